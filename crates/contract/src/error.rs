@@ -1,0 +1,319 @@
+//! Every refusal of a request ([`ErrorCode`]) and every failure of an accepted task
+//! ([`FailureCode`]), each by its stable code. Adding one is adding one line of a table here;
+//! HTTP status and type follow from it. Private causes never enter these types.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $status:literal, $kind:ident;)*) => {
+        /// Why a request was refused. Stable: clients branch on it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum ErrorCode { $($(#[$doc])* $variant,)* }
+
+        impl ErrorCode {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The code as sent.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            /// The HTTP status it is sent with.
+            pub const fn http_status(self) -> u16 {
+                match self { $(Self::$variant => $status,)* }
+            }
+
+            /// The family it belongs to, sent as `type`.
+            pub const fn kind(self) -> ErrorKind {
+                match self { $(Self::$variant => ErrorKind::$kind,)* }
+            }
+        }
+    };
+}
+
+error_codes! {
+    /// The body is not JSON, or not a readable form.
+    InvalidJson = "invalid_json", 400, InvalidRequest;
+    /// A required field is absent.
+    MissingRequiredParameter = "missing_required_parameter", 400, InvalidRequest;
+    /// A field has the wrong type.
+    InvalidType = "invalid_type", 400, InvalidRequest;
+    /// A field is out of its range or malformed.
+    InvalidValue = "invalid_value", 400, InvalidRequest;
+    /// A value that other models take, but not this one.
+    UnsupportedValue = "unsupported_value", 400, InvalidRequest;
+    /// No such field.
+    UnknownParameter = "unknown_parameter", 400, InvalidRequest;
+    /// A known field that this model does not take.
+    UnsupportedParameter = "unsupported_parameter", 400, InvalidRequest;
+    /// Fields that exclude or need each other.
+    UnsupportedCombination = "unsupported_combination", 400, InvalidRequest;
+    /// No such model.
+    ModelNotFound = "model_not_found", 400, InvalidRequest;
+    /// A route of OpenAI's that this service does not offer.
+    UnsupportedOperation = "unsupported_operation", 400, InvalidRequest;
+    /// Not an http or https URL in the allowed form.
+    InvalidUrl = "invalid_url", 400, InvalidRequest;
+    /// A file was uploaded where a URL is expected.
+    FileUploadUnsupported = "file_upload_unsupported", 400, InvalidRequest;
+    /// `draft_task_id` names nothing that can be made final.
+    DraftNotUsable = "draft_not_usable", 400, InvalidRequest;
+    /// `edit_task_id` names nothing that can be edited.
+    EditSourceNotUsable = "edit_source_not_usable", 400, InvalidRequest;
+    /// The key is missing, malformed, unknown, revoked or expired.
+    InvalidApiKey = "invalid_api_key", 401, Authentication;
+    /// The key may not use this model.
+    ModelNotAllowed = "model_not_allowed", 403, Permission;
+    /// The key lacks the scope of this call.
+    ScopeMissing = "scope_missing", 403, Permission;
+    /// No such task, or another project's.
+    VideoNotFound = "video_not_found", 404, InvalidRequest;
+    /// No such route or object.
+    NotFound = "not_found", 404, InvalidRequest;
+    /// The route exists, not with this method.
+    MethodNotAllowed = "method_not_allowed", 405, InvalidRequest;
+    /// The task is not completed yet.
+    VideoNotReady = "video_not_ready", 409, InvalidRequest;
+    /// The task failed: there is no content.
+    VideoFailed = "video_failed", 409, InvalidRequest;
+    /// The task is finished: there is nothing to cancel.
+    NotCancellable = "not_cancellable", 409, InvalidRequest;
+    /// The task and its content are past their retention.
+    VideoExpired = "video_expired", 410, InvalidRequest;
+    /// The body is over its limit.
+    RequestTooLarge = "request_too_large", 413, InvalidRequest;
+    /// Neither JSON nor a form.
+    UnsupportedMediaType = "unsupported_media_type", 415, InvalidRequest;
+    /// The requested range of bytes does not exist.
+    RangeNotSatisfiable = "range_not_satisfiable", 416, InvalidRequest;
+    /// The idempotency key was used with another request.
+    IdempotencyKeyReused = "idempotency_key_reused", 422, InvalidRequest;
+    /// Too many requests of this key.
+    RateLimitExceeded = "rate_limit_exceeded", 429, RateLimit;
+    /// Too many unfinished tasks.
+    QueueFull = "queue_full", 429, RateLimit;
+    /// Headers are over their limit.
+    HeadersTooLarge = "headers_too_large", 431, InvalidRequest;
+    /// A fault of the service.
+    InternalError = "internal_error", 500, Server;
+    /// The store cannot take or give anything at the moment.
+    StorageUnavailable = "storage_unavailable", 503, Server;
+    /// The process is stopping.
+    ShuttingDown = "shutting_down", 503, Server;
+}
+
+/// The family of a refusal, sent as `type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request is at fault.
+    InvalidRequest,
+    /// The key is at fault.
+    Authentication,
+    /// The key's rights are at fault.
+    Permission,
+    /// Too much at once.
+    RateLimit,
+    /// The service is at fault.
+    Server,
+}
+
+impl ErrorKind {
+    /// The family as sent.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request_error",
+            Self::Authentication => "authentication_error",
+            Self::Permission => "permission_error",
+            Self::RateLimit => "rate_limit_error",
+            Self::Server => "server_error",
+        }
+    }
+}
+
+/// A refused request: what is told to the client, nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {message}", code.as_str())]
+pub struct Refusal {
+    /// The stable code.
+    pub code: ErrorCode,
+    /// What is wrong and what to do.
+    pub message: String,
+    /// The field or header at fault.
+    pub param: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal that no single field is at fault for.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            param: None,
+        }
+    }
+
+    /// A refusal because of `param`.
+    pub fn of(code: ErrorCode, param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            param: Some(param.into()),
+        }
+    }
+
+    /// The body that is sent.
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody {
+            error: ErrorDetail {
+                message: self.message.clone(),
+                kind: self.code.kind().as_str(),
+                param: self.param.clone(),
+                code: self.code.as_str(),
+            },
+        }
+    }
+}
+
+/// The body of every refusal.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ErrorBody {
+    /// What was wrong.
+    pub error: ErrorDetail,
+}
+
+/// What was wrong.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ErrorDetail {
+    /// A sentence for people.
+    pub message: String,
+    /// The family of the code.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// The field or header at fault, when it is one.
+    pub param: Option<String>,
+    /// The stable code.
+    pub code: &'static str,
+}
+
+macro_rules! failure_codes {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $sentence:literal;)*) => {
+        /// Why an accepted task failed. Stable: clients branch on it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum FailureCode { $($(#[$doc])* $variant,)* }
+
+        impl FailureCode {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The code as sent.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            /// The public sentence when nothing more particular is known.
+            pub const fn sentence(self) -> &'static str {
+                match self { $(Self::$variant => $sentence,)* }
+            }
+        }
+    };
+}
+
+failure_codes! {
+    /// A reference could not be read.
+    ReferenceUnreachable = "reference_unreachable", "A reference could not be read from its URL.";
+    /// A reference lies where the service does not look.
+    ReferenceForbiddenAddress = "reference_forbidden_address", "A reference lies at an address that is not allowed.";
+    /// A reference is over its size in bytes.
+    ReferenceTooLarge = "reference_too_large", "A reference is larger than allowed.";
+    /// A reference did not arrive in time.
+    ReferenceTimeout = "reference_timeout", "A reference did not arrive in time.";
+    /// Not an image format that is read.
+    UnsupportedImage = "unsupported_image", "A reference image is not a readable JPEG, PNG, WebP or GIF.";
+    /// A side is too short.
+    ImageTooSmall = "image_too_small", "A reference image is smaller than allowed.";
+    /// A side is too long.
+    ImageTooLarge = "image_too_large", "A reference image is larger than allowed.";
+    /// Too wide or too tall.
+    InvalidAspectRatio = "invalid_aspect_ratio", "A reference image is too wide or too tall.";
+    /// Not an audio format that is read.
+    UnsupportedAudio = "unsupported_audio", "A reference audio is not a readable WAV, MP3, M4A, FLAC or Ogg.";
+    /// Shorter than allowed.
+    AudioTooShort = "audio_too_short", "A reference audio is shorter than allowed.";
+    /// Longer than allowed, alone or together.
+    AudioTooLong = "audio_too_long", "The reference audio is longer than allowed.";
+    /// The engine failed.
+    GenerationFailed = "generation_failed", "The engine could not generate this video.";
+    /// The engine ran out of memory.
+    OutOfMemory = "out_of_memory", "The engine ran out of memory; a smaller size or fewer seconds may work.";
+    /// The engine stood still.
+    GenerationTimeout = "generation_timeout", "The engine made no progress in time.";
+    /// The task waited too long.
+    TaskExpired = "task_expired", "The task waited too long in the queue.";
+    /// Its workers were lost again and again.
+    WorkerLost = "worker_lost", "The workers of this task were lost too often.";
+    /// The result could not be stored.
+    StorageFailed = "storage_failed", "The result could not be stored.";
+    /// The client cancelled.
+    Cancelled = "cancelled", "The task was cancelled.";
+}
+
+impl FailureCode {
+    /// The failure with this code.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == code)
+    }
+}
+
+impl fmt::Display for FailureCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a task failed, as a client sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Failure {
+    /// A [`FailureCode`] as text.
+    pub code: String,
+    /// The public sentence, also given as `fail_reason`.
+    pub message: String,
+}
+
+impl From<FailureCode> for Failure {
+    fn from(code: FailureCode) -> Self {
+        Self {
+            code: code.as_str().to_owned(),
+            message: code.sentence().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_and_statuses_fit_their_family() {
+        for (index, code) in ErrorCode::ALL.iter().enumerate() {
+            assert!(
+                ErrorCode::ALL[..index]
+                    .iter()
+                    .all(|one| one.as_str() != code.as_str())
+            );
+            let server = code.http_status() >= 500;
+            assert_eq!(server, code.kind() == ErrorKind::Server, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_code_is_found_by_its_text() {
+        for code in FailureCode::ALL {
+            assert_eq!(FailureCode::from_code(code.as_str()), Some(*code));
+        }
+        assert_eq!(FailureCode::from_code("nonsense"), None);
+    }
+}

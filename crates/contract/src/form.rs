@@ -1,0 +1,106 @@
+//! A form becomes the same request as JSON: text parts are read by their field's kind.
+//! The official OpenAI SDKs always send forms, with lists as repeated `name[]` and objects as
+//! `name[key]`. File parts are refused by the reader of the body, before they come here.
+
+use serde_json::{Map, Number, Value};
+
+use crate::error::{ErrorCode, Refusal};
+use crate::fields::{self, Kind};
+use crate::json;
+use crate::request::SubmitRequest;
+
+/// Collects text parts in the order sent.
+#[derive(Debug, Default)]
+pub struct Form {
+    fields: Map<String, Value>,
+}
+
+impl Form {
+    /// Takes one text part.
+    ///
+    /// # Errors
+    /// `invalid_value` when a field that is no list comes twice.
+    pub fn push(&mut self, name: &str, text: String) -> Result<(), Refusal> {
+        let (field, index) = split(name);
+        match (fields::kind(field), index) {
+            (Some(Kind::Texts), None | Some("")) => {
+                let list = self
+                    .fields
+                    .entry(field)
+                    .or_insert_with(|| Value::Array(Vec::new()));
+                if let Value::Array(items) = list {
+                    items.push(Value::String(text));
+                }
+                Ok(())
+            }
+            (Some(Kind::Pairs | Kind::InputReference), Some(key)) => {
+                let object = self
+                    .fields
+                    .entry(field)
+                    .or_insert_with(|| Value::Object(Map::new()));
+                let Value::Object(pairs) = object else {
+                    return Err(twice(field));
+                };
+                match pairs.insert(key.to_owned(), Value::String(text)) {
+                    Some(_) => Err(twice(name)),
+                    None => Ok(()),
+                }
+            }
+            (Some(kind), None) => self.insert_once(field, read(kind, text)),
+            _ => self.insert_once(name, Value::String(text)),
+        }
+    }
+
+    fn insert_once(&mut self, name: &str, value: Value) -> Result<(), Refusal> {
+        match self.fields.insert(name.to_owned(), value) {
+            Some(_) => Err(twice(name)),
+            None => Ok(()),
+        }
+    }
+
+    /// The request that the parts make.
+    ///
+    /// # Errors
+    /// As [`SubmitRequest::from_fields`].
+    pub fn into_request(self) -> Result<SubmitRequest, Refusal> {
+        SubmitRequest::from_fields(self.fields)
+    }
+
+    /// The parts as fields, for endpoints with other fields.
+    pub fn into_fields(self) -> Map<String, Value> {
+        self.fields
+    }
+}
+
+fn twice(name: &str) -> Refusal {
+    let shown: String = name.chars().take(64).collect();
+    let message = format!("'{shown}' was sent more than once.");
+    Refusal::of(ErrorCode::InvalidValue, shown, message)
+}
+
+/// `metadata[take]` into `metadata` and `take`.
+fn split(name: &str) -> (&str, Option<&str>) {
+    let inner = name.strip_suffix(']').and_then(|open| open.split_once('['));
+    inner.map_or((name, None), |(field, key)| (field, Some(key)))
+}
+
+/// Text into the JSON value that it would have been; text that is none stays a string, and is
+/// then refused as a wrong type like its JSON twin.
+fn read(kind: Kind, text: String) -> Value {
+    match kind {
+        Kind::Flag => match text.as_str() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => Value::String(text),
+        },
+        Kind::Number => match text.parse::<Number>() {
+            Ok(number) => Value::Number(number),
+            Err(_) => Value::String(text),
+        },
+        Kind::Pairs => match json::object(text.as_bytes()) {
+            Ok(pairs) => Value::Object(pairs),
+            Err(_) => Value::String(text),
+        },
+        Kind::Text | Kind::Texts | Kind::InputReference => Value::String(text),
+    }
+}

@@ -1,0 +1,136 @@
+//! Task identifiers: `video_` and 26 characters, sortable by time.
+//! Parsing refuses everything else, so that a store is never asked for a malformed id.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+const PREFIX: &str = "video_";
+/// Crockford's base 32 in lower case, as the ULID specification uses it: digits sort like values.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const DIGITS: usize = 26;
+
+/// The identifier of a task: 48 bits of milliseconds since 1970 and 80 random bits,
+/// laid out as a ULID (<https://github.com/ulid/spec>), so that ids sort by creation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId(u128);
+
+impl TaskId {
+    /// Makes an id of a creation time in milliseconds and ten random bytes.
+    pub fn from_parts(created_at_ms: u64, random: [u8; 10]) -> Self {
+        let mut low = [0_u8; 16];
+        low[6..].copy_from_slice(&random);
+        let time = u128::from(created_at_ms & 0xffff_ffff_ffff) << 80;
+        Self(time | u128::from_be_bytes(low))
+    }
+
+    /// The creation time that the id carries, in milliseconds since 1970.
+    pub fn created_at_ms(self) -> u64 {
+        u64::try_from(self.0 >> 80).unwrap_or(0)
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0_u8; DIGITS];
+        let mut rest = self.0;
+        for slot in text.iter_mut().rev() {
+            *slot = ALPHABET[(rest & 31) as usize];
+            rest >>= 5;
+        }
+        write!(f, "{PREFIX}{}", String::from_utf8_lossy(&text))
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text is not a task identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a task identifier")]
+pub struct IdSyntax;
+
+impl FromStr for TaskId {
+    type Err = IdSyntax;
+
+    fn from_str(text: &str) -> Result<Self, IdSyntax> {
+        let digits = text.strip_prefix(PREFIX).ok_or(IdSyntax)?.as_bytes();
+        // The first digit holds the top three bits only; a larger one would overflow.
+        if digits.len() != DIGITS || digits[0] > b'7' {
+            return Err(IdSyntax);
+        }
+        digits
+            .iter()
+            .try_fold(0_u128, |value, digit| {
+                let index = ALPHABET
+                    .iter()
+                    .position(|one| one == digit)
+                    .ok_or(IdSyntax)?;
+                Ok((value << 5) | index as u128)
+            })
+            .map(Self)
+    }
+}
+
+impl Serialize for TaskId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TaskId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_id_survives_its_text(time in 0_u64..1 << 48, random: [u8; 10]) {
+            let id = TaskId::from_parts(time, random);
+            prop_assert_eq!(id.to_string().parse::<TaskId>(), Ok(id));
+            prop_assert_eq!(id.created_at_ms(), time);
+        }
+
+        #[test]
+        fn text_order_is_time_order(a in 0_u64..1 << 48, b in 0_u64..1 << 48, random: [u8; 10]) {
+            let (x, y) = (TaskId::from_parts(a, random), TaskId::from_parts(b, random));
+            prop_assert_eq!(x.to_string().cmp(&y.to_string()), a.cmp(&b));
+        }
+
+        #[test]
+        fn any_text_parses_to_an_id_that_prints_it_back_or_to_nothing(text: String) {
+            if let Ok(id) = text.parse::<TaskId>() {
+                prop_assert_eq!(id.to_string(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn near_misses_are_refused() {
+        let good = TaskId::from_parts(1_760_000_000_000, [7; 10]).to_string();
+        assert!(good.parse::<TaskId>().is_ok());
+        for wrong in [
+            good.to_uppercase(),
+            good.replace("video_", "task_"),
+            format!("{good}0"),
+            good[..good.len() - 1].to_owned(),
+            format!("{PREFIX}8{}", &good[PREFIX.len() + 1..]),
+            format!("{PREFIX}{}", "u".repeat(DIGITS)),
+        ] {
+            assert!(wrong.parse::<TaskId>().is_err(), "{wrong}");
+        }
+    }
+}

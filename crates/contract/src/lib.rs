@@ -1,0 +1,43 @@
+//! The pure domain of Kinora. Read it in the order in which a request crosses it:
+//!
+//! 1. [`request`]: the body as sent, JSON or form, into one [`SubmitRequest`].
+//! 2. [`card`]: the model cards, and [`validate`]: request and card into a [`VideoSpec`].
+//! 3. [`task`]: the states of a task and what may follow what; [`object`]: what a client sees.
+//! 4. [`error`]: every refusal and every failure by its stable code; [`limits`]: every bound.
+//!
+//! It refuses I/O, async, clocks and randomness: time and random bytes are arguments.
+
+pub mod card;
+mod combine;
+pub mod error;
+mod fields;
+pub mod form;
+pub mod id;
+pub mod json;
+pub mod key;
+pub mod limits;
+pub mod lineage;
+pub mod object;
+pub mod page;
+mod ranges;
+pub mod reference_url;
+pub mod request;
+pub mod size;
+pub mod spec;
+pub mod task;
+pub mod time;
+pub mod validate;
+
+pub use card::{Capabilities, Catalog, Features, ModelCard, built_in_cards};
+pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, Refusal};
+pub use form::Form;
+pub use id::TaskId;
+pub use key::KeyText;
+pub use object::{Links, VideoDeleted, VideoList, VideoObject};
+pub use page::PageQuery;
+pub use request::SubmitRequest;
+pub use size::{AspectRatio, Resolution, Size};
+pub use spec::{Edit, FrameSize, Inputs, Seconds, VideoSpec};
+pub use task::{Artifact, Phase, State, Status, StoredFile, Task};
+pub use time::{Clock, ManualClock, UnixMs};
+pub use validate::{Intent, Submission, validate};

@@ -1,0 +1,71 @@
+//! Every bound of the public contract, in one table. A constant that is not here is not a limit;
+//! the table in `docs/api.md` is compared with [`TABLE`] by a test. What an operator may change
+//! is configuration, whose defaults refer to this file.
+
+macro_rules! limits {
+    ($($name:ident: $kind:ty = $value:expr, $unit:literal, $meaning:literal;)*) => {
+        $(#[doc = $meaning] #[doc = concat!("\n\nUnit: ", $unit, ".")] pub const $name: $kind = $value;)*
+
+        /// One row per limit: name, value, unit, meaning.
+        pub const TABLE: &[Limit] = &[
+            $(Limit { name: stringify!($name), value: $value as f64, unit: $unit, meaning: $meaning },)*
+        ];
+    };
+}
+
+/// A row of [`TABLE`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// The constant's name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// What is counted.
+    pub unit: &'static str,
+    /// What is bounded.
+    pub meaning: &'static str,
+}
+
+limits! {
+    BODY_BYTES_MAX: usize = 1 << 20, "bytes", "Largest request body";
+    FORM_PARTS_MAX: usize = 200, "parts", "Most parts of a multipart body";
+    HEADERS_MAX: usize = 100, "headers", "Most headers of a request";
+    HEADER_BYTES_MAX: usize = 32 * 1024, "bytes", "Largest sum of a request's header names and values";
+    PROMPT_CHARS_MAX: usize = 5_000, "characters", "Longest prompt, after trimming";
+    NEGATIVE_PROMPT_CHARS_MAX: usize = 2_500, "characters", "Longest negative prompt, after trimming";
+    SECONDS_MIN: u32 = 2, "seconds", "Shortest video";
+    SECONDS_MAX: u32 = 15, "seconds", "Longest video";
+    SECONDS_DEFAULT: u32 = 5, "seconds", "Length when none is asked for";
+    SEED_MAX: u32 = u32::MAX, "", "Largest seed";
+    REFERENCES_MAX: usize = 12, "items", "Most reference items of one request";
+    URL_CHARS_MAX: usize = 2_048, "characters", "Longest URL";
+    METADATA_PAIRS_MAX: usize = 16, "pairs", "Most metadata pairs";
+    METADATA_KEY_CHARS_MAX: usize = 64, "characters", "Longest metadata key";
+    METADATA_VALUE_CHARS_MAX: usize = 512, "characters", "Longest metadata value";
+    MODEL_CHARS_MAX: usize = 128, "characters", "Longest model name";
+    PAGE_LIMIT_MIN: usize = 1, "tasks", "Smallest page of a list";
+    PAGE_LIMIT_MAX: usize = 100, "tasks", "Largest page of a list";
+    PAGE_LIMIT_DEFAULT: usize = 20, "tasks", "Page of a list when none is asked for";
+    IDEMPOTENCY_KEY_CHARS_MAX: usize = 255, "characters", "Longest Idempotency-Key";
+    IDEMPOTENCY_HOURS: u64 = 24, "hours", "How long an Idempotency-Key is remembered";
+    RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Longest Retry-After ever sent";
+    ATTEMPTS_MAX: u32 = 3, "attempts", "Runs of one task before it fails with worker_lost";
+    RETENTION_DAYS: u64 = 7, "days", "How long a finished task and its files are kept";
+    TOMBSTONE_DAYS: u64 = 30, "days", "How long an expired task still answers 410";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_says_what_it_bounds() {
+        for limit in TABLE {
+            assert!(
+                limit.meaning.len() > 5 && limit.value > 0.0,
+                "{}",
+                limit.name
+            );
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Specs that come from an earlier task: the final of a draft, and the edit of a video.
+//! The caller has looked the task up in its own project; what is unusable is refused by code.
+
+use crate::error::{ErrorCode, Refusal};
+use crate::size::Size;
+use crate::spec::{Edit, FrameSize, Inputs, SPEC_VERSION, Seconds, VideoSpec};
+use crate::task::{State, Task};
+use crate::time::UnixMs;
+use crate::validate::EditRequest;
+
+/// The spec of the final of `draft`: everything is the draft's, rendered at the size that the
+/// draft's request asked for.
+///
+/// # Errors
+/// `draft_not_usable` for an absent task, one that is no draft, not completed, of another model
+/// or expired.
+pub fn final_spec(draft: Option<&Task>, model: &str, now_ms: UnixMs) -> Result<VideoSpec, Refusal> {
+    let refuse = |message: &str| {
+        Err(Refusal::of(
+            ErrorCode::DraftNotUsable,
+            "draft_task_id",
+            message,
+        ))
+    };
+    let Some(task) = draft.filter(|task| !is_expired(task, now_ms)) else {
+        return refuse("There is no such draft, or it has expired.");
+    };
+    if !task.spec.draft {
+        return refuse("That task is not a draft.");
+    }
+    if task.spec.model != model {
+        return refuse("That draft was made by another model.");
+    }
+    if !matches!(task.state, State::Completed(_)) {
+        return refuse("That draft is not completed.");
+    }
+    Ok(VideoSpec {
+        draft: false,
+        final_of: Some(task.id),
+        ..task.spec.clone()
+    })
+}
+
+/// The spec of an edit of `source`: its length and size are the source's, as measured.
+///
+/// # Errors
+/// `edit_source_not_usable` for an absent task, one that is not completed, or expired.
+pub fn edit_spec(
+    source: Option<&Task>,
+    edit: EditRequest,
+    now_ms: UnixMs,
+) -> Result<VideoSpec, Refusal> {
+    let refuse = |message: &str| {
+        Err(Refusal::of(
+            ErrorCode::EditSourceNotUsable,
+            "edit_task_id",
+            message,
+        ))
+    };
+    let Some(task) = source.filter(|task| !is_expired(task, now_ms)) else {
+        return refuse("There is no such video, or it has expired.");
+    };
+    let State::Completed(artifact) = &task.state else {
+        return refuse("That video is not completed.");
+    };
+    let inputs = if edit.reference_images.is_empty() {
+        Inputs::Text
+    } else {
+        Inputs::References {
+            images: edit.reference_images,
+            audios: Vec::new(),
+        }
+    };
+    Ok(VideoSpec {
+        version: SPEC_VERSION,
+        model: edit.model,
+        prompt: edit.prompt,
+        negative_prompt: edit.negative_prompt,
+        seconds: Seconds::Fixed(artifact.duration_seconds.round() as u32),
+        frame: FrameSize::Fixed(Size::new(artifact.width, artifact.height)),
+        seed: edit.seed,
+        generate_audio: false,
+        inputs,
+        draft: false,
+        final_of: None,
+        edit: Some(Edit {
+            task_id: task.id,
+            strength: edit.strength,
+        }),
+    })
+}
+
+fn is_expired(task: &Task, now_ms: UnixMs) -> bool {
+    matches!(task.state, State::Expired) || task.expires_at_ms.is_some_and(|end| now_ms >= end)
+}

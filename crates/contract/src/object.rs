@@ -1,0 +1,216 @@
+//! The task object: what submit, query and list answer. It serves the official OpenAI SDKs and
+//! clients that read `result_url` and `fail_reason`. `code`, `data` and `works` never appear.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::Failure;
+use crate::spec::{FrameSize, Seconds};
+use crate::task::{State, Status, Task};
+use crate::time::UnixMs;
+
+/// A video task as clients see it. Fields without a value are left out.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = Video)]
+pub struct VideoObject {
+    /// Task identifier.
+    #[schema(example = "video_01k3v8r2n8p5c1w9g7d4x6m2ta")]
+    pub id: String,
+    /// Always `video`.
+    #[schema(example = "video")]
+    pub object: &'static str,
+    /// The model that makes it.
+    pub model: String,
+    /// Where it stands.
+    pub status: Status,
+    /// 0 to 100; never falls; 100 only when completed.
+    #[schema(maximum = 100)]
+    pub progress: u8,
+    /// When it was accepted, Unix seconds.
+    pub created_at: u64,
+    /// The prompt.
+    pub prompt: String,
+    /// Length in seconds as text; `"auto"` until the engine has chosen.
+    #[schema(example = "5")]
+    pub seconds: String,
+    /// Size of the result, `"WIDTHxHEIGHT"`; `"adaptive"` until the first image is known.
+    #[schema(example = "1280x720")]
+    pub size: String,
+    /// The seed used.
+    pub seed: u32,
+    /// The caller's notes.
+    pub metadata: BTreeMap<String, String>,
+    /// When work began, Unix seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<u64>,
+    /// When it was completed or failed, Unix seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<u64>,
+    /// When the task and its files go, Unix seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
+    /// Tasks ahead of it, while queued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_position: Option<u64>,
+    /// Address of the MP4; only when completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_url: Option<String>,
+    /// The same address; only when completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Address of the poster image; only when completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thumbnail_url: Option<String>,
+    /// Why it failed; only when failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    /// The message of `error`; only when failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fail_reason: Option<String>,
+    /// `true` on a draft.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft: Option<bool>,
+    /// The draft that this renders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft_task_id: Option<String>,
+    /// The task whose video this edits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edit_task_id: Option<String>,
+    /// OpenAI's name of `edit_task_id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remixed_from_video_id: Option<String>,
+    /// Length of the file in seconds; only when completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<f64>,
+    /// Frames per second of the file; only when completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fps: Option<f64>,
+    /// Frames of the file; only when completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u32>,
+    /// Whether the file has a sound track; only when completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_audio: Option<bool>,
+    /// The engine, as `name/version`, once started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+}
+
+/// The addresses of a completed task's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Links {
+    /// Of the MP4.
+    pub video: String,
+    /// Of the poster image.
+    pub thumbnail: String,
+}
+
+const fn seconds_of(ms: UnixMs) -> u64 {
+    ms / 1000
+}
+
+impl VideoObject {
+    /// The object of `task`; `links` makes its file addresses and is asked only when completed.
+    /// `None` for an expired task.
+    pub fn of(
+        task: &Task,
+        queue_position: Option<u64>,
+        links: impl FnOnce(&Task) -> Links,
+    ) -> Option<Self> {
+        let status = task.status()?;
+        let mut object = Self::unfinished(task, status);
+        match &task.state {
+            State::Completed(artifact) => {
+                let links = links(task);
+                object.progress = 100;
+                object.seconds = (artifact.duration_seconds.round() as u64).to_string();
+                object.size = format!("{}x{}", artifact.width, artifact.height);
+                object.url = Some(links.video.clone());
+                object.result_url = Some(links.video);
+                object.thumbnail_url = Some(links.thumbnail);
+                object.duration = Some(artifact.duration_seconds);
+                object.fps = Some(artifact.fps);
+                object.frames = Some(artifact.frames);
+                object.has_audio = Some(artifact.has_audio);
+            }
+            State::Failed(failure) => {
+                object.fail_reason = Some(failure.message.clone());
+                object.error = Some(failure.clone());
+            }
+            _ => object.queue_position = queue_position.filter(|_| status == Status::Queued),
+        }
+        Some(object)
+    }
+
+    fn unfinished(task: &Task, status: Status) -> Self {
+        let spec = &task.spec;
+        let edit = spec.edit.as_ref().map(|edit| edit.task_id.to_string());
+        Self {
+            id: task.id.to_string(),
+            object: "video",
+            model: spec.model.clone(),
+            status,
+            progress: task.progress.min(99),
+            created_at: seconds_of(task.created_at_ms),
+            prompt: spec.prompt.clone(),
+            seconds: match spec.seconds {
+                Seconds::Fixed(seconds) => seconds.to_string(),
+                Seconds::Auto => "auto".to_owned(),
+            },
+            size: match spec.frame {
+                FrameSize::Fixed(size) => spec.render_size().unwrap_or(size).to_string(),
+                FrameSize::Adaptive(_) => "adaptive".to_owned(),
+            },
+            seed: spec.seed,
+            metadata: task.metadata.clone(),
+            started_at: task.started_at_ms.map(seconds_of),
+            completed_at: task.finished_at_ms.map(seconds_of),
+            expires_at: task.expires_at_ms.map(seconds_of),
+            queue_position: None,
+            result_url: None,
+            url: None,
+            thumbnail_url: None,
+            error: None,
+            fail_reason: None,
+            draft: spec.draft.then_some(true),
+            draft_task_id: spec.final_of.map(|id| id.to_string()),
+            remixed_from_video_id: edit.clone(),
+            edit_task_id: edit,
+            duration: None,
+            fps: None,
+            frames: None,
+            has_audio: None,
+            engine: task.engine.clone(),
+        }
+    }
+}
+
+/// A page of a project's tasks.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct VideoList {
+    /// Always `list`.
+    #[schema(example = "list")]
+    pub object: &'static str,
+    /// The tasks.
+    pub data: Vec<VideoObject>,
+    /// Identifier of the first one.
+    pub first_id: Option<String>,
+    /// Identifier of the last one: `after` of the next page.
+    pub last_id: Option<String>,
+    /// Whether there are more.
+    pub has_more: bool,
+}
+
+/// The answer to a delete.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct VideoDeleted {
+    /// Identifier of the task that is gone.
+    pub id: String,
+    /// Always `video.deleted`.
+    #[schema(example = "video.deleted")]
+    pub object: &'static str,
+    /// Always `true`.
+    pub deleted: bool,
+}

@@ -1,0 +1,134 @@
+//! The query of a list: `after`, `limit`, `order`. Anything else is refused by name.
+
+use std::collections::BTreeMap;
+
+use crate::error::{ErrorCode, Refusal};
+use crate::id::TaskId;
+use crate::limits::{PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN};
+
+/// A judged list query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageQuery {
+    /// Only tasks after this one, in the order.
+    pub after: Option<TaskId>,
+    /// How many at most.
+    pub limit: usize,
+    /// Oldest first instead of newest first.
+    pub ascending: bool,
+}
+
+impl PageQuery {
+    /// Judges the decoded pairs of a query string.
+    ///
+    /// # Errors
+    /// `unknown_parameter` or `invalid_value`, with the name as `param`.
+    pub fn parse<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, Refusal> {
+        let mut seen = BTreeMap::new();
+        for (name, value) in pairs {
+            if !matches!(name, "after" | "limit" | "order") {
+                let shown: String = name.chars().take(64).collect();
+                let message =
+                    format!("Unknown parameter: '{shown}'. A list takes after, limit, order.");
+                return Err(Refusal::of(ErrorCode::UnknownParameter, shown, message));
+            }
+            if seen.insert(name, value).is_some() {
+                return Err(invalid(name, format!("'{name}' was sent more than once.")));
+            }
+        }
+        Ok(Self {
+            after: seen.get("after").map(|text| after(text)).transpose()?,
+            limit: seen
+                .get("limit")
+                .map_or(Ok(PAGE_LIMIT_DEFAULT), |text| limit(text))?,
+            ascending: seen
+                .get("order")
+                .map_or(Ok(false), |text| ascending(text))?,
+        })
+    }
+}
+
+fn invalid(param: &str, message: impl Into<String>) -> Refusal {
+    Refusal::of(ErrorCode::InvalidValue, param, message)
+}
+
+fn after(text: &str) -> Result<TaskId, Refusal> {
+    text.parse()
+        .map_err(|_| invalid("after", "'after' must be the id of a task."))
+}
+
+fn limit(text: &str) -> Result<usize, Refusal> {
+    let range = PAGE_LIMIT_MIN..=PAGE_LIMIT_MAX;
+    let number = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse::<usize>().ok());
+    number
+        .flatten()
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| {
+            invalid(
+                "limit",
+                format!("'limit' must be from {PAGE_LIMIT_MIN} to {PAGE_LIMIT_MAX}."),
+            )
+        })
+}
+
+fn ascending(text: &str) -> Result<bool, Refusal> {
+    match text {
+        "asc" => Ok(true),
+        "desc" => Ok(false),
+        _ => Err(invalid("order", "'order' must be 'asc' or 'desc'.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<PageQuery, (ErrorCode, Option<String>)> {
+        PageQuery::parse(pairs.iter().copied()).map_err(|refusal| (refusal.code, refusal.param))
+    }
+
+    #[test]
+    fn defaults_are_the_newest_twenty() {
+        assert_eq!(
+            parse(&[]),
+            Ok(PageQuery {
+                after: None,
+                limit: 20,
+                ascending: false
+            })
+        );
+    }
+
+    #[test]
+    fn limits_hold_at_their_ends_and_past_them() {
+        for good in ["1", "100"] {
+            assert!(parse(&[("limit", good)]).is_ok(), "{good}");
+        }
+        for wrong in ["0", "101", "-1", "", "1e1", "+5", "99999999999999999999999"] {
+            let error = parse(&[("limit", wrong)]).unwrap_err();
+            assert_eq!(
+                error,
+                (ErrorCode::InvalidValue, Some("limit".to_owned())),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn wrong_names_values_and_repeats_are_refused() {
+        for (pairs, code, param) in [
+            (&[("page", "2")][..], ErrorCode::UnknownParameter, "page"),
+            (&[("order", "newest")], ErrorCode::InvalidValue, "order"),
+            (&[("after", "video_x")], ErrorCode::InvalidValue, "after"),
+            (
+                &[("limit", "1"), ("limit", "1")],
+                ErrorCode::InvalidValue,
+                "limit",
+            ),
+        ] {
+            assert_eq!(parse(pairs), Err((code, Some(param.to_owned()))));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The syntax of reference URLs: http or https, a host, no user info, bounded length.
+//! Where the host leads is not judged here but at the time of the fetch, on its addresses.
+
+use url::Url;
+
+use crate::error::{ErrorCode, Refusal};
+use crate::limits::URL_CHARS_MAX;
+
+/// Checks the syntax of `text`, sent as `param`.
+///
+/// # Errors
+/// `invalid_url`; the message never quotes the URL, which may carry a signature.
+pub fn check(text: &str, param: &str) -> Result<(), Refusal> {
+    let refuse = |message: &str| Err(Refusal::of(ErrorCode::InvalidUrl, param, message));
+    if text.chars().count() > URL_CHARS_MAX {
+        return refuse(&format!(
+            "The URL is longer than {URL_CHARS_MAX} characters."
+        ));
+    }
+    // The parser of browsers strips these; a caller who sends them means something else.
+    if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return refuse("The URL contains white space or control characters.");
+    }
+    let Ok(url) = Url::parse(text) else {
+        return refuse("This is not an absolute URL.");
+    };
+    if !matches!(url.scheme(), "http" | "https") {
+        return refuse("Only http and https URLs are read.");
+    }
+    if !url.username().is_empty() || url.password().is_some() || has_user_info(text) {
+        return refuse("The URL must not contain user information.");
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return refuse("The URL has no host.");
+    }
+    Ok(())
+}
+
+/// Whether the authority holds an `@`, which an empty user leaves no trace of after parsing.
+fn has_user_info(text: &str) -> bool {
+    let after_scheme = text.split_once(':').map_or("", |(_, rest)| rest);
+    let authority = after_scheme.trim_start_matches(['/', '\\']);
+    let end = authority
+        .find(['/', '\\', '?', '#'])
+        .unwrap_or(authority.len());
+    authority[..end].contains('@')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_urls_pass() {
+        for good in [
+            "https://example.com/a.png",
+            "http://example.com:8080/a?b=c#d",
+            "HTTPS://EXAMPLE.COM/",
+            "http://[2001:db8::1]/x",
+            "https://例え.jp/絵.png",
+            "https://example.com/@me",
+        ] {
+            assert_eq!(check(good, "first_frame"), Ok(()), "{good}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused_by_name() {
+        let long = format!("https://example.com/{}", "a".repeat(URL_CHARS_MAX));
+        for wrong in [
+            "",
+            "example.com/a.png",
+            "/a.png",
+            "file:///etc/passwd",
+            "data:image/png;base64,AA==",
+            "ftp://example.com/a",
+            "https://",
+            "https://user@example.com/",
+            "https://:p@example.com/",
+            "https://@example.com/",
+            "https://a:b@example.com/",
+            "https:\\\\@example.com/",
+            "https://example.com/a b",
+            "https://example.com/\n",
+            "java\tscript:alert(1)",
+            "http://exa mple.com",
+            "http://[::1",
+            "http://example.com:99999/",
+            &long,
+        ] {
+            let refusal = check(wrong, "first_frame").unwrap_err();
+            assert_eq!(refusal.code, ErrorCode::InvalidUrl, "{wrong}");
+            assert_eq!(refusal.param.as_deref(), Some("first_frame"));
+        }
+    }
+
+    #[test]
+    fn the_length_limit_is_exact() {
+        let base = "https://example.com/";
+        let at = format!("{base}{}", "a".repeat(URL_CHARS_MAX - base.len()));
+        assert_eq!(check(&at, "x"), Ok(()));
+        assert!(check(&format!("{at}a"), "x").is_err());
+    }
+}

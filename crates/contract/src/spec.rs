@@ -1,0 +1,108 @@
+//! `VideoSpec`: a request after judgement, complete, with every default resolved.
+//! It is what a store keeps and an engine gets; it refuses to hold anything undecided but
+//! what only the engine or a fetched reference can decide (automatic length, adaptive shape).
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::TaskId;
+use crate::size::{Resolution, Size};
+
+/// Version of the serialised form; a store refuses to read a newer one.
+pub const SPEC_VERSION: u32 = 1;
+
+/// Everything that decides what the video will be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VideoSpec {
+    /// [`SPEC_VERSION`] of the writer.
+    pub version: u32,
+    /// Canonical identifier of the model card (an alias is resolved before).
+    pub model: String,
+    /// What to show; trimmed, never empty.
+    pub prompt: String,
+    /// What to avoid.
+    pub negative_prompt: Option<String>,
+    /// Length of the result.
+    pub seconds: Seconds,
+    /// Size of the result.
+    pub frame: FrameSize,
+    /// Seed of all randomness; a random one is drawn before the spec is made.
+    pub seed: u32,
+    /// Whether the result has a sound track.
+    pub generate_audio: bool,
+    /// Reference material.
+    pub inputs: Inputs,
+    /// A quick 480p preview of this spec instead of the final.
+    pub draft: bool,
+    /// The draft that this spec renders as a final.
+    pub final_of: Option<TaskId>,
+    /// The earlier video that this spec edits.
+    pub edit: Option<Edit>,
+}
+
+/// Length of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seconds {
+    /// So many whole seconds.
+    Fixed(u32),
+    /// The engine chooses.
+    Auto,
+}
+
+/// Size of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FrameSize {
+    /// Exactly this size.
+    Fixed(Size),
+    /// The listed size of this resolution that is nearest in shape to the first image.
+    Adaptive(Resolution),
+}
+
+/// Reference material, by URL. The three forms exclude each other.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inputs {
+    /// Text alone.
+    #[default]
+    Text,
+    /// The result starts with this image, and ends with the other where one is given.
+    Frames {
+        /// URL of the first frame.
+        first: String,
+        /// URL of the last frame.
+        last: Option<String>,
+    },
+    /// Images to show and sound to hear.
+    References {
+        /// Image URLs, in the caller's order; never empty.
+        images: Vec<String>,
+        /// Audio URLs, in the caller's order.
+        audios: Vec<String>,
+    },
+}
+
+/// What an edit starts from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// The completed task whose video is edited.
+    pub task_id: TaskId,
+    /// 0.0 keeps the source, 1.0 keeps only its length, size and rhythm.
+    pub strength: f64,
+}
+
+impl VideoSpec {
+    /// The size in which frames are made: that of the request, or for a draft the 480p size
+    /// of the same shape. `None` while an adaptive shape waits for its image.
+    pub fn render_size(&self) -> Option<Size> {
+        let FrameSize::Fixed(size) = self.frame else {
+            return None;
+        };
+        match (self.draft, size.named()) {
+            (true, Some((_, ratio))) => Some(Resolution::P480.size(ratio)),
+            _ => Some(size),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! A task's life: the record that a store keeps, its states, and what may follow what.
+//! It refuses impossible states by shape: a result exists only when completed, a failure
+//! only when failed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::error::Failure;
+use crate::id::TaskId;
+use crate::spec::VideoSpec;
+use crate::time::UnixMs;
+
+/// A task as the store keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Its identifier.
+    pub id: TaskId,
+    /// Whose it is; keys of one project share their tasks.
+    pub project: String,
+    /// What to make.
+    pub spec: VideoSpec,
+    /// The caller's own notes, given back unchanged.
+    pub metadata: BTreeMap<String, String>,
+    /// Where it stands.
+    pub state: State,
+    /// 0 to 100; never falls; 100 only when completed.
+    pub progress: u8,
+    /// When it was accepted.
+    pub created_at_ms: UnixMs,
+    /// When a worker first took it.
+    pub started_at_ms: Option<UnixMs>,
+    /// When it reached its terminal state.
+    pub finished_at_ms: Option<UnixMs>,
+    /// When its files go; set with the terminal state.
+    pub expires_at_ms: Option<UnixMs>,
+    /// How many workers have taken it.
+    pub attempt: u32,
+    /// The engine that made or makes it, as `name/version`.
+    pub engine: Option<String>,
+}
+
+/// Where a task stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// Waits for a worker, for the first time or again.
+    Waiting,
+    /// A worker holds its lease.
+    Running,
+    /// There is a result.
+    Completed(Box<Artifact>),
+    /// There is none, and there will be none.
+    Failed(Failure),
+    /// It was finished; its files are gone by age.
+    Expired,
+}
+
+/// The kinds of [`State`], without their contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// [`State::Waiting`].
+    Waiting,
+    /// [`State::Running`].
+    Running,
+    /// [`State::Completed`].
+    Completed,
+    /// [`State::Failed`].
+    Failed,
+    /// [`State::Expired`].
+    Expired,
+}
+
+impl Phase {
+    /// Every phase.
+    pub const ALL: [Self; 5] = [
+        Self::Waiting,
+        Self::Running,
+        Self::Completed,
+        Self::Failed,
+        Self::Expired,
+    ];
+
+    /// Whether a task may go from this phase to `next` in one step.
+    pub const fn may_become(self, next: Self) -> bool {
+        use Phase::{Completed, Expired, Failed, Running, Waiting};
+        matches!(
+            (self, next),
+            (Waiting, Running | Failed)
+                | (Running, Waiting | Completed | Failed)
+                | (Completed | Failed, Expired)
+        )
+    }
+
+    /// Whether work on the task is over.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Expired)
+    }
+}
+
+/// The four public states. No other value is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Waits for its first worker.
+    Queued,
+    /// Work on it has begun.
+    InProgress,
+    /// `result_url` may be read.
+    Completed,
+    /// `error` and `fail_reason` say why.
+    Failed,
+}
+
+impl Status {
+    /// The status as sent.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl State {
+    /// The kind of this state.
+    pub const fn phase(&self) -> Phase {
+        match self {
+            Self::Waiting => Phase::Waiting,
+            Self::Running => Phase::Running,
+            Self::Completed(_) => Phase::Completed,
+            Self::Failed(_) => Phase::Failed,
+            Self::Expired => Phase::Expired,
+        }
+    }
+}
+
+impl Task {
+    /// The public status; `None` for an expired task, which is answered with 410.
+    /// A task that lost its worker and waits again still shows `in_progress`.
+    pub const fn status(&self) -> Option<Status> {
+        match self.state {
+            State::Waiting if self.started_at_ms.is_none() => Some(Status::Queued),
+            State::Waiting | State::Running => Some(Status::InProgress),
+            State::Completed(_) => Some(Status::Completed),
+            State::Failed(_) => Some(Status::Failed),
+            State::Expired => None,
+        }
+    }
+}
+
+/// A finished video: where its bytes lie and what was measured on them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Artifact {
+    /// The MP4.
+    pub video: StoredFile,
+    /// The poster image, WebP.
+    pub thumbnail: StoredFile,
+    /// Frames over time in one picture, JPEG.
+    pub spritesheet: StoredFile,
+    /// Length in seconds.
+    pub duration_seconds: f64,
+    /// Frames per second.
+    pub fps: f64,
+    /// Number of frames.
+    pub frames: u32,
+    /// Pixels per row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// Whether there is a sound track.
+    pub has_audio: bool,
+}
+
+impl Artifact {
+    /// All files of this result.
+    pub const fn files(&self) -> [&StoredFile; 3] {
+        [&self.video, &self.thumbnail, &self.spritesheet]
+    }
+}
+
+/// Bytes in the blob store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredFile {
+    /// Key in the blob store; contains the lease token, so that no two attempts share one.
+    pub key: String,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// SHA-256 of the bytes, in lower-case hexadecimal.
+    pub sha256: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_phases_lead_nowhere_but_to_expiry() {
+        for phase in Phase::ALL {
+            let next: Vec<Phase> = Phase::ALL
+                .into_iter()
+                .filter(|next| phase.may_become(*next))
+                .collect();
+            match phase {
+                Phase::Waiting => assert_eq!(next, [Phase::Running, Phase::Failed]),
+                Phase::Running => {
+                    assert_eq!(next, [Phase::Waiting, Phase::Completed, Phase::Failed]);
+                }
+                Phase::Completed | Phase::Failed => assert_eq!(next, [Phase::Expired]),
+                Phase::Expired => assert!(next.is_empty()),
+            }
+            assert_eq!(
+                phase.is_terminal(),
+                next.iter().all(|next| *next == Phase::Expired)
+            );
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Judgement: a request and the catalog into a [`Submission`], or the first thing that is wrong.
+//! The order of the checks is part of the contract: model, fields that the model does not
+//! take, ranges, combinations, URL syntax (syntax, types and unknown fields came before).
+
+use std::collections::BTreeMap;
+
+use crate::card::{Catalog, Features, ModelCard};
+use crate::combine;
+use crate::error::{ErrorCode, Refusal};
+use crate::id::TaskId;
+use crate::limits::MODEL_CHARS_MAX;
+use crate::ranges::{self, Ranged};
+use crate::reference_url;
+use crate::request::{SecondsField, SubmitRequest};
+use crate::spec::{Inputs, SPEC_VERSION, VideoSpec};
+
+/// A judged request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submission {
+    /// What to make.
+    pub intent: Intent,
+    /// The caller's notes.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// What a request wants made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Intent {
+    /// A new video; the spec is complete.
+    New(Box<VideoSpec>),
+    /// The final of a draft: its spec comes from the draft ([`crate::lineage::final_spec`]).
+    FinalOf {
+        /// Canonical identifier of the model.
+        model: String,
+        /// The draft.
+        draft: TaskId,
+    },
+    /// An edit: length and size come from the source ([`crate::lineage::edit_spec`]).
+    EditOf(Box<EditRequest>),
+}
+
+/// An edit, before its source is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EditRequest {
+    /// Canonical identifier of the model.
+    pub model: String,
+    /// The source.
+    pub source: TaskId,
+    /// What it shall become.
+    pub prompt: String,
+    /// What to avoid.
+    pub negative_prompt: Option<String>,
+    /// How far it may leave the source.
+    pub strength: f64,
+    /// Images to show.
+    pub reference_images: Vec<String>,
+    /// Seed of all randomness.
+    pub seed: u32,
+}
+
+impl Submission {
+    /// The canonical identifier of the model.
+    pub fn model(&self) -> &str {
+        match &self.intent {
+            Intent::New(spec) => &spec.model,
+            Intent::FinalOf { model, .. } => model,
+            Intent::EditOf(edit) => &edit.model,
+        }
+    }
+}
+
+/// Judges `request`. `random_seed` is the seed to use where the caller wants a random one.
+///
+/// # Errors
+/// The first violation in the documented order, with its `param`.
+pub fn validate(
+    request: &SubmitRequest,
+    catalog: &Catalog,
+    random_seed: u32,
+) -> Result<Submission, Refusal> {
+    let card = find_model(request, catalog)?;
+    check_supported(request, card)?;
+    let ranged = ranges::check(request, card, random_seed)?;
+    combine::check(request)?;
+    check_urls(request)?;
+    Ok(Submission {
+        intent: ranged.into_intent(request, card)?,
+        metadata: request.metadata.clone().unwrap_or_default(),
+    })
+}
+
+fn find_model<'c>(request: &SubmitRequest, catalog: &'c Catalog) -> Result<&'c ModelCard, Refusal> {
+    let Some(name) = &request.model else {
+        return Err(ranges::missing("model"));
+    };
+    catalog.find(name).ok_or_else(|| {
+        let shown: String = name.chars().take(MODEL_CHARS_MAX).collect();
+        let known: Vec<&str> = catalog
+            .cards()
+            .iter()
+            .map(|card| card.id.as_str())
+            .collect();
+        let message = format!(
+            "The model '{shown}' does not exist; there are: {}.",
+            known.join(", ")
+        );
+        Refusal::of(ErrorCode::ModelNotFound, "model", message)
+    })
+}
+
+/// Fields, and values that name a capability, that the model does not take.
+fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal> {
+    let can: &Features = &card.capabilities.features;
+    let unsupported = |param: &str| {
+        let message = format!("'{param}' is not supported on the model '{}'.", card.id);
+        Refusal::of(ErrorCode::UnsupportedParameter, param, message)
+    };
+    if let Some(name) = request.never_supported {
+        return Err(unsupported(name));
+    }
+    let fields = [
+        (
+            "input_reference",
+            request.input_reference.is_some(),
+            can.first_frame,
+        ),
+        (
+            "first_frame",
+            request.first_frame.is_some(),
+            can.first_frame,
+        ),
+        ("last_frame", request.last_frame.is_some(), can.last_frame),
+        (
+            "reference_images",
+            request.reference_images.is_some(),
+            can.reference_images_max > 0,
+        ),
+        (
+            "reference_audios",
+            request.reference_audios.is_some(),
+            can.reference_audios_max > 0,
+        ),
+        (
+            "generate_audio",
+            request.generate_audio.is_some(),
+            can.audio_output,
+        ),
+        ("draft", request.draft.is_some(), can.draft),
+        ("draft_task_id", request.draft_task_id.is_some(), can.draft),
+        ("edit_task_id", request.edit_task_id.is_some(), can.edit),
+        ("edit_strength", request.edit_strength.is_some(), can.edit),
+    ];
+    if let Some((param, ..)) = fields.iter().find(|(_, sent, takes)| *sent && !takes) {
+        return Err(unsupported(param));
+    }
+    let unsupported_value = |param: &str, value: &str| {
+        let message = format!("'{param}' cannot be '{value}' on the model '{}'.", card.id);
+        Refusal::of(ErrorCode::UnsupportedValue, param, message)
+    };
+    if request.seconds == Some(SecondsField::Auto) && !can.auto_duration {
+        return Err(unsupported_value("seconds", "auto"));
+    }
+    if request.aspect_ratio.as_deref() == Some("adaptive") && !can.takes_images() {
+        return Err(unsupported_value("aspect_ratio", "adaptive"));
+    }
+    Ok(())
+}
+
+fn check_urls(request: &SubmitRequest) -> Result<(), Refusal> {
+    let single = [
+        ("input_reference", &request.input_reference),
+        ("first_frame", &request.first_frame),
+        ("last_frame", &request.last_frame),
+    ];
+    for (param, url) in single {
+        if let Some(url) = url {
+            reference_url::check(url, param)?;
+        }
+    }
+    let lists = [
+        ("reference_images", &request.reference_images),
+        ("reference_audios", &request.reference_audios),
+    ];
+    for (param, urls) in lists {
+        for (index, url) in urls.iter().flatten().enumerate() {
+            reference_url::check(url, &format!("{param}[{index}]"))?;
+        }
+    }
+    Ok(())
+}
+
+impl Ranged {
+    fn into_intent(self, request: &SubmitRequest, card: &ModelCard) -> Result<Intent, Refusal> {
+        if let Some(draft) = self.draft_task {
+            return Ok(Intent::FinalOf {
+                model: card.id.clone(),
+                draft,
+            });
+        }
+        let prompt = self.prompt.ok_or_else(|| ranges::missing("prompt"))?;
+        if let Some(source) = self.edit_task {
+            return Ok(Intent::EditOf(Box::new(EditRequest {
+                model: card.id.clone(),
+                source,
+                prompt,
+                negative_prompt: self.negative_prompt,
+                strength: self.strength,
+                reference_images: request.reference_images.clone().unwrap_or_default(),
+                seed: self.seed,
+            })));
+        }
+        let can_sound = card.capabilities.features.audio_output;
+        Ok(Intent::New(Box::new(VideoSpec {
+            version: SPEC_VERSION,
+            model: card.id.clone(),
+            prompt,
+            negative_prompt: self.negative_prompt,
+            seconds: self.seconds,
+            frame: self.frame,
+            seed: self.seed,
+            generate_audio: request.generate_audio.unwrap_or(can_sound),
+            inputs: inputs(request),
+            draft: request.draft.unwrap_or(false),
+            final_of: None,
+            edit: None,
+        })))
+    }
+}
+
+fn inputs(request: &SubmitRequest) -> Inputs {
+    let first = request
+        .first_frame
+        .as_ref()
+        .or(request.input_reference.as_ref());
+    match (first, &request.reference_images) {
+        (Some(first), _) => Inputs::Frames {
+            first: first.clone(),
+            last: request.last_frame.clone(),
+        },
+        (None, Some(images)) => Inputs::References {
+            images: images.clone(),
+            audios: request.reference_audios.clone().unwrap_or_default(),
+        },
+        (None, None) => Inputs::Text,
+    }
+}

@@ -1,0 +1,22 @@
+//! Why an engine stopped. The public reason is chosen by the worker from the variant alone:
+//! an engine's own words stay private.
+
+/// Why an engine gave no clip.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The cancel was obeyed.
+    #[error("cancelled")]
+    Cancelled,
+    /// The spec needs what this engine does not offer.
+    #[error("unsupported: {0}")]
+    Unsupported(String),
+    /// Memory ran out, on the host or an accelerator.
+    #[error("out of memory: {0}")]
+    OutOfMemory(String),
+    /// The engine itself failed.
+    #[error("generation failed: {0}")]
+    Failed(String),
+    /// The sink could not take what was made (encoder or storage).
+    #[error("the result could not be written: {0}")]
+    Sink(#[source] Box<dyn std::error::Error + Send + Sync>),
+}

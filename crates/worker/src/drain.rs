@@ -1,0 +1,39 @@
+//! The orderly stop, in two steps: `drain` (take nothing new, finish what runs) and `now`
+//! (give back what runs). Each step is asked for once and never taken back.
+
+use tokio_util::sync::CancellationToken;
+
+/// The two steps of a stop, shared by everyone who serves.
+#[derive(Clone, Debug, Default)]
+pub struct Shutdown {
+    drain: CancellationToken,
+    now: CancellationToken,
+}
+
+impl Shutdown {
+    /// Asks for the first step: nothing new is begun.
+    pub fn drain(&self) {
+        self.drain.cancel();
+    }
+
+    /// Asks for the second step: what runs is given back. Implies the first.
+    pub fn now(&self) {
+        self.drain.cancel();
+        self.now.cancel();
+    }
+
+    /// Waits for the first step.
+    pub async fn draining(&self) {
+        self.drain.cancelled().await;
+    }
+
+    /// Waits for the second step.
+    pub async fn at_once(&self) {
+        self.now.cancelled().await;
+    }
+
+    /// Whether the first step was asked for.
+    pub fn is_draining(&self) -> bool {
+        self.drain.is_cancelled()
+    }
+}

@@ -1,0 +1,131 @@
+//! Keeps a lease while its run lives, from a task of its own so that a long step of the engine
+//! does not look like death. It ends the run when the lease is lost, when the engine stands
+//! still for longer than its model allows, or when the process must stop at once.
+
+use std::time::{Duration, Instant};
+
+use kinora_engine::Progress;
+use kinora_store::{Lease, LeaseLost, Renewed, StoreError};
+
+use crate::Worker;
+use crate::drain::Shutdown;
+
+/// Why a run must end before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The lease is no longer ours: nothing of this run may be written.
+    Lost(LeaseLost),
+    /// The engine stands still.
+    Stalled,
+    /// The process stops: the task goes back to the queue.
+    Shutdown,
+}
+
+/// What a heartbeat watches.
+pub(crate) struct Watch<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) lease: &'a Lease,
+    pub(crate) engine_name: &'a str,
+    pub(crate) progress: &'a Progress,
+    pub(crate) progress_timeout: Duration,
+    pub(crate) shutdown: &'a Shutdown,
+}
+
+impl Watch<'_> {
+    /// Keeps the lease until there is a reason to stop, and returns it.
+    pub(crate) async fn keep(&self) -> Stop {
+        let settings = &self.worker.settings;
+        let mut hints = self.worker.tasks.changes();
+        let mut tick = tokio::time::interval(settings.heartbeat_every);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut life = Life::new(self.progress);
+        let mut beat = Beat::new(Duration::from_millis(settings.lease_ms / 3));
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {}
+                changed = hints.changed() => {
+                    if changed.is_err() {
+                        // Without hints the tick alone must do.
+                        tick.tick().await;
+                    }
+                }
+                () = self.shutdown.at_once() => return Stop::Shutdown,
+            }
+            if let Err(StoreError::LeaseLost(how)) = self.worker.tasks.check(self.lease).await {
+                return Stop::Lost(how);
+            }
+            if life.stands_still_for(self.progress) > self.progress_timeout {
+                return Stop::Stalled;
+            }
+            let percent = percent(self.progress);
+            if beat.is_due(percent) {
+                match self.renew(percent).await {
+                    Ok(()) => beat.done(percent),
+                    Err(StoreError::LeaseLost(how)) => return Stop::Lost(how),
+                    Err(error) => tracing::warn!(%error, "the lease could not be renewed yet"),
+                }
+            }
+        }
+    }
+
+    async fn renew(&self, progress: u8) -> Result<(), StoreError> {
+        let renewed = Renewed {
+            progress,
+            engine: Some(self.engine_name.to_owned()),
+            until_ms: self.worker.clock.now_ms() + self.worker.settings.lease_ms,
+        };
+        self.worker.tasks.renew(self.lease, renewed).await
+    }
+}
+
+/// Whole percent, never 100: that is for completed tasks.
+fn percent(progress: &Progress) -> u8 {
+    (progress.fraction() * 100.0).clamp(0.0, 99.0) as u8
+}
+
+/// When the engine last gave a sign of life.
+struct Life {
+    reports: u64,
+    since: Instant,
+}
+
+impl Life {
+    fn new(progress: &Progress) -> Self {
+        Self {
+            reports: progress.reports(),
+            since: Instant::now(),
+        }
+    }
+
+    fn stands_still_for(&mut self, progress: &Progress) -> Duration {
+        let reports = progress.reports();
+        if reports != self.reports {
+            *self = Self {
+                reports,
+                since: Instant::now(),
+            };
+        }
+        self.since.elapsed()
+    }
+}
+
+/// When a renewal is due: progress moved, or a third of the lease has passed.
+struct Beat {
+    every: Duration,
+    last: Option<(Instant, u8)>,
+}
+
+impl Beat {
+    const fn new(every: Duration) -> Self {
+        Self { every, last: None }
+    }
+
+    fn is_due(&self, percent: u8) -> bool {
+        self.last
+            .is_none_or(|(at, told)| percent > told || at.elapsed() >= self.every)
+    }
+
+    fn done(&mut self, percent: u8) {
+        self.last = Some((Instant::now(), percent));
+    }
+}

@@ -1,0 +1,80 @@
+//! One task from claim to terminal state. Read it in the order in which a task crosses it:
+//!
+//! 1. [`claim`](mod@claim): asks the store for work while there is a free slot.
+//! 2. [`run`](mod@run): the straight line of one task, from its lease to its finish.
+//! 3. [`record`](mod@record): engine to file; [`publish`](mod@publish): file to blob store.
+//! 4. [`heartbeat`](mod@heartbeat): keeps the lease, and watches that the engine moves.
+//! 5. [`sweep`](mod@sweep): takes up what was left behind; [`drain`](mod@drain): the orderly stop.
+//!
+//! It knows nothing of HTTP: it meets the API in the store.
+
+mod claim;
+mod drain;
+mod heartbeat;
+mod lineup;
+mod publish;
+mod record;
+mod run;
+mod sweep;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use drain::Shutdown;
+use kinora_blobs::BlobStore;
+use kinora_contract::Clock;
+use kinora_media::RecorderOptions;
+use kinora_store::TaskStore;
+pub use lineup::{Lineup, Served};
+
+/// What a worker works with.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    /// Where tasks come from and go to.
+    pub tasks: Arc<dyn TaskStore>,
+    /// Where results go.
+    pub blobs: Arc<dyn BlobStore>,
+    /// Which engine serves which model.
+    pub lineup: Lineup,
+    /// Wall time.
+    pub clock: Arc<dyn Clock>,
+    /// How it works.
+    pub settings: Settings,
+}
+
+/// How a worker works.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who this is, for people who look: host and process.
+    pub name: String,
+    /// Tasks at a time.
+    pub slots: usize,
+    /// How long a lease lasts without renewal, in milliseconds.
+    pub lease_ms: u64,
+    /// How often expired leases are looked for.
+    pub sweep_every: Duration,
+    /// How long a lease is looked after at most before it is looked at again.
+    pub heartbeat_every: Duration,
+    /// After an orderly stop was asked for, how long running tasks may go on.
+    pub drain_limit: Duration,
+    /// How long a finished task and its files are kept, in milliseconds.
+    pub retention_ms: u64,
+    /// How long an expired task still answers 410, in milliseconds.
+    pub tombstone_ms: u64,
+    /// Runs of one task before it fails with `worker_lost`.
+    pub attempts_max: u32,
+    /// How files are encoded.
+    pub recorder: RecorderOptions,
+}
+
+impl Worker {
+    /// Works until `shutdown` says so: claims, runs, sweeps. Returns when every task it held is
+    /// finished or given back.
+    pub async fn work(self, shutdown: Shutdown) {
+        let worker = Arc::new(self);
+        let sweeper = tokio::spawn(sweep::sweep_until_drain(worker.clone(), shutdown.clone()));
+        claim::claim_until_drain(worker, shutdown).await;
+        // The sweeper ends with the drain; a panic in it was logged by its task.
+        let _ = sweeper.await;
+    }
+}

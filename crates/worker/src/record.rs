@@ -1,0 +1,108 @@
+//! Engine to file: runs the engine on a thread of its own, its frames and sound straight into
+//! the recorder, so that encoding overlaps generation. The async side only waits.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kinora_contract::VideoSpec;
+use kinora_engine::{
+    CHANNELS, Clip, Control, Engine, EngineError, Job, SAMPLE_RATE_HZ, Sink, Stage,
+};
+use kinora_media::{
+    AudioFormat, ClipFormat, MediaError, Mismatch, Recorder, RecorderOptions, Recording,
+};
+use tokio::sync::oneshot;
+
+/// Everything that a recording thread needs, owned.
+pub(crate) struct RecordJob {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) spec: VideoSpec,
+    pub(crate) path: PathBuf,
+    pub(crate) options: RecorderOptions,
+    pub(crate) control: Control,
+}
+
+/// Why there is no file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("recording: {0}")]
+    Media(#[from] MediaError),
+    #[error("the file is not what was asked for: {0}")]
+    Mismatch(#[from] Mismatch),
+    #[error("the engine panicked")]
+    Panicked,
+    #[error("no thread for the engine: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// Makes the file on a thread of its own. `held` is dropped when that thread ends, however late:
+/// it keeps the slot of an engine that does not come back.
+pub(crate) async fn record<T: Send + 'static>(
+    job: RecordJob,
+    held: T,
+) -> Result<Recording, RecordError> {
+    let (answer, answered) = oneshot::channel();
+    let name = format!("engine-{}", job.spec.model);
+    std::thread::Builder::new().name(name).spawn(move || {
+        let _held = held;
+        // Nobody listens when the run was given up; the file goes with the staging folder.
+        let _ = answer.send(record_blocking(&job));
+    })?;
+    answered.await.unwrap_or(Err(RecordError::Panicked))
+}
+
+fn record_blocking(job: &RecordJob) -> Result<Recording, RecordError> {
+    job.control.report(Stage::Preparing, 0.0)?;
+    let clip = job.engine.plan(&job.spec)?;
+    let format = clip_format(clip);
+    let mut sink = RecorderSink(create(&job.path, format, job.options.clone())?);
+    let work = Job {
+        spec: &job.spec,
+        clip,
+    };
+    job.engine.generate(&work, &mut sink, &job.control)?;
+    job.control.report(Stage::Finishing, 0.5)?;
+    let recording = sink.0.finish()?;
+    kinora_media::check(&recording.info, &format)?;
+    Ok(recording)
+}
+
+fn create(
+    path: &Path,
+    format: ClipFormat,
+    options: RecorderOptions,
+) -> Result<Recorder, MediaError> {
+    Recorder::create(path, format, options)
+}
+
+fn clip_format(clip: Clip) -> ClipFormat {
+    let audio = AudioFormat {
+        sample_rate_hz: SAMPLE_RATE_HZ,
+        channels: CHANNELS,
+    };
+    ClipFormat {
+        width: clip.size.width,
+        height: clip.size.height,
+        fps: clip.fps,
+        frames: clip.frames,
+        audio: clip.audio.then_some(audio),
+    }
+}
+
+struct RecorderSink(Recorder);
+
+impl Sink for RecorderSink {
+    fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
+        self.0
+            .push_frame(rgb)
+            .map_err(|error| EngineError::Sink(error.into()))
+    }
+
+    fn audio(&mut self, pcm: &[f32]) -> Result<(), EngineError> {
+        self.0
+            .push_audio(pcm)
+            .map_err(|error| EngineError::Sink(error.into()))
+    }
+}

@@ -1,0 +1,69 @@
+//! Takes up what was left behind: expired leases, expired results, and the files of tasks that
+//! are gone. Any number of sweepers may run; each change is the store's own compare-and-set.
+
+use std::sync::Arc;
+
+use kinora_store::{StoreError, SweepRequest, Swept};
+
+use crate::Worker;
+use crate::drain::Shutdown;
+
+/// Rows of each kind that one sweep takes up at most, so that submits never wait for long.
+const BATCH: usize = 500;
+
+/// Sweeps at the configured pace until a drain is asked for.
+pub(crate) async fn sweep_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
+    let mut tick = tokio::time::interval(worker.settings.sweep_every);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = shutdown.draining() => return,
+        }
+        if let Err(error) = sweep(&worker).await {
+            tracing::warn!(%error, "the sweep could not be done; trying again");
+        }
+    }
+}
+
+/// One sweep.
+async fn sweep(worker: &Worker) -> Result<(), StoreError> {
+    let request = SweepRequest {
+        now_ms: worker.clock.now_ms(),
+        lease_ahead_max_ms: worker.settings.lease_ms * 2,
+        attempts_max: worker.settings.attempts_max,
+        retention_ms: worker.settings.retention_ms,
+        tombstone_ms: worker.settings.tombstone_ms,
+        batch: BATCH,
+    };
+    let swept = worker.tasks.sweep(request).await?;
+    if swept != Swept::default() {
+        let Swept {
+            requeued,
+            lost,
+            expired,
+            forgotten,
+            ref files,
+        } = swept;
+        tracing::info!(
+            requeued,
+            lost,
+            expired,
+            forgotten,
+            files = files.len(),
+            "swept"
+        );
+    }
+    let mut gone = Vec::with_capacity(swept.files.len());
+    for key in swept.files {
+        match worker.blobs.delete(&key).await {
+            Ok(()) => gone.push(key),
+            Err(error) => tracing::warn!(%error, %key, "an expired file could not be removed yet"),
+        }
+    }
+    if gone.is_empty() {
+        Ok(())
+    } else {
+        worker.tasks.forget_files(&gone).await
+    }
+}
