@@ -9,6 +9,7 @@
 
 pub mod card;
 mod combine;
+pub mod entropy;
 pub mod error;
 mod fields;
 pub mod form;
@@ -29,6 +30,7 @@ pub mod time;
 pub mod validate;
 
 pub use card::{Capabilities, Catalog, Features, ModelCard, built_in_cards};
+pub use entropy::{Entropy, NoEntropy};
 pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, Refusal};
 pub use form::Form;
 pub use id::TaskId;

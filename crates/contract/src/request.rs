@@ -1,5 +1,5 @@
 //! The submit request as sent. [`SubmitRequest::from_json`] checks syntax, types and field names,
-//! nothing else; a form ([`crate::form`]) takes the same way. Judgement is [`crate::validate`]'s.
+//! nothing else; a form ([`crate::form`]) takes the same way. Judgement is [`mod@crate::validate`]'s.
 
 use std::collections::BTreeMap;
 

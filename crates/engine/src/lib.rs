@@ -3,10 +3,12 @@
 
 mod control;
 mod error;
+mod open;
 pub mod storyboard;
 
 pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
+pub use open::{OpenOptions, open};
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec};
 

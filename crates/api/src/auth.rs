@@ -1,0 +1,81 @@
+//! Who asks: `Authorization: Bearer KEY`. Missing, malformed, unknown, revoked and expired keys
+//! are one and the same answer. A key is found by its hash; its text goes nowhere.
+
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use kinora_contract::{ErrorCode, KeyText};
+use kinora_store::{ApiKey, NewKey, Scope};
+
+use crate::error::ApiError;
+use crate::state::Api;
+
+/// A key that may read.
+pub(crate) struct Reader(pub(crate) NewKey);
+
+/// A key that may submit, cancel and delete.
+pub(crate) struct Writer(pub(crate) NewKey);
+
+impl<S: Send + Sync> FromRequestParts<S> for Reader
+where
+    Api: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        authorize(&Api::from_ref(state), &parts.headers, Scope::Read)
+            .await
+            .map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Writer
+where
+    Api: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        authorize(&Api::from_ref(state), &parts.headers, Scope::Write)
+            .await
+            .map(Self)
+    }
+}
+
+/// The key of a request, when it is usable and has `scope`.
+pub(crate) async fn authorize(
+    api: &Api,
+    headers: &HeaderMap,
+    scope: Scope,
+) -> Result<NewKey, ApiError> {
+    let Some(text) = bearer(headers) else {
+        return Err(unauthorized());
+    };
+    let found: Option<ApiKey> = api.keys.find_key(&text.sha256()).await?;
+    let usable = found.filter(|key| key.is_usable(api.clock.now_ms()));
+    let key = usable.ok_or_else(unauthorized)?.key;
+    if !key.scopes.contains(&scope) {
+        let message = format!("This API key lacks the scope '{}'.", scope.name());
+        return Err(ApiError::new(ErrorCode::ScopeMissing, message));
+    }
+    Ok(key)
+}
+
+fn unauthorized() -> ApiError {
+    ApiError::new(
+        ErrorCode::InvalidApiKey,
+        "A valid API key is needed: send the header 'Authorization: Bearer KEY'.",
+    )
+}
+
+/// The well-formed key of the one `Authorization` header.
+fn bearer(headers: &HeaderMap) -> Option<KeyText> {
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(only), None) = (all.next(), all.next()) else {
+        return None;
+    };
+    let (scheme, key) = only.to_str().ok()?.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| KeyText::parse(key.trim_matches(' ')))?
+}

@@ -1,0 +1,49 @@
+//! `POST /v1/videos/{id}/cancel`: an unfinished task becomes `failed`, and work on it stops.
+
+use axum::extract::State;
+use kinora_contract::{ErrorCode, FailureCode, VideoObject};
+use kinora_store::Cancellation;
+
+use crate::auth::Writer;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::Api;
+use crate::wire::{Answer, PathId};
+
+/// Cancel a video task.
+///
+/// The task is `failed` with the code `cancelled` when the answer arrives; work on it stops
+/// within two seconds. A finished task is refused with `not_cancellable`.
+#[utoipa::path(
+    post,
+    path = "/v1/videos/{id}/cancel",
+    tag = "videos",
+    params(("id" = String, Path, description = "Task identifier.")),
+    responses((status = 200, description = "The task, now failed.", body = VideoObject), Refusals),
+    security(("bearer" = []))
+)]
+pub(crate) async fn cancel(
+    State(api): State<Api>,
+    Writer(key): Writer,
+    PathId(id): PathId,
+) -> Result<Answer<VideoObject>, ApiError> {
+    let now_ms = api.clock.now_ms();
+    let expires_at_ms = now_ms + api.settings.retention_ms;
+    let failure = FailureCode::Cancelled.into();
+    match api
+        .tasks
+        .cancel(&key.project, id, failure, now_ms, expires_at_ms)
+        .await?
+    {
+        Cancellation::Cancelled(view) => {
+            tracing::info!(task = %id, "task cancelled");
+            Ok(Answer(api.object(&view)?))
+        }
+        Cancellation::AlreadyFinished(view) => {
+            let status = view.task.status().ok_or_else(ApiError::expired)?;
+            let message = format!("This video is already {}.", status.as_str());
+            Err(ApiError::new(ErrorCode::NotCancellable, message).final_answer())
+        }
+        Cancellation::NotFound => Err(ApiError::video_not_found()),
+    }
+}

@@ -1,0 +1,213 @@
+//! `GET /v1/videos/{id}/content`: the bytes, by key or by signed address, with ranges and
+//! validators. A signed address opens one variant of one task until it expires.
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use kinora_blobs::BlobError;
+use kinora_contract::{ErrorCode, State as TaskState, StoredFile, Task, TaskId};
+use kinora_store::Scope;
+
+use crate::auth;
+use crate::error::ApiError;
+use crate::files::Variant;
+use crate::openapi::Refusals;
+use crate::range::{Stretch, stretch};
+use crate::state::Api;
+use crate::wire::PathId;
+
+/// When a client should ask for content again that is not ready.
+const NOT_READY_RETRY_SECONDS: u64 = 2;
+
+/// Download a result.
+///
+/// `variant` is `video` (default, MP4), `thumbnail` (WebP) or `spritesheet` (JPEG). Supports
+/// `Range`, `If-Range` and `If-None-Match`. Without a key, only the signed `result_url` and
+/// `thumbnail_url` of a task object open.
+#[utoipa::path(
+    get,
+    path = "/v1/videos/{id}/content",
+    tag = "videos",
+    params(
+        ("id" = String, Path, description = "Task identifier."),
+        ("variant" = Option<String>, Query, description = "`video`, `thumbnail` or `spritesheet`."),
+        ("expires" = Option<u64>, Query, description = "Part of a signed address."),
+        ("signature" = Option<String>, Query, description = "Part of a signed address."),
+    ),
+    responses(
+        (status = 200, description = "The bytes.", content(
+            (Vec<u8> = "video/mp4"), (Vec<u8> = "image/webp"), (Vec<u8> = "image/jpeg"),
+        )),
+        (status = 206, description = "The asked-for part of the bytes."),
+        (status = 304, description = "The client has these bytes already."),
+        Refusals,
+    ),
+    security(("bearer" = []), ())
+)]
+pub(crate) async fn content(
+    State(api): State<Api>,
+    PathId(id): PathId,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let query = query.unwrap_or_default();
+    let variant = variant(&query)?;
+    let task = find(&api, id, variant, &query, &headers).await?;
+    let file = file(&task, variant)?;
+    send(&api, id, variant, file, &headers).await
+}
+
+/// The asked-for variant; other parameters are those of a signature.
+fn variant(query: &str) -> Result<Variant, ApiError> {
+    let mut variant = None;
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "variant" if variant.is_none() => {
+                variant = Some(Variant::from_name(&value).ok_or_else(|| {
+                    let message = "'variant' must be video, thumbnail or spritesheet.";
+                    ApiError::of(ErrorCode::InvalidValue, "variant", message)
+                })?);
+            }
+            "variant" => {
+                let message = "'variant' was sent more than once.";
+                return Err(ApiError::of(ErrorCode::InvalidValue, "variant", message));
+            }
+            "expires" | "signature" => {}
+            other => {
+                let shown: String = other.chars().take(64).collect();
+                let message = format!("Unknown parameter: '{shown}'.");
+                return Err(ApiError::of(ErrorCode::UnknownParameter, &shown, message));
+            }
+        }
+    }
+    Ok(variant.unwrap_or(Variant::Video))
+}
+
+/// The task, by signed address when there is a signature, else by key.
+async fn find(
+    api: &Api,
+    id: TaskId,
+    variant: Variant,
+    query: &str,
+    headers: &HeaderMap,
+) -> Result<std::sync::Arc<Task>, ApiError> {
+    let signed = query.contains("signature=") && !headers.contains_key(header::AUTHORIZATION);
+    let view = if signed {
+        let now_s = api.clock.now_ms() / 1000;
+        api.signer
+            .verify(id, variant.name(), query, now_s)
+            .map_err(|_| {
+                let message =
+                    "This result address is wrong or has expired; query the task for a new one.";
+                ApiError::new(ErrorCode::InvalidApiKey, message)
+            })?;
+        api.tasks.get_of_any_project(id).await?
+    } else {
+        let key = auth::authorize(api, headers, Scope::Read).await?;
+        api.tasks.get(&key.project, id).await?
+    };
+    Ok(view.ok_or_else(ApiError::video_not_found)?.task)
+}
+
+fn file(task: &Task, variant: Variant) -> Result<&StoredFile, ApiError> {
+    match &task.state {
+        TaskState::Completed(artifact) => Ok(variant.of(artifact)),
+        TaskState::Failed(_) => {
+            let message = "This video failed: there is no content.";
+            Err(ApiError::new(ErrorCode::VideoFailed, message).final_answer())
+        }
+        TaskState::Waiting | TaskState::Running => {
+            let message = "This video is not completed yet; query the task until it is.";
+            let error = ApiError::new(ErrorCode::VideoNotReady, message);
+            Err(error.retry_after(NOT_READY_RETRY_SECONDS))
+        }
+        TaskState::Expired => Err(ApiError::expired()),
+    }
+}
+
+async fn send(
+    api: &Api,
+    id: TaskId,
+    variant: Variant,
+    file: &StoredFile,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let etag = format!("\"{}\"", file.sha256);
+    if names(headers, header::IF_NONE_MATCH, &etag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
+    }
+    let range = headers
+        .get(header::RANGE)
+        .and_then(|value| value.to_str().ok());
+    // A client that holds an older file wants the whole new one.
+    let stale = headers.contains_key(header::IF_RANGE) && !names(headers, header::IF_RANGE, &etag);
+    let (status, part) = match stretch(range.filter(|_| !stale), file.bytes) {
+        Stretch::Whole => (StatusCode::OK, 0..file.bytes),
+        Stretch::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
+        Stretch::Unsatisfiable => return Ok(unsatisfiable(file.bytes)),
+    };
+    let stream = api
+        .blobs
+        .read(&file.key, part.clone())
+        .await
+        .map_err(|error| match error {
+            // Expired between the look at the task and the look at the file.
+            BlobError::NotFound(_) => ApiError::expired(),
+            error => ApiError::storage(&error),
+        })?;
+    let mut response = Response::new(Body::from_stream(stream));
+    *response.status_mut() = status;
+    let out = response.headers_mut();
+    out.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(variant.media_type()),
+    );
+    out.insert(
+        header::CONTENT_LENGTH,
+        HeaderValue::from(part.end - part.start),
+    );
+    out.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    out.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("private, max-age=3600"),
+    );
+    let name = format!("inline; filename=\"{id}{}\"", variant.ending());
+    insert_text(out, header::CONTENT_DISPOSITION, &name);
+    insert_text(out, header::ETAG, &etag);
+    if status == StatusCode::PARTIAL_CONTENT {
+        let text = format!("bytes {}-{}/{}", part.start, part.end - 1, file.bytes);
+        insert_text(out, header::CONTENT_RANGE, &text);
+    }
+    Ok(response)
+}
+
+fn unsatisfiable(length: u64) -> Response {
+    let message = format!("The file has {length} bytes; the range lies outside of it.");
+    let error = ApiError::of(ErrorCode::RangeNotSatisfiable, "Range", message);
+    let mut response = error.into_response();
+    insert_text(
+        response.headers_mut(),
+        header::CONTENT_RANGE,
+        &format!("bytes */{length}"),
+    );
+    response
+}
+
+/// Whether a validator header holds `etag`, or `*`.
+fn names(headers: &HeaderMap, name: header::HeaderName, etag: &str) -> bool {
+    let text = headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    text.split(',')
+        .map(str::trim)
+        .any(|one| one == "*" || one.trim_start_matches("W/") == etag)
+}
+
+fn insert_text(headers: &mut HeaderMap, name: header::HeaderName, text: &str) {
+    // Ids, hexadecimal digits and numbers are always valid header text.
+    if let Ok(value) = HeaderValue::from_str(text) {
+        headers.insert(name, value);
+    }
+}

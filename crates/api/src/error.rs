@@ -1,0 +1,127 @@
+//! Refusals on the wire: the envelope, its headers, and what a fault of the service looks like.
+//! The private cause is logged here, once, and never sent.
+
+use std::fmt::Display;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use kinora_contract::{ErrorCode, NoEntropy, Refusal};
+use kinora_store::StoreError;
+
+use crate::wire::json_response;
+
+/// How long a client should wait when the store is away.
+const STORAGE_RETRY_SECONDS: u64 = 2;
+
+/// A refusal and the headers that go with it.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError {
+    refusal: Refusal,
+    retry_after_seconds: Option<u64>,
+    /// The official SDKs retry some statuses by themselves; this overrules them.
+    should_retry: Option<bool>,
+}
+
+impl ApiError {
+    /// A refusal because of `param`.
+    pub(crate) fn of(code: ErrorCode, param: &str, message: impl Into<String>) -> Self {
+        Refusal::of(code, param, message).into()
+    }
+
+    /// A refusal that no single field is at fault for.
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Refusal::new(code, message).into()
+    }
+
+    /// Tells the client when to try again.
+    #[must_use]
+    pub(crate) const fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_seconds = Some(seconds);
+        self
+    }
+
+    /// Tells the client not to try again, whatever the status.
+    #[must_use]
+    pub(crate) const fn final_answer(mut self) -> Self {
+        self.should_retry = Some(false);
+        self
+    }
+
+    /// An unknown task, or another project's: the two look the same.
+    pub(crate) fn video_not_found() -> Self {
+        Self::new(ErrorCode::VideoNotFound, "There is no such video.")
+    }
+
+    /// A task past its retention.
+    pub(crate) fn expired() -> Self {
+        Self::new(
+            ErrorCode::VideoExpired,
+            "This video has expired; its files are gone.",
+        )
+    }
+
+    /// A fault of the service.
+    pub(crate) fn internal(cause: &dyn Display) -> Self {
+        tracing::error!(%cause, "internal error");
+        Self::new(
+            ErrorCode::InternalError,
+            "The service failed; the request can be sent again.",
+        )
+    }
+
+    /// The store or the blob store is full or away.
+    pub(crate) fn storage(cause: &dyn Display) -> Self {
+        tracing::error!(%cause, "storage unavailable");
+        Self::new(
+            ErrorCode::StorageUnavailable,
+            "The storage is unavailable; try again soon.",
+        )
+        .retry_after(STORAGE_RETRY_SECONDS)
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            retry_after_seconds: None,
+            should_retry: None,
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::storage(&error),
+            StoreError::Corrupt(_) | StoreError::LeaseLost(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<NoEntropy> for ApiError {
+    fn from(error: NoEntropy) -> Self {
+        Self::internal(&error)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let code = self.refusal.code;
+        let status =
+            StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = json_response(status, &self.refusal.body());
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after_seconds {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(should) = self.should_retry {
+            let text = if should { "true" } else { "false" };
+            headers.insert("x-should-retry", HeaderValue::from_static(text));
+        }
+        if code == ErrorCode::InvalidApiKey {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,64 @@
+//! The files of a result, by the name under which a client asks for them.
+
+use kinora_contract::{Artifact, StoredFile};
+
+/// One of a result's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variant {
+    /// The MP4.
+    Video,
+    /// The poster image.
+    Thumbnail,
+    /// Frames over time in one picture.
+    Spritesheet,
+}
+
+impl Variant {
+    pub(crate) const ALL: [Self; 3] = [Self::Video, Self::Thumbnail, Self::Spritesheet];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Video => "video",
+            Self::Thumbnail => "thumbnail",
+            Self::Spritesheet => "spritesheet",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
+    /// What an address needs before its signature; the default variant needs nothing.
+    pub(crate) const fn query(self) -> &'static str {
+        match self {
+            Self::Video => "",
+            Self::Thumbnail => "variant=thumbnail&",
+            Self::Spritesheet => "variant=spritesheet&",
+        }
+    }
+
+    pub(crate) const fn media_type(self) -> &'static str {
+        match self {
+            Self::Video => "video/mp4",
+            Self::Thumbnail => "image/webp",
+            Self::Spritesheet => "image/jpeg",
+        }
+    }
+
+    /// The ending of a downloaded file's name.
+    pub(crate) const fn ending(self) -> &'static str {
+        match self {
+            Self::Video => ".mp4",
+            Self::Thumbnail => ".webp",
+            Self::Spritesheet => "-sheet.jpg",
+        }
+    }
+
+    pub(crate) const fn of(self, artifact: &Artifact) -> &StoredFile {
+        match self {
+            Self::Video => &artifact.video,
+            Self::Thumbnail => &artifact.thumbnail,
+            Self::Spritesheet => &artifact.spritesheet,
+        }
+    }
+}

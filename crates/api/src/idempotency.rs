@@ -1,0 +1,45 @@
+//! `Idempotency-Key`: its syntax, and what the store is told of it.
+
+use axum::http::HeaderMap;
+use kinora_contract::limits::{IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX};
+use kinora_contract::{ErrorCode, SubmitRequest, UnixMs};
+use kinora_store::Idempotency;
+
+use crate::error::ApiError;
+
+const HEADER: &str = "Idempotency-Key";
+const KEPT_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
+
+/// The idempotency of a request, when it asks for any.
+pub(crate) fn of_request(
+    headers: &HeaderMap,
+    request: &SubmitRequest,
+    now_ms: UnixMs,
+) -> Result<Option<Idempotency>, ApiError> {
+    let Some(key) = key(headers)? else {
+        return Ok(None);
+    };
+    let fingerprint = request.fingerprint()?;
+    Ok(Some(Idempotency {
+        key,
+        fingerprint,
+        expires_at_ms: now_ms + KEPT_MS,
+    }))
+}
+
+/// The header's value: one, 1 to 255 visible ASCII characters.
+fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut all = headers.get_all(HEADER).iter();
+    let Some(value) = all.next() else {
+        return Ok(None);
+    };
+    let bytes = value.as_bytes();
+    let visible = bytes.iter().all(u8::is_ascii_graphic);
+    if all.next().is_some() || !visible || !(1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&bytes.len()) {
+        let message = format!(
+            "'{HEADER}' must be sent once, as 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters."
+        );
+        return Err(ApiError::of(ErrorCode::InvalidValue, HEADER, message));
+    }
+    Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
+}

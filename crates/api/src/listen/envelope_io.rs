@@ -1,0 +1,169 @@
+//! A connection whose bare refusals get the envelope. When hyper cannot even read a request it
+//! answers by itself, without a body; here that answer is replaced by the same status with the
+//! body that clients know. Everything else passes untouched.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use kinora_contract::{ErrorCode, Refusal};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::frame::RequestIds;
+
+/// hyper's own refusals are shorter than this.
+const BARE_BYTES_MAX: usize = 256;
+
+pub(super) struct EnvelopeIo<T> {
+    inner: T,
+    ids: RequestIds,
+    /// A replacement that is still to be written.
+    pending: Vec<u8>,
+}
+
+impl<T> EnvelopeIo<T> {
+    pub(super) const fn new(inner: T, ids: RequestIds) -> Self {
+        Self {
+            inner,
+            ids,
+            pending: Vec::new(),
+        }
+    }
+}
+
+/// The status of a bare refusal: a head alone, without the request id that all of ours carry.
+fn bare_status(bytes: &[u8]) -> Option<&str> {
+    if bytes.len() > BARE_BYTES_MAX {
+        return None;
+    }
+    let text = std::str::from_utf8(bytes).ok()?.to_ascii_lowercase();
+    let bare = text.starts_with("http/1.")
+        && text.ends_with("\r\n\r\n")
+        && text.contains("\r\ncontent-length: 0\r\n")
+        && !text.contains("\r\nx-request-id:");
+    if !bare {
+        return None;
+    }
+    std::str::from_utf8(bytes.get(9..12)?)
+        .ok()
+        .filter(|status| status.starts_with('4'))
+}
+
+fn replacement(status: &str, request_id: &str) -> Vec<u8> {
+    let (reason, refusal) = match status {
+        "431" => (
+            "Request Header Fields Too Large",
+            Refusal::new(
+                ErrorCode::HeadersTooLarge,
+                "The request's headers are too large.",
+            ),
+        ),
+        "414" => (
+            "URI Too Long",
+            Refusal::new(
+                ErrorCode::InvalidValue,
+                "The request's address is too long.",
+            ),
+        ),
+        _ => (
+            "Bad Request",
+            Refusal::new(
+                ErrorCode::InvalidValue,
+                "This is not a readable HTTP/1.1 request.",
+            ),
+        ),
+    };
+    let status = if matches!(status, "431" | "414") {
+        status
+    } else {
+        "400"
+    };
+    let body = serde_json::to_string(&refusal.body()).unwrap_or_default();
+    format!(
+        "HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\nx-request-id: {request_id}\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+impl<T: AsyncWrite + Unpin> EnvelopeIo<T> {
+    fn poll_pending(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.pending.is_empty() {
+            let written = ready!(Pin::new(&mut self.inner).poll_write(cx, &self.pending))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.pending.drain(..written);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for EnvelopeIo<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buffer)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for EnvelopeIo<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_pending(cx))?;
+        let Some(status) = bare_status(bytes) else {
+            return Pin::new(&mut self.inner).poll_write(cx, bytes);
+        };
+        let id = self.ids.next();
+        self.pending = replacement(status, &id);
+        // Taken whole; what replaces it goes out with the next flush.
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_pending(cx))?;
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_pending(cx))?;
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+
+    // Vectored writes stay off, so that a bare head always comes in one piece.
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_head_without_request_id_and_body_is_bare() {
+        let bare = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\ndate: x\r\n\r\n";
+        assert_eq!(bare_status(bare), Some("431"));
+        for other in [
+            &b"HTTP/1.1 404 Not Found\r\nx-request-id: req_1\r\ncontent-length: 0\r\n\r\n"[..],
+            b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+            b"HTTP/1.1 400 Bad Request\r\ncontent-length: 5\r\n\r\nhello",
+            b"\x00\x01HTTP/1.1 400",
+            b"",
+        ] {
+            assert_eq!(bare_status(other), None);
+        }
+    }
+
+    #[test]
+    fn a_replacement_is_an_envelope_of_the_stated_length() {
+        let text = String::from_utf8(replacement("431", "req_1")).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}", body.len())));
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["error"]["code"], "headers_too_large");
+    }
+}

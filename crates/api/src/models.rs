@@ -1,0 +1,98 @@
+//! `GET /v1/models`: OpenAI's list of models, each with its capabilities.
+
+use axum::extract::State;
+use kinora_contract::{Capabilities, ErrorCode, ModelCard};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::auth::Reader;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::Api;
+use crate::wire::Answer;
+
+/// A served model.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Model {
+    /// The identifier to send as `model`.
+    #[schema(example = "kinora-a1")]
+    id: String,
+    /// Always `model`.
+    #[schema(example = "model")]
+    object: &'static str,
+    /// Always 0: the time of creation is not known. OpenAI's SDKs expect the field.
+    created: u64,
+    /// Always `kinora`.
+    owned_by: &'static str,
+    /// Other names under which it is accepted.
+    aliases: Vec<String>,
+    /// What it can do.
+    capabilities: Capabilities,
+}
+
+/// The served models.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelList {
+    /// Always `list`.
+    #[schema(example = "list")]
+    object: &'static str,
+    /// The models that the key may use.
+    data: Vec<Model>,
+}
+
+impl Model {
+    fn of(card: &ModelCard) -> Self {
+        Self {
+            id: card.id.clone(),
+            object: "model",
+            created: 0,
+            owned_by: "kinora",
+            aliases: card.aliases.clone(),
+            capabilities: card.capabilities.clone(),
+        }
+    }
+}
+
+/// List models.
+#[utoipa::path(
+    get,
+    path = "/v1/models",
+    tag = "models",
+    responses((status = 200, description = "The models that the key may use.", body = ModelList), Refusals),
+    security(("bearer" = []))
+)]
+pub(crate) async fn list(State(api): State<Api>, Reader(key): Reader) -> Answer<ModelList> {
+    let allowed = |card: &&ModelCard| key.models.as_ref().is_none_or(|all| all.contains(&card.id));
+    let data = api
+        .catalog
+        .cards()
+        .iter()
+        .filter(allowed)
+        .map(Model::of)
+        .collect();
+    Answer(ModelList {
+        object: "list",
+        data,
+    })
+}
+
+/// Query a model.
+#[utoipa::path(
+    get,
+    path = "/v1/models/{id}",
+    tag = "models",
+    params(("id" = String, Path, description = "Identifier or alias.")),
+    responses((status = 200, description = "The model.", body = Model), Refusals),
+    security(("bearer" = []))
+)]
+pub(crate) async fn read(
+    State(api): State<Api>,
+    Reader(key): Reader,
+    params: Result<axum::extract::Path<String>, axum::extract::rejection::PathRejection>,
+) -> Result<Answer<Model>, ApiError> {
+    let name = params.map(|path| path.0).unwrap_or_default();
+    let allowed = |card: &&ModelCard| key.models.as_ref().is_none_or(|all| all.contains(&card.id));
+    let card = api.catalog.find(&name).filter(allowed);
+    card.map(|card| Answer(Model::of(card)))
+        .ok_or_else(|| ApiError::new(ErrorCode::NotFound, "There is no such model."))
+}

@@ -1,0 +1,53 @@
+//! `GET /v1/videos/{id}`: the task as it stands. Never a scan, never a file.
+
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use kinora_contract::VideoObject;
+use kinora_store::TaskView;
+
+use crate::auth::Reader;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::Api;
+use crate::wire::{PathId, json_response};
+
+/// When a client should ask again while work goes on.
+const POLL_AFTER_MS: u64 = 1_000;
+/// What each task ahead adds to that.
+const POLL_AFTER_MS_PER_TASK_AHEAD: u64 = 250;
+/// The longest wait that is ever proposed.
+const POLL_AFTER_MS_MAX: u64 = 10_000;
+
+/// Query a video task.
+///
+/// Call again while `status` is `queued` or `in_progress`, after the milliseconds of
+/// `openai-poll-after-ms`. Only `completed` means that `result_url` may be read.
+#[utoipa::path(
+    get,
+    path = "/v1/videos/{id}",
+    tag = "videos",
+    params(("id" = String, Path, description = "Task identifier.")),
+    responses((status = 200, description = "The task.", body = VideoObject), Refusals),
+    security(("bearer" = []))
+)]
+pub(crate) async fn read(
+    State(api): State<Api>,
+    Reader(key): Reader,
+    PathId(id): PathId,
+) -> Result<Response, ApiError> {
+    let found = api.tasks.get(&key.project, id).await?;
+    let view = found.ok_or_else(ApiError::video_not_found)?;
+    let mut response = json_response(StatusCode::OK, &api.object(&view)?);
+    if !view.task.state.phase().is_terminal() {
+        let after = HeaderValue::from(poll_after_ms(&view));
+        response.headers_mut().insert("openai-poll-after-ms", after);
+    }
+    Ok(response)
+}
+
+fn poll_after_ms(view: &TaskView) -> u64 {
+    let ahead = view.queue_position.unwrap_or(0);
+    let wait = POLL_AFTER_MS.saturating_add(ahead.saturating_mul(POLL_AFTER_MS_PER_TASK_AHEAD));
+    wait.min(POLL_AFTER_MS_MAX)
+}

@@ -1,0 +1,53 @@
+//! Every route, in one place. Whatever matches none is refused in the same envelope.
+
+use axum::Router;
+use axum::routing::{get, post};
+use kinora_contract::ErrorCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::error::ApiError;
+use crate::state::Api;
+use crate::{cancel, content, delete, health, list, models, openapi, read, submit, unsupported};
+
+/// The routes that are in the OpenAPI document.
+pub(crate) fn described() -> OpenApiRouter<Api> {
+    OpenApiRouter::with_openapi(openapi::frame())
+        .routes(routes!(submit::submit, list::list))
+        .routes(routes!(read::read, delete::delete))
+        .routes(routes!(cancel::cancel))
+        .routes(routes!(content::content))
+        .routes(routes!(models::list))
+        .routes(routes!(models::read))
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+}
+
+/// The whole service.
+pub fn router(api: Api) -> Router {
+    described()
+        .split_for_parts()
+        .0
+        .route("/openapi.json", get(openapi::serve))
+        .route("/v1/videos/edits", post(unsupported::operation))
+        .route("/v1/videos/extensions", post(unsupported::operation))
+        .route("/v1/videos/characters", post(unsupported::operation))
+        .route("/v1/videos/{id}/remix", post(unsupported::operation))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(api)
+}
+
+async fn not_found() -> ApiError {
+    ApiError::new(
+        ErrorCode::NotFound,
+        "There is nothing at this path; see /openapi.json.",
+    )
+}
+
+async fn method_not_allowed() -> ApiError {
+    ApiError::new(
+        ErrorCode::MethodNotAllowed,
+        "This path does not take that method; see 'Allow'.",
+    )
+}

@@ -1,0 +1,96 @@
+//! What every endpoint shares. Opened by the binary, handed out by reference count.
+
+use std::sync::Arc;
+
+use kinora_blobs::BlobStore;
+use kinora_blobs::sign::Signer;
+use kinora_contract::{Catalog, Clock, Entropy, Links, Task, TaskId, VideoObject};
+use kinora_store::{KeyStore, QueueBounds, TaskStore, TaskView};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ApiError;
+use crate::files::Variant;
+
+/// The service as its endpoints see it.
+#[derive(Clone, Debug)]
+pub struct Api {
+    /// Tasks.
+    pub tasks: Arc<dyn TaskStore>,
+    /// API keys.
+    pub keys: Arc<dyn KeyStore>,
+    /// Results.
+    pub blobs: Arc<dyn BlobStore>,
+    /// The served models.
+    pub catalog: Arc<Catalog>,
+    /// Makes and checks result addresses.
+    pub signer: Arc<Signer>,
+    /// Wall time.
+    pub clock: Arc<dyn Clock>,
+    /// Random bytes.
+    pub entropy: Arc<dyn Entropy>,
+    /// What an operator may choose.
+    pub settings: Arc<Settings>,
+    /// Cancelled when the process is stopping: submits are refused from then on.
+    pub stopping: CancellationToken,
+}
+
+/// What an operator may choose.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What result addresses begin with, without a slash at the end.
+    pub base_url: String,
+    /// Waiting tasks of all projects at most.
+    pub waiting_max: u64,
+    /// Unfinished tasks of one project at most, unless its key says otherwise.
+    pub project_unfinished_max: u64,
+    /// How long a finished task and its files are kept, in milliseconds.
+    pub retention_ms: u64,
+}
+
+impl Api {
+    /// Random bytes.
+    pub(crate) fn random<const N: usize>(&self) -> Result<[u8; N], ApiError> {
+        let mut bytes = [0; N];
+        self.entropy
+            .fill(&mut bytes)
+            .map_err(|error| ApiError::internal(&error))?;
+        Ok(bytes)
+    }
+
+    /// A fresh task identifier of this moment.
+    pub(crate) fn new_task_id(&self) -> Result<TaskId, ApiError> {
+        Ok(TaskId::from_parts(self.clock.now_ms(), self.random()?))
+    }
+
+    /// The bounds on a key's submits.
+    pub(crate) fn bounds(&self, unfinished_max: Option<u32>) -> QueueBounds {
+        QueueBounds {
+            waiting_max: self.settings.waiting_max,
+            project_unfinished_max: unfinished_max
+                .map_or(self.settings.project_unfinished_max, u64::from),
+        }
+    }
+
+    /// The public object of a task; a refusal for an expired one.
+    pub(crate) fn object(&self, view: &TaskView) -> Result<VideoObject, ApiError> {
+        let object = VideoObject::of(&view.task, view.queue_position, |task| self.links(task));
+        object.ok_or_else(ApiError::expired)
+    }
+
+    /// The signed addresses of a completed task's files; they expire with the task.
+    fn links(&self, task: &Task) -> Links {
+        let expires_at_s = task.expires_at_ms.unwrap_or(task.created_at_ms) / 1000;
+        let link = |variant: Variant| {
+            let query = self.signer.sign(task.id, variant.name(), expires_at_s);
+            let choice = variant.query();
+            format!(
+                "{}/v1/videos/{}/content?{choice}{query}",
+                self.settings.base_url, task.id
+            )
+        };
+        Links {
+            video: link(Variant::Video),
+            thumbnail: link(Variant::Thumbnail),
+        }
+    }
+}

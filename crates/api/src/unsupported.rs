@@ -1,0 +1,14 @@
+//! OpenAI's routes that this service does not offer: a clear refusal instead of a bare 404.
+
+use kinora_contract::ErrorCode;
+
+use crate::auth::Writer;
+use crate::error::ApiError;
+
+/// Answers `unsupported_operation`.
+pub(crate) async fn operation(Writer(_): Writer) -> ApiError {
+    ApiError::new(
+        ErrorCode::UnsupportedOperation,
+        "This operation is not supported by any model that is served here.",
+    )
+}

@@ -1,0 +1,117 @@
+//! Where result bytes live. [`BlobStore`] is the interface, [`LocalBlobs`] a folder of this
+//! machine, [`open()`] finds the implementation by URL, and [`sign`] makes result addresses that
+//! open without a key. It knows nothing of tasks beyond their ids, and never overwrites.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod key;
+mod local;
+mod open;
+pub mod sign;
+
+pub use key::{BlobKey, KEY_BYTES_MAX};
+pub use local::LocalBlobs;
+pub use open::open;
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::Stream;
+use kinora_contract::{StoredFile, UnixMs};
+
+/// The bytes of a blob, in order, in chunks of at most 128 KiB. Nothing is read ahead of the
+/// reader but one chunk.
+pub type ByteStream = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
+
+/// Keeps finished files by key. What a key names never changes: it appears whole, once, and
+/// may be deleted.
+#[async_trait]
+pub trait BlobStore: Send + Sync + Debug {
+    /// Publishes the finished file at `from` under `key` and returns its length and SHA-256.
+    /// On `Ok` the bytes are on disk under the key, and `from` is gone. On an error there is
+    /// nothing new under the key, and `from` is left to the caller. `from` should lie in this
+    /// store's [`BlobStore::staging_dir`].
+    ///
+    /// # Errors
+    /// [`BlobError::Exists`] for a key that is taken, whatever it holds.
+    async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError>;
+
+    /// Publishes `bytes` under `key`, with the guarantees of [`BlobStore::put_file`].
+    ///
+    /// # Errors
+    /// [`BlobError::Exists`] for a key that is taken, whatever it holds.
+    async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError>;
+
+    /// The length in bytes, or `None` for an unknown key.
+    ///
+    /// # Errors
+    /// [`BlobError`] when it cannot be known.
+    async fn head(&self, key: &str) -> Result<Option<u64>, BlobError>;
+
+    /// The bytes in `range`, cut at the end of the blob. A stream that was begun goes on to
+    /// its end although the key is deleted meanwhile.
+    ///
+    /// # Errors
+    /// [`BlobError::NotFound`] for an unknown key.
+    async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError>;
+
+    /// Deletes the key. One that is absent is no error.
+    ///
+    /// # Errors
+    /// [`BlobError`] when it may still be there.
+    async fn delete(&self, key: &str) -> Result<(), BlobError>;
+
+    /// Up to `limit` blobs whose keys begin with `prefix` and come after `after`, in the order
+    /// of the keys' bytes. For the sweep of orphans: begin with `None`, go on with the last key,
+    /// stop at a page that is not full.
+    ///
+    /// # Errors
+    /// [`BlobError`] when they cannot be listed.
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<BlobEntry>, BlobError>;
+
+    /// The folder of this machine where unfinished files are written. What is left in it by a
+    /// crash is removed when the store is opened.
+    fn staging_dir(&self) -> &Path;
+}
+
+/// A blob as listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobEntry {
+    /// Its key.
+    pub key: String,
+    /// Its length.
+    pub bytes: u64,
+    /// When its bytes were last written: a sweep of orphans spares the young, whose task may
+    /// not have been finished yet.
+    pub modified_at_ms: UnixMs,
+}
+
+/// Why a blob store did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobError {
+    /// Not a key: see [`BlobKey`].
+    #[error("not a blob key: {0:?}")]
+    InvalidKey(String),
+    /// Nothing under this key.
+    #[error("no blob {0:?}")]
+    NotFound(String),
+    /// The key is taken; nothing was changed.
+    #[error("the blob {0:?} exists already")]
+    Exists(String),
+    /// The address names no implementation.
+    #[error("unknown blob store {0:?}: a folder or a `file:` address is expected")]
+    UnknownScheme(String),
+    /// Full disk, missing rights, broken connection.
+    #[error("the blob store is unavailable: {0}")]
+    Unavailable(#[from] io::Error),
+}

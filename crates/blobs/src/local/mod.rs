@@ -1,0 +1,154 @@
+//! Blobs as files of one folder: `objects/<key>` holds what is published, `staging/` what is
+//! being written. A file appears under its key by a hard link of a synced file, so that it is
+//! there whole or not at all, and never replaces another.
+
+mod publish;
+mod walk;
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use kinora_contract::StoredFile;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+use tokio_util::io::ReaderStream;
+
+use crate::{BlobEntry, BlobError, BlobKey, BlobStore, ByteStream};
+
+/// Bytes that a reader gets at once.
+const CHUNK_BYTES: usize = 128 * 1024;
+
+/// A blob store in a folder of this machine. One process at a time may have it open.
+#[derive(Debug)]
+pub struct LocalBlobs {
+    objects: PathBuf,
+    staging: PathBuf,
+    /// Numbers the temporary files of [`BlobStore::put_bytes`].
+    next: AtomicU64,
+}
+
+impl LocalBlobs {
+    /// Opens or makes the store in the folder `root`, and empties its staging folder.
+    ///
+    /// # Errors
+    /// [`BlobError::Unavailable`] when the folders cannot be made or emptied.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self, BlobError> {
+        let root = root.as_ref();
+        let (objects, staging) = (root.join("objects"), root.join("staging"));
+        fs::create_dir_all(&objects)?;
+        match fs::remove_dir_all(&staging) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => fs::create_dir(&staging)?,
+        }
+        publish::sync_folder(root)?;
+        Ok(Self {
+            objects,
+            staging,
+            next: AtomicU64::new(0),
+        })
+    }
+
+    fn path(&self, key: &str) -> Result<PathBuf, BlobError> {
+        Ok(self.objects.join(BlobKey::parse(key)?.as_str()))
+    }
+
+    async fn publish(&self, key: &str, from: PathBuf) -> Result<StoredFile, BlobError> {
+        let (objects, key) = (
+            self.objects.clone(),
+            BlobKey::parse(key)?.as_str().to_owned(),
+        );
+        blocking(move || publish::publish(&objects, key, &from)).await
+    }
+}
+
+#[async_trait]
+impl BlobStore for LocalBlobs {
+    async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError> {
+        self.publish(key, from.to_owned()).await
+    }
+
+    async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
+        BlobKey::parse(key)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let staged = self.staging.join(format!("bytes-{number}"));
+        let path = staged.clone();
+        let written = blocking(move || {
+            let mut file = fs::File::create_new(&path)?;
+            Ok(file.write_all(&bytes)?)
+        })
+        .await;
+        let stored = match written {
+            Ok(()) => self.publish(key, staged.clone()).await,
+            Err(error) => Err(error),
+        };
+        if stored.is_err() {
+            // What cannot be removed now is removed at the next opening.
+            let _ = blocking(move || Ok(fs::remove_file(staged)?)).await;
+        }
+        stored
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
+        let path = self.path(key)?;
+        blocking(move || match fs::metadata(path) {
+            Ok(data) if data.is_file() => Ok(Some(data.len())),
+            Ok(_) => Ok(None),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error.into()),
+        })
+        .await
+    }
+
+    async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {
+        let path = self.path(key)?;
+        let absent = BlobError::NotFound(key.to_owned());
+        let file = blocking(move || match fs::File::open(path) {
+            Ok(file) if file.metadata()?.is_file() => Ok(file),
+            Ok(_) => Err(absent),
+            Err(error) if is_absent(&error) => Err(absent),
+            Err(error) => Err(error.into()),
+        })
+        .await?;
+        let mut file = tokio::fs::File::from_std(file);
+        file.set_max_buf_size(CHUNK_BYTES);
+        file.seek(io::SeekFrom::Start(range.start)).await?;
+        let part = file.take(range.end.saturating_sub(range.start));
+        Ok(Box::pin(ReaderStream::with_capacity(part, CHUNK_BYTES)))
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), BlobError> {
+        let (path, objects) = (self.path(key)?, self.objects.clone());
+        blocking(move || publish::remove(&objects, &path)).await
+    }
+
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<BlobEntry>, BlobError> {
+        let walk = walk::Walk::new(prefix, after, limit);
+        let objects = self.objects.clone();
+        blocking(move || walk.run(&objects)).await
+    }
+
+    fn staging_dir(&self) -> &Path {
+        &self.staging
+    }
+}
+
+/// Whether nothing is there: also where a parent of the key is itself a blob.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
+) -> Result<T, BlobError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|stopped| Err(BlobError::Unavailable(io::Error::other(stopped))))
+}

@@ -1,0 +1,54 @@
+//! Finds a blob store by its address. A new implementation is one arm here.
+
+use std::sync::Arc;
+
+use crate::{BlobError, BlobStore, LocalBlobs};
+
+/// Opens the store at `url`: `file:` with a path (`file:results`, `file:///var/lib/results`), or
+/// a plain path. Reads and creates folders: call it before serving.
+///
+/// # Errors
+/// [`BlobError::UnknownScheme`], or why the store cannot be opened.
+pub fn open(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
+    match url.split_once(':') {
+        Some(("file", path)) => local(path.strip_prefix("//").unwrap_or(path)),
+        Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(url.to_owned())),
+        _ => local(url),
+    }
+}
+
+fn local(path: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
+    Ok(Arc::new(LocalBlobs::open(path)?))
+}
+
+/// A single letter is a drive, not a scheme.
+fn is_scheme(text: &str) -> bool {
+    text.len() > 1
+        && text
+            .bytes()
+            .all(|c| c.is_ascii_alphanumeric() || b"+-.".contains(&c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_addresses_are_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        for good in [
+            format!("file:{path}/a"),
+            format!("file://{path}/b"),
+            format!("{path}/c"),
+        ] {
+            assert!(open(&good).is_ok(), "{good}");
+        }
+        for wrong in ["s3://bucket/prefix", "http://host/", "fil:x"] {
+            assert!(
+                matches!(open(wrong), Err(BlobError::UnknownScheme(_))),
+                "{wrong}"
+            );
+        }
+    }
+}

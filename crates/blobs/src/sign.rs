@@ -1,0 +1,216 @@
+//! Signed result addresses: whoever holds one may read that variant of that task's result until
+//! its time, and nothing else. HMAC-SHA256 (RFC 2104) over everything that it grants. It refuses
+//! every spelling of a query but the one that [`Signer::sign`] gives.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+use hmac::{Hmac, KeyInit, Mac};
+use kinora_contract::TaskId;
+use sha2::{Digest, Sha256};
+
+/// Separates these signatures from every other use of the secret.
+const DOMAIN: &str = "kinora result address, version 1";
+
+/// 32 secret bytes. Never shown, not even to a debugger's print.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret([u8; 32]);
+
+impl Secret {
+    /// A secret of these bytes.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads the secret from the file at `path`, 64 hexadecimal digits. Where there is no file,
+    /// one is made with random bytes, readable by its owner only and synced before it is used.
+    ///
+    /// # Errors
+    /// When the file cannot be read or made, or holds anything else: a damaged secret is never
+    /// replaced, since that would silently void every address handed out.
+    pub fn load_or_create(path: &Path) -> io::Result<Self> {
+        match fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text),
+            Err(error) if error.kind() == ErrorKind::NotFound => Self::create(path),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn parse(text: &str) -> io::Result<Self> {
+        let line = text.strip_suffix('\n').unwrap_or(text);
+        let bytes = from_hex(line).ok_or_else(|| {
+            io::Error::new(
+                ErrorKind::InvalidData,
+                "the secret is not 64 hexadecimal digits",
+            )
+        })?;
+        Ok(Self(bytes))
+    }
+
+    fn create(path: &Path) -> io::Result<Self> {
+        let (mut bytes, mut nonce) = ([0_u8; 32], [0_u8; 8]);
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        getrandom::fill(&mut nonce).map_err(io::Error::other)?;
+        let mut staged = path.as_os_str().to_owned();
+        staged.push(format!(".{}", to_hex(&nonce)));
+        let staged = Path::new(&staged);
+        let linked = write_private(staged, &format!("{}\n", to_hex(&bytes)))
+            .and_then(|()| fs::hard_link(staged, path));
+        let _ = fs::remove_file(staged);
+        match linked {
+            Ok(()) => {
+                let folder = path
+                    .parent()
+                    .filter(|folder| !folder.as_os_str().is_empty());
+                fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+                Ok(Self(bytes))
+            }
+            // Another process made it first, and whole.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Self::parse(&fs::read_to_string(path)?)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Names the secret without telling it; part of what is signed.
+    fn id(&self) -> String {
+        let digest = Sha256::new()
+            .chain_update(DOMAIN)
+            .chain_update(self.0)
+            .finalize();
+        to_hex(&digest[..4])
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// Makes and judges signed addresses.
+#[derive(Clone, Debug)]
+pub struct Signer {
+    current: Secret,
+    previous: Option<Secret>,
+}
+
+impl Signer {
+    /// Signs with `current`, and accepts what was signed with `previous` too, so that a secret
+    /// can be rotated without voiding the addresses that are out.
+    pub const fn new(current: Secret, previous: Option<Secret>) -> Self {
+        Self { current, previous }
+    }
+
+    /// The query that opens `variant` of this task's result before `expires_at_s` (Unix
+    /// seconds): `expires=1760000000&signature=` and 64 hexadecimal digits. A result address
+    /// may put `variant=NAME&` in front of it.
+    pub fn sign(&self, task: TaskId, variant: &str, expires_at_s: u64) -> String {
+        let tag = mac(&self.current, task, variant, expires_at_s)
+            .finalize()
+            .into_bytes();
+        format!("expires={expires_at_s}&signature={}", to_hex(&tag))
+    }
+
+    /// Judges the raw query of a request for `variant` of this task's result. Exactly what
+    /// [`Signer::sign`] gave is accepted, with or without a leading `variant=NAME&`: other
+    /// orders, further or doubled parameters and percent-encodings are not. The comparison
+    /// takes the same time for every wrong signature.
+    ///
+    /// # Errors
+    /// [`SignatureError`].
+    pub fn verify(
+        &self,
+        task: TaskId,
+        variant: &str,
+        raw_query: &str,
+        now_s: u64,
+    ) -> Result<(), SignatureError> {
+        let signed = raw_query
+            .strip_prefix("variant=")
+            .and_then(|rest| rest.strip_prefix(variant))
+            .and_then(|rest| rest.strip_prefix('&'))
+            .unwrap_or(raw_query);
+        let (expires_at_s, tag) = parse(signed).ok_or(SignatureError::Malformed)?;
+        let right = |secret: &Secret| mac(secret, task, variant, expires_at_s).verify(&tag.into());
+        let current = right(&self.current).is_ok();
+        let previous = self
+            .previous
+            .as_ref()
+            .is_some_and(|secret| right(secret).is_ok());
+        if !(current | previous) {
+            return Err(SignatureError::Wrong);
+        }
+        if now_s >= expires_at_s {
+            return Err(SignatureError::Expired);
+        }
+        Ok(())
+    }
+}
+
+/// Why a signed address is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// Not the spelling that is handed out.
+    #[error("not a signed address")]
+    Malformed,
+    /// Not signed by this service for this task, variant and time.
+    #[error("wrong signature")]
+    Wrong,
+    /// Rightly signed, and past its time.
+    #[error("the address has expired")]
+    Expired,
+}
+
+fn mac(secret: &Secret, task: TaskId, variant: &str, expires_at_s: u64) -> Hmac<Sha256> {
+    // Lengths make the message unambiguous whatever the variant's name holds.
+    let length = variant.len();
+    let message = format!(
+        "{DOMAIN}\nGET\n{task}\n{length}:{variant}\n{expires_at_s}\n{}",
+        secret.id()
+    );
+    // RFC 2104 pads a key that is shorter than the hash's block with zeros.
+    let mut block = [0_u8; 64];
+    block[..32].copy_from_slice(&secret.0);
+    <Hmac<Sha256> as KeyInit>::new(&block.into()).chain_update(message)
+}
+
+fn parse(query: &str) -> Option<(u64, [u8; 32])> {
+    let (expires, signature) = query.strip_prefix("expires=")?.split_once("&signature=")?;
+    let expires_at_s: u64 = expires.parse().ok()?;
+    // One spelling per number: no sign, no leading zero.
+    (expires_at_s.to_string() == expires).then_some(())?;
+    Some((expires_at_s, from_hex(signature)?))
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Lower-case digits only: one spelling per value.
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let digit = |c: u8| match c {
+        b'0'..=b'9' => Some(c - b'0'),
+        b'a'..=b'f' => Some(c - b'a' + 10),
+        _ => None,
+    };
+    let text: &[u8; 64] = text.as_bytes().try_into().ok()?;
+    let mut bytes = [0_u8; 32];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}

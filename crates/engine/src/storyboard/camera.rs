@@ -1,0 +1,82 @@
+//! Camera moves: one eased path per shot, never revealing more than the planes hold.
+
+use super::lexicon::{Framing, Motion, Reading};
+use super::rng::Rng;
+use super::view::View;
+
+/// How far the farthest-reaching move pans a plane of depth 1.0, in stage units to each side.
+pub(super) const REACH: f32 = 0.075;
+/// The strongest magnification of a plane of depth 1.0.
+pub(super) const ZOOM_MAX: f32 = 1.16;
+
+/// A camera move over a whole shot, in stage units (see `Stage::unit`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Move {
+    pan_from: (f32, f32),
+    pan_to: (f32, f32),
+    zoom_from: f32,
+    zoom_to: f32,
+}
+
+impl Move {
+    /// The move that the words ask for, or one by chance.
+    pub(super) fn choose(reading: &Reading, rng: &mut Rng) -> Self {
+        let asked = reading.framing.iter().copied().find(|framing| {
+            !matches!(framing, Framing::Close | Framing::Wide | Framing::Timelapse)
+        });
+        let wild = [
+            Framing::PanRight,
+            Framing::PanLeft,
+            Framing::PushIn,
+            Framing::PullOut,
+            Framing::Orbit,
+            Framing::PushIn,
+            Framing::Aerial,
+        ];
+        let framing = asked.unwrap_or(wild[rng.below(wild.len())]);
+        let pace = if reading.moves(Motion::Still) {
+            0.25
+        } else if reading.moves(Motion::Fast) {
+            1.0
+        } else if reading.moves(Motion::Slow) {
+            0.5
+        } else {
+            0.78
+        };
+        let far = REACH * pace;
+        let side = if rng.chance(0.5) { 1.0 } else { -1.0 };
+        let near = 1.0 + (ZOOM_MAX - 1.0) * pace;
+        let (pan_from, pan_to, zoom_from, zoom_to) = match framing {
+            Framing::PanRight => ((far, 0.0), (-far, 0.0), 1.03, 1.03),
+            Framing::PanLeft => ((-far, 0.0), (far, 0.0), 1.03, 1.03),
+            Framing::PullOut => ((0.2 * side * far, 0.0), (0.0, 0.0), near, 1.0),
+            Framing::TiltUp => ((0.0, -far * 0.8), (0.0, far * 0.8), 1.03, 1.03),
+            Framing::TiltDown => ((0.0, far * 0.8), (0.0, -far * 0.8), 1.03, 1.03),
+            Framing::Orbit => ((-side * far, 0.0), (side * far, -0.15 * far), 1.04, 1.09),
+            Framing::Aerial => ((-0.6 * side * far, -far * 0.5), (0.6 * side * far, far * 0.5), 1.0, 1.07),
+            _ => ((0.0, 0.0), (0.25 * side * far, 0.0), 1.0, near),
+        };
+        Self { pan_from, pan_to, zoom_from, zoom_to }
+    }
+
+    /// The camera `time_s` into a shot of `length_s`.
+    pub(super) fn at(&self, time_s: f32, length_s: f32, unit: f32, centre: (f32, f32)) -> View {
+        let share = ease((time_s / length_s.max(0.1)).clamp(0.0, 1.0));
+        let blend = |a: f32, b: f32| a + (b - a) * share;
+        View {
+            pan: (
+                blend(self.pan_from.0, self.pan_to.0) * unit,
+                blend(self.pan_from.1, self.pan_to.1) * unit,
+            ),
+            zoom: blend(self.zoom_from, self.zoom_to),
+            centre,
+            time_s,
+        }
+    }
+}
+
+/// Steady in the middle, soft at both ends.
+fn ease(t: f32) -> f32 {
+    let smooth = t * t * (3.0 - 2.0 * t);
+    smooth * 0.6 + t * 0.4
+}

@@ -1,0 +1,254 @@
+//! From text to a [`Reading`]: tokens, longest phrase first, colours bound to the nearest
+//! thing they can paint, and everything that a negation or the negative prompt names left out.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use super::super::colour::Rgb;
+use super::table::GROUPS;
+use super::{Framing, Hour, Meaning, Mood, Motion, Place, Subject, Weather};
+
+/// What a colour word paints.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in super::super) enum Tint {
+    Subject(Subject, Rgb),
+    Ground(Rgb),
+    Heaven(Rgb),
+    Place(Rgb),
+    Whole(Rgb),
+}
+
+/// What the words said; what they left open is empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in super::super) struct Reading {
+    pub(in super::super) hour: Option<Hour>,
+    pub(in super::super) weather: Vec<Weather>,
+    pub(in super::super) place: Option<Place>,
+    /// Two or more places are common: "mountains by the sea".
+    pub(in super::super) places: Vec<Place>,
+    pub(in super::super) subjects: Vec<Subject>,
+    pub(in super::super) tints: Vec<Tint>,
+    pub(in super::super) motions: Vec<Motion>,
+    pub(in super::super) framing: Vec<Framing>,
+    pub(in super::super) mood: Option<Mood>,
+    pub(in super::super) neon: bool,
+}
+
+impl Reading {
+    pub(in super::super) fn has(&self, weather: Weather) -> bool {
+        self.weather.contains(&weather)
+    }
+
+    pub(in super::super) fn moves(&self, motion: Motion) -> bool {
+        self.motions.contains(&motion)
+    }
+
+    pub(in super::super) fn frames(&self, framing: Framing) -> bool {
+        self.framing.contains(&framing)
+    }
+
+    /// The colour that the words give to `subject`.
+    pub(in super::super) fn colour_of(&self, subject: Subject) -> Option<Rgb> {
+        self.tints.iter().find_map(|tint| match tint {
+            Tint::Subject(one, colour) if *one == subject => Some(*colour),
+            _ => None,
+        })
+    }
+
+    /// Fills what this reading leaves open from `whole`, the reading of the entire prompt.
+    pub(in super::super) fn inherit(&mut self, whole: &Self) {
+        self.hour = self.hour.or(whole.hour);
+        if self.weather.is_empty() {
+            self.weather.clone_from(&whole.weather);
+        }
+        if self.subjects.iter().all(|subject| subject.home().is_none()) && self.place.is_none() {
+            self.subjects.extend(whole.subjects.iter().filter(|one| one.home().is_some()));
+        }
+        if self.place.is_none() {
+            let home = self.subjects.iter().find_map(|subject| subject.home());
+            self.place = whole.place.or(home);
+            self.places.clone_from(&whole.places);
+        }
+        let own = self.tints.clone();
+        let open = |tint: &&Tint| match tint {
+            Tint::Subject(one, _) => self.colour_of(*one).is_none(),
+            _ => !own.iter().any(|own| !matches!(own, Tint::Subject(..))),
+        };
+        let inherited: Vec<Tint> = whole.tints.iter().filter(open).copied().collect();
+        self.tints.extend(inherited);
+        self.mood = self.mood.or(whole.mood);
+        self.neon |= whole.neon;
+    }
+}
+
+fn table() -> &'static BTreeMap<&'static str, &'static [Meaning]> {
+    static TABLE: OnceLock<BTreeMap<&'static str, &'static [Meaning]>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        GROUPS
+            .iter()
+            .rev()
+            .flat_map(|(words, meanings)| words.split('|').map(|word| (word, *meanings)))
+            .collect()
+    })
+}
+
+/// Scripts that write words without spaces between them.
+pub(in super::super) fn is_cjk(c: char) -> bool {
+    matches!(u32::from(c), 0x2e80..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0x20000..=0x3ffff)
+}
+
+/// Words of spaced scripts, and single characters of unspaced ones.
+fn tokens(text: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
+    let mut word = String::new();
+    for c in text.chars().flat_map(char::to_lowercase) {
+        if is_cjk(c) {
+            tokens.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
+            tokens.push(c.to_string());
+        } else if c.is_alphanumeric() || matches!(c, '\'' | '’' | '-') {
+            word.push(if c == '’' { '\'' } else { c });
+        } else {
+            tokens.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
+            if matches!(c, '.' | '!' | '?' | ';' | ',' | '。' | '，' | '、') {
+                tokens.push(",".to_owned());
+            }
+        }
+    }
+    tokens.extend((!word.is_empty()).then_some(word));
+    tokens
+}
+
+fn lookup(word: &str) -> Option<&'static [Meaning]> {
+    let table = table();
+    let known = |word: &str| table.get(word).copied();
+    known(word)
+        .or_else(|| word.strip_suffix("'s").and_then(known))
+        .or_else(|| word.strip_suffix("es").and_then(known))
+        .or_else(|| word.strip_suffix('s').and_then(known))
+        .or_else(|| word.rsplit_once('-').and_then(|(_, last)| known(last)))
+}
+
+/// The meanings at `tokens[at..]`, longest phrase first, and how many tokens they took.
+fn phrase(tokens: &[String], at: usize) -> Option<(&'static [Meaning], usize)> {
+    let longest = 5.min(tokens.len() - at);
+    (1..=longest).rev().find_map(|count| {
+        let words = &tokens[at..at + count];
+        let glue = if words.iter().all(|word| word.chars().all(is_cjk)) { "" } else { " " };
+        lookup(&words.join(glue)).map(|meanings| (meanings, count))
+    })
+}
+
+/// Every known phrase of `text` with the index of its first token.
+fn known(text: &str) -> Vec<(usize, &'static [Meaning])> {
+    let tokens = tokens(text);
+    let (mut found, mut at) = (Vec::new(), 0);
+    // A negation holds for the next few words, up to the next known one or a comma.
+    let mut denied_until = 0;
+    while at < tokens.len() {
+        let Some((meanings, count)) = phrase(&tokens, at) else {
+            at += 1;
+            continue;
+        };
+        if meanings.contains(&Meaning::Not) {
+            denied_until = at + count + 3;
+        } else if at < denied_until {
+            denied_until = 0;
+        } else {
+            found.push((at, meanings));
+        }
+        at += count;
+    }
+    found
+}
+
+/// What a colour at `index` of `found` paints: the next thing within four tokens, else the one
+/// just before it (as Romance languages order them).
+fn paints(found: &[(usize, &[Meaning])], index: usize, colour: Rgb) -> Tint {
+    let place = found[index].0;
+    let target = |meanings: &[Meaning]| {
+        meanings.iter().find_map(|meaning| match meaning {
+            Meaning::Subject(Subject::Sun | Subject::Moon) | Meaning::Heaven => {
+                Some(Tint::Heaven(colour))
+            }
+            Meaning::Subject(subject) => Some(Tint::Subject(*subject, colour)),
+            Meaning::Ground => Some(Tint::Ground(colour)),
+            Meaning::Place(_) => Some(Tint::Place(colour)),
+            Meaning::Hour(_) => Some(Tint::Heaven(colour)),
+            _ => None,
+        })
+    };
+    let after = found[index + 1..].iter().take_while(|(at, _)| *at <= place + 4);
+    let before = found[..index].iter().rev().take_while(|(at, _)| *at + 2 >= place);
+    after
+        .take_while(|(_, meanings)| !matches!(meanings, [Meaning::Colour(_)]))
+        .find_map(|(_, meanings)| target(meanings))
+        .or_else(|| before.take(1).find_map(|(_, meanings)| target(meanings)))
+        .unwrap_or(Tint::Whole(colour))
+}
+
+/// Reads `text`, leaving out everything that `avoid` names.
+pub(in super::super) fn read(text: &str, avoid: &str) -> Reading {
+    let banned: Vec<Meaning> =
+        known(avoid).into_iter().flat_map(|(_, meanings)| meanings).copied().collect();
+    let found = known(text);
+    let mut reading = Reading::default();
+    for (index, (_, meanings)) in found.iter().enumerate() {
+        for meaning in meanings.iter().filter(|meaning| !banned.contains(meaning)) {
+            match *meaning {
+                Meaning::Hour(hour) => {
+                    // "A star at golden hour": a plain hour word beats one that only implies it.
+                    let implied = meanings.len() > 1 && reading.hour.is_some();
+                    if !implied {
+                        reading.hour = Some(reading.hour.unwrap_or(hour));
+                    }
+                }
+                Meaning::Weather(weather) => push_new(&mut reading.weather, weather),
+                Meaning::Place(place) => {
+                    reading.place = Some(reading.place.unwrap_or(place));
+                    push_new(&mut reading.places, place);
+                }
+                Meaning::Subject(subject) => push_new(&mut reading.subjects, subject),
+                Meaning::Colour(colour) => reading.tints.push(paints(&found, index, colour)),
+                Meaning::Motion(motion) => push_new(&mut reading.motions, motion),
+                Meaning::Framing(framing) => push_new(&mut reading.framing, framing),
+                Meaning::Mood(mood) => reading.mood = Some(reading.mood.unwrap_or(mood)),
+                Meaning::Neon => reading.neon = true,
+                Meaning::Ground | Meaning::Heaven | Meaning::Not | Meaning::Then => {}
+            }
+        }
+    }
+    let banned_subject =
+        |tint: &Tint| matches!(tint, Tint::Subject(one, _) if !reading.subjects.contains(one));
+    reading.tints.retain(|tint| !banned_subject(tint));
+    settle(&mut reading);
+    reading
+}
+
+/// Resolves what two words said at once.
+fn settle(reading: &mut Reading) {
+    let places = reading.places.clone();
+    let both = |a, b| places.contains(&a) && places.contains(&b);
+    // The more particular place wins whatever the order of the words.
+    let special = [Place::Underwater, Place::Space, Place::Room, Place::Sky, Place::City];
+    if let Some(place) = special.into_iter().find(|place| places.contains(place)) {
+        reading.place = Some(place);
+    } else if both(Place::Mountains, Place::Lake) {
+        reading.place = Some(Place::Lake);
+    }
+    if places.len() > 1 && reading.place == Some(Place::Abstract) {
+        reading.place = places.iter().copied().find(|place| *place != Place::Abstract);
+    }
+    if reading.place.is_none() || reading.place == Some(Place::Abstract) {
+        let home = reading.subjects.iter().find_map(|subject| subject.home());
+        reading.place = home.or(reading.place);
+    }
+    if reading.subjects.contains(&Subject::Whale) && reading.place == Some(Place::Hills) {
+        reading.place = Some(Place::Underwater);
+    }
+}
+
+fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if !list.contains(&item) && list.len() < 6 {
+        list.push(item);
+    }
+}

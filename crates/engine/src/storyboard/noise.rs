@@ -1,0 +1,92 @@
+//! Noise that is fixed in the world: ridges, clouds and brush texture never change from frame
+//! to frame, so nothing flickers.
+
+use tiny_skia::Pixmap;
+
+use super::rng::lattice;
+
+/// Value noise, -1.0 to 1.0, smooth, one feature per unit.
+pub(super) fn value(seed: u64, x: f32, y: f32) -> f32 {
+    let (left, top) = (x.floor(), y.floor());
+    let ease = |t: f32| t * t * t * (t * (t * 6.0 - 15.0) + 10.0);
+    let (across, down) = (ease(x - left), ease(y - top));
+    let (left, top) = (left as i32, top as i32);
+    let at = |dx: i32, dy: i32| lattice(seed, left.wrapping_add(dx), top.wrapping_add(dy));
+    let upper = at(0, 0) + (at(1, 0) - at(0, 0)) * across;
+    let lower = at(0, 1) + (at(1, 1) - at(0, 1)) * across;
+    (upper + (lower - upper) * down) * 2.0 - 1.0
+}
+
+/// Several octaves of [`value`], about -1.0 to 1.0.
+pub(super) fn cloudy(seed: u64, x: f32, y: f32, octaves: u32) -> f32 {
+    let (mut sum, mut share, mut scale) = (0.0, 0.5, 1.0);
+    for octave in 0..octaves {
+        sum += share * value(seed.wrapping_add(u64::from(octave)), x * scale, y * scale);
+        share *= 0.5;
+        scale *= 2.03;
+    }
+    sum
+}
+
+/// Sharp crests, 0.0 to 1.0 ("ridged multifractal", Musgrave 1994, without the feedback).
+pub(super) fn ridged(seed: u64, x: f32, octaves: u32) -> f32 {
+    let (mut sum, mut share, mut scale) = (0.0, 0.55, 1.0);
+    for octave in 0..octaves {
+        let crest = 1.0 - value(seed.wrapping_add(u64::from(octave)), x * scale, 0.5).abs();
+        sum += share * crest * crest;
+        share *= 0.46;
+        scale *= 2.1;
+    }
+    sum
+}
+
+/// Side of the brush tile, texels.
+const TILE: usize = 256;
+
+fn brush_tile() -> &'static Vec<i16> {
+    static BRUSH: std::sync::OnceLock<Vec<i16>> = std::sync::OnceLock::new();
+    BRUSH.get_or_init(|| {
+        let wrapped = |x: f32, y: f32, across: i32, down: i32, seed: u64| {
+            let wrap = |v: i32, n: i32| v.rem_euclid(n);
+            let (fx, fy) = (x * across as f32, y * down as f32);
+            let (left, top) = (fx.floor() as i32, fy.floor() as i32);
+            let ease = |t: f32| t * t * (3.0 - 2.0 * t);
+            let (u, v) = (ease(fx.fract()), ease(fy.fract()));
+            let at = |dx: i32, dy: i32| {
+                lattice(seed, wrap(left + dx, across), wrap(top + dy, down)) * 2.0 - 1.0
+            };
+            let upper = at(0, 0) * (1.0 - u) + at(1, 0) * u;
+            let lower = at(0, 1) * (1.0 - u) + at(1, 1) * u;
+            upper * (1.0 - v) + lower * v
+        };
+        let texel = |index: usize| {
+            let (x, y) = (index % TILE, index / TILE);
+            let (x, y) = (x as f32 / TILE as f32, y as f32 / TILE as f32);
+            let strokes = wrapped(x, y, 12, 48, 11) * 0.5 + wrapped(x, y, 28, 100, 12) * 0.3;
+            let blots = wrapped(x, y, 5, 6, 13) * 0.6;
+            ((strokes + blots) * 128.0) as i16
+        };
+        (0..TILE * TILE).map(texel).collect()
+    })
+}
+
+/// Lays the brush over what is painted: brightness varies by about `strength` (a share).
+pub(super) fn brush(pixmap: &mut Pixmap, strength: f32, seed: u64) {
+    let tile = brush_tile();
+    let width = pixmap.width() as usize;
+    let gain = (strength * 256.0) as i32;
+    let (shift_x, shift_y) = ((seed & 255) as usize, ((seed >> 8) & 255) as usize);
+    for (y, row) in pixmap.data_mut().chunks_exact_mut(width * 4).enumerate() {
+        let strip = &tile[(y + shift_y) % TILE * TILE..][..TILE];
+        for (x, texel) in row.chunks_exact_mut(4).enumerate() {
+            let alpha = i32::from(texel[3]);
+            if alpha == 0 {
+                continue;
+            }
+            let factor = 32_768 + i32::from(strip[(x + shift_x) % TILE]) * gain;
+            for part in &mut texel[..3] {
+                *part = ((i32::from(*part) * factor + 16_384) >> 15).clamp(0, alpha) as u8;
+            }
+        }
+    }
+}

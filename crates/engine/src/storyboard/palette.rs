@@ -1,0 +1,237 @@
+//! The colours of a scene, from hour, weather and the prompt's colour words.
+//! It holds no opinion on shapes.
+
+use super::colour::Rgb;
+use super::lexicon::{Hour, Mood, Place, Reading, Tint, Weather};
+use super::rng::Rng;
+
+/// The colours that a scene is painted with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Palette {
+    pub(super) sky_top: Rgb,
+    pub(super) sky_middle: Rgb,
+    pub(super) sky_low: Rgb,
+    /// The disc of sun or moon.
+    pub(super) orb: Rgb,
+    pub(super) glow: Rgb,
+    /// What distance fades into.
+    pub(super) haze: Rgb,
+    /// Colour of the light on things; white at noon.
+    pub(super) light: Rgb,
+    pub(super) cloud: Rgb,
+    pub(super) cloud_shade: Rgb,
+    /// Grass and leaves before light falls on them.
+    pub(super) ground: Rgb,
+    pub(super) rock: Rgb,
+    pub(super) sand: Rgb,
+    pub(super) wall: Rgb,
+    pub(super) water: Rgb,
+    pub(super) accent: Rgb,
+    pub(super) second_accent: Rgb,
+    /// Lit windows and lamps.
+    pub(super) lamp: Rgb,
+    pub(super) hour: Hour,
+}
+
+struct Sky {
+    colours: [u32; 3],
+    orb: u32,
+    glow: u32,
+    haze: u32,
+    light: u32,
+    cloud: [u32; 2],
+}
+
+const fn sky(hour: Hour) -> Sky {
+    match hour {
+        Hour::Dawn => Sky {
+            colours: [0x4a_6493, 0xb9_9db8, 0xf9_d3b4],
+            orb: 0xff_f0cf,
+            glow: 0xff_c59a,
+            haze: 0xdc_bfc0,
+            light: 0xd8_bfc2,
+            cloud: [0xfb_dfd0, 0xa9_93b4],
+        },
+        Hour::Day => Sky {
+            colours: [0x3a_7cc0, 0x86_bade, 0xd9_ebee],
+            orb: 0xff_fbe8,
+            glow: 0xff_f3cf,
+            haze: 0xb9_d5e3,
+            light: 0xff_fbf2,
+            cloud: [0xfd_fdfb, 0xb4_c8da],
+        },
+        Hour::Golden => Sky {
+            colours: [0x4c_5f97, 0xdf_9a7d, 0xff_d48d],
+            orb: 0xff_f4cf,
+            glow: 0xff_b765,
+            haze: 0xec_b288,
+            light: 0xe0_a583,
+            cloud: [0xff_d3a0, 0x9a_718e],
+        },
+        Hour::Dusk => Sky {
+            colours: [0x1d_2352, 0x6c_4984, 0xee_8c72],
+            orb: 0xff_d2a6,
+            glow: 0xf0_7f6a,
+            haze: 0x93_628c,
+            light: 0x7d_688f,
+            cloud: [0xc8_7c8e, 0x4c_3c70],
+        },
+        Hour::Night => Sky {
+            colours: [0x06_0b22, 0x11_2250, 0x2f_4a7a],
+            orb: 0xf3_f4ff,
+            glow: 0x6f_8fd0,
+            haze: 0x2b_4270,
+            light: 0x3a_4a78,
+            cloud: [0x3c_5284, 0x1a_2850],
+        },
+    }
+}
+
+impl Palette {
+    pub(super) fn new(reading: &Reading, hour: Hour, rng: &mut Rng) -> Self {
+        let sky = sky(hour);
+        let turn = rng.signed() * 0.04;
+        let hex = Rgb::hex;
+        let mut palette = Self {
+            sky_top: hex(sky.colours[0]).lift(turn),
+            sky_middle: hex(sky.colours[1]).lift(turn * 0.6),
+            sky_low: hex(sky.colours[2]),
+            orb: hex(sky.orb),
+            glow: hex(sky.glow),
+            haze: hex(sky.haze),
+            light: hex(sky.light),
+            cloud: hex(sky.cloud[0]),
+            cloud_shade: hex(sky.cloud[1]),
+            ground: hex([0x5d_8a4a, 0x6f_9150, 0x4d_8052, 0x7a_9a4e][rng.below(4)]),
+            rock: hex([0x6d_7488, 0x7a_7280, 0x66_7a86][rng.below(3)]),
+            sand: hex([0xdc_b477, 0xd9_a66a, 0xe3_c08c][rng.below(3)]),
+            wall: hex([0x56_6480, 0x6a_6074, 0x50_6a78][rng.below(3)]),
+            water: hex([0x2d_6f92, 0x2b_7d8c, 0x34_6aa0][rng.below(3)]),
+            accent: hex([0xd8_523f, 0xe0_8a34, 0xc8_4a6a, 0x2f_8f8f][rng.below(4)]),
+            second_accent: hex([0xf2_c14e, 0xf0_e3c8, 0x4f_8fc0][rng.below(3)]),
+            lamp: hex(0xff_d27a),
+            hour,
+        };
+        palette.weather(reading);
+        palette.mood(reading.mood);
+        palette.tint(reading);
+        palette
+    }
+
+    fn skies(&mut self, change: impl Fn(Rgb) -> Rgb) {
+        let all = [
+            &mut self.sky_top,
+            &mut self.sky_middle,
+            &mut self.sky_low,
+            &mut self.haze,
+            &mut self.cloud,
+            &mut self.cloud_shade,
+        ];
+        for colour in all {
+            *colour = change(*colour);
+        }
+    }
+
+    fn weather(&mut self, reading: &Reading) {
+        if reading.has(Weather::Storm) {
+            self.skies(|colour| colour.saturate(0.5).lift(-0.16));
+            self.light = self.light.saturate(0.6).lift(-0.14);
+            self.glow = self.glow.mix(self.sky_low, 0.7);
+        } else if reading.has(Weather::Rain) {
+            self.skies(|colour| colour.saturate(0.55).lift(-0.09));
+            self.light = self.light.saturate(0.7).lift(-0.08);
+            self.glow = self.glow.mix(self.sky_low, 0.5);
+        } else if reading.has(Weather::Clouds) {
+            self.skies(|colour| colour.saturate(0.75));
+        }
+        if reading.has(Weather::Fog) {
+            let fog = self.sky_low.mix(self.haze, 0.5).saturate(0.6);
+            self.haze = fog;
+            self.sky_middle = self.sky_middle.mix(fog, 0.6);
+            self.sky_low = self.sky_low.mix(fog, 0.6);
+            self.sky_top = self.sky_top.mix(fog, 0.35);
+        }
+        if reading.has(Weather::Snow) {
+            let white = Rgb::hex(0xe9_f0f6);
+            self.ground = self.ground.mix(white, 0.86);
+            self.sand = self.sand.mix(white, 0.8);
+            self.skies(|colour| colour.saturate(0.85));
+        }
+    }
+
+    fn mood(&mut self, mood: Option<Mood>) {
+        match mood {
+            Some(Mood::Sad) => self.skies(|colour| colour.saturate(0.7).lift(-0.03)),
+            Some(Mood::Tense) => self.skies(|colour| colour.saturate(0.9).lift(-0.07)),
+            Some(Mood::Joyful) => self.skies(|colour| colour.saturate(1.15).lift(0.02)),
+            Some(Mood::Dreamy) => {
+                self.skies(|colour| colour.tinted(Rgb::hex(0xb0_7ad0), 0.25));
+            }
+            Some(Mood::Calm) | None => {}
+        }
+    }
+
+    fn tint(&mut self, reading: &Reading) {
+        let mut whole = Vec::new();
+        for tint in &reading.tints {
+            match *tint {
+                Tint::Heaven(colour) => self.tint_sky(colour, 0.7),
+                Tint::Ground(colour) => self.tint_ground(colour, 0.85),
+                Tint::Place(colour) if reading.place == Some(Place::Space) => {
+                    self.tint_sky(colour, 0.6);
+                }
+                Tint::Place(colour) => {
+                    self.tint_ground(colour, 0.7);
+                    self.water = self.water.tinted(colour, 0.7);
+                }
+                Tint::Subject(_, colour) => {
+                    self.accent = colour;
+                    self.second_accent = self.second_accent.mix(colour, 0.2);
+                }
+                Tint::Whole(colour) => whole.push(colour),
+            }
+        }
+        match whole.as_slice() {
+            [] => {}
+            [only] => {
+                self.tint_sky(*only, 0.5);
+                self.tint_ground(*only, 0.45);
+                self.water = self.water.tinted(*only, 0.5);
+                self.accent = *only;
+            }
+            [first, second, ..] => {
+                self.sky_top = self.sky_top.tinted(*first, 0.75);
+                self.sky_middle = self.sky_middle.tinted(first.mix(*second, 0.5), 0.6);
+                self.sky_low = self.sky_low.tinted(*second, 0.75);
+                self.haze = self.haze.tinted(*second, 0.45);
+                self.glow = self.glow.tinted(*second, 0.7);
+                self.tint_ground(*first, 0.6);
+                self.water = self.water.tinted(*first, 0.75);
+                self.cloud = self.cloud.tinted(*second, 0.5);
+                self.cloud_shade = self.cloud_shade.tinted(*first, 0.6);
+                self.accent = *second;
+                self.second_accent = whole.get(2).copied().unwrap_or(*first);
+            }
+        }
+    }
+
+    fn tint_sky(&mut self, colour: Rgb, share: f32) {
+        self.skies(|sky| sky.tinted(colour, share));
+        self.glow = self.glow.tinted(colour, share * 0.5);
+    }
+
+    fn tint_ground(&mut self, colour: Rgb, share: f32) {
+        for ground in [&mut self.ground, &mut self.rock, &mut self.sand, &mut self.wall] {
+            *ground = ground.tinted(colour, share);
+        }
+    }
+
+    /// A surface of `colour` at `distance` (0.0 near to 1.0 far) in this light and air.
+    pub(super) fn lit(&self, colour: Rgb, distance: f32) -> Rgb {
+        colour.under(self.light).mix(self.haze, (distance * 0.92).clamp(0.0, 0.96))
+    }
+
+    pub(super) fn is_dark(&self) -> bool {
+        matches!(self.hour, Hour::Night | Hour::Dusk)
+    }
+}

@@ -1,0 +1,211 @@
+//! Drawing on a plane in stage coordinates: thin words over the rasteriser, so that scenes and
+//! subjects read as shapes. It clips what falls outside and never fails.
+
+use tiny_skia::{
+    Color, FillRule, GradientStop, LineCap, LineJoin, LinearGradient, Paint, Path, PathBuilder,
+    Pixmap, Point, RadialGradient, Rect, Shader, SpreadMode, Stroke, Transform,
+};
+
+use super::colour::Rgb;
+
+/// What a shape is filled with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ink {
+    Flat(Rgb, f32),
+    /// From one point to another, each with its colour and opacity.
+    Line([(f32, f32, Rgb, f32); 2]),
+    /// Around `(x, y, radius)`, from the inner to the outer colour and opacity.
+    Round(f32, f32, f32, [(Rgb, f32); 2]),
+}
+
+impl From<Rgb> for Ink {
+    fn from(colour: Rgb) -> Self {
+        Self::Flat(colour, 1.0)
+    }
+}
+
+impl Ink {
+    /// A vertical gradient.
+    pub(super) fn down(top: f32, upper: Rgb, bottom: f32, lower: Rgb) -> Self {
+        Self::Line([(0.0, top, upper, 1.0), (0.0, bottom, lower, 1.0)])
+    }
+}
+
+fn color(rgb: Rgb, alpha: f32) -> Color {
+    let unit = |value: f32| value.clamp(0.0, 1.0);
+    Color::from_rgba(unit(rgb.r), unit(rgb.g), unit(rgb.b), unit(alpha)).unwrap_or(Color::BLACK)
+}
+
+fn shader(ink: Ink) -> Option<Shader<'static>> {
+    let stops = |a: (Rgb, f32), b: (Rgb, f32)| {
+        vec![GradientStop::new(0.0, color(a.0, a.1)), GradientStop::new(1.0, color(b.0, b.1))]
+    };
+    match ink {
+        Ink::Flat(rgb, alpha) => Some(Shader::SolidColor(color(rgb, alpha))),
+        Ink::Line([a, b]) => LinearGradient::new(
+            Point::from_xy(a.0, a.1),
+            Point::from_xy(b.0, b.1),
+            stops((a.2, a.3), (b.2, b.3)),
+            SpreadMode::Pad,
+            Transform::identity(),
+        ),
+        Ink::Round(x, y, radius, [inner, outer]) => RadialGradient::new(
+            Point::from_xy(x, y),
+            0.0,
+            Point::from_xy(x, y),
+            radius.max(0.01),
+            stops(inner, outer),
+            SpreadMode::Pad,
+            Transform::identity(),
+        ),
+    }
+}
+
+/// A plane and the way from stage coordinates onto it.
+#[derive(Debug)]
+pub(super) struct Pen {
+    pub(super) pixmap: Pixmap,
+    transform: Transform,
+}
+
+impl Pen {
+    /// A pen on a clear plane; `None` when the plane would be empty or absurdly large.
+    pub(super) fn new(width: u32, height: u32, transform: Transform) -> Option<Self> {
+        if width > 16_384 || height > 16_384 {
+            return None;
+        }
+        Some(Self { pixmap: Pixmap::new(width, height)?, transform })
+    }
+
+    /// The stage row of the plane's upper edge.
+    pub(super) fn top(&self) -> f32 {
+        -self.transform.ty / self.transform.sy
+    }
+
+    /// Draws with further coordinates inside the present ones.
+    pub(super) fn within(&mut self, inner: Transform, draw: impl FnOnce(&mut Self)) {
+        let outer = self.transform;
+        self.transform = outer.pre_concat(inner);
+        draw(self);
+        self.transform = outer;
+    }
+
+    pub(super) fn fill(&mut self, path: Option<Path>, ink: impl Into<Ink>) {
+        let (Some(path), Some(shader)) = (path, shader(ink.into())) else { return };
+        let paint = Paint { shader, anti_alias: true, ..Paint::default() };
+        self.pixmap.fill_path(&path, &paint, FillRule::Winding, self.transform, None);
+    }
+
+    pub(super) fn line(&mut self, path: Option<Path>, width: f32, ink: impl Into<Ink>) {
+        let (Some(path), Some(shader)) = (path, shader(ink.into())) else { return };
+        let paint = Paint { shader, anti_alias: true, ..Paint::default() };
+        let stroke = Stroke {
+            width,
+            line_cap: LineCap::Round,
+            line_join: LineJoin::Round,
+            ..Stroke::default()
+        };
+        self.pixmap.stroke_path(&path, &paint, &stroke, self.transform, None);
+    }
+
+    pub(super) fn circle(&mut self, x: f32, y: f32, radius: f32, ink: impl Into<Ink>) {
+        self.fill(PathBuilder::from_circle(x, y, radius), ink);
+    }
+
+    pub(super) fn ellipse(&mut self, x: f32, y: f32, across: f32, down: f32, ink: impl Into<Ink>) {
+        let oval = Rect::from_xywh(x - across, y - down, across * 2.0, down * 2.0);
+        self.fill(oval.and_then(PathBuilder::from_oval), ink);
+    }
+
+    pub(super) fn rect(&mut self, x: f32, y: f32, width: f32, height: f32, ink: impl Into<Ink>) {
+        self.fill(Rect::from_xywh(x, y, width, height).map(PathBuilder::from_rect), ink);
+    }
+
+    pub(super) fn shape(&mut self, points: &[(f32, f32)], ink: impl Into<Ink>) {
+        self.fill(polygon(points), ink);
+    }
+
+    pub(super) fn stroke(&mut self, points: &[(f32, f32)], width: f32, ink: impl Into<Ink>) {
+        self.line(polyline(points), width, ink);
+    }
+
+    /// A soft-edged spot.
+    pub(super) fn glow(&mut self, x: f32, y: f32, radius: f32, rgb: Rgb, alpha: f32) {
+        self.circle(x, y, radius, Ink::Round(x, y, radius, [(rgb, alpha), (rgb, 0.0)]));
+    }
+}
+
+fn polyline(points: &[(f32, f32)]) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    let (first, rest) = points.split_first()?;
+    path.move_to(first.0, first.1);
+    for point in rest {
+        path.line_to(point.0, point.1);
+    }
+    path.finish()
+}
+
+fn polygon(points: &[(f32, f32)]) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    let (first, rest) = points.split_first()?;
+    path.move_to(first.0, first.1);
+    for point in rest {
+        path.line_to(point.0, point.1);
+    }
+    path.close();
+    path.finish()
+}
+
+/// A closed smooth curve through `points` (Catmull-Rom, as cubic Béziers).
+pub(super) fn smooth(points: &[(f32, f32)]) -> Option<Path> {
+    let count = points.len();
+    let first = points.first()?;
+    let mut path = PathBuilder::new();
+    path.move_to(first.0, first.1);
+    for index in 0..count {
+        let at = |offset: usize| points[(index + offset + count - 1) % count];
+        let (before, from, to, after) = (at(0), at(1), at(2), at(3));
+        let lean = |a: (f32, f32), b: (f32, f32)| ((b.0 - a.0) / 6.0, (b.1 - a.1) / 6.0);
+        let (out, into) = (lean(before, to), lean(from, after));
+        path.cubic_to(
+            from.0 + out.0,
+            from.1 + out.1,
+            to.0 - into.0,
+            to.1 - into.1,
+            to.0,
+            to.1,
+        );
+    }
+    path.close();
+    path.finish()
+}
+
+/// A path from SVG path data: absolute `M L C Q Z` only, numbers parted by spaces or commas.
+pub(super) fn svg(data: &str) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    let mut command = 'M';
+    let mut held: Vec<f32> = Vec::new();
+    for word in data.split([' ', ',', '\n']).filter(|word| !word.is_empty()) {
+        let (letter, number) = match word.chars().next() {
+            Some(c) if c.is_ascii_alphabetic() => (Some(c), &word[1..]),
+            _ => (None, word),
+        };
+        if let Some(letter) = letter {
+            command = letter;
+            held.clear();
+            if letter == 'Z' {
+                path.close();
+            }
+        }
+        held.extend(number.parse::<f32>());
+        match (command, held.as_slice()) {
+            ('M', [x, y]) => path.move_to(*x, *y),
+            ('L', [x, y]) => path.line_to(*x, *y),
+            ('Q', [a, b, x, y]) => path.quad_to(*a, *b, *x, *y),
+            ('C', [a, b, c, d, x, y]) => path.cubic_to(*a, *b, *c, *d, *x, *y),
+            _ => continue,
+        }
+        held.clear();
+    }
+    path.finish()
+}

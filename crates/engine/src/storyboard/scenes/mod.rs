@@ -1,0 +1,36 @@
+//! The places: each file paints one kind, back to front, from palette and seed.
+
+mod cast;
+mod city;
+mod dream;
+mod forest;
+mod land;
+mod room;
+mod sea;
+mod sky;
+mod space;
+mod underwater;
+mod weather;
+
+use super::lexicon::Place;
+use super::stage::{Plane, Stage};
+use super::{actor, art, colour, layer, lexicon, noise, palette, particles, pen, rng, wash, water};
+
+/// Paints the whole scene onto `stage`.
+pub(super) fn build(stage: &mut Stage<'_>) {
+    match stage.place {
+        Place::Sea => sea::sea(stage),
+        Place::Lake => sea::lake(stage),
+        Place::Mountains => land::mountains(stage),
+        Place::Desert => land::desert(stage),
+        Place::Hills => land::hills(stage),
+        Place::Forest => forest::forest(stage),
+        Place::City => city::city(stage),
+        Place::Space => space::space(stage),
+        Place::Underwater => underwater::underwater(stage),
+        Place::Room => room::room(stage),
+        Place::Sky => sky::above(stage),
+        Place::Abstract => dream::dream(stage),
+    }
+    weather::weather(stage);
+}

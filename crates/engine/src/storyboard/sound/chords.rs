@@ -1,0 +1,132 @@
+//! Soft chords and a sparse melody over them. Equal temperament, A4 = 440 Hz.
+
+use std::f32::consts::TAU;
+
+use crate::SAMPLE_RATE_HZ;
+
+use super::super::lexicon::{Hour, Mood, Place};
+use super::super::rng::Rng;
+use super::super::script::Shot;
+
+/// A scale and the roots (scale steps) that a progression goes through.
+struct Mode {
+    scale: [i32; 7],
+    roots: [usize; 4],
+}
+
+const MAJOR: Mode = Mode { scale: [0, 2, 4, 5, 7, 9, 11], roots: [0, 4, 5, 3] };
+const LYDIAN: Mode = Mode { scale: [0, 2, 4, 6, 7, 9, 11], roots: [0, 1, 4, 0] };
+const DORIAN: Mode = Mode { scale: [0, 2, 3, 5, 7, 9, 10], roots: [0, 3, 6, 0] };
+const MINOR: Mode = Mode { scale: [0, 2, 3, 5, 7, 8, 10], roots: [0, 5, 2, 6] };
+
+fn mode(mood: Option<Mood>, hour: Option<Hour>, place: Option<Place>) -> &'static Mode {
+    match (mood, hour, place) {
+        (Some(Mood::Sad | Mood::Tense), _, _) => &MINOR,
+        (Some(Mood::Dreamy), _, _) | (None, _, Some(Place::Space | Place::Underwater)) => &LYDIAN,
+        (Some(Mood::Joyful | Mood::Calm), _, _) => &MAJOR,
+        (None, Some(Hour::Night | Hour::Dusk), _) => &DORIAN,
+        (None, Some(Hour::Golden), _) => &LYDIAN,
+        _ => &MAJOR,
+    }
+}
+
+/// A tone with a place in time and space.
+#[derive(Clone, Copy, Debug)]
+struct Tone {
+    /// First and last sample.
+    from: usize,
+    to: usize,
+    hz: f32,
+    loudness: f32,
+    /// -1.0 left to 1.0 right.
+    side: f32,
+    struck: bool,
+}
+
+/// The tones of a clip in order of their beginning.
+#[derive(Debug)]
+pub(super) struct Chords {
+    tones: Vec<Tone>,
+    next: usize,
+    sounding: Vec<Tone>,
+}
+
+fn hz(midi: i32) -> f32 {
+    440.0 * ((midi - 69) as f32 / 12.0).exp2()
+}
+
+impl Chords {
+    pub(super) fn new(shots: &[Shot], seconds: f32, rng: &mut Rng) -> Self {
+        let first = shots.first().map(|shot| &shot.reading);
+        let mode = first.map_or(&MAJOR, |reading| mode(reading.mood, reading.hour, reading.place));
+        let key = 45 + rng.below(8) as i32;
+        let rate = SAMPLE_RATE_HZ as f32;
+        let count = (seconds / 3.4).round().max(1.0);
+        let bar = seconds / count;
+        let overlap = 0.9;
+        let mut tones = Vec::new();
+        let note = |step: usize| key + mode.scale[step % 7] + 12 * (step / 7) as i32;
+        for chord in 0..count as usize {
+            let root = mode.roots[chord % 4];
+            let start = (chord as f32 * bar - overlap * 0.5).max(0.0);
+            let end = (chord + 1) as f32 * bar + overlap * 0.5;
+            let (from, to) = ((start * rate) as usize, (end * rate) as usize);
+            let voices = [(root, -12, 0.062, 0.0), (root, 0, 0.05, -0.5), (root + 4, 0, 0.044, 0.5),
+                (root + 2, 12, 0.034, -0.25), (root + 6, 12, 0.022, 0.35)];
+            for (step, octave, loudness, side) in voices {
+                let hz = hz(note(step) + octave);
+                tones.push(Tone { from, to, hz, loudness, side, struck: false });
+            }
+            let mut beat = start + bar * 0.25 * rng.unit();
+            while beat < (chord + 1) as f32 * bar - 0.4 {
+                if rng.chance(0.62) {
+                    let step = root + [0, 2, 4, 7, 8][rng.below(5)];
+                    let from = (beat * rate) as usize;
+                    let (loudness, side) = (rng.range(0.02, 0.042), rng.signed() * 0.6);
+                    let to = from + (2.6 * rate) as usize;
+                    tones.push(Tone { from, to, hz: hz(note(step) + 24), loudness, side, struck: true });
+                }
+                beat += bar / 8.0 * (1 + rng.below(2)) as f32;
+            }
+        }
+        tones.sort_by_key(|tone| tone.from);
+        Self { tones, next: 0, sounding: Vec::new() }
+    }
+
+    /// Left and right at sample `at`; samples are asked for in order.
+    pub(super) fn sample(&mut self, at: usize) -> (f32, f32) {
+        while let Some(tone) = self.tones.get(self.next).filter(|tone| tone.from <= at) {
+            self.sounding.push(*tone);
+            self.next += 1;
+        }
+        self.sounding.retain(|tone| at < tone.to);
+        let (mut left, mut right) = (0.0, 0.0);
+        for tone in &self.sounding {
+            let value = tone.value(at);
+            left += value * (1.0 - 0.6 * tone.side.max(0.0));
+            right += value * (1.0 + 0.6 * tone.side.min(0.0));
+        }
+        (left, right)
+    }
+}
+
+impl Tone {
+    fn value(&self, at: usize) -> f32 {
+        let rate = SAMPLE_RATE_HZ as f32;
+        let since = (at - self.from) as f32 / rate;
+        let remains = (self.to - at) as f32 / rate;
+        // Whole turns are dropped in double precision: late in a clip a float would buzz.
+        let turns = (f64::from(self.hz) * (at - self.from) as f64 / f64::from(SAMPLE_RATE_HZ)).fract();
+        let angle = turns as f32 * TAU;
+        if self.struck {
+            let attack = (since / 0.012).min(1.0);
+            let envelope = attack * (-since * 2.3).exp() * (remains / 0.2).min(1.0);
+            let bell = (angle * 3.0).sin() * 0.18 * (-since * 6.0).exp();
+            return self.loudness * envelope * (angle.sin() + bell);
+        }
+        let envelope = super::ease(since / 0.9) * super::ease(remains / 0.9);
+        let breath = 0.88 + 0.12 * (since * 1.9 + self.hz).sin();
+        let body = angle.sin() + 0.34 * (angle * 2.0 + 0.4).sin() + 0.1 * (angle * 3.0).sin();
+        self.loudness * envelope * breath * body
+    }
+}

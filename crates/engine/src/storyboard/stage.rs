@@ -1,0 +1,169 @@
+//! Where a scene is built: planes, washes, actors and weather in order, back to front.
+//! It knows margins and depths; the scenes know what to draw.
+
+use tiny_skia::Transform;
+
+use super::actor::Actor;
+use super::camera::REACH;
+use super::colour::Rgb;
+use super::layer::{Layer, Placing, Sway};
+use super::lexicon::{Place, Reading};
+use super::noise;
+use super::palette::Palette;
+use super::particles::Particles;
+use super::pen::Pen;
+use super::rng::Rng;
+use super::wash::{Field, Meeting, Wash};
+use super::water::Water;
+
+/// One thing in a scene.
+#[derive(Debug)]
+pub(super) enum Element {
+    Wash(Wash),
+    Plane(Layer),
+    Actor(Box<Actor>),
+    Water(Water),
+    Particles(Particles),
+}
+
+/// A scene under construction.
+#[derive(Debug)]
+pub(super) struct Stage<'a> {
+    pub(super) width: f32,
+    pub(super) height: f32,
+    /// The length that shapes are sized by, pixels.
+    pub(super) unit: f32,
+    pub(super) seconds: f32,
+    pub(super) palette: Palette,
+    pub(super) reading: &'a Reading,
+    pub(super) place: Place,
+    pub(super) rng: Rng,
+    /// How much larger subjects are drawn.
+    pub(super) nearness: f32,
+    pub(super) elements: Vec<Element>,
+}
+
+/// How a plane lies and moves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plane {
+    pub(super) depth: f32,
+    pub(super) top: f32,
+    pub(super) bottom: f32,
+    pub(super) pitch: f32,
+    /// Pixels per second.
+    pub(super) drift: f32,
+    pub(super) sway: Option<Sway>,
+    /// Strength of the brush texture.
+    pub(super) brush: f32,
+}
+
+impl Plane {
+    pub(super) fn new(depth: f32, top: f32, bottom: f32) -> Self {
+        Self { depth, top, bottom, pitch: 1.0, drift: 0.0, sway: None, brush: 0.05 }
+    }
+}
+
+impl Stage<'_> {
+    /// Pixels by which a plane at `depth` must outreach the frame on each side.
+    pub(super) fn margin(&self, depth: f32) -> f32 {
+        (REACH * depth * self.unit).ceil() + 4.0
+    }
+
+    /// Whether the frame is taller than wide.
+    pub(super) fn tall(&self) -> bool {
+        self.height > self.width
+    }
+
+    /// Paints a plane. `draw` gets the pen in stage coordinates and the left and right end.
+    pub(super) fn plane(&mut self, plane: Plane, draw: impl FnOnce(&mut Pen, f32, f32)) {
+        let margin = self.margin(plane.depth);
+        let travel = plane.drift.abs() * self.seconds;
+        let reach = plane.sway.map_or(0.0, |sway| sway.reach) + travel;
+        let (left, right) = (-margin - reach, self.width + margin + reach);
+        let top = plane.top.max(-margin - 2.0).floor();
+        let bottom = plane.bottom.min(self.height + margin + 2.0).ceil();
+        let width = ((right - left) / plane.pitch).ceil() as u32 + 1;
+        let height = ((bottom - top) / plane.pitch).ceil().max(1.0) as u32 + 1;
+        let scale = 1.0 / plane.pitch;
+        let onto = Transform::from_row(scale, 0.0, 0.0, scale, -left * scale, -top * scale);
+        let Some(mut pen) = Pen::new(width, height, onto) else { return };
+        draw(&mut pen, left, right);
+        if plane.brush > 0.0 {
+            noise::brush(&mut pen.pixmap, plane.brush, self.rng.next());
+        }
+        let Plane { pitch, depth, drift, sway, .. } = plane;
+        let placing = Placing { pitch, left, top, depth, drift, sway };
+        self.elements.push(Element::Plane(Layer::new(pen.pixmap, placing)));
+    }
+
+    /// Paints a plane texel by texel: `paint(x, y)` gives colour and opacity.
+    pub(super) fn field(&mut self, plane: Plane, paint: impl Fn(f32, f32) -> (Rgb, f32)) {
+        let pitch = plane.pitch;
+        self.plane(plane, |pen, left, _| {
+            let width = pen.pixmap.width() as usize;
+            let top = pen.top();
+            for (row, line) in pen.pixmap.data_mut().chunks_exact_mut(width * 4).enumerate() {
+                let y = top + (row as f32 + 0.5) * pitch;
+                for (column, texel) in line.chunks_exact_mut(4).enumerate() {
+                    let (colour, alpha) = paint(left + (column as f32 + 0.5) * pitch, y);
+                    if alpha <= 0.002 {
+                        continue;
+                    }
+                    let alpha = alpha.min(1.0) * 255.0;
+                    let part = |value: f32| (value.clamp(0.0, 1.0) * alpha + 0.5) as u8;
+                    let parts = [part(colour.r), part(colour.g), part(colour.b), (alpha + 0.5) as u8];
+                    texel.copy_from_slice(&parts);
+                }
+            }
+        });
+    }
+
+    /// Lays a smooth field over the whole frame.
+    pub(super) fn wash(
+        &mut self,
+        depth: f32,
+        meeting: Meeting,
+        pulse: f32,
+        colour: impl Fn(f32, f32) -> Rgb,
+    ) {
+        let margin = self.margin(depth);
+        let field = Field {
+            left: -margin,
+            top: -margin,
+            right: self.width + margin,
+            bottom: self.height + margin,
+            pitch: (self.unit / 90.0).max(2.0),
+            depth,
+        };
+        let wash = Wash::new(field, meeting, colour).pulsing(pulse);
+        self.elements.push(Element::Wash(wash));
+    }
+
+    pub(super) fn actor(&mut self, actor: Actor) {
+        self.elements.push(Element::Actor(Box::new(actor)));
+    }
+
+    pub(super) fn particles(&mut self, particles: Particles) {
+        self.elements.push(Element::Particles(particles));
+    }
+
+    /// A ridge line from `left` to `right`: `height(x)` above `base`, every `step` pixels.
+    pub(super) fn profile(
+        left: f32,
+        right: f32,
+        step: f32,
+        floor: f32,
+        height: impl Fn(f32) -> f32,
+    ) -> Vec<(f32, f32)> {
+        let count = ((right - left) / step).ceil() as usize + 1;
+        let mut points: Vec<(f32, f32)> = (0..=count)
+            .map(|index| {
+                let x = left + index as f32 * step;
+                (x, height(x))
+            })
+            .collect();
+        points.push((right + step, floor));
+        points.push((left, floor));
+        points
+    }
+}

@@ -1,0 +1,96 @@
+//! Water: a mirror of what is painted above it, wavering row by row, tinted and darkened
+//! towards the viewer. It mirrors pixels, it simulates no waves.
+
+use super::canvas::Canvas;
+use super::colour::Rgb;
+use super::view::View;
+
+/// A level sheet of water from the horizon down.
+#[derive(Clone, Debug)]
+pub(super) struct Water {
+    /// Stage row of the far edge.
+    pub(super) horizon: f32,
+    /// Stage row at which it ends.
+    pub(super) bottom: f32,
+    pub(super) depth: f32,
+    pub(super) far: Rgb,
+    pub(super) near: Rgb,
+    /// How much of the mirror is covered by the water's own colour, far and near.
+    pub(super) cover: (f32, f32),
+    /// Waver in pixels, at the near edge.
+    pub(super) reach: f32,
+    /// Radians per second.
+    pub(super) rate: f32,
+}
+
+impl Water {
+    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas) {
+        let map = view.map(self.depth);
+        let horizon = map.y(self.horizon);
+        let first = (horizon.floor().max(1.0)) as usize;
+        let last = (map.y(self.bottom).ceil().max(0.0) as usize).min(canvas.height);
+        let width = canvas.width * 4;
+        let span = (map.y(self.bottom) - horizon).max(1.0);
+        let mut line = vec![0_u16; width];
+        for y in first..last {
+            let below = (y as f32 + 0.5 - horizon).max(0.0);
+            let share = (below / span).clamp(0.0, 1.0);
+            // Ripples crowd together towards the horizon as they would in perspective.
+            let wave = 34.0 * (1.0 + 14.0 * share).ln();
+            let swing = (wave - self.rate * view.time_s).sin()
+                + 0.6 * (wave * 2.3 - self.rate * 1.4 * view.time_s + 1.3).sin();
+            let shift = self.reach * (0.15 + share) * swing;
+            let sink = self.reach * 0.9 * share * (wave * 1.2 - self.rate * 1.1 * view.time_s).sin();
+            let source = (horizon - below * 0.92 - 1.0 + sink).clamp(0.0, horizon.max(1.0) - 1.0);
+            let (above, rest) = canvas.pixels.split_at_mut(y * width);
+            let mirrored = &above[(source as usize).min(y - 1) * width..][..width];
+            slide(mirrored, shift, &mut line);
+            let crest = 0.04 * swing * share;
+            let cover = self.cover.0 + (self.cover.1 - self.cover.0) * share.sqrt() - crest;
+            let tone = self.far.mix_plain(self.near, share.sqrt());
+            blend_row(&mut rest[..width], &line, tone, cover, edge(below));
+        }
+    }
+}
+
+/// The far edge is soft over the first pixel.
+fn edge(below: f32) -> f32 {
+    below.clamp(0.0, 1.0)
+}
+
+/// Copies a row, moved right by `shift` pixels, its ends repeated.
+fn slide(row: &[u16], shift: f32, out: &mut [u16]) {
+    let width = (row.len() / 4) as isize;
+    let whole = shift.floor();
+    let to = ((shift - whole) * 32_767.0) as u32;
+    let whole = whole as isize;
+    let (first, last) = ((whole + 1).clamp(0, width), (width + whole).clamp(0, width));
+    let (first, last) = (first as usize, last.max(first as isize) as usize);
+    if first < last {
+        let from = (first as isize - whole) as usize * 4;
+        let count = (last - first) * 4;
+        let (right, left) = (&row[from..from + count], &row[from - 4..from - 4 + count]);
+        for ((out, a), b) in out[first * 4..last * 4].iter_mut().zip(right).zip(left) {
+            *out = ((u32::from(*a) * (32_768 - to) + u32::from(*b) * to) >> 15) as u16;
+        }
+    }
+    for x in 0..first.min(width as usize) {
+        out.copy_within(first.min(width as usize - 1) * 4..first.min(width as usize - 1) * 4 + 4, x * 4);
+    }
+    for x in last..width as usize {
+        out.copy_within((last.max(1) - 1) * 4..last.max(1) * 4, x * 4);
+    }
+}
+
+fn blend_row(row: &mut [u16], line: &[u16], tone: Rgb, cover: f32, edge: f32) {
+    let cover = cover.clamp(0.0, 1.0);
+    let tone = tone.fixed().map(|part| (f32::from(part) * cover) as u32);
+    let keep = ((1.0 - cover) * 32_768.0) as u32;
+    let edge = (edge * 32_768.0) as u32;
+    for (out, line) in row.chunks_exact_mut(4).zip(line.chunks_exact(4)) {
+        for lane in 0..4 {
+            let wet = ((u32::from(line[lane]) * keep) >> 15) + tone[lane];
+            out[lane] = ((wet * edge + u32::from(out[lane]) * (32_768 - edge)) >> 15) as u16;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Composition: configuration into stores, engines, API and worker. Everything that is opened
+//! by an address or a name is opened here, through the `open` beside its implementations.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kinora_api::Api;
+use kinora_blobs::BlobStore;
+use kinora_blobs::sign::{Secret, Signer};
+use kinora_contract::{Catalog, ModelCard, built_in_cards};
+use kinora_engine::Engine;
+use kinora_media::RecorderOptions;
+use kinora_store::{OpenOptions, Stores};
+use kinora_worker::{Lineup, Served, Worker};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{self, Config};
+use crate::failure::Failure;
+use crate::system::{SystemClock, SystemEntropy};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The parts of a running service.
+pub(crate) struct Service {
+    pub(crate) stores: Stores,
+    pub(crate) api: Api,
+    pub(crate) worker: Worker,
+}
+
+/// Makes the data folder, for its owner alone.
+pub(crate) fn make_data_folder(path: &Path) -> Result<(), Failure> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(path)
+        .map_err(|error| Failure::because(format!("{} cannot be made", path.display()), error))
+}
+
+/// Opens everything that `config` names.
+pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Failure> {
+    make_data_folder(&config.data)?;
+    let options = OpenOptions {
+        attempts_max: config.worker.attempts_max,
+        ..OpenOptions::default()
+    };
+    let stores = kinora_store::open(&config.store_url(), &options)
+        .map_err(|error| Failure::because("The store cannot be opened", error))?;
+    let blobs = kinora_blobs::open(&config.results_url())
+        .map_err(|error| Failure::because("The result store cannot be opened", error))?;
+    let secret = Secret::load_or_create(&config.data.join("signing.key"))
+        .map_err(|error| Failure::because("The signing secret cannot be read", error))?;
+    let (catalog, lineup) = models(config)?;
+    let api = Api {
+        tasks: stores.tasks.clone(),
+        keys: stores.keys.clone(),
+        blobs: blobs.clone(),
+        catalog: Arc::new(catalog),
+        signer: Arc::new(Signer::new(secret, None)),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        settings: Arc::new(api_settings(config, base_url)),
+        stopping: CancellationToken::new(),
+    };
+    let worker = worker(config, &stores, blobs, lineup);
+    Ok(Service {
+        stores,
+        api,
+        worker,
+    })
+}
+
+fn api_settings(config: &Config, base_url: String) -> kinora_api::Settings {
+    kinora_api::Settings {
+        base_url,
+        waiting_max: config.queue.waiting_max.into(),
+        project_unfinished_max: config.queue.project_unfinished_max.into(),
+        retention_ms: u64::from(config.results.retention_days) * DAY_MS,
+    }
+}
+
+fn worker(config: &Config, stores: &Stores, blobs: Arc<dyn BlobStore>, lineup: Lineup) -> Worker {
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    let mut recorder = RecorderOptions {
+        qp: config.media.qp,
+        ..RecorderOptions::default()
+    };
+    if config.media.encoder_threads > 0 {
+        recorder.encoder_threads = config.media.encoder_threads as usize;
+    }
+    Worker {
+        tasks: stores.tasks.clone(),
+        blobs,
+        lineup,
+        clock: Arc::new(SystemClock),
+        settings: kinora_worker::Settings {
+            name: format!("pid {}", std::process::id()),
+            slots: config.worker.slots as usize,
+            lease_ms: u64::from(config.worker.lease_seconds) * 1000,
+            sweep_every: seconds(config.worker.sweep_seconds),
+            heartbeat_every: Duration::from_millis(250),
+            drain_limit: seconds(config.worker.drain_seconds),
+            retention_ms: u64::from(config.results.retention_days) * DAY_MS,
+            tombstone_ms: u64::from(config.results.tombstone_days) * DAY_MS,
+            attempts_max: config.worker.attempts_max,
+            recorder,
+        },
+    }
+}
+
+/// The served models, each restricted to what its engine can do.
+fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
+    let mut engines: BTreeMap<String, Arc<dyn Engine>> = BTreeMap::new();
+    let mut cards = Vec::new();
+    let mut served = Vec::new();
+    for model in &config.models {
+        if !engines.contains_key(&model.engine) {
+            engines.insert(model.engine.clone(), engine(&model.engine, config)?);
+        }
+        let engine = engines[&model.engine].clone();
+        let card = card(model, &*engine)?;
+        let progress_timeout = Duration::from_secs(card.progress_timeout_seconds.into());
+        served.push((
+            card.id.clone(),
+            Served {
+                engine,
+                progress_timeout,
+            },
+        ));
+        cards.push(card);
+    }
+    let catalog = Catalog::new(cards)
+        .map_err(|error| Failure::because("The configured models are wrong", error))?;
+    Ok((catalog, Lineup::new(served)))
+}
+
+fn engine(name: &str, config: &Config) -> Result<Arc<dyn Engine>, Failure> {
+    let options = kinora_engine::OpenOptions {
+        storyboard_threads: NonZeroUsize::new(config.storyboard.threads as usize),
+    };
+    kinora_engine::open(name, &options)
+        .map_err(|error| Failure::because(format!("The engine '{name}' cannot be opened"), error))
+}
+
+fn card(model: &config::Model, engine: &dyn Engine) -> Result<ModelCard, Failure> {
+    let known = built_in_cards();
+    let Some(mut card) = known.into_iter().find(|card| card.id == model.card) else {
+        return Err(Failure::new(format!(
+            "There is no model card '{}'.",
+            model.card
+        )));
+    };
+    card.id.clone_from(&model.id);
+    card.aliases.clone_from(&model.aliases);
+    card.engine.clone_from(&model.engine);
+    let features = engine.describe().features;
+    card.capabilities.features = card.capabilities.features.restricted_to(features);
+    Ok(card)
+}

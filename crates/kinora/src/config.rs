@@ -1,0 +1,262 @@
+//! The configuration: one commented file whose defaults are the built-in ones, variables over
+//! it, flags over both. An unknown key is an error.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::cli::{LogFormat, PlaceArgs};
+use crate::failure::Failure;
+use crate::overlay;
+
+/// The default file: the only place where defaults are written down.
+pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
+
+/// All settings.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    pub(crate) data: PathBuf,
+    pub(crate) listen: SocketAddr,
+    pub(crate) base_url: String,
+    pub(crate) log: Log,
+    pub(crate) store: Place,
+    pub(crate) results: Results,
+    pub(crate) queue: Queue,
+    pub(crate) http: Http,
+    pub(crate) worker: Worker,
+    pub(crate) media: Media,
+    pub(crate) storyboard: Storyboard,
+    pub(crate) models: Vec<Model>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Log {
+    pub(crate) format: LogFormat,
+    pub(crate) level: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Place {
+    pub(crate) url: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Results {
+    pub(crate) url: String,
+    pub(crate) retention_days: u32,
+    pub(crate) tombstone_days: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Queue {
+    pub(crate) waiting_max: u32,
+    pub(crate) project_unfinished_max: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Http {
+    pub(crate) connections_max: u32,
+    pub(crate) header_timeout_seconds: u32,
+    pub(crate) drain_seconds: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Worker {
+    pub(crate) slots: u32,
+    pub(crate) lease_seconds: u32,
+    pub(crate) sweep_seconds: u32,
+    pub(crate) attempts_max: u32,
+    pub(crate) drain_seconds: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Media {
+    pub(crate) qp: u8,
+    pub(crate) encoder_threads: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Storyboard {
+    pub(crate) threads: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Model {
+    pub(crate) card: String,
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) aliases: Vec<String>,
+    pub(crate) engine: String,
+}
+
+impl Config {
+    /// Reads file and variables, and applies the flags that every command has.
+    pub(crate) fn load(place: &PlaceArgs) -> Result<Self, Failure> {
+        let variables: Vec<(String, String)> = std::env::vars().collect();
+        let named = variables.iter().find(|(name, _)| name == "KINORA_CONFIG");
+        let path = place
+            .config
+            .clone()
+            .or_else(|| named.map(|(_, path)| path.into()));
+        let mut config = Self::read(path.as_deref(), &variables)?;
+        if let Some(data) = &place.data {
+            config.data.clone_from(data);
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Defaults, under the file, under the variables.
+    fn read(path: Option<&Path>, variables: &[(String, String)]) -> Result<Self, Failure> {
+        let mut settings = overlay::parse(DEFAULT_FILE, "the built-in defaults")?;
+        if let Some(path) = path {
+            let shown = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
+            overlay::merge(&mut settings, overlay::parse(&text, &shown)?);
+        }
+        overlay::apply_variables(&mut settings, variables)?;
+        let settings = toml::Value::Table(settings);
+        settings
+            .try_into()
+            .map_err(|error| Failure::because("The configuration is wrong", error))
+    }
+
+    /// What no type says.
+    fn check(&self) -> Result<(), Failure> {
+        let positive = [
+            ("worker.slots", self.worker.slots),
+            ("worker.lease_seconds", self.worker.lease_seconds),
+            ("worker.sweep_seconds", self.worker.sweep_seconds),
+            ("worker.attempts_max", self.worker.attempts_max),
+            ("http.connections_max", self.http.connections_max),
+            (
+                "http.header_timeout_seconds",
+                self.http.header_timeout_seconds,
+            ),
+            ("queue.waiting_max", self.queue.waiting_max),
+            (
+                "queue.project_unfinished_max",
+                self.queue.project_unfinished_max,
+            ),
+            ("results.retention_days", self.results.retention_days),
+        ];
+        if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
+            return Err(Failure::new(format!(
+                "The setting {key} must be at least 1."
+            )));
+        }
+        if !(10..=51).contains(&self.media.qp) {
+            return Err(Failure::new("The setting media.qp must be from 10 to 51."));
+        }
+        let base = &self.base_url;
+        if !(base.is_empty() || base.starts_with("http://") || base.starts_with("https://")) {
+            return Err(Failure::new(
+                "The setting base_url must begin with http:// or https://.",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The address of the task store.
+    pub(crate) fn store_url(&self) -> String {
+        if self.store.url.is_empty() {
+            format!("sqlite:{}", self.data.join("kinora.db").display())
+        } else {
+            self.store.url.clone()
+        }
+    }
+
+    /// The address of the blob store.
+    pub(crate) fn results_url(&self) -> String {
+        if self.results.url.is_empty() {
+            self.data.join("results").display().to_string()
+        } else {
+            self.results.url.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(file: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kinora.toml");
+        std::fs::write(&path, file).unwrap();
+        let variables: Vec<_> = variables
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect();
+        let config =
+            Config::read(Some(&path), &variables).map_err(|failure| failure.to_string())?;
+        config.check().map_err(|failure| failure.to_string())?;
+        Ok(config)
+    }
+
+    #[test]
+    fn the_default_file_is_complete_and_agrees_with_the_contract() {
+        use kinora_contract::limits;
+        let config = read("", &[]).unwrap();
+        assert_eq!(config.worker.attempts_max, limits::ATTEMPTS_MAX);
+        assert_eq!(
+            u64::from(config.results.retention_days),
+            limits::RETENTION_DAYS
+        );
+        assert_eq!(
+            u64::from(config.results.tombstone_days),
+            limits::TOMBSTONE_DAYS
+        );
+        let cards: Vec<_> = kinora_contract::built_in_cards()
+            .into_iter()
+            .map(|card| card.id)
+            .collect();
+        let served: Vec<_> = config
+            .models
+            .iter()
+            .map(|model| model.card.clone())
+            .collect();
+        assert_eq!(served, cards);
+        assert!(config.models.iter().all(|model| model.card == model.id));
+    }
+
+    #[test]
+    fn variables_override_the_file_and_the_file_the_defaults() {
+        let file = "listen = \"127.0.0.1:9000\"\n[worker]\nslots = 3";
+        let config = read(file, &[("KINORA_WORKER_SLOTS", "7")]).unwrap();
+        assert_eq!((config.listen.port(), config.worker.slots), (9000, 7));
+        assert_eq!(config.worker.lease_seconds, 30);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (file, variables, named) in [
+            ("lisen = \"127.0.0.1:1\"", &[][..], "lisen"),
+            ("[worker]\nslotz = 3", &[], "slotz"),
+            ("[worker]\nslots = 0", &[], "worker.slots"),
+            ("[media]\nqp = 99", &[], "media.qp"),
+            ("base_url = \"example.com\"", &[], "base_url"),
+            ("listen = ", &[], "kinora.toml"),
+            (
+                "",
+                &[("KINORA_WORKER_SLOTS", "many")],
+                "KINORA_WORKER_SLOTS",
+            ),
+        ] {
+            let error = read(file, variables).unwrap_err();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}

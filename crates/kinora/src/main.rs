@@ -1,0 +1,52 @@
+//! The binary: command line, configuration, composition. It holds no logic of its own; read
+//! `compose.rs` to see how the crates are put together.
+
+mod cli;
+mod compose;
+mod config;
+mod failure;
+mod keys;
+mod logging;
+mod overlay;
+mod serve;
+mod system;
+mod welcome;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Keys(args) => keys::run(&args),
+        Command::Config => {
+            print(config::DEFAULT_FILE);
+            Ok(())
+        }
+        Command::Openapi => serve::print_openapi(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            complain(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints what a command is asked for.
+#[expect(clippy::print_stdout, reason = "this is the command's product")]
+fn print(text: &str) {
+    print!("{text}");
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "the process ends; there may be no log yet"
+)]
+fn complain(failure: &failure::Failure) {
+    eprintln!("kinora: {failure}");
+}

@@ -1,0 +1,100 @@
+//! Layers of settings as TOML tables: a file over the defaults, variables over both. A layer
+//! replaces single keys; lists are replaced whole.
+
+use toml::{Table, Value};
+
+use crate::failure::Failure;
+
+/// Variables that are no settings.
+const OTHER_VARIABLES: [&str; 2] = ["KINORA_CONFIG", "KINORA_KEY"];
+
+/// Reads a file's text; `name` is for the message.
+pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Failure> {
+    text.parse()
+        .map_err(|error| Failure::because(format!("{name} is not valid TOML"), error))
+}
+
+/// Puts `upper` over `lower`.
+pub(crate) fn merge(lower: &mut Table, upper: Table) {
+    for (key, value) in upper {
+        match (lower.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                lower.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Puts every variable that names a setting over it: `KINORA_WORKER_SLOTS` over `worker.slots`.
+/// A variable that begins like one and names none is an error, since it would be a silent typo.
+pub(crate) fn apply_variables(
+    settings: &mut Table,
+    variables: &[(String, String)],
+) -> Result<(), Failure> {
+    for (name, text) in variables {
+        let Some(rest) = name.strip_prefix("KINORA_") else {
+            continue;
+        };
+        if OTHER_VARIABLES.contains(&name.as_str()) {
+            continue;
+        }
+        let Some(setting) = find(settings, &rest.to_ascii_lowercase()) else {
+            return Err(Failure::new(format!(
+                "The variable {name} names no setting; see `kinora config`."
+            )));
+        };
+        *setting = read(setting, text).ok_or_else(|| {
+            let kind = setting.type_str();
+            Failure::new(format!(
+                "The variable {name} must be of type {kind}, like its setting."
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+/// The setting that a variable's lower-case rest names, at the top or in a section.
+fn find<'t>(settings: &'t mut Table, rest: &str) -> Option<&'t mut Value> {
+    let section = settings.iter().find_map(|(section, value)| {
+        let key = rest.strip_prefix(section.as_str())?.strip_prefix('_')?;
+        value.get(key).map(|_| (section.clone(), key.to_owned()))
+    });
+    match section {
+        Some((section, key)) => settings.get_mut(&section)?.get_mut(&key),
+        None => settings
+            .get_mut(rest)
+            .filter(|value| !value.is_table() && !value.is_array()),
+    }
+}
+
+/// The text as a value of the same type as `like`.
+fn read(like: &Value, text: &str) -> Option<Value> {
+    match like {
+        Value::String(_) => Some(Value::String(text.to_owned())),
+        Value::Integer(_) => text.parse().ok().map(Value::Integer),
+        Value::Boolean(_) => text.parse().ok().map(Value::Boolean),
+        Value::Float(_) => text.parse().ok().map(Value::Float),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_names_nothing_is_an_error() {
+        let mut settings = parse("a = 1\n[b]\nc_d = \"x\"", "test").unwrap();
+        let set = |settings: &mut Table, name: &str, text: &str| {
+            apply_variables(settings, &[(name.to_owned(), text.to_owned())])
+        };
+        set(&mut settings, "KINORA_B_C_D", "y").unwrap();
+        assert_eq!(settings["b"]["c_d"].as_str(), Some("y"));
+        set(&mut settings, "KINORA_KEY", "kinora_secret").unwrap();
+        set(&mut settings, "OTHER", "1").unwrap();
+        assert!(set(&mut settings, "KINORA_B", "y").is_err());
+        assert!(set(&mut settings, "KINORA_A", "one").is_err());
+        assert!(set(&mut settings, "KINORA_Z", "1").is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! `kinora serve`: API and worker in one process, until a signal. The first SIGTERM or SIGINT
+//! drains: nothing new is begun, what runs is finished. The second stops at once.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use kinora_api::ListenSettings;
+use kinora_worker::Shutdown;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::ServeArgs;
+use crate::compose::{self, Service};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::{keys, logging, print, welcome};
+
+/// Serves until a signal.
+pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let mut config = Config::load(&args.place)?;
+    if let Some(listen) = args.listen {
+        config.listen = listen;
+    }
+    if let Some(base_url) = &args.base_url {
+        config.base_url.clone_from(base_url);
+    }
+    logging::start(
+        args.log_format.unwrap_or(config.log.format),
+        &config.log.level,
+    )?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::because("The service could not start", error))?;
+    let served = runtime.block_on(serve(&config));
+    // An engine that does not come back must not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served
+}
+
+/// Prints the OpenAPI document.
+pub(crate) fn print_openapi() -> Result<(), Failure> {
+    let text = kinora_api::document()
+        .to_pretty_json()
+        .map_err(|error| Failure::because("The document could not be written", error))?;
+    print(&format!("{text}\n"));
+    Ok(())
+}
+
+async fn serve(config: &Config) -> Result<(), Failure> {
+    let signals = Signals::new()?;
+    let listener = TcpListener::bind(config.listen).await.map_err(|error| {
+        Failure::because(format!("{} cannot be listened on", config.listen), error)
+    })?;
+    let address = listener.local_addr().unwrap_or(config.listen);
+    let base_url = base_url(&config.base_url, address);
+    let Service {
+        stores,
+        api,
+        worker,
+    } = compose::service(config, base_url.clone())?;
+    welcome::greet(&*stores.keys, &base_url, &config.results_url()).await?;
+    tracing::info!(
+        %address,
+        base_url,
+        data = %config.data.display(),
+        slots = config.worker.slots,
+        video_encoder = kinora_media::video_encoder_variant(),
+        version = env!("CARGO_PKG_VERSION"),
+        "serving"
+    );
+    let shutdown = Shutdown::default();
+    let stopping = api.stopping.clone();
+    let settings = ListenSettings {
+        connections_max: config.http.connections_max as usize,
+        header_timeout: Duration::from_secs(config.http.header_timeout_seconds.into()),
+        drain_limit: Duration::from_secs(config.http.drain_seconds.into()),
+        request_id_prefix: keys::random()?,
+    };
+    let drained = shutdown.clone();
+    let api = kinora_api::serve(listener, kinora_api::router(api), settings, async move {
+        drained.draining().await;
+    });
+    tokio::spawn(obey_signals(signals, stopping, shutdown.clone()));
+    let answering = async {
+        tokio::select! {
+            () = api => {}
+            () = shutdown.at_once() => {}
+        }
+    };
+    tokio::join!(answering, worker.work(shutdown.clone()));
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// The first signal drains, the second stops at once.
+async fn obey_signals(mut signals: Signals, stopping: CancellationToken, shutdown: Shutdown) {
+    signals.next().await;
+    tracing::info!("stopping: running tasks are finished first; a second signal stops at once");
+    stopping.cancel();
+    shutdown.drain();
+    signals.next().await;
+    tracing::info!("stopping at once: running tasks go back to the queue");
+    shutdown.now();
+}
+
+/// What result addresses begin with.
+fn base_url(configured: &str, address: SocketAddr) -> String {
+    if !configured.is_empty() {
+        return configured.trim_end_matches('/').to_owned();
+    }
+    if address.ip().is_unspecified() {
+        return format!("http://localhost:{}", address.port());
+    }
+    format!("http://{address}")
+}
+
+/// The signals that ask for a stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| Failure::because("Signals cannot be received", error))
+        };
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the next one.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

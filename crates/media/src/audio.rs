@@ -1,0 +1,158 @@
+//! The sound track: interleaved samples in any chunking to AAC-LC or Opus packets.
+//! Trims or pads with silence to the picture's exact length; refuses to resample or remix.
+
+#[cfg(feature = "aac")]
+mod aac;
+mod opus;
+
+use crate::spool::{Spool, SpooledTrack};
+use crate::{AudioCodec, AudioFormat, MediaError, RecorderOptions};
+
+/// How many packets of silence may be needed to push the last samples out of an encoder.
+const FLUSH_PACKETS_MAX: usize = 16;
+
+/// The coded sound track.
+pub(crate) struct AudioTrack {
+    pub(crate) spooled: SpooledTrack,
+    pub(crate) config: AudioConfig,
+    /// Samples per channel that are to be heard.
+    pub(crate) samples: u64,
+}
+
+/// What the sample entry and the edit list need to know.
+#[derive(Debug, Clone)]
+pub(crate) struct AudioConfig {
+    pub(crate) codec: CodecConfig,
+    pub(crate) channels: u16,
+    /// Samples per channel in each packet.
+    pub(crate) packet_samples: u32,
+    /// Samples that the decoder puts out before the first one pushed.
+    pub(crate) priming: u16,
+}
+
+/// What a decoder must be told besides.
+#[derive(Debug, Clone)]
+pub(crate) enum CodecConfig {
+    #[cfg(feature = "aac")]
+    Aac {
+        /// `AudioSpecificConfig` (ISO/IEC 14496-3, 1.6.2.1).
+        specific: Vec<u8>,
+    },
+    Opus,
+}
+
+/// Encodes on the caller's thread: about a hundredth of real time.
+pub(crate) struct AudioEncoder {
+    codec: Box<dyn PacketEncoder + Send>,
+    config: AudioConfig,
+    spool: Spool,
+    pending: Vec<f32>,
+    /// Samples per channel accepted so far, and the exact number wanted.
+    accepted: u64,
+    wanted: u64,
+}
+
+/// One codec: interleaved samples of exactly one packet in, bytes out (none while it fills up).
+trait PacketEncoder {
+    fn encode(&mut self, pcm: &[f32], packet: &mut Vec<u8>) -> Result<(), MediaError>;
+}
+
+impl AudioEncoder {
+    pub(crate) fn new(
+        format: AudioFormat,
+        wanted: u64,
+        options: &RecorderOptions,
+        spool: Spool,
+    ) -> Result<Self, MediaError> {
+        let bitrate = options.audio_bitrate_per_channel * u32::from(format.channels);
+        let (codec, config): (Box<dyn PacketEncoder + Send>, _) = match options.audio_codec {
+            #[cfg(feature = "aac")]
+            AudioCodec::Aac => {
+                let (encoder, config) = aac::open(format.channels, bitrate)?;
+                (Box::new(encoder), config)
+            }
+            AudioCodec::Opus => {
+                let (encoder, config) = opus::open(format.channels, bitrate)?;
+                (Box::new(encoder), config)
+            }
+        };
+        Ok(Self {
+            codec,
+            config,
+            spool,
+            pending: Vec::new(),
+            accepted: 0,
+            wanted,
+        })
+    }
+
+    /// Takes interleaved samples, -1 to 1; what exceeds the picture's length is dropped.
+    pub(crate) fn push(&mut self, pcm: &[f32]) -> Result<(), MediaError> {
+        let channels = usize::from(self.config.channels);
+        if !pcm.len().is_multiple_of(channels) {
+            return Err(MediaError::InvalidAudio(
+                "a chunk ends within a sample of all channels",
+            ));
+        }
+        let missing = usize::try_from(self.wanted - self.accepted).unwrap_or(usize::MAX);
+        let taken = (pcm.len() / channels).min(missing);
+        self.accepted += taken as u64;
+        let sane = |&sample: &f32| {
+            if sample.is_finite() {
+                sample.clamp(-1.0, 1.0)
+            } else {
+                0.0
+            }
+        };
+        let packet_len = self.config.packet_samples as usize * channels;
+        for chunk in pcm[..taken * channels].chunks(packet_len) {
+            self.pending.extend(chunk.iter().map(sane));
+            if self.pending.len() >= packet_len {
+                self.encode_packet(packet_len)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pads with silence and pushes the encoder's delay out.
+    pub(crate) fn finish(mut self) -> Result<AudioTrack, MediaError> {
+        let packet_len = self.config.packet_samples as usize * usize::from(self.config.channels);
+        let heard = self.wanted + u64::from(self.config.priming);
+        let packets = heard.div_ceil(u64::from(self.config.packet_samples));
+        let packets = usize::try_from(packets)
+            .map_err(|_| MediaError::InvalidAudio("the sound track is too long"))?;
+        let silent =
+            self.wanted.saturating_sub(self.accepted) / u64::from(self.config.packet_samples);
+        let limit = usize::try_from(silent)
+            .unwrap_or(usize::MAX)
+            .saturating_add(FLUSH_PACKETS_MAX);
+        for _ in 0..limit {
+            if self.spool.len() >= packets {
+                break;
+            }
+            self.pending.resize(packet_len, 0.0);
+            self.encode_packet(packet_len)?;
+        }
+        if self.spool.len() != packets {
+            return Err(MediaError::Audio("the encoder lost packets".into()));
+        }
+        Ok(AudioTrack {
+            spooled: self.spool.finish()?,
+            config: self.config,
+            samples: self.wanted,
+        })
+    }
+
+    fn encode_packet(&mut self, packet_len: usize) -> Result<(), MediaError> {
+        let mut packet = Vec::new();
+        self.codec
+            .encode(&self.pending[..packet_len], &mut packet)?;
+        self.pending.drain(..packet_len);
+        if packet.is_empty() {
+            return Ok(());
+        }
+        let size = u32::try_from(packet.len())
+            .map_err(|_| MediaError::Audio("a packet exceeds 4 GiB".into()))?;
+        Ok(self.spool.append(&packet, &[size])?)
+    }
+}

@@ -1,0 +1,59 @@
+//! What can go wrong between frames and a file.
+//! Messages carry numbers, never paths: a path belongs in the caller's log, not in a task's error.
+
+use std::io;
+
+/// Why a clip could not be recorded or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MediaError {
+    /// The asked-for format or option is outside of what this crate makes.
+    #[error("unusable clip format: {0}")]
+    InvalidFormat(&'static str),
+    /// A pushed frame is not exactly `height * width * 3` bytes.
+    #[error("a frame has {actual} bytes, {expected} were expected")]
+    FrameLength {
+        /// `height * width * 3`.
+        expected: usize,
+        /// Bytes in the pushed slice.
+        actual: usize,
+    },
+    /// More or fewer frames were pushed than [`crate::ClipFormat::frames`] says.
+    #[error("{actual} frames were pushed, the clip has {expected}")]
+    FrameCount {
+        /// The count that the format promised.
+        expected: u32,
+        /// The count that arrived; for too many, the first that is too much.
+        actual: u32,
+    },
+    /// Sound was pushed that does not fit the format.
+    #[error("unusable sound: {0}")]
+    InvalidAudio(&'static str),
+    /// The H.264 encoder failed.
+    #[error("video encoding failed")]
+    Video(#[source] kinora_h264::Error),
+    /// The AAC or Opus encoder failed.
+    #[error("audio encoding failed: {0}")]
+    Audio(String),
+    /// A poster, spritesheet or colour conversion failed.
+    #[error("picture processing failed: {0}")]
+    Picture(String),
+    /// An encoder thread ended without a result.
+    #[error("an encoder thread was lost")]
+    WorkerLost,
+    /// The MP4 boxes could not be built.
+    #[error("building the file failed: {0}")]
+    Mux(String),
+    /// The probed file is not a readable MP4 with H.264 video.
+    #[error("not a usable MP4: {0}")]
+    Malformed(&'static str),
+    /// Reading or writing failed.
+    #[error("reading or writing media failed")]
+    Io(#[from] io::Error),
+}
+
+impl From<kinora_h264::Error> for MediaError {
+    fn from(cause: kinora_h264::Error) -> Self {
+        Self::Video(cause)
+    }
+}

@@ -1,0 +1,146 @@
+//! What a clip is to be: picture size, rate, exact length, sound.
+//! Refuses formats that H.264 4:2:0 at level 5.2 or the sound encoders cannot carry.
+
+use crate::MediaError;
+
+/// The largest picture of H.264 level 5.2 in macroblocks (Rec. ITU-T H.264, table A-1, `MaxFS`).
+const MACROBLOCKS_MAX: u32 = 36_864;
+/// One hour at 60 frames/s: far above any clip, and sample tables stay a few megabytes.
+const FRAMES_MAX: u32 = 216_000;
+/// Above it, one second of frames is no longer a useful unit for the closed runs.
+const FPS_MAX: u32 = 120;
+
+/// The only sample rate: native to Opus, common for AAC.
+pub(crate) const SAMPLE_RATE_HZ: u32 = 48_000;
+
+/// What a clip is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClipFormat {
+    /// Picture width in pixels: even, 16 to 4096.
+    pub width: u32,
+    /// Picture height in pixels: even, 16 to 4096.
+    pub height: u32,
+    /// Frames per second, 1 to 120, constant.
+    pub fps: u32,
+    /// The exact number of frames, 1 to 216,000.
+    pub frames: u32,
+    /// The sound track, if any. It is made exactly as long as the picture.
+    pub audio: Option<AudioFormat>,
+}
+
+/// The pulse-code modulated sound that will be pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AudioFormat {
+    /// Samples per second and channel: 48,000.
+    pub sample_rate_hz: u32,
+    /// 1 or 2, interleaved.
+    pub channels: u16,
+}
+
+/// How the sound track is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AudioCodec {
+    /// AAC-LC by the Fraunhofer FDK library: plays everywhere.
+    #[cfg(feature = "aac")]
+    #[default]
+    Aac,
+    /// Opus in MP4: permissively licensed; silent in Safari before version 17.
+    #[cfg_attr(not(feature = "aac"), default)]
+    Opus,
+}
+
+/// How a clip is encoded. The same frames and options give the same bytes, whatever the number
+/// of threads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecorderOptions {
+    /// Constant quantiser, 10 to 51: 24 for finals, 30 for drafts. Lower is better and larger.
+    pub qp: u8,
+    /// Threads that encode closed runs of frames side by side; clamped to 1 to 16.
+    pub encoder_threads: usize,
+    /// Ceiling on a run's size in thousandths of a bit per pixel: a run that would exceed it
+    /// (film grain, noise) is encoded with a raised quantiser. 300 is about 6.6 Mbit/s at
+    /// 1280x720, 24 frames/s.
+    pub millibits_per_pixel_max: u32,
+    /// Sound codec.
+    pub audio_codec: AudioCodec,
+    /// Sound bit rate per channel in bit/s, 24,000 to 128,000.
+    pub audio_bitrate_per_channel: u32,
+}
+
+impl Default for RecorderOptions {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            qp: 24,
+            encoder_threads: cores.clamp(1, 4),
+            millibits_per_pixel_max: 300,
+            audio_codec: AudioCodec::default(),
+            audio_bitrate_per_channel: 64_000,
+        }
+    }
+}
+
+impl ClipFormat {
+    /// Bytes of one pushed frame: `height * width * 3`.
+    pub fn frame_bytes(&self) -> usize {
+        self.width as usize * self.height as usize * 3
+    }
+
+    /// Samples per channel of a sound track exactly as long as the picture, rounded to nearest.
+    pub(crate) fn audio_samples(&self) -> u64 {
+        let fps = u64::from(self.fps.max(1));
+        (u64::from(self.frames) * u64::from(SAMPLE_RATE_HZ) + fps / 2) / fps
+    }
+
+    /// Refuses what cannot be encoded, before anything is opened.
+    pub(crate) fn validate(&self) -> Result<(), MediaError> {
+        let side_ok = |side: u32| (16..=4096).contains(&side) && side.is_multiple_of(2);
+        if !side_ok(self.width) || !side_ok(self.height) {
+            return Err(MediaError::InvalidFormat(
+                "sides must be even, 16 to 4096 pixels",
+            ));
+        }
+        if self.width.div_ceil(16) * self.height.div_ceil(16) > MACROBLOCKS_MAX {
+            return Err(MediaError::InvalidFormat(
+                "the picture exceeds H.264 level 5.2",
+            ));
+        }
+        if !(1..=FPS_MAX).contains(&self.fps) {
+            return Err(MediaError::InvalidFormat(
+                "frames per second must be 1 to 120",
+            ));
+        }
+        if !(1..=FRAMES_MAX).contains(&self.frames) {
+            return Err(MediaError::InvalidFormat("a clip has 1 to 216,000 frames"));
+        }
+        match self.audio {
+            Some(audio) if audio.sample_rate_hz != SAMPLE_RATE_HZ => Err(
+                MediaError::InvalidFormat("sound must be sampled at 48,000 Hz"),
+            ),
+            Some(audio) if !(1..=2).contains(&audio.channels) => Err(MediaError::InvalidFormat(
+                "sound must have one or two channels",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl RecorderOptions {
+    /// Refuses settings that an encoder would only fail on later.
+    pub(crate) fn validate(&self) -> Result<(), MediaError> {
+        if !(10..=51).contains(&self.qp) {
+            return Err(MediaError::InvalidFormat("the quantiser must be 10 to 51"));
+        }
+        if self.millibits_per_pixel_max == 0 {
+            return Err(MediaError::InvalidFormat(
+                "the bits per pixel must be above zero",
+            ));
+        }
+        if !(24_000..=128_000).contains(&self.audio_bitrate_per_channel) {
+            return Err(MediaError::InvalidFormat(
+                "the sound bit rate must be 24 to 128 kbit/s per channel",
+            ));
+        }
+        Ok(())
+    }
+}

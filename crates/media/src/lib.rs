@@ -1,0 +1,31 @@
+//! Frames and sound to MP4, a poster and a spritesheet, and a probe that reads a file back.
+//!
+//! [`Recorder`] is streaming: encoding overlaps generation and memory stays flat whatever the clip.
+//! This crate refuses unbounded input, to trust any size that a file states, and to know of tasks.
+
+mod audio;
+mod boxes;
+mod check;
+mod colour;
+mod error;
+mod format;
+mod frames;
+mod mux;
+mod probe;
+mod recorder;
+mod run;
+mod sample_table;
+mod spool;
+mod stills;
+mod video;
+
+pub use check::{Mismatch, check};
+pub use error::MediaError;
+pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
+pub use probe::{ProbeInfo, probe};
+pub use recorder::{Recorder, Recording};
+
+/// Which H.264 encoder code was built in, for the start-up log: for example `"openh264 with assembly"`.
+pub fn video_encoder_variant() -> &'static str {
+    kinora_h264::variant()
+}

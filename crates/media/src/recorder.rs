@@ -1,0 +1,149 @@
+//! The recorder: frames and sound in, a complete MP4 and its stills out.
+//! It holds the caller back when the encoders are behind, and leaves nothing when dropped.
+
+use std::path::{Path, PathBuf};
+
+use crate::audio::AudioEncoder;
+use crate::check::check;
+use crate::colour::rgb_to_i420;
+use crate::mux;
+use crate::probe::{ProbeInfo, probe};
+use crate::spool::Spool;
+use crate::stills::Stills;
+use crate::video::VideoEncoder;
+use crate::{ClipFormat, MediaError, RecorderOptions};
+
+/// Records one clip. Dropping it unfinished stops its threads and leaves no file.
+pub struct Recorder {
+    path: PathBuf,
+    format: ClipFormat,
+    video: VideoEncoder,
+    audio: Option<AudioEncoder>,
+    stills: Stills,
+    pushed: u32,
+}
+
+/// A finished clip.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// Read back from the written file.
+    pub info: ProbeInfo,
+    /// A frame about one third in, lossy WebP, longest side at most 1280 pixels.
+    pub poster_webp: Vec<u8>,
+    /// Up to 5 x 5 evenly sampled frames, JPEG, longest side of a cell at most 320 pixels.
+    pub spritesheet_jpeg: Vec<u8>,
+}
+
+impl Recorder {
+    /// Starts a clip that [`Recorder::finish`] will write to `path`. Coded samples wait in
+    /// nameless files in the same folder; `path` itself does not exist before.
+    pub fn create(
+        path: &Path,
+        format: ClipFormat,
+        options: RecorderOptions,
+    ) -> Result<Self, MediaError> {
+        format.validate()?;
+        options.validate()?;
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let audio = match format.audio {
+            Some(audio) => {
+                let spool = Spool::create_in(folder)?;
+                Some(AudioEncoder::new(
+                    audio,
+                    format.audio_samples(),
+                    &options,
+                    spool,
+                )?)
+            }
+            None => None,
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            format,
+            video: VideoEncoder::start(&format, &options, Spool::create_in(folder)?)?,
+            audio,
+            stills: Stills::new(&format),
+            pushed: 0,
+        })
+    }
+
+    /// Takes the next frame, `rgb: [height][width][3] u8`, full-range sRGB. Blocks while the
+    /// encoders are behind.
+    pub fn push_frame(&mut self, rgb: &[u8]) -> Result<(), MediaError> {
+        let expected = self.format.frame_bytes();
+        if rgb.len() != expected {
+            return Err(MediaError::FrameLength {
+                expected,
+                actual: rgb.len(),
+            });
+        }
+        if self.pushed == self.format.frames {
+            return Err(MediaError::FrameCount {
+                expected: self.format.frames,
+                actual: self.pushed + 1,
+            });
+        }
+        self.stills.sample(self.pushed, rgb)?;
+        let mut frame = self.video.next_frame()?;
+        rgb_to_i420(rgb, &self.format, &mut frame)?;
+        self.video.push(frame)?;
+        self.pushed += 1;
+        Ok(())
+    }
+
+    /// Takes interleaved samples, -1 to 1, in any chunking, ahead of or behind the frames.
+    /// What exceeds the picture's length is dropped.
+    pub fn push_audio(&mut self, pcm: &[f32]) -> Result<(), MediaError> {
+        match &mut self.audio {
+            Some(audio) => audio.push(pcm),
+            None => Err(MediaError::InvalidAudio("the clip has no sound track")),
+        }
+    }
+
+    /// Completes the file: all frames must have been pushed; missing sound becomes silence.
+    /// The file is not synced to disk.
+    pub fn finish(self) -> Result<Recording, MediaError> {
+        if self.pushed != self.format.frames {
+            return Err(MediaError::FrameCount {
+                expected: self.format.frames,
+                actual: self.pushed,
+            });
+        }
+        // The encoder threads work through their last runs meanwhile.
+        let poster_webp = self.stills.poster_webp()?;
+        let spritesheet_jpeg = self.stills.spritesheet_jpeg()?;
+        let audio = self.audio.map(AudioEncoder::finish).transpose()?;
+        let video = self.video.finish()?;
+        let unfinished = RemoveOnDrop(Some(&self.path));
+        mux::write(&self.path, &self.format, video, audio)?;
+        let info = probe(&self.path)?;
+        check(&info, &self.format).map_err(|mismatch| MediaError::Mux(mismatch.to_string()))?;
+        unfinished.keep();
+        Ok(Recording {
+            info,
+            poster_webp,
+            spritesheet_jpeg,
+        })
+    }
+}
+
+/// Removes a file that turned out incomplete.
+struct RemoveOnDrop<'a>(Option<&'a Path>);
+
+impl RemoveOnDrop<'_> {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for RemoveOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = self.0 {
+            // Nothing better can be done here; the error that led here is what is reported.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

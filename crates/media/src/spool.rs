@@ -1,0 +1,54 @@
+//! Coded samples on their way to the file: an unlinked temporary file and the samples' sizes.
+//! Nothing of it outlives the recorder, not even after a crash.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Samples in coding order.
+pub(crate) struct Spool {
+    file: BufWriter<File>,
+    sizes: Vec<u32>,
+}
+
+/// A finished spool, to be read once from its start.
+pub(crate) struct SpooledTrack {
+    pub(crate) samples: BufReader<File>,
+    /// Bytes of each sample.
+    pub(crate) sizes: Vec<u32>,
+}
+
+impl Spool {
+    /// Opens a nameless file in `folder`, so that it lies on the same disk as the result.
+    pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
+        let file = BufWriter::with_capacity(256 << 10, tempfile::tempfile_in(folder)?);
+        Ok(Self {
+            file,
+            sizes: Vec::new(),
+        })
+    }
+
+    /// Appends consecutive samples whose sizes add up to `bytes`.
+    pub(crate) fn append(&mut self, bytes: &[u8], sizes: &[u32]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.sizes.extend_from_slice(sizes);
+        Ok(())
+    }
+
+    /// Samples so far.
+    pub(crate) fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
+    pub(crate) fn finish(self) -> io::Result<SpooledTrack> {
+        let mut file = self
+            .file
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(SpooledTrack {
+            samples: BufReader::with_capacity(256 << 10, file),
+            sizes: self.sizes,
+        })
+    }
+}

@@ -1,0 +1,293 @@
+//! Encoder threads: each takes whole closed runs of pictures and encodes them as they arrive;
+//! finished runs are spooled in order. Run lengths and quantisers depend on the clip alone, never
+//! on the threads, so the bytes are the same for any number of them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use kinora_h264::ParameterSets;
+
+use crate::frames::{Frame, FramePool, IN_FLIGHT_BYTES_MAX, i420_bytes};
+use crate::run::{EncodedRun, RunConfig, encode_run};
+use crate::spool::{Spool, SpooledTrack};
+use crate::{ClipFormat, MediaError, RecorderOptions};
+
+/// The coded picture track.
+pub(crate) struct VideoTrack {
+    pub(crate) spooled: SpooledTrack,
+    pub(crate) parameter_sets: ParameterSets,
+    /// Frame indices at which decoding can start.
+    pub(crate) sync_frames: Vec<u32>,
+}
+
+/// Takes pictures in order and encodes them on its threads.
+pub(crate) struct VideoEncoder {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    runs: Option<Sender<Run>>,
+    current: Option<Sender<Frame>>,
+    plan: RunPlan,
+    next_run: u32,
+    left_in_run: u32,
+}
+
+/// One closed run of pictures on its way to a thread.
+struct Run {
+    index: u32,
+    length: u32,
+    frames: Receiver<Frame>,
+}
+
+/// What the threads share.
+struct Shared {
+    pool: Arc<FramePool>,
+    stopped: AtomicBool,
+    config: RunConfig,
+    output: Mutex<Output>,
+}
+
+struct Output {
+    /// `None` once the track was handed over.
+    spool: Option<Spool>,
+    next_run: u32,
+    waiting: BTreeMap<u32, EncodedRun>,
+    parameter_sets: Option<ParameterSets>,
+    error: Option<MediaError>,
+}
+
+/// How a clip is cut into closed runs: about equally long, none above two seconds, and short
+/// enough that two runs of large pictures fit in memory side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RunPlan {
+    frames: u32,
+    runs: u32,
+}
+
+impl RunPlan {
+    pub(crate) fn new(format: &ClipFormat) -> Self {
+        let by_memory = IN_FLIGHT_BYTES_MAX / 2 / i420_bytes(format.width, format.height);
+        let by_memory = u32::try_from(by_memory).unwrap_or(u32::MAX);
+        // At least 2: neighbouring IDR pictures of separate encoders would carry the same
+        // `idr_pic_id`, which Rec. ITU-T H.264, 7.4.3 forbids.
+        let longest = (2 * format.fps).min(by_memory).max(2);
+        Self {
+            frames: format.frames,
+            runs: format.frames.div_ceil(longest),
+        }
+    }
+
+    /// Pictures in run `index`; the longer runs come first.
+    pub(crate) fn run_length(self, index: u32) -> u32 {
+        self.frames / self.runs + u32::from(index < self.frames % self.runs)
+    }
+
+    /// The first frame of run `index`.
+    pub(crate) fn run_start(self, index: u32) -> u32 {
+        index * (self.frames / self.runs) + index.min(self.frames % self.runs)
+    }
+}
+
+impl VideoEncoder {
+    pub(crate) fn start(
+        format: &ClipFormat,
+        options: &RecorderOptions,
+        spool: Spool,
+    ) -> Result<Self, MediaError> {
+        let plan = RunPlan::new(format);
+        let shared = Arc::new(Shared {
+            pool: FramePool::new(format.width, format.height),
+            stopped: AtomicBool::new(false),
+            config: RunConfig::new(format, options),
+            output: Mutex::new(Output {
+                spool: Some(spool),
+                next_run: 0,
+                waiting: BTreeMap::new(),
+                parameter_sets: None,
+                error: None,
+            }),
+        });
+        let (runs, queue) = mpsc::channel();
+        let queue = Arc::new(Mutex::new(queue));
+        let mut encoder = Self {
+            shared: Arc::clone(&shared),
+            threads: Vec::new(),
+            runs: Some(runs),
+            current: None,
+            plan,
+            next_run: 0,
+            left_in_run: 0,
+        };
+        let threads = options.encoder_threads.clamp(1, 16).min(plan.runs as usize);
+        for _ in 0..threads {
+            let (shared, queue) = (Arc::clone(&shared), Arc::clone(&queue));
+            let thread = thread::Builder::new()
+                .name("kinora-h264".into())
+                .spawn(move || shared.work(&queue))?;
+            encoder.threads.push(thread);
+        }
+        Ok(encoder)
+    }
+
+    /// A buffer for the next picture; waits while the encoders are behind.
+    pub(crate) fn next_frame(&self) -> Result<Frame, MediaError> {
+        self.shared
+            .pool
+            .acquire()
+            .ok_or_else(|| self.shared.take_error())
+    }
+
+    /// Passes the next picture on. The caller has checked that the clip is not yet complete.
+    pub(crate) fn push(&mut self, frame: Frame) -> Result<(), MediaError> {
+        if self.left_in_run == 0 {
+            let length = self.plan.run_length(self.next_run);
+            let (sender, frames) = mpsc::channel();
+            let run = Run {
+                index: self.next_run,
+                length,
+                frames,
+            };
+            let runs = self.runs.as_ref().ok_or(MediaError::WorkerLost)?;
+            runs.send(run).map_err(|_| self.shared.take_error())?;
+            self.current = Some(sender);
+            self.next_run += 1;
+            self.left_in_run = length;
+        }
+        let current = self.current.as_ref().ok_or(MediaError::WorkerLost)?;
+        current.send(frame).map_err(|_| self.shared.take_error())?;
+        self.left_in_run -= 1;
+        Ok(())
+    }
+
+    /// Waits for the threads and returns the track.
+    pub(crate) fn finish(mut self) -> Result<VideoTrack, MediaError> {
+        self.join();
+        let mut output = self.shared.lock();
+        if let Some(error) = output.error.take() {
+            return Err(error);
+        }
+        let spool = output.spool.take().ok_or(MediaError::WorkerLost)?;
+        if output.next_run != self.plan.runs || spool.len() != self.plan.frames as usize {
+            return Err(MediaError::WorkerLost);
+        }
+        Ok(VideoTrack {
+            spooled: spool.finish()?,
+            parameter_sets: output.parameter_sets.take().ok_or(MediaError::WorkerLost)?,
+            sync_frames: (0..self.plan.runs)
+                .map(|run| self.plan.run_start(run))
+                .collect(),
+        })
+    }
+
+    fn join(&mut self) {
+        self.current = None;
+        self.runs = None;
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                self.shared.fail(MediaError::WorkerLost);
+            }
+        }
+    }
+}
+
+impl Drop for VideoEncoder {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, Ordering::Relaxed);
+        self.join();
+    }
+}
+
+impl Shared {
+    /// A thread's life: one run after the other until there are no more.
+    fn work(&self, queue: &Mutex<Receiver<Run>>) {
+        loop {
+            // The lock is held while waiting: runs are handed out in order, one waiter suffices.
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(run) = next else { return };
+            if self.stopped.load(Ordering::Relaxed) {
+                return;
+            }
+            let outcome = encode_run(&self.config, run.length, &run.frames, &self.stopped);
+            let stored = match outcome {
+                Ok(Some(encoded)) => self.store(run.index, encoded),
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = stored {
+                self.fail(error);
+                return;
+            }
+        }
+    }
+
+    /// Spools a finished run and all that waited for it.
+    fn store(&self, index: u32, run: EncodedRun) -> Result<(), MediaError> {
+        let mut output = self.lock();
+        let output = &mut *output;
+        if output
+            .parameter_sets
+            .get_or_insert_with(|| run.parameter_sets.clone())
+            != &run.parameter_sets
+        {
+            return Err(MediaError::Mux(
+                "runs differ in their parameter sets".into(),
+            ));
+        }
+        output.waiting.insert(index, run);
+        while let Some(run) = output.waiting.remove(&output.next_run) {
+            if let Some(spool) = &mut output.spool {
+                spool.append(&run.bytes, &run.sizes)?;
+            }
+            output.next_run += 1;
+        }
+        Ok(())
+    }
+
+    /// Keeps the first error and wakes the caller.
+    fn fail(&self, error: MediaError) {
+        self.lock().error.get_or_insert(error);
+        self.stopped.store(true, Ordering::Relaxed);
+        self.pool.close();
+    }
+
+    fn take_error(&self) -> MediaError {
+        self.lock().error.take().unwrap_or(MediaError::WorkerLost)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Output> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RunPlan;
+    use crate::ClipFormat;
+
+    fn plan(width: u32, height: u32, fps: u32, frames: u32) -> Vec<u32> {
+        let plan = RunPlan::new(&ClipFormat {
+            width,
+            height,
+            fps,
+            frames,
+            audio: None,
+        });
+        let lengths: Vec<_> = (0..plan.runs).map(|run| plan.run_length(run)).collect();
+        for run in 0..plan.runs {
+            let before: u32 = lengths[..run as usize].iter().sum();
+            assert_eq!(plan.run_start(run), before);
+        }
+        lengths
+    }
+
+    #[test]
+    fn runs_cover_the_clip_within_two_seconds_each() {
+        assert_eq!(plan(1280, 720, 24, 120), [40, 40, 40]);
+        assert_eq!(plan(1280, 720, 24, 1), [1]);
+        assert_eq!(plan(1280, 720, 1, 5), [2, 2, 1]);
+        assert_eq!(plan(4096, 2304, 24, 20), [7, 7, 6]);
+        assert_eq!(plan(854, 480, 30, 450).len(), 8);
+    }
+}

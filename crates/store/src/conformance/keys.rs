@@ -1,0 +1,109 @@
+//! API keys.
+
+use super::Harness;
+use super::fixtures::NOW;
+use crate::{NewKey, Scope, Stores};
+
+fn key(number: u8) -> NewKey {
+    NewKey {
+        id: format!("key_{number:012}"),
+        sha256: [number; 32],
+        name: format!("key {number}, \"quoted\""),
+        project: "one".to_owned(),
+        scopes: Scope::ALL.into(),
+        models: None,
+        requests_per_minute: None,
+        unfinished_max: None,
+        created_at_ms: NOW + u64::from(number),
+        expires_at_ms: None,
+    }
+}
+
+async fn usable(stores: &Stores, number: u8, now_ms: u64) -> bool {
+    let found = stores.keys.find_key(&[number; 32]).await.unwrap();
+    found.expect("the key is known").is_usable(now_ms)
+}
+
+/// As it was made, with everything that restricts it, also after a restart.
+pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
+    let restricted = NewKey {
+        scopes: vec![Scope::Read],
+        models: Some(vec!["kinora-a1".to_owned()]),
+        requests_per_minute: Some(60),
+        unfinished_max: Some(u32::MAX),
+        expires_at_ms: Some(NOW + 10),
+        ..key(2)
+    };
+    let stores = harness.open("store").await;
+    stores.keys.add_key(key(1)).await.unwrap();
+    stores.keys.add_key(restricted.clone()).await.unwrap();
+    assert!(
+        stores
+            .keys
+            .add_key(NewKey {
+                id: "other".to_owned(),
+                ..key(1)
+            })
+            .await
+            .is_err()
+    );
+    drop(stores);
+    let stores = harness.open("store").await;
+    for _ in 0..2 {
+        let found = stores.keys.find_key(&[2; 32]).await.unwrap().unwrap();
+        assert_eq!(format!("{:?}", found.key), format!("{restricted:?}"));
+        assert!(found.is_usable(NOW + 9) && !found.is_usable(NOW + 10));
+        assert!(stores.keys.find_key(&[3; 32]).await.unwrap().is_none());
+    }
+    stores.keys.add_key(key(3)).await.unwrap();
+    assert!(
+        stores.keys.find_key(&[3; 32]).await.unwrap().is_some(),
+        "a miss is not remembered"
+    );
+}
+
+/// Revoked ones included.
+pub async fn keys_are_listed_newest_first(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in [2, 1, 3] {
+        stores.keys.add_key(key(number)).await.unwrap();
+    }
+    stores
+        .keys
+        .revoke_key("key_000000000003", NOW)
+        .await
+        .unwrap();
+    let listed = stores.keys.list_keys().await.unwrap();
+    let order: Vec<_> = listed.iter().map(|one| one.key.sha256[0]).collect();
+    assert_eq!(order, [3, 2, 1]);
+    let revoked: Vec<_> = listed.iter().map(|one| one.revoked_at_ms).collect();
+    assert_eq!(revoked, [Some(NOW), None, None]);
+}
+
+/// The next lookup knows; a second revocation keeps the first time.
+pub async fn a_key_is_revoked_once_and_at_once(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in [1, 2] {
+        stores.keys.add_key(key(number)).await.unwrap();
+        assert!(usable(&stores, number, NOW).await);
+    }
+    assert!(
+        stores
+            .keys
+            .revoke_key("key_000000000001", NOW + 5)
+            .await
+            .unwrap()
+    );
+    assert!(!usable(&stores, 1, NOW).await);
+    assert!(usable(&stores, 2, NOW).await);
+    assert!(
+        stores
+            .keys
+            .revoke_key("key_000000000001", NOW + 9)
+            .await
+            .unwrap()
+    );
+    let found = stores.keys.find_key(&[1; 32]).await.unwrap().unwrap();
+    assert_eq!(found.revoked_at_ms, Some(NOW + 5));
+    assert!(!stores.keys.revoke_key("key_unknown", NOW).await.unwrap());
+}

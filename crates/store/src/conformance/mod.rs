@@ -1,0 +1,90 @@
+//! What every store must do, as tests: every guarantee of [`crate::TaskStore`] and
+//! [`crate::KeyStore`]. A store runs them with one line, [`crate::conformance_suite!`]. Cases
+//! that need two stores at once, or are about one implementation, are not here.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "these are tests"
+)]
+
+pub mod fixtures;
+pub mod keys;
+pub mod leases;
+pub mod model;
+pub mod owner;
+pub mod reading;
+pub mod restart;
+pub mod submit;
+pub mod sweep;
+
+use async_trait::async_trait;
+
+use crate::Stores;
+
+/// Makes the stores that the cases run against.
+#[async_trait]
+pub trait Harness: Send + Sync {
+    /// Opens the store of this name: empty the first time, and later as it was left. The
+    /// earlier handles of the name are dropped before.
+    async fn open(&self, name: &str) -> Stores;
+}
+
+/// One test per guarantee, against the [`Harness`] that the expression makes for each. The
+/// caller needs `tokio` with `macros` and `rt-multi-thread`.
+#[macro_export]
+macro_rules! conformance_suite {
+    ($harness:expr) => {
+        $crate::conformance_suite! { @cases $harness;
+            submit: a_submitted_task_is_read_back_whole,
+            submit: unknown_and_foreign_ids_are_alike,
+            submit: sixty_four_concurrent_twins_make_one_task,
+            submit: an_idempotency_key_belongs_to_one_request_and_one_project,
+            submit: an_idempotency_key_is_free_after_its_time,
+            submit: the_queue_is_bounded_at_its_limit,
+            submit: a_project_is_bounded_at_its_limit,
+            submit: a_full_queue_still_replays,
+            submit: a_duplicate_id_fails_alone,
+            leases: a_claim_marks_the_task_and_counts_the_attempt,
+            leases: tokens_grow_with_every_claim,
+            leases: only_served_models_are_claimed,
+            leases: a_thousand_tasks_do_not_starve_one,
+            leases: within_a_project_the_oldest_is_first,
+            leases: no_task_is_claimed_twice_by_concurrent_workers,
+            leases: progress_never_falls_and_a_renewal_never_completes,
+            leases: a_stale_token_changes_nothing,
+            leases: a_finished_task_stays_as_it_is,
+            leases: a_release_gives_back_the_old_place_and_the_attempt,
+            leases: workers_hear_of_new_work_and_of_withdrawn_work,
+            owner: a_cancel_is_final_and_withdraws_the_lease,
+            owner: of_a_cancel_and_a_finish_exactly_one_wins,
+            owner: a_delete_removes_task_key_and_lease,
+            owner: deleted_files_are_remembered_until_they_are_forgotten,
+            owner: another_project_can_neither_cancel_nor_delete,
+            reading: pages_join_to_the_whole_list_in_both_orders,
+            reading: a_deleted_cursor_still_has_its_place,
+            reading: expired_tasks_are_not_listed,
+            reading: queue_positions_count_who_waits_ahead,
+            sweep: an_expired_lease_goes_back_to_its_old_place,
+            sweep: the_last_attempt_fails_with_worker_lost,
+            sweep: a_lease_of_a_wrong_clock_counts_as_expired,
+            sweep: results_expire_then_vanish,
+            sweep: a_sweep_is_bounded_by_its_batch,
+            restart: everything_acknowledged_is_there_after_a_restart,
+            restart: tokens_go_on_growing_after_a_restart,
+            restart: an_idempotency_key_outlives_a_restart,
+            keys: a_key_is_found_by_its_hash_only,
+            keys: keys_are_listed_newest_first,
+            keys: a_key_is_revoked_once_and_at_once,
+            model: random_operations_agree_with_a_simple_model,
+        }
+    };
+    (@cases $harness:expr; $($module:ident: $case:ident,)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                $crate::conformance::$module::$case(&$harness).await;
+            }
+        )*
+    };
+}

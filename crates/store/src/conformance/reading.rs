@@ -1,0 +1,162 @@
+//! Lists and queue positions.
+
+use std::time::{Duration, Instant};
+
+use kinora_contract::TaskId;
+
+use super::Harness;
+use super::fixtures::{Bench, EXPIRY, MODELS, NOW, cancelled, id, spec, task};
+use crate::{NewTask, Order, PageRequest, Stores};
+
+async fn page(
+    stores: &Stores,
+    after: Option<TaskId>,
+    limit: usize,
+    order: Order,
+) -> (Vec<TaskId>, bool) {
+    let request = PageRequest {
+        project: "one".to_owned(),
+        after,
+        limit,
+        order,
+    };
+    let page = stores.tasks.list(request).await.unwrap();
+    (
+        page.tasks.into_iter().map(|view| view.task.id).collect(),
+        page.has_more,
+    )
+}
+
+/// Every task of the project once, none of another's, equal times included.
+pub async fn pages_join_to_the_whole_list_in_both_orders(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let mut own = Vec::new();
+    for number in 0..23_u8 {
+        // Four tasks per millisecond, which only their random parts tell apart.
+        let now_ms = NOW + u64::from(number) / 4;
+        let id = TaskId::from_parts(now_ms, [number.wrapping_mul(37); 10]);
+        let project = if number % 5 == 4 { "two" } else { "one" };
+        stores
+            .tasks
+            .insert(NewTask {
+                id,
+                now_ms,
+                ..task(0, project)
+            })
+            .await
+            .unwrap();
+        own.extend((project == "one").then_some(id));
+    }
+    own.sort_unstable();
+    for order in [Order::Ascending, Order::Descending] {
+        for limit in [1, 2, 7, own.len(), 100] {
+            let (mut joined, mut after) = (Vec::new(), None);
+            loop {
+                let (ids, has_more) = page(&stores, after, limit, order).await;
+                assert!(ids.len() <= limit);
+                joined.extend(ids);
+                assert_eq!(has_more, joined.len() < own.len(), "{order:?} by {limit}");
+                after = joined.last().copied();
+                if !has_more {
+                    break;
+                }
+            }
+            assert_eq!(joined, own, "{order:?} by {limit}");
+        }
+        own.reverse();
+    }
+    let request = PageRequest {
+        project: "three".to_owned(),
+        after: None,
+        limit: 9,
+        order: Order::Ascending,
+    };
+    let nobody = stores.tasks.list(request).await.unwrap();
+    assert!(nobody.tasks.is_empty() && !nobody.has_more);
+}
+
+/// A client that pages while it deletes misses nothing.
+pub async fn a_deleted_cursor_still_has_its_place(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..5 {
+        stores.submit(number, "one").await;
+    }
+    stores.tasks.delete("one", id(2)).await.unwrap();
+    let up = page(&stores, Some(id(2)), 9, Order::Ascending).await;
+    assert_eq!(up, (vec![id(3), id(4)], false));
+    let down = page(&stores, Some(id(2)), 1, Order::Descending).await;
+    assert_eq!(down, (vec![id(1)], true));
+}
+
+/// They answer 410 by their id, and are in no list.
+pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..4 {
+        stores.submit(number, "one").await;
+    }
+    stores
+        .tasks
+        .cancel("one", id(1), cancelled(), NOW, NOW + 10)
+        .await
+        .unwrap();
+    stores
+        .tasks
+        .cancel("one", id(2), cancelled(), NOW, EXPIRY)
+        .await
+        .unwrap();
+    stores.sweep(NOW + 10).await;
+    assert_eq!(stores.view("one", 1).await.task.status(), None);
+    let listed = page(&stores, None, 9, Order::Ascending).await;
+    assert_eq!(listed, (vec![id(0), id(2), id(3)], false));
+}
+
+/// Only of the same model, only while it waits for its first worker. May lag by a moment.
+pub async fn queue_positions_count_who_waits_ahead(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..6_u64 {
+        let model = MODELS[usize::from(number % 3 == 2)];
+        let project = if number % 2 == 0 { "one" } else { "two" };
+        let new = NewTask {
+            spec: spec(model),
+            ..task(number, project)
+        };
+        stores.tasks.insert(new).await.unwrap();
+    }
+    settle(
+        &stores,
+        [Some(0), Some(1), Some(0), Some(2), Some(3), Some(1)],
+    )
+    .await;
+    let first = stores.claim_one().await;
+    assert_eq!(first.task.id, id(0));
+    settle(&stores, [None, Some(0), Some(0), Some(1), Some(2), Some(1)]).await;
+    stores
+        .tasks
+        .cancel("two", id(1), cancelled(), NOW, EXPIRY)
+        .await
+        .unwrap();
+    settle(&stores, [None, None, Some(0), Some(0), Some(1), Some(1)]).await;
+    // One that waits again is ahead in its old place, and shows no position itself.
+    stores.tasks.release(&first.lease).await.unwrap();
+    settle(&stores, [None, None, Some(0), Some(1), Some(2), Some(1)]).await;
+}
+
+/// Waits until the positions of tasks 0 to 5 are `wanted`.
+async fn settle(stores: &Stores, wanted: [Option<u64>; 6]) {
+    let begun = Instant::now();
+    loop {
+        let mut found = Vec::new();
+        for number in 0..6_u64 {
+            let project = if number % 2 == 0 { "one" } else { "two" };
+            found.push(stores.view(project, number).await.queue_position);
+        }
+        if found == wanted {
+            return;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{found:?} is not {wanted:?}"
+        );
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,90 @@
+//! What was acknowledged is there when the store is opened again.
+
+use kinora_contract::Phase;
+
+use super::Harness;
+use super::fixtures::{Bench, EXPIRY, NOW, artifact, cancelled, id, sweep_at, task};
+use crate::{Idempotency, Insertion, NewTask};
+
+/// Tasks in every phase, as they were. (What was running may be waiting again.)
+pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..6 {
+        stores.submit(number, "one").await;
+    }
+    let claims = stores.claim(4).await;
+    stores.complete(&claims[0]).await.unwrap();
+    stores
+        .tasks
+        .cancel("one", id(1), cancelled(), NOW, EXPIRY)
+        .await
+        .unwrap();
+    let done = stores
+        .tasks
+        .finish(&claims[2].lease, Ok(artifact("x")), NOW, NOW);
+    done.await.unwrap();
+    stores.sweep(NOW).await;
+    let mut before = Vec::new();
+    for number in 0..6 {
+        before.push(stores.view("one", number).await.task);
+    }
+    drop(stores);
+
+    let stores = harness.open("store").await;
+    for (number, before) in (0..).zip(before) {
+        let after = stores.view("one", number).await.task;
+        if before.state.phase() == Phase::Running {
+            assert!(matches!(
+                after.state.phase(),
+                Phase::Waiting | Phase::Running
+            ));
+            assert_eq!(
+                (after.attempt, after.started_at_ms),
+                (1, before.started_at_ms)
+            );
+        } else {
+            assert_eq!(after, before);
+        }
+    }
+    // In the order of their acceptance, whoever ran before.
+    stores.tasks.sweep(sweep_at(EXPIRY)).await.unwrap();
+    let order: Vec<_> = stores
+        .claim(9)
+        .await
+        .into_iter()
+        .map(|claim| claim.task.id)
+        .collect();
+    assert_eq!(order, [id(3), id(4), id(5)]);
+}
+
+/// Also where the task of the largest token is gone.
+pub async fn tokens_go_on_growing_after_a_restart(harness: &impl Harness) {
+    let mut last = 0;
+    for number in 0..4 {
+        let stores = harness.open("store").await;
+        stores.submit(number, "one").await;
+        let token = stores.claim_one().await.lease.token;
+        assert!(token > last, "{token} after {last}");
+        last = token;
+        stores.tasks.delete("one", id(number)).await.unwrap();
+    }
+}
+
+/// With its task.
+pub async fn an_idempotency_key_outlives_a_restart(harness: &impl Harness) {
+    let key = Idempotency {
+        key: "key".to_owned(),
+        fingerprint: [1; 32],
+        expires_at_ms: NOW + 50_000,
+    };
+    let keyed = |number| NewTask {
+        idempotency: Some(key.clone()),
+        ..task(number, "one")
+    };
+    let stores = harness.open("store").await;
+    stores.tasks.insert(keyed(1)).await.unwrap();
+    drop(stores);
+    let stores = harness.open("store").await;
+    let again = stores.tasks.insert(keyed(2)).await.unwrap();
+    assert!(matches!(again, Insertion::Replayed(view) if view.task.id == id(1)));
+}

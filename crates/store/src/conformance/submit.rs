@@ -1,0 +1,204 @@
+//! Accepting tasks: what is stored, idempotency, bounds, tenancy.
+
+use kinora_contract::{State, Status};
+use std::collections::HashSet;
+
+use super::Harness;
+use super::fixtures::{Bench, NOW, id, task};
+use crate::{Idempotency, Insertion, NewTask, QueueBounds, Stores};
+
+fn with_key(mut new: NewTask, key: &str, fingerprint: u8) -> NewTask {
+    let expires_at_ms = NOW + 1_000;
+    new.idempotency = Some(Idempotency {
+        key: key.to_owned(),
+        fingerprint: [fingerprint; 32],
+        expires_at_ms,
+    });
+    new
+}
+
+async fn insert(stores: &Stores, new: NewTask) -> Insertion {
+    stores.tasks.insert(new).await.unwrap()
+}
+
+/// What went in comes out, from the answer, from memory and from disk.
+pub async fn a_submitted_task_is_read_back_whole(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let new = task(1, "one");
+    let answered = stores.submit(1, "one").await;
+    let read = stores.view("one", 1).await;
+    drop(stores);
+    let reread = harness.open("store").await.view("one", 1).await;
+    for view in [answered, read, reread] {
+        let stored = &view.task;
+        assert_eq!((stored.id, stored.project.as_str()), (new.id, "one"));
+        assert_eq!((&stored.spec, &stored.metadata), (&new.spec, &new.metadata));
+        assert_eq!(
+            (stored.state.clone(), stored.progress, stored.attempt),
+            (State::Waiting, 0, 0)
+        );
+        assert_eq!(stored.created_at_ms, new.now_ms);
+        assert_eq!(stored.status(), Some(Status::Queued));
+        assert_eq!(view.queue_position, Some(0));
+    }
+}
+
+/// Neither is found.
+pub async fn unknown_and_foreign_ids_are_alike(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    assert!(stores.tasks.get("one", id(1)).await.unwrap().is_some());
+    assert!(stores.tasks.get("two", id(1)).await.unwrap().is_none());
+    assert!(stores.tasks.get("", id(1)).await.unwrap().is_none());
+    assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
+}
+
+/// One is inserted, the others are told of it.
+pub async fn sixty_four_concurrent_twins_make_one_task(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let twins = (0..64).map(|number| {
+        let (tasks, new) = (
+            stores.tasks.clone(),
+            with_key(task(number, "one"), "key", 1),
+        );
+        tokio::spawn(async move { tasks.insert(new).await.unwrap() })
+    });
+    let (mut inserted, mut seen) = (0, HashSet::new());
+    for twin in twins.collect::<Vec<_>>() {
+        match twin.await.unwrap() {
+            Insertion::Inserted(view) => {
+                inserted += 1;
+                seen.insert(view.task.id);
+            }
+            Insertion::Replayed(view) => {
+                seen.insert(view.task.id);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((inserted, seen.len()), (1, 1));
+    assert_eq!(stores.claim(64).await.len(), 1);
+}
+
+/// Another request under the key is refused; another project has keys of its own.
+pub async fn an_idempotency_key_belongs_to_one_request_and_one_project(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let first = insert(&stores, with_key(task(1, "one"), "key", 1)).await;
+    assert!(matches!(first, Insertion::Inserted(_)), "{first:?}");
+    let reused = insert(&stores, with_key(task(2, "one"), "key", 2)).await;
+    assert!(matches!(reused, Insertion::KeyReused), "{reused:?}");
+    assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
+    let other = insert(&stores, with_key(task(3, "two"), "key", 2)).await;
+    assert!(matches!(other, Insertion::Inserted(_)), "{other:?}");
+    // It replays however the task stands.
+    let claim = stores.claim_one().await;
+    stores.complete(&claim).await.unwrap();
+    match insert(&stores, with_key(task(4, "one"), "key", 1)).await {
+        Insertion::Replayed(view) => {
+            assert_eq!((view.task.id, view.task.progress), (id(1), 100));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Held until its last millisecond, free in the next.
+pub async fn an_idempotency_key_is_free_after_its_time(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    insert(&stores, with_key(task(1, "one"), "key", 1)).await;
+    let at = |number, now_ms, fingerprint| {
+        let mut new = with_key(task(number, "one"), "key", fingerprint);
+        new.now_ms = now_ms;
+        new.idempotency.as_mut().unwrap().expires_at_ms = now_ms + 1_000;
+        new
+    };
+    let last = insert(&stores, at(2, NOW + 999, 2)).await;
+    assert!(matches!(last, Insertion::KeyReused), "{last:?}");
+    let free = insert(&stores, at(3, NOW + 1_000, 2)).await;
+    assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
+    let again = insert(&stores, at(4, NOW + 1_500, 2)).await;
+    assert!(matches!(again, Insertion::Replayed(view) if view.task.id == id(3)));
+}
+
+fn bounded(number: u64, project: &str, waiting_max: u64, project_unfinished_max: u64) -> NewTask {
+    let bounds = QueueBounds {
+        waiting_max,
+        project_unfinished_max,
+    };
+    NewTask {
+        bounds,
+        ..task(number, project)
+    }
+}
+
+/// At the limit, one more, and again after a claim.
+pub async fn the_queue_is_bounded_at_its_limit(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for (number, project) in [(1, "one"), (2, "two"), (3, "one")] {
+        let taken = insert(&stores, bounded(number, project, 3, 99)).await;
+        assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
+    }
+    for project in ["one", "three"] {
+        let refused = insert(&stores, bounded(4, project, 3, 99)).await;
+        assert!(matches!(refused, Insertion::QueueFull), "{refused:?}");
+        assert!(stores.tasks.get(project, id(4)).await.unwrap().is_none());
+    }
+    stores.claim_one().await;
+    let taken = insert(&stores, bounded(4, "three", 3, 99)).await;
+    assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
+    let closed = insert(&stores, bounded(5, "one", 0, 99)).await;
+    assert!(matches!(closed, Insertion::QueueFull), "{closed:?}");
+}
+
+/// Running tasks count, finished ones do not, other projects do not.
+pub async fn a_project_is_bounded_at_its_limit(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in [1, 2] {
+        let taken = insert(&stores, bounded(number, "one", 99, 2)).await;
+        assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
+    }
+    let claim = stores.claim_one().await;
+    let refused = insert(&stores, bounded(3, "one", 99, 2)).await;
+    assert!(matches!(refused, Insertion::ProjectFull), "{refused:?}");
+    let other = insert(&stores, bounded(4, "two", 99, 2)).await;
+    assert!(matches!(other, Insertion::Inserted(_)), "{other:?}");
+    stores.complete(&claim).await.unwrap();
+    let taken = insert(&stores, bounded(3, "one", 99, 2)).await;
+    assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
+
+    // Of many at once exactly as many as fit are taken.
+    let many = (10..40).map(|number| {
+        let (tasks, new) = (stores.tasks.clone(), bounded(number, "many", 99, 7));
+        tokio::spawn(async move { tasks.insert(new).await.unwrap() })
+    });
+    let mut taken = 0;
+    for one in many.collect::<Vec<_>>() {
+        taken += usize::from(matches!(one.await.unwrap(), Insertion::Inserted(_)));
+    }
+    assert_eq!(taken, 7);
+}
+
+/// A client that repeats a request has been served already.
+pub async fn a_full_queue_still_replays(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    insert(&stores, with_key(bounded(1, "one", 1, 1), "key", 1)).await;
+    let again = insert(&stores, with_key(bounded(2, "one", 1, 1), "key", 1)).await;
+    assert!(matches!(again, Insertion::Replayed(_)), "{again:?}");
+    let reused = insert(&stores, with_key(bounded(2, "one", 1, 1), "key", 2)).await;
+    assert!(matches!(reused, Insertion::KeyReused), "{reused:?}");
+}
+
+/// The poisoned request fails; those beside it, which may share its transaction, do not.
+pub async fn a_duplicate_id_fails_alone(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(7, "one").await;
+    let inserts = (0..32).map(|number| {
+        let (tasks, new) = (stores.tasks.clone(), task(number, "two"));
+        tokio::spawn(async move { tasks.insert(new).await.is_ok() })
+    });
+    for (number, insert) in inserts.collect::<Vec<_>>().into_iter().enumerate() {
+        assert_eq!(insert.await.unwrap(), number != 7, "{number}");
+    }
+    assert!(stores.tasks.get("two", id(7)).await.unwrap().is_none());
+    assert_eq!(stores.view("one", 7).await.task.project, "one");
+    assert_eq!(stores.claim(99).await.len(), 32);
+}

@@ -1,0 +1,168 @@
+//! What a sweep takes up, and what it leaves.
+
+use kinora_contract::{FailureCode, Phase, State};
+
+use super::Harness;
+use super::fixtures::{
+    Bench, LEASE_MS, NOW, artifact, cancelled, files, id, renewed, sweep_at, task,
+};
+use crate::{ClaimRequest, Idempotency, Insertion, Swept};
+
+/// Not a millisecond early.
+pub async fn an_expired_lease_goes_back_to_its_old_place(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in [1, 2] {
+        stores.submit(number, "one").await;
+    }
+    let claim = stores.claim_one().await;
+    assert_eq!(stores.sweep(NOW + LEASE_MS - 1).await, Swept::default());
+    stores.tasks.renew(&claim.lease, renewed(30)).await.unwrap();
+    assert_eq!(stores.sweep(NOW + 2 * LEASE_MS - 1).await, Swept::default());
+    stores.tasks.check(&claim.lease).await.unwrap();
+    let swept = stores.sweep(NOW + 2 * LEASE_MS).await;
+    assert_eq!(
+        swept,
+        Swept {
+            requeued: 1,
+            ..Swept::default()
+        }
+    );
+    assert!(stores.tasks.check(&claim.lease).await.is_err());
+    let again = stores.claim_one().await;
+    assert_eq!(
+        (again.task.id, again.task.attempt, again.task.progress),
+        (id(1), 2, 30)
+    );
+}
+
+/// After `attempts_max` workers were lost.
+pub async fn the_last_attempt_fails_with_worker_lost(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    for attempt in 1..=3 {
+        let claim = stores.claim_one().await;
+        assert_eq!(claim.task.attempt, attempt);
+        let swept = stores.sweep(NOW + LEASE_MS).await;
+        let lost = attempt == 3;
+        let wanted = Swept {
+            requeued: u64::from(!lost),
+            lost: u64::from(lost),
+            ..Swept::default()
+        };
+        assert_eq!(swept, wanted);
+    }
+    let task = stores.view("one", 1).await.task;
+    assert_eq!(task.state, State::Failed(FailureCode::WorkerLost.into()));
+    assert_eq!(task.finished_at_ms, Some(NOW + LEASE_MS));
+    assert_eq!(task.expires_at_ms, Some(NOW + LEASE_MS + 500));
+    assert!(stores.claim(1).await.is_empty());
+}
+
+/// A clock that jumped back would otherwise keep the lease for years.
+pub async fn a_lease_of_a_wrong_clock_counts_as_expired(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    let year_ms = 365 * 24 * 3_600_000;
+    let request = ClaimRequest {
+        worker: "worker".to_owned(),
+        models: vec![super::fixtures::MODELS[0].to_owned()],
+        count: 1,
+        now_ms: NOW + year_ms,
+        lease_ms: LEASE_MS,
+    };
+    assert_eq!(stores.tasks.claim(request).await.unwrap().len(), 1);
+    // Exactly at the bound it still counts.
+    let sweep = |now_ms| stores.tasks.sweep(sweep_at(now_ms));
+    assert_eq!(sweep(NOW + year_ms - LEASE_MS).await.unwrap().requeued, 0);
+    assert_eq!(
+        sweep(NOW + year_ms - LEASE_MS - 1).await.unwrap().requeued,
+        1
+    );
+}
+
+/// First the files, much later the tombstone; idempotency keys by their own time.
+pub async fn results_expire_then_vanish(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let key = Idempotency {
+        key: "key".to_owned(),
+        fingerprint: [1; 32],
+        expires_at_ms: NOW + 50_000,
+    };
+    let keyed = |number| crate::NewTask {
+        idempotency: Some(key.clone()),
+        ..task(number, "one")
+    };
+    stores.tasks.insert(keyed(1)).await.unwrap();
+    let claim = stores.claim_one().await;
+    stores
+        .tasks
+        .finish(&claim.lease, Ok(artifact("v")), NOW, NOW + 100)
+        .await
+        .unwrap();
+    stores.submit(2, "one").await;
+    stores
+        .tasks
+        .cancel("one", id(2), cancelled(), NOW, NOW + 100)
+        .await
+        .unwrap();
+
+    assert_eq!(stores.sweep(NOW + 99).await, Swept::default());
+    let swept = stores.sweep(NOW + 100).await;
+    assert_eq!(
+        swept,
+        Swept {
+            expired: 2,
+            files: files("v"),
+            ..Swept::default()
+        }
+    );
+    for number in [1, 2] {
+        let task = stores.view("one", number).await.task;
+        assert_eq!(
+            (task.state.phase(), task.expires_at_ms),
+            (Phase::Expired, Some(NOW + 100))
+        );
+    }
+    stores.tasks.forget_files(&swept.files).await.unwrap();
+    let replay = stores.tasks.insert(keyed(3)).await.unwrap();
+    assert!(matches!(replay, Insertion::Replayed(view) if view.task.id == id(1)));
+
+    assert_eq!(stores.sweep(NOW + 100 + 9_999).await, Swept::default());
+    let swept = stores.sweep(NOW + 100 + 10_000).await;
+    assert_eq!(
+        swept,
+        Swept {
+            forgotten: 2,
+            ..Swept::default()
+        }
+    );
+    assert!(stores.tasks.get("one", id(1)).await.unwrap().is_none());
+    let free = stores.tasks.insert(keyed(4)).await.unwrap();
+    assert!(
+        matches!(free, Insertion::Inserted(_)),
+        "its task is gone, so is the key: {free:?}"
+    );
+}
+
+/// Large backlogs are taken up in steps.
+pub async fn a_sweep_is_bounded_by_its_batch(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..7 {
+        stores.submit(number, "one").await;
+        stores
+            .tasks
+            .cancel("one", id(number), cancelled(), NOW, NOW)
+            .await
+            .unwrap();
+    }
+    for number in 10..17 {
+        stores.submit(number, "one").await;
+    }
+    stores.claim(7).await;
+    let mut sweep = sweep_at(NOW + LEASE_MS);
+    sweep.batch = 3;
+    for wanted in [3, 3, 1, 0] {
+        let swept = stores.tasks.sweep(sweep).await.unwrap();
+        assert_eq!((swept.expired, swept.requeued), (wanted, wanted));
+    }
+}

@@ -1,0 +1,103 @@
+//! API keys as stored: hashes only. Who may do what, and until when.
+
+use async_trait::async_trait;
+use kinora_contract::UnixMs;
+
+use crate::StoreError;
+
+/// Where API keys live.
+#[async_trait]
+pub trait KeyStore: Send + Sync + std::fmt::Debug {
+    /// Adds a key.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError>;
+
+    /// Every key, newest first, revoked ones included.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError>;
+
+    /// The key whose secret has this SHA-256, revoked and expired ones included: the caller
+    /// judges.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<ApiKey>, StoreError>;
+
+    /// Revokes a key by its id; `false` when there is none. Revoking twice keeps the first time.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError>;
+}
+
+/// A key to be added.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// Short public identifier: `key_` and 12 characters.
+    pub id: String,
+    /// SHA-256 of the secret text.
+    pub sha256: [u8; 32],
+    /// What people call it.
+    pub name: String,
+    /// Whose tasks it sees.
+    pub project: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// The models it may use; `None` for all.
+    pub models: Option<Vec<String>>,
+    /// Its own bound on requests per minute; `None` for the configured one.
+    pub requests_per_minute: Option<u32>,
+    /// Its own bound on unfinished tasks of its project; `None` for the configured one.
+    pub unfinished_max: Option<u32>,
+    /// When it was made.
+    pub created_at_ms: UnixMs,
+    /// From when on it is refused.
+    pub expires_at_ms: Option<UnixMs>,
+}
+
+/// A stored key.
+#[derive(Clone, Debug)]
+pub struct ApiKey {
+    /// What it was made with.
+    pub key: NewKey,
+    /// When it was revoked.
+    pub revoked_at_ms: Option<UnixMs>,
+}
+
+impl ApiKey {
+    /// Whether the key opens anything at `now_ms`.
+    pub fn is_usable(&self, now_ms: UnixMs) -> bool {
+        self.revoked_at_ms.is_none() && self.key.expires_at_ms.is_none_or(|end| now_ms < end)
+    }
+}
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// Submit, cancel, delete.
+    Write,
+    /// Query, list, download.
+    Read,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 2] = [Self::Write, Self::Read];
+
+    /// The name used in keys and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Write => "videos:write",
+            Self::Read => "videos:read",
+        }
+    }
+
+    /// The scope with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+}

@@ -1,0 +1,158 @@
+//! Where tasks live. [`TaskStore`] is the meeting place of API and workers; [`KeyStore`] holds
+//! API keys beside it. Both take only what `kinora-contract` has judged, never a raw request.
+//! Every answer of a changing method is given after the change is synced to disk.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod keys;
+mod lease;
+mod open;
+pub mod sqlite;
+mod task;
+
+pub use keys::{ApiKey, KeyStore, NewKey, Scope};
+pub use lease::{Claim, ClaimRequest, Lease, LeaseLost, Renewed};
+pub use open::{OpenError, OpenOptions, open, open_keys};
+pub use task::{
+    Cancellation, Deletion, Idempotency, Insertion, NewTask, Order, Page, PageRequest, QueueBounds,
+    SweepRequest, Swept, TaskView,
+};
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::{Artifact, Failure, TaskId, UnixMs};
+use tokio::sync::watch;
+
+/// Where tasks live. A dozen methods, each with its guarantee.
+#[async_trait]
+pub trait TaskStore: Send + Sync + std::fmt::Debug {
+    /// Adds a waiting task, once it is within the queue's bounds and its idempotency key is
+    /// free. On `Ok` the task (or the twin that was there before) is on disk. The bounds, the
+    /// key and the insert are one transaction. A failed call may have inserted the task: the
+    /// id was chosen by the caller, who can look it up.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot take it now.
+    async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError>;
+
+    /// The task with this id in this project, or `None` for an unknown and for another
+    /// project's id alike. Never a scan.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn get(&self, project: &str, id: TaskId) -> Result<Option<TaskView>, StoreError>;
+
+    /// The task with this id, whosever it is: for callers whose right to it was proved by other
+    /// means than a key, such as a signed address.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn get_of_any_project(&self, id: TaskId) -> Result<Option<TaskView>, StoreError>;
+
+    /// One page of a project's tasks by creation, expired ones left out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn list(&self, request: PageRequest) -> Result<Page, StoreError>;
+
+    /// Makes an unfinished task `failed` with `failure`, at once and for good; a worker that
+    /// runs it learns of it by its next renewal, and its finish will be refused.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn cancel(
+        &self,
+        project: &str,
+        id: TaskId,
+        failure: Failure,
+        now_ms: UnixMs,
+        expires_at_ms: UnixMs,
+    ) -> Result<Cancellation, StoreError>;
+
+    /// Removes a task in any phase. The keys of its files are returned for removal, and are
+    /// remembered as garbage until [`TaskStore::forget_files`] so that a crash leaks none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError>;
+
+    /// Leases up to `request.count` waiting tasks, fairly among projects: the project with the
+    /// fewest running tasks first, its oldest task first. Each gets a fresh, larger token.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
+
+    /// Extends a lease and records progress (never downward) and the engine's name.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`] when the token is stale: nothing was changed.
+    async fn renew(&self, lease: &Lease, renewed: Renewed) -> Result<(), StoreError>;
+
+    /// Whether this lease still holds; cheap, from memory where the process is the only writer.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`] when it does not.
+    async fn check(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Ends a running task by compare-and-set on (id, token, running).
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`] when the token is stale: nothing was changed.
+    async fn finish(
+        &self,
+        lease: &Lease,
+        outcome: Result<Artifact, Failure>,
+        now_ms: UnixMs,
+        expires_at_ms: UnixMs,
+    ) -> Result<(), StoreError>;
+
+    /// Gives a running task back to the queue, in its old place, without counting the attempt:
+    /// for an orderly stop.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`] when the token is stale: nothing was changed.
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Takes up what was left behind: expired leases go back to the queue or, after the last
+    /// attempt, fail with `worker_lost`; finished tasks past `expires_at` become `Expired`, and
+    /// much later vanish; old idempotency keys are forgotten.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError>;
+
+    /// Confirms that these files (blob keys) are gone from the blob store.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError>;
+
+    /// A counter that moves when there may be new work to claim or a lease was taken away.
+    /// A hint that saves waiting; polling is the truth.
+    fn changes(&self) -> watch::Receiver<u64>;
+}
+
+/// Both stores of one deployment, opened together.
+#[derive(Clone, Debug)]
+pub struct Stores {
+    /// Tasks.
+    pub tasks: Arc<dyn TaskStore>,
+    /// API keys.
+    pub keys: Arc<dyn KeyStore>,
+}
+
+/// Why a store did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The lease's token is stale: the task was cancelled, deleted, taken over or finished.
+    #[error("the lease is lost: {0}")]
+    LeaseLost(LeaseLost),
+    /// Full disk, closed store, broken connection: worth trying again later.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// What is stored cannot be understood; trying again will not help.
+    #[error("the store holds what this version cannot read: {0}")]
+    Corrupt(String),
+}

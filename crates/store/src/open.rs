@@ -1,0 +1,94 @@
+//! Finds a store by its address. A new implementation is one arm here.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::sqlite::{SqliteKeys, SqliteStore};
+use crate::{KeyStore, Stores};
+
+/// How a store is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Tasks that a dead process of this store left running go back to the queue at once,
+    /// unless they have had so many attempts: the first sweep judges those.
+    pub attempts_max: u32,
+    /// Finished tasks that are kept in memory for polls. Unfinished ones always are.
+    pub finished_cached_max: usize,
+    /// How long a change waits for another process (a key command, a backup) that is writing.
+    pub busy_timeout_ms: u32,
+    /// Bound on the database file, in pages of 4 KiB; `None` for none. Past it submits are
+    /// refused as by a full disk.
+    pub pages_max: Option<u32>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            attempts_max: 3,
+            finished_cached_max: 100_000,
+            busy_timeout_ms: 5_000,
+            pages_max: None,
+        }
+    }
+}
+
+/// Opens the store at `url` (`sqlite:` with a path) for serving: brings its schema up to date,
+/// takes back what a dead process left running, and locks it against a second serving process.
+/// Blocks: call it before serving.
+///
+/// # Errors
+/// [`OpenError`], with a message that is fit for an operator.
+pub fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
+    let store = Arc::new(SqliteStore::open(&sqlite_path(url)?, options)?);
+    Ok(Stores {
+        tasks: store.clone(),
+        keys: store,
+    })
+}
+
+/// Opens the API keys of the store at `url` beside a process that may be serving it. What is
+/// changed here is seen there within a second.
+///
+/// # Errors
+/// [`OpenError`], with a message that is fit for an operator.
+pub fn open_keys(url: &str, options: &OpenOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
+    Ok(Arc::new(SqliteKeys::open(&sqlite_path(url)?, options)?))
+}
+
+fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {
+    match url.split_once(':') {
+        Some(("sqlite", path)) if !path.is_empty() => {
+            Ok(path.strip_prefix("//").unwrap_or(path).into())
+        }
+        // The address may hold a password: only its scheme is shown.
+        other => Err(OpenError::UnknownScheme(
+            other.map_or("", |(scheme, _)| scheme).to_owned(),
+        )),
+    }
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address names no implementation.
+    #[error("unknown store {0:?}: an address such as `sqlite:data/kinora.db` is expected")]
+    UnknownScheme(String),
+    /// Another process serves this store.
+    #[error("{} is in use by another serving process", .0.display())]
+    InUse(PathBuf),
+    /// A later version of the program has written here.
+    #[error(
+        "the store's schema has version {found}, this program knows {known}: \
+         run the newer program, or restore the copy from before the upgrade"
+    )]
+    NewerSchema {
+        /// Version of the store.
+        found: u32,
+        /// Newest version that this program knows.
+        known: u32,
+    },
+    /// The file system or the database refuses.
+    #[error("the store cannot be opened: {0}")]
+    Unavailable(#[source] Box<dyn Error + Send + Sync>),
+}

@@ -1,0 +1,101 @@
+//! One transaction of the writer: what an operation may touch. Everything that it does to the
+//! queue is noted, and undone when the transaction is.
+
+use std::sync::Arc;
+
+use kinora_contract::TaskId;
+use rusqlite::Connection;
+
+use super::fault::Done;
+use super::index::Index;
+use super::record::{Change, Record};
+use super::rows;
+
+/// An open transaction, with the queue as it will stand after it.
+#[derive(Debug)]
+pub(super) struct Batch<'a> {
+    pub(super) conn: &'a Connection,
+    index: &'a mut Index,
+    changes: Vec<Change>,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) const fn new(conn: &'a Connection, index: &'a mut Index) -> Self {
+        Self {
+            conn,
+            index,
+            changes: Vec::new(),
+        }
+    }
+
+    pub(super) const fn index(&self) -> &Index {
+        self.index
+    }
+
+    /// A place behind all others. Places of transactions that fail are left empty.
+    pub(super) const fn next_seq(&mut self) -> u64 {
+        self.index.seq += 1;
+        self.index.seq
+    }
+
+    /// A fencing token above all others; remembered for ever once the transaction is committed.
+    pub(super) fn next_token(&mut self) -> Done<u64> {
+        self.index.token += 1;
+        rows::set_counter(self.conn, "token", self.index.token)?;
+        Ok(self.index.token)
+    }
+
+    /// The record as it stands in this transaction.
+    pub(super) fn find(&self, id: TaskId) -> Done<Option<Arc<Record>>> {
+        match self.index.get(id) {
+            Some(record) => Ok(Some(record.clone())),
+            None => rows::find(self.conn, id),
+        }
+    }
+
+    /// Adds a record.
+    pub(super) fn insert(&mut self, record: Arc<Record>) -> Done<()> {
+        rows::insert(self.conn, &record)?;
+        self.note(record.task.id, Some(record));
+        Ok(())
+    }
+
+    /// Replaces a record.
+    pub(super) fn update(&mut self, before: &Record, after: Arc<Record>) -> Done<()> {
+        rows::update(self.conn, before, &after)?;
+        self.note(after.task.id, Some(after));
+        Ok(())
+    }
+
+    /// Replaces a running record by one that differs in lease end, progress and engine only.
+    pub(super) fn renew(&mut self, after: Arc<Record>) -> Done<()> {
+        rows::renew(self.conn, &after)?;
+        self.note(after.task.id, Some(after));
+        Ok(())
+    }
+
+    /// Notes what has become of a row that was changed by a statement of the caller's own.
+    pub(super) fn note(&mut self, id: TaskId, after: Option<Arc<Record>>) {
+        let before = self.index.get(id).cloned();
+        let change = Change { id, before, after };
+        self.index.apply(&change);
+        self.changes.push(change);
+    }
+
+    /// How far the notes have come.
+    pub(super) const fn mark(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Undoes what was noted since `mark`, newest first.
+    pub(super) fn undo_to(&mut self, mark: usize) {
+        for change in self.changes.drain(mark..).rev() {
+            self.index.undo(&change);
+        }
+    }
+
+    /// Everything noted, for those who read from memory.
+    pub(super) fn into_changes(self) -> Vec<Change> {
+        self.changes
+    }
+}

@@ -1,0 +1,72 @@
+//! What goes wrong inside: the private cause, and which public error it becomes.
+
+use std::fmt;
+
+use rusqlite::{Error, ErrorCode};
+
+use crate::StoreError;
+
+/// A failure inside this store.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// SQLite could not do it now.
+    Sql(Error),
+    /// What is stored cannot be understood.
+    Corrupt(String),
+    /// A transaction was begun again too often; this is why it ended last.
+    GivenUp(String),
+}
+
+pub(super) type Done<T> = Result<T, Fault>;
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sql(error) => error.fmt(f),
+            Self::Corrupt(text) | Self::GivenUp(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        let unreadable = matches!(
+            error,
+            Error::FromSqlConversionFailure(..)
+                | Error::IntegralValueOutOfRange(..)
+                | Error::InvalidColumnType(..)
+                | Error::Utf8Error(..)
+        );
+        let damaged = matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        );
+        if unreadable || damaged {
+            Self::Corrupt(error.to_string())
+        } else {
+            Self::Sql(error)
+        }
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Sql(error) => Self::Unavailable(Box::new(error)),
+            Fault::Corrupt(text) => Self::Corrupt(text),
+            Fault::GivenUp(text) => Self::Unavailable(text.into()),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Corrupt(error.to_string())
+    }
+}
+
+impl From<rusqlite::types::FromSqlError> for Fault {
+    fn from(error: rusqlite::types::FromSqlError) -> Self {
+        Self::Corrupt(error.to_string())
+    }
+}

@@ -1,0 +1,176 @@
+//! The queue in memory: what waits, who runs, how much of each. It belongs to the writer alone,
+//! is rebuilt when the store is opened, and is a function of the unfinished records: applying a
+//! change backwards undoes it, so that a failed transaction leaves no trace.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use kinora_contract::TaskId;
+
+use super::record::{Change, Record};
+
+/// All unfinished tasks.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    records: HashMap<TaskId, Arc<Record>>,
+    running: HashSet<TaskId>,
+    projects: HashMap<Arc<str>, Counts>,
+    models: HashMap<String, Line>,
+    waiting: u64,
+    /// Largest place given out.
+    pub(super) seq: u64,
+    /// Largest fencing token given out.
+    pub(super) token: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    unfinished: u64,
+    running: u64,
+}
+
+/// The waiting tasks of one model.
+#[derive(Debug, Default)]
+struct Line {
+    projects: HashMap<Arc<str>, BTreeMap<u64, TaskId>>,
+    /// Who is next: running tasks of the project, place of its oldest task, project.
+    order: BTreeSet<(u64, u64, Arc<str>)>,
+}
+
+impl Index {
+    pub(super) fn get(&self, id: TaskId) -> Option<&Arc<Record>> {
+        self.records.get(&id)
+    }
+
+    /// Waiting tasks of all projects.
+    pub(super) const fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Waiting and running tasks of a project.
+    pub(super) fn unfinished(&self, project: &str) -> u64 {
+        self.projects
+            .get(project)
+            .map_or(0, |counts| counts.unfinished)
+    }
+
+    /// All running tasks.
+    pub(super) fn running(&self) -> impl Iterator<Item = &Arc<Record>> {
+        self.running.iter().filter_map(|id| self.records.get(id))
+    }
+
+    /// The next task of these models: of the project with the fewest running tasks, the oldest.
+    pub(super) fn next(&self, models: &[String]) -> Option<&Arc<Record>> {
+        let lines = models.iter().filter_map(|model| self.models.get(model));
+        let heads = lines.filter_map(|line| line.order.first().map(|head| (head, line)));
+        let ((_, seq, project), line) = heads.min_by_key(|(head, _)| *head)?;
+        self.records.get(line.projects.get(project)?.get(seq)?)
+    }
+
+    pub(super) fn apply(&mut self, change: &Change) {
+        self.replace(change.before.as_ref(), change.after.as_ref());
+    }
+
+    pub(super) fn undo(&mut self, change: &Change) {
+        self.replace(change.after.as_ref(), change.before.as_ref());
+    }
+
+    fn replace(&mut self, old: Option<&Arc<Record>>, new: Option<&Arc<Record>>) {
+        if let Some(record) = old.filter(|record| record.is_unfinished()) {
+            self.remove(record);
+        }
+        if let Some(record) = new.filter(|record| record.is_unfinished()) {
+            self.add(record);
+        }
+    }
+
+    fn add(&mut self, record: &Arc<Record>) {
+        let id = record.task.id;
+        self.records.insert(id, record.clone());
+        let project = self.count(&record.task.project, 1, i64::from(record.is_running()));
+        if record.is_running() {
+            self.running.insert(id);
+            return;
+        }
+        self.waiting += 1;
+        let running = self
+            .projects
+            .get(&project)
+            .map_or(0, |counts| counts.running);
+        let line = self
+            .models
+            .entry(record.task.spec.model.clone())
+            .or_default();
+        line.reorder(&project, running, running, |tasks| {
+            tasks.insert(record.seq, id);
+        });
+    }
+
+    fn remove(&mut self, record: &Arc<Record>) {
+        let id = record.task.id;
+        self.records.remove(&id);
+        if self.running.remove(&id) {
+            self.count(&record.task.project, -1, -1);
+            return;
+        }
+        self.waiting -= 1;
+        let project: Arc<str> = record.task.project.as_str().into();
+        let running = self
+            .projects
+            .get(&project)
+            .map_or(0, |counts| counts.running);
+        if let Some(line) = self.models.get_mut(&record.task.spec.model) {
+            line.reorder(&project, running, running, |tasks| {
+                tasks.remove(&record.seq);
+            });
+            if line.projects.is_empty() {
+                self.models.remove(&record.task.spec.model);
+            }
+        }
+        self.count(&project, -1, 0);
+    }
+
+    /// Counts a task in or out, and moves the project in every line that it waits in.
+    fn count(&mut self, project: &str, unfinished: i64, running: i64) -> Arc<str> {
+        let key = self
+            .projects
+            .get_key_value(project)
+            .map(|(key, _)| key.clone());
+        let key: Arc<str> = key.unwrap_or_else(|| project.into());
+        let counts = self.projects.entry(key.clone()).or_default();
+        let before = counts.running;
+        counts.unfinished = counts.unfinished.saturating_add_signed(unfinished);
+        counts.running = counts.running.saturating_add_signed(running);
+        let after = counts.running;
+        if counts.unfinished == 0 {
+            self.projects.remove(&key);
+        }
+        if before != after {
+            for line in self.models.values_mut() {
+                line.reorder(&key, before, after, |_| {});
+            }
+        }
+        key
+    }
+}
+
+impl Line {
+    /// Changes a project's tasks and puts the project where it now belongs.
+    fn reorder(
+        &mut self,
+        project: &Arc<str>,
+        running_before: u64,
+        running_after: u64,
+        change: impl FnOnce(&mut BTreeMap<u64, TaskId>),
+    ) {
+        let mut tasks = self.projects.remove(project).unwrap_or_default();
+        if let Some(head) = tasks.keys().next() {
+            self.order.remove(&(running_before, *head, project.clone()));
+        }
+        change(&mut tasks);
+        if let Some(head) = tasks.keys().next() {
+            self.order.insert((running_after, *head, project.clone()));
+            self.projects.insert(project.clone(), tasks);
+        }
+    }
+}

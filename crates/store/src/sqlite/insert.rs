@@ -1,0 +1,117 @@
+//! Accepting a task: idempotency key, bounds and insert in one transaction.
+
+use std::sync::Arc;
+
+use kinora_contract::{State, Task};
+use rusqlite::{OptionalExtension, params};
+
+use super::batch::Batch;
+use super::fault::{Done, Fault};
+use super::record::Record;
+use super::rows::int;
+use super::writer::Operation;
+use crate::{Idempotency, NewTask};
+
+/// What came of it, before it is dressed as a view.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Inserted(Arc<Record>),
+    Replayed(Arc<Record>),
+    KeyReused,
+    QueueFull,
+    ProjectFull,
+}
+
+impl Operation for NewTask {
+    type Output = Outcome;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Outcome> {
+        if let Some(idempotency) = &self.idempotency
+            && let Some(earlier) = find_twin(self, idempotency, batch)?
+        {
+            return Ok(earlier);
+        }
+        if batch.index().waiting() >= self.bounds.waiting_max {
+            return Ok(Outcome::QueueFull);
+        }
+        if batch.index().unfinished(&self.project) >= self.bounds.project_unfinished_max {
+            return Ok(Outcome::ProjectFull);
+        }
+        let record = Arc::new(record(self, batch.next_seq()));
+        batch.insert(record.clone())?;
+        if let Some(idempotency) = &self.idempotency {
+            remember(self, idempotency, record.seq, batch)?;
+        }
+        Ok(Outcome::Inserted(record))
+    }
+}
+
+fn record(new: &NewTask, seq: u64) -> Record {
+    let task = Task {
+        id: new.id,
+        project: new.project.clone(),
+        spec: new.spec.clone(),
+        metadata: new.metadata.clone(),
+        state: State::Waiting,
+        progress: 0,
+        created_at_ms: new.now_ms,
+        started_at_ms: None,
+        finished_at_ms: None,
+        expires_at_ms: None,
+        attempt: 0,
+        engine: None,
+    };
+    Record {
+        seq,
+        task: Arc::new(task),
+        lease: None,
+    }
+}
+
+/// The outcome of the earlier request under this key. A key past its time is freed.
+fn find_twin(new: &NewTask, idempotency: &Idempotency, batch: &Batch<'_>) -> Done<Option<Outcome>> {
+    let mut query = batch.conn.prepare_cached(
+        "SELECT tasks.id, fingerprint, idempotency.expires_at_ms \
+         FROM idempotency JOIN tasks ON seq = task_seq \
+         WHERE idempotency.project = ?1 AND key = ?2",
+    )?;
+    let found = query.query_row(params![new.project, idempotency.key], |row| {
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get::<_, Vec<u8>>(1)?,
+            row.get::<_, i64>(2)?,
+        ))
+    });
+    let Some((id, fingerprint, expires_at_ms)) = found.optional()? else {
+        return Ok(None);
+    };
+    if expires_at_ms <= int(new.now_ms) {
+        let mut query = batch
+            .conn
+            .prepare_cached("DELETE FROM idempotency WHERE project = ?1 AND key = ?2")?;
+        query.execute(params![new.project, idempotency.key])?;
+        return Ok(None);
+    }
+    if fingerprint != idempotency.fingerprint {
+        return Ok(Some(Outcome::KeyReused));
+    }
+    let id = id
+        .parse()
+        .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?;
+    Ok(batch.find(id)?.map(Outcome::Replayed))
+}
+
+fn remember(new: &NewTask, idempotency: &Idempotency, seq: u64, batch: &Batch<'_>) -> Done<()> {
+    let mut query = batch.conn.prepare_cached(
+        "INSERT INTO idempotency (project, key, fingerprint, expires_at_ms, task_seq) \
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    query.execute(params![
+        new.project,
+        idempotency.key,
+        idempotency.fingerprint,
+        int(idempotency.expires_at_ms),
+        int(seq),
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! API keys in SQLite. A key command writes beside the serving process; the serving process
+//! remembers keys, and looks at one counter at most every quarter of a second to know whether
+//! they have changed, so that a revoked key is refused within a second.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use kinora_contract::UnixMs;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::{from_str, to_string};
+
+use super::batch::Batch;
+use super::fault::{Done, Fault};
+use super::rows::{counter, int};
+use super::schema;
+use super::writer::Operation;
+use crate::{ApiKey, KeyStore, NewKey, OpenError, OpenOptions, Scope, StoreError};
+
+const AGE_MAX: Duration = Duration::from_millis(250);
+/// Keys in memory; past it all are forgotten and looked up again.
+const KNOWN_MAX: usize = 10_000;
+const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
+     unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms";
+
+/// The keys of a store, beside the process that serves it.
+#[derive(Debug)]
+pub struct SqliteKeys {
+    conn: Mutex<Connection>,
+}
+
+impl SqliteKeys {
+    /// Opens the keys of the store in the file at `path`, which is made where there is none.
+    ///
+    /// # Errors
+    /// [`OpenError`], with a message that is fit for an operator.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        Ok(Self {
+            conn: Mutex::new(schema::open_writer(path, options)?),
+        })
+    }
+
+    fn conn(&self) -> MutexGuard<'_, Connection> {
+        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl KeyStore for SqliteKeys {
+    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
+        Ok(add(&self.conn(), &key)?)
+    }
+
+    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        Ok(list(&self.conn())?)
+    }
+
+    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
+        Ok(find(&self.conn(), sha256)?)
+    }
+
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
+        Ok(revoke(&self.conn(), id, now_ms)?)
+    }
+}
+
+/// Adds a key, by the writer.
+#[derive(Debug)]
+pub(super) struct AddKey(pub(super) NewKey);
+
+impl Operation for AddKey {
+    type Output = ApiKey;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<ApiKey> {
+        add(batch.conn, &self.0)
+    }
+}
+
+/// Revokes a key, by the writer.
+#[derive(Debug)]
+pub(super) struct RevokeKey(pub(super) String, pub(super) UnixMs);
+
+impl Operation for RevokeKey {
+    type Output = bool;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
+        revoke(batch.conn, &self.0, self.1)
+    }
+}
+
+/// Keys as the serving process reads them.
+#[derive(Debug)]
+pub(super) struct KeyReader {
+    conn: Mutex<Connection>,
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    keys: HashMap<[u8; 32], ApiKey>,
+    /// Of the counter `api_keys`.
+    edition: u64,
+    checked: Option<Instant>,
+}
+
+impl KeyReader {
+    pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        let conn = Mutex::new(schema::open_reader(path, options)?);
+        Ok(Self {
+            conn,
+            known: RwLock::default(),
+        })
+    }
+
+    /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.
+    pub(super) fn find(&self, sha256: &[u8; 32]) -> Done<Option<ApiKey>> {
+        {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            if known.is_fresh()
+                && let Some(key) = known.keys.get(sha256)
+            {
+                return Ok(Some(key.clone()));
+            }
+        }
+        let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
+        // The counter before the key: a change between the two is noticed the next time.
+        let edition = counter(&conn, "api_keys")?;
+        let found = find(&conn, sha256)?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.edition != edition || known.keys.len() >= KNOWN_MAX {
+            known.keys.clear();
+        }
+        known.edition = edition;
+        known.checked = Some(Instant::now());
+        if let Some(key) = &found {
+            known.keys.insert(*sha256, key.clone());
+        }
+        Ok(found)
+    }
+
+    pub(super) fn list(&self) -> Done<Vec<ApiKey>> {
+        list(&self.conn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes a change of this process seen at once.
+    pub(super) fn refresh(&self) {
+        self.known
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .checked = None;
+    }
+}
+
+impl Known {
+    fn is_fresh(&self) -> bool {
+        self.checked
+            .is_some_and(|checked| checked.elapsed() < AGE_MAX)
+    }
+}
+
+fn add(conn: &Connection, key: &NewKey) -> Done<ApiKey> {
+    let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
+    let mut query = conn.prepare_cached(&format!(
+        "INSERT INTO api_keys ({COLUMNS}) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL)"
+    ))?;
+    query.execute(params![
+        key.id,
+        key.sha256,
+        key.name,
+        key.project,
+        scopes.join(" "),
+        key.models.as_ref().map(to_string).transpose()?,
+        key.requests_per_minute,
+        key.unfinished_max,
+        int(key.created_at_ms),
+        key.expires_at_ms.map(int),
+    ])?;
+    Ok(ApiKey {
+        key: key.clone(),
+        revoked_at_ms: None,
+    })
+}
+
+fn revoke(conn: &Connection, id: &str, now_ms: UnixMs) -> Done<bool> {
+    let mut query = conn.prepare_cached(
+        "UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, ?2) WHERE id = ?1",
+    )?;
+    Ok(query.execute(params![id, int(now_ms)])? == 1)
+}
+
+fn find(conn: &Connection, sha256: &[u8; 32]) -> Done<Option<ApiKey>> {
+    let mut query =
+        conn.prepare_cached(&format!("SELECT {COLUMNS} FROM api_keys WHERE sha256 = ?1"))?;
+    let found = query.query_row([sha256], |row| Ok(read(row))).optional()?;
+    found.transpose()
+}
+
+fn list(conn: &Connection) -> Done<Vec<ApiKey>> {
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM api_keys ORDER BY created_at_ms DESC, rowid DESC"
+    ))?;
+    let keys: Vec<Done<ApiKey>> = query
+        .query_map([], |row| Ok(read(row)))?
+        .collect::<Result<_, _>>()?;
+    keys.into_iter().collect()
+}
+
+fn read(row: &Row<'_>) -> Done<ApiKey> {
+    let time = |column| -> Done<Option<UnixMs>> {
+        let value: Option<i64> = row.get(column)?;
+        Ok(value.map(|value| u64::try_from(value).unwrap_or(0)))
+    };
+    let scopes: String = row.get("scopes")?;
+    let scope = |name| {
+        Scope::from_name(name).ok_or_else(|| Fault::Corrupt(format!("unknown scope {name:?}")))
+    };
+    let models: Option<String> = row.get("models")?;
+    let key = NewKey {
+        id: row.get("id")?,
+        sha256: row.get("sha256")?,
+        name: row.get("name")?,
+        project: row.get("project")?,
+        scopes: scopes
+            .split_ascii_whitespace()
+            .map(scope)
+            .collect::<Done<_>>()?,
+        models: models.as_deref().map(from_str).transpose()?,
+        requests_per_minute: row.get("requests_per_minute")?,
+        unfinished_max: row.get("unfinished_max")?,
+        created_at_ms: time("created_at_ms")?.unwrap_or(0),
+        expires_at_ms: time("expires_at_ms")?,
+    };
+    Ok(ApiKey {
+        key,
+        revoked_at_ms: time("revoked_at_ms")?,
+    })
+}

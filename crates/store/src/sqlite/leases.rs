@@ -1,0 +1,153 @@
+//! What workers do: claim, renew, finish, release. Every write but the claim is a
+//! compare-and-set on (id, token, running).
+
+use std::sync::Arc;
+
+use kinora_contract::{Artifact, Failure, State, UnixMs};
+
+use super::batch::Batch;
+use super::fault::Done;
+use super::record::{Held, Record};
+use super::writer::{Job, Operation, unattended};
+use crate::{Claim, ClaimRequest, Lease, LeaseLost, Renewed};
+
+impl Operation for ClaimRequest {
+    type Output = Vec<Claim>;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Claim>> {
+        let mut claims = Vec::new();
+        while claims.len() < self.count {
+            let Some(before) = batch.index().next(&self.models).cloned() else {
+                break;
+            };
+            let token = batch.next_token()?;
+            let held = Held {
+                token,
+                until_ms: self.now_ms.saturating_add(self.lease_ms),
+                worker: self.worker.clone(),
+            };
+            let after = before.with(Some(held), |task| {
+                task.state = State::Running;
+                task.attempt = task.attempt.saturating_add(1);
+                task.started_at_ms = task.started_at_ms.or(Some(self.now_ms));
+            });
+            batch.update(&before, after.clone())?;
+            let task = (*after.task).clone();
+            claims.push(Claim {
+                lease: Lease {
+                    task: task.id,
+                    token,
+                },
+                task,
+            });
+        }
+        Ok(claims)
+    }
+
+    /// A worker that went away while it asked would hold its tasks until the lease ran out.
+    fn unclaimed(claims: Vec<Claim>) -> Vec<Box<dyn Job>> {
+        claims
+            .into_iter()
+            .map(|claim| unattended(Release(claim.lease)))
+            .collect()
+    }
+}
+
+/// Extends a lease.
+#[derive(Debug)]
+pub(super) struct Renew(pub(super) Lease, pub(super) Renewed);
+
+impl Operation for Renew {
+    type Output = Result<(), LeaseLost>;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output> {
+        let Self(lease, renewed) = self;
+        let before = match held(batch, lease)? {
+            Ok(record) => record,
+            Err(lost) => return Ok(Err(lost)),
+        };
+        let renewal = before.lease.clone().map(|lease| Held {
+            until_ms: renewed.until_ms,
+            ..lease
+        });
+        let after = before.with(renewal, |task| {
+            task.progress = task.progress.max(renewed.progress.min(99));
+            if renewed.engine.is_some() {
+                task.engine.clone_from(&renewed.engine);
+            }
+        });
+        batch.renew(after)?;
+        Ok(Ok(()))
+    }
+}
+
+/// Ends a running task.
+#[derive(Debug)]
+pub(super) struct Finish {
+    pub(super) lease: Lease,
+    pub(super) outcome: Result<Artifact, Failure>,
+    pub(super) now_ms: UnixMs,
+    pub(super) expires_at_ms: UnixMs,
+}
+
+impl Operation for Finish {
+    type Output = Result<(), LeaseLost>;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output> {
+        let before = match held(batch, &self.lease)? {
+            Ok(record) => record,
+            Err(lost) => return Ok(Err(lost)),
+        };
+        let after = before.with(None, |task| {
+            task.state = match self.outcome.clone() {
+                Ok(artifact) => State::Completed(Box::new(artifact)),
+                Err(failure) => State::Failed(failure),
+            };
+            if self.outcome.is_ok() {
+                task.progress = 100;
+            }
+            task.finished_at_ms = Some(self.now_ms);
+            task.expires_at_ms = Some(self.expires_at_ms);
+        });
+        batch.update(&before, after)?;
+        Ok(Ok(()))
+    }
+}
+
+/// Gives a running task back, as if it had not been claimed this time.
+#[derive(Debug)]
+pub(super) struct Release(pub(super) Lease);
+
+impl Operation for Release {
+    type Output = Result<(), LeaseLost>;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output> {
+        let before = match held(batch, &self.0)? {
+            Ok(record) => record,
+            Err(lost) => return Ok(Err(lost)),
+        };
+        let after = before.with(None, |task| {
+            task.state = State::Waiting;
+            task.attempt = task.attempt.saturating_sub(1);
+        });
+        batch.update(&before, after)?;
+        Ok(Ok(()))
+    }
+}
+
+/// The running record that this lease is for.
+fn held(batch: &Batch<'_>, lease: &Lease) -> Done<Result<Arc<Record>, LeaseLost>> {
+    let record = batch.find(lease.task)?;
+    Ok(judge(record.as_deref(), lease).and(record.ok_or(LeaseLost::Withdrawn)))
+}
+
+/// Whether this record is held by this lease, or how the lease was lost.
+pub(super) fn judge(record: Option<&Record>, lease: &Lease) -> Result<(), LeaseLost> {
+    match record {
+        None => Err(LeaseLost::Withdrawn),
+        Some(record) if record.token() != Some(lease.token) => Err(LeaseLost::Superseded),
+        Some(record) if record.is_running() => Ok(()),
+        // Only a cancel keeps the token of a task that it ends.
+        Some(_) => Err(LeaseLost::Withdrawn),
+    }
+}

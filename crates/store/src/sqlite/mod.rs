@@ -1,0 +1,214 @@
+//! The embedded store, in the order in which a change crosses it: `mod` (the interface) hands an
+//! operation (`insert`, `leases`, `owner`, `sweep`, `keys`) to the `writer`, which runs it in a
+//! `batch` against the `rows` and the `index` of the queue, commits, and publishes to `memory`
+//! (`cache`, `positions`), from where `reads` answer. One process serves a file at a time.
+
+mod batch;
+mod cache;
+mod fault;
+mod index;
+mod insert;
+mod keys;
+mod leases;
+mod memory;
+mod owner;
+mod positions;
+mod reads;
+mod record;
+mod recover;
+mod rows;
+mod schema;
+mod sweep;
+mod writer;
+
+pub use keys::SqliteKeys;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::{Artifact, Failure, TaskId, UnixMs};
+use tokio::sync::watch;
+
+use crate::{
+    ApiKey, Cancellation, Claim, ClaimRequest, Deletion, Insertion, KeyStore, Lease, NewKey,
+    NewTask, OpenError, OpenOptions, Page, PageRequest, Renewed, StoreError, SweepRequest, Swept,
+    TaskStore, TaskView,
+};
+use memory::Memory;
+use reads::Readers;
+use writer::Writer;
+
+/// Tasks and keys in one SQLite file, served by this process alone.
+#[derive(Debug)]
+pub struct SqliteStore {
+    writer: Writer,
+    memory: Arc<Memory>,
+    readers: Readers,
+    keys: keys::KeyReader,
+    /// Last, so that the store is unlocked after the writer has stopped.
+    _lock: File,
+}
+
+impl SqliteStore {
+    /// Opens the store in the file at `path`, which is made where there is none.
+    ///
+    /// # Errors
+    /// [`OpenError`], with a message that is fit for an operator.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        let lock = schema::lock(path)?;
+        let conn = schema::open_writer(path, options)?;
+        let memory = Arc::new(Memory::new(options.finished_cached_max));
+        let index = recover::recover(&conn, &memory, options.attempts_max)
+            .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
+        Ok(Self {
+            readers: Readers::open(path, options)?,
+            keys: keys::KeyReader::open(path, options)?,
+            writer: Writer::start(conn, index, memory.clone()).map_err(schema::unavailable)?,
+            memory,
+            _lock: lock,
+        })
+    }
+}
+
+#[async_trait]
+impl TaskStore for SqliteStore {
+    async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
+        Ok(match self.writer.call(new).await? {
+            insert::Outcome::Inserted(record) => Insertion::Inserted(self.memory.view(&record)),
+            insert::Outcome::Replayed(record) => Insertion::Replayed(self.memory.view(&record)),
+            insert::Outcome::KeyReused => Insertion::KeyReused,
+            insert::Outcome::QueueFull => Insertion::QueueFull,
+            insert::Outcome::ProjectFull => Insertion::ProjectFull,
+        })
+    }
+
+    async fn get(&self, project: &str, id: TaskId) -> Result<Option<TaskView>, StoreError> {
+        let found = self.readers.find(&self.memory, id)?;
+        let own = found.filter(|record| record.task.project == project);
+        Ok(own.map(|record| self.memory.view(&record)))
+    }
+
+    async fn get_of_any_project(&self, id: TaskId) -> Result<Option<TaskView>, StoreError> {
+        let found = self.readers.find(&self.memory, id)?;
+        Ok(found.map(|record| self.memory.view(&record)))
+    }
+
+    async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
+        Ok(self.readers.list(&self.memory, &request)?)
+    }
+
+    async fn cancel(
+        &self,
+        project: &str,
+        id: TaskId,
+        failure: Failure,
+        now_ms: UnixMs,
+        expires_at_ms: UnixMs,
+    ) -> Result<Cancellation, StoreError> {
+        let project = project.to_owned();
+        let cancel = owner::Cancel {
+            project,
+            id,
+            failure,
+            now_ms,
+            expires_at_ms,
+        };
+        Ok(match self.writer.call(cancel).await? {
+            owner::Outcome::Cancelled(record) => Cancellation::Cancelled(self.memory.view(&record)),
+            owner::Outcome::AlreadyFinished(record) => {
+                Cancellation::AlreadyFinished(self.memory.view(&record))
+            }
+            owner::Outcome::NotFound => Cancellation::NotFound,
+        })
+    }
+
+    async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError> {
+        self.writer
+            .call(owner::Delete {
+                project: project.to_owned(),
+                id,
+            })
+            .await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        self.writer.call(request).await
+    }
+
+    async fn renew(&self, lease: &Lease, renewed: Renewed) -> Result<(), StoreError> {
+        let answer = self
+            .writer
+            .call(leases::Renew(lease.clone(), renewed))
+            .await?;
+        answer.map_err(StoreError::LeaseLost)
+    }
+
+    async fn check(&self, lease: &Lease) -> Result<(), StoreError> {
+        let record = self.readers.find(&self.memory, lease.task)?;
+        leases::judge(record.as_deref(), lease).map_err(StoreError::LeaseLost)
+    }
+
+    async fn finish(
+        &self,
+        lease: &Lease,
+        outcome: Result<Artifact, Failure>,
+        now_ms: UnixMs,
+        expires_at_ms: UnixMs,
+    ) -> Result<(), StoreError> {
+        let finish = leases::Finish {
+            lease: lease.clone(),
+            outcome,
+            now_ms,
+            expires_at_ms,
+        };
+        self.writer
+            .call(finish)
+            .await?
+            .map_err(StoreError::LeaseLost)
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        let answer = self.writer.call(leases::Release(lease.clone())).await?;
+        answer.map_err(StoreError::LeaseLost)
+    }
+
+    async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+        self.writer.call(request).await
+    }
+
+    async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError> {
+        self.writer.call(owner::ForgetFiles(keys.to_vec())).await
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.memory.changes()
+    }
+}
+
+#[async_trait]
+impl KeyStore for SqliteStore {
+    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
+        let added = self.writer.call(keys::AddKey(key)).await?;
+        self.keys.refresh();
+        Ok(added)
+    }
+
+    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        Ok(self.keys.list()?)
+    }
+
+    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
+        Ok(self.keys.find(sha256)?)
+    }
+
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
+        let revoked = self
+            .writer
+            .call(keys::RevokeKey(id.to_owned(), now_ms))
+            .await?;
+        self.keys.refresh();
+        Ok(revoked)
+    }
+}

@@ -1,0 +1,118 @@
+//! What a task's owner does to it: cancel and delete. Another project's task does not exist.
+
+use std::sync::Arc;
+
+use kinora_contract::{Failure, State, TaskId, UnixMs};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::batch::Batch;
+use super::fault::Done;
+use super::record::Record;
+use super::rows;
+use super::writer::Operation;
+use crate::Deletion;
+
+/// Fails an unfinished task.
+#[derive(Debug)]
+pub(super) struct Cancel {
+    pub(super) project: String,
+    pub(super) id: TaskId,
+    pub(super) failure: Failure,
+    pub(super) now_ms: UnixMs,
+    pub(super) expires_at_ms: UnixMs,
+}
+
+/// What came of it, before it is dressed as a view.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Cancelled(Arc<Record>),
+    AlreadyFinished(Arc<Record>),
+    NotFound,
+}
+
+impl Operation for Cancel {
+    type Output = Outcome;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Outcome> {
+        let found = batch
+            .find(self.id)?
+            .filter(|record| record.task.project == self.project);
+        let Some(before) = found else {
+            return Ok(Outcome::NotFound);
+        };
+        if !before.is_unfinished() {
+            return Ok(Outcome::AlreadyFinished(before));
+        }
+        let after = before.with(before.lease.clone(), |task| {
+            task.state = State::Failed(self.failure.clone());
+            task.finished_at_ms = Some(self.now_ms);
+            task.expires_at_ms = Some(self.expires_at_ms);
+        });
+        batch.update(&before, after.clone())?;
+        Ok(Outcome::Cancelled(after))
+    }
+}
+
+/// Removes a task in any phase, also one that cannot be read.
+#[derive(Debug)]
+pub(super) struct Delete {
+    pub(super) project: String,
+    pub(super) id: TaskId,
+}
+
+impl Operation for Delete {
+    type Output = Deletion;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Deletion> {
+        let mut query = batch
+            .conn
+            .prepare_cached("SELECT seq, artifact FROM tasks WHERE id = ?1 AND project = ?2")?;
+        let found = query.query_row(params![self.id.to_string(), self.project], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?))
+        });
+        let Some((seq, artifact)) = found.optional()? else {
+            return Ok(Deletion::NotFound);
+        };
+        let files = rows::files(artifact.as_deref());
+        add_garbage(batch.conn, &files)?;
+        remove(batch, self.id, seq)?;
+        Ok(Deletion::Deleted { files })
+    }
+}
+
+/// Removes a row; its idempotency key goes with it.
+pub(super) fn remove(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
+    batch
+        .conn
+        .prepare_cached("DELETE FROM tasks WHERE seq = ?1")?
+        .execute([seq])?;
+    batch.note(id, None);
+    Ok(())
+}
+
+/// Remembers files until they are confirmed to be gone.
+pub(super) fn add_garbage(conn: &Connection, files: &[String]) -> Done<()> {
+    let mut query = conn.prepare_cached("INSERT OR IGNORE INTO garbage (key) VALUES (?1)")?;
+    for key in files {
+        query.execute([key])?;
+    }
+    Ok(())
+}
+
+/// Confirms that files are gone.
+#[derive(Debug)]
+pub(super) struct ForgetFiles(pub(super) Vec<String>);
+
+impl Operation for ForgetFiles {
+    type Output = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        let mut query = batch
+            .conn
+            .prepare_cached("DELETE FROM garbage WHERE key = ?1")?;
+        for key in &self.0 {
+            query.execute([key])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! A task with what only the store knows of it: its place in the queue and its lease. Records
+//! never change; a change is a new one.
+
+use std::sync::Arc;
+
+use kinora_contract::{State, Task, TaskId, UnixMs};
+
+/// A task as this store keeps it.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    /// Order of acceptance.
+    pub(super) seq: u64,
+    pub(super) task: Arc<Task>,
+    /// While running; kept by a cancel, so that its worker can be told that it was withdrawn.
+    pub(super) lease: Option<Held>,
+}
+
+/// A lease as kept.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) token: u64,
+    pub(super) until_ms: UnixMs,
+    pub(super) worker: String,
+}
+
+impl Record {
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.task.state, State::Waiting)
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.task.state, State::Running)
+    }
+
+    pub(super) fn is_unfinished(&self) -> bool {
+        !self.task.state.phase().is_terminal()
+    }
+
+    pub(super) fn token(&self) -> Option<u64> {
+        self.lease.as_ref().map(|held| held.token)
+    }
+
+    /// The successor of this record with a changed task and the lease given.
+    pub(super) fn with(&self, lease: Option<Held>, change: impl FnOnce(&mut Task)) -> Arc<Self> {
+        let mut task = Task::clone(&self.task);
+        change(&mut task);
+        Arc::new(Self {
+            seq: self.seq,
+            task: Arc::new(task),
+            lease,
+        })
+    }
+}
+
+/// One record's way through a transaction; applied backwards it is undone. `before` is known
+/// only of unfinished tasks: what is finished has no place in the queue.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) id: TaskId,
+    pub(super) before: Option<Arc<Record>>,
+    pub(super) after: Option<Arc<Record>>,
+}
+
+impl Change {
+    /// Whether a worker might want to know: there is new work, or its own was taken away.
+    pub(super) fn concerns_workers(&self) -> bool {
+        let was_running = self
+            .before
+            .as_ref()
+            .is_some_and(|record| record.is_running());
+        match &self.after {
+            None => was_running,
+            Some(after) if after.is_waiting() => true,
+            // Only a cancel keeps the lease of a task that it ends.
+            Some(after) => was_running && !after.is_unfinished() && after.lease.is_some(),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What an opened store starts from: the queue and the cache of unfinished tasks. The lock on
+//! the file proves that whoever ran a task is dead, so nobody waits for the lease to run out.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::batch::Batch;
+use super::fault::{Done, Fault};
+use super::index::Index;
+use super::memory::Memory;
+use super::record::{Change, Held, Record};
+use super::{rows, sweep};
+
+/// Reads the unfinished tasks, gives back to the queue what was running, and shows them to
+/// `memory`.
+pub(super) fn recover(conn: &Connection, memory: &Memory, attempts_max: u32) -> Done<Index> {
+    let mut index = Index::default();
+    index.token = rows::counter(conn, "token")?;
+    index.seq = conn.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| {
+        row.get::<_, i64>(0).map(i64::unsigned_abs)
+    })?;
+    let changes: Vec<Change> = unfinished(conn)?
+        .into_iter()
+        .map(|record| Change {
+            id: record.task.id,
+            before: None,
+            after: Some(record),
+        })
+        .collect();
+    changes.iter().for_each(|change| index.apply(change));
+    memory.publish(changes);
+    memory.publish(requeue(conn, &mut index, attempts_max)?);
+    Ok(index)
+}
+
+fn unfinished(conn: &Connection) -> Done<Vec<Arc<Record>>> {
+    let columns = rows::COLUMNS;
+    let mut query = conn.prepare(&format!(
+        "SELECT {columns} FROM tasks WHERE phase IN ('waiting', 'running') ORDER BY seq"
+    ))?;
+    let mut found = query.query([])?;
+    let mut records = Vec::new();
+    while let Some(row) = found.next()? {
+        match rows::read(row) {
+            Ok(record) => records.push(Arc::new(record)),
+            Err(Fault::Corrupt(error)) => {
+                tracing::error!(error, "a task that cannot be read is left where it stands");
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(records)
+}
+
+fn requeue(conn: &Connection, index: &mut Index, attempts_max: u32) -> Done<Vec<Change>> {
+    let running: Vec<Arc<Record>> = index.running().cloned().collect();
+    conn.execute_batch("BEGIN IMMEDIATE")?;
+    let mut batch = Batch::new(conn, index);
+    let requeued = running
+        .iter()
+        .try_for_each(|record| requeue_one(&mut batch, record, attempts_max))
+        .and_then(|()| Ok(conn.execute_batch("COMMIT")?));
+    let Err(fault) = requeued else {
+        return Ok(batch.into_changes());
+    };
+    // A full disk is no reason not to serve what is there: the leases run out by themselves.
+    tracing::warn!(%fault, "tasks that a dead process ran wait for the end of their leases");
+    batch.undo_to(0);
+    if !conn.is_autocommit() {
+        conn.execute_batch("ROLLBACK")?;
+    }
+    Ok(Vec::new())
+}
+
+fn requeue_one(batch: &mut Batch<'_>, record: &Arc<Record>, attempts_max: u32) -> Done<()> {
+    if record.task.attempt < attempts_max {
+        return batch.update(record, sweep::requeued(record));
+    }
+    // Whether it has had its last attempt is for the sweep to judge: its lease is over.
+    let ended = record.lease.clone().map(|lease| Held {
+        until_ms: 0,
+        ..lease
+    });
+    batch.renew(record.with(ended, |_| {}))
+}

@@ -1,0 +1,209 @@
+//! Rows of the table `tasks`: to records and back.
+
+use std::sync::Arc;
+
+use kinora_contract::spec::SPEC_VERSION;
+use kinora_contract::{Artifact, Phase, State, Task, TaskId};
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use serde_json::{from_str, to_string};
+
+use super::fault::{Done, Fault};
+use super::record::{Held, Record};
+
+/// What [`read`] needs of a row.
+pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
+     created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
+     worker, artifact, failure, spec_version, spec, metadata";
+
+/// SQLite's integers are signed; a time past the year 292 million is the end of time.
+pub(super) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(super) const fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Waiting => "waiting",
+        Phase::Running => "running",
+        Phase::Completed => "completed",
+        Phase::Failed => "failed",
+        Phase::Expired => "expired",
+    }
+}
+
+/// The record with this id.
+pub(super) fn find(conn: &Connection, id: TaskId) -> Done<Option<Arc<Record>>> {
+    let mut query = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1"))?;
+    let mut rows = query.query([id.to_string()])?;
+    Ok(rows.next()?.map(read).transpose()?.map(Arc::new))
+}
+
+/// Adds a waiting task.
+pub(super) fn insert(conn: &Connection, record: &Record) -> Done<()> {
+    let task = &record.task;
+    let mut query = conn.prepare_cached(
+        "INSERT INTO tasks (seq, id, project, phase, progress, attempt, created_at_ms, \
+         spec_version, spec, metadata) VALUES (?1, ?2, ?3, 'waiting', 0, 0, ?4, ?5, ?6, ?7)",
+    )?;
+    query.execute(params![
+        int(record.seq),
+        task.id.to_string(),
+        task.project,
+        int(task.created_at_ms),
+        task.spec.version,
+        to_string(&task.spec)?,
+        to_string(&task.metadata)?,
+    ])?;
+    Ok(())
+}
+
+/// Replaces what may change of a record, by compare-and-set on phase and token.
+pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
+    let task = &after.task;
+    let (artifact, failure) = match &task.state {
+        State::Completed(artifact) => (Some(to_string(artifact)?), None),
+        State::Failed(failure) => (None, Some(to_string(failure)?)),
+        _ => (None, None),
+    };
+    let mut query = conn.prepare_cached(
+        "UPDATE tasks SET phase = :phase, progress = :progress, attempt = :attempt, \
+         engine = :engine, started_at_ms = :started, finished_at_ms = :finished, \
+         expires_at_ms = :expires, lease_token = :token, lease_until_ms = :until, \
+         worker = :worker, artifact = :artifact, failure = :failure \
+         WHERE seq = :seq AND phase = :was AND lease_token IS :held",
+    )?;
+    let changed = query.execute(named_params! {
+        ":phase": phase_name(task.state.phase()),
+        ":progress": task.progress,
+        ":attempt": task.attempt,
+        ":engine": task.engine,
+        ":started": task.started_at_ms.map(int),
+        ":finished": task.finished_at_ms.map(int),
+        ":expires": task.expires_at_ms.map(int),
+        ":token": after.token().map(int),
+        ":until": after.lease.as_ref().map(|held| int(held.until_ms)),
+        ":worker": after.lease.as_ref().map(|held| &held.worker),
+        ":artifact": artifact,
+        ":failure": failure,
+        ":seq": int(before.seq),
+        ":was": phase_name(before.task.state.phase()),
+        ":held": before.token().map(int),
+    })?;
+    expect_one(changed)
+}
+
+/// Extends a lease, without touching what the indexes hold.
+pub(super) fn renew(conn: &Connection, after: &Record) -> Done<()> {
+    let mut query = conn.prepare_cached(
+        "UPDATE tasks SET progress = ?1, engine = ?2, lease_until_ms = ?3 \
+         WHERE seq = ?4 AND phase = 'running' AND lease_token = ?5",
+    )?;
+    let changed = query.execute(params![
+        after.task.progress,
+        after.task.engine,
+        after.lease.as_ref().map(|held| int(held.until_ms)),
+        int(after.seq),
+        after.token().map(int),
+    ])?;
+    expect_one(changed)
+}
+
+/// Sets one of the counters.
+pub(super) fn set_counter(conn: &Connection, name: &str, value: u64) -> Done<()> {
+    let mut query = conn.prepare_cached("UPDATE counters SET value = ?1 WHERE name = ?2")?;
+    expect_one(query.execute(params![int(value), name])?)
+}
+
+/// Reads one of the counters.
+pub(super) fn counter(conn: &Connection, name: &str) -> Done<u64> {
+    let mut query = conn.prepare_cached("SELECT value FROM counters WHERE name = ?1")?;
+    let value = query
+        .query_row([name], |row| row.get::<_, i64>(0))
+        .optional()?;
+    let value = value.and_then(|value| u64::try_from(value).ok());
+    value.ok_or_else(|| Fault::Corrupt(format!("the counter {name} is missing")))
+}
+
+/// The blob keys of a stored artifact; none when it cannot be read, which the sweep of orphans
+/// makes good.
+pub(super) fn files(artifact: Option<&str>) -> Vec<String> {
+    let Some(text) = artifact else {
+        return Vec::new();
+    };
+    match from_str::<Artifact>(text) {
+        Ok(artifact) => artifact.files().map(|file| file.key.clone()).into(),
+        Err(error) => {
+            tracing::error!(%error, "a stored artifact cannot be read; its files are left");
+            Vec::new()
+        }
+    }
+}
+
+/// Reads a row of [`COLUMNS`].
+pub(super) fn read(row: &Row<'_>) -> Done<Record> {
+    let version: u32 = row.get("spec_version")?;
+    if version > SPEC_VERSION {
+        return Err(Fault::Corrupt(format!(
+            "a task's spec has version {version}, this program knows {SPEC_VERSION}"
+        )));
+    }
+    let id: String = row.get("id")?;
+    let task = Task {
+        id: id
+            .parse()
+            .map_err(|error| Fault::Corrupt(format!("{id}: {error}")))?,
+        project: row.get("project")?,
+        spec: from_str(row.get_ref("spec")?.as_str()?)?,
+        metadata: from_str(row.get_ref("metadata")?.as_str()?)?,
+        state: state(row)?,
+        progress: row.get("progress")?,
+        created_at_ms: time(row, "created_at_ms")?.unwrap_or(0),
+        started_at_ms: time(row, "started_at_ms")?,
+        finished_at_ms: time(row, "finished_at_ms")?,
+        expires_at_ms: time(row, "expires_at_ms")?,
+        attempt: row.get("attempt")?,
+        engine: row.get("engine")?,
+    };
+    let lease = time(row, "lease_token")?.map(|token| {
+        let until_ms = time(row, "lease_until_ms")?.unwrap_or(0);
+        let worker: Option<String> = row.get("worker")?;
+        Ok::<_, Fault>(Held {
+            token,
+            until_ms,
+            worker: worker.unwrap_or_default(),
+        })
+    });
+    let seq = time(row, "seq")?.unwrap_or(0);
+    Ok(Record {
+        seq,
+        task: Arc::new(task),
+        lease: lease.transpose()?,
+    })
+}
+
+fn state(row: &Row<'_>) -> Done<State> {
+    Ok(match row.get_ref("phase")?.as_str()? {
+        "waiting" => State::Waiting,
+        "running" => State::Running,
+        "completed" => State::Completed(from_str(row.get_ref("artifact")?.as_str()?)?),
+        "failed" => State::Failed(from_str(row.get_ref("failure")?.as_str()?)?),
+        "expired" => State::Expired,
+        other => return Err(Fault::Corrupt(format!("unknown phase {other:?}"))),
+    })
+}
+
+fn time(row: &Row<'_>, column: &str) -> Done<Option<u64>> {
+    let value: Option<i64> = row.get(column)?;
+    let unsigned = value.map(u64::try_from).transpose();
+    unsigned.map_err(|_| Fault::Corrupt(format!("{column} is negative")))
+}
+
+/// Memory and disk say the same, or nothing is changed.
+fn expect_one(changed: usize) -> Done<()> {
+    if changed == 1 {
+        Ok(())
+    } else {
+        Err(Fault::Corrupt(
+            "a row is not as it was last written".to_owned(),
+        ))
+    }
+}

@@ -1,0 +1,158 @@
+//! The database file: its lock, the settings of every connection, and the migrations.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{OpenError, OpenOptions};
+
+/// In order; the version of a schema is how many of them it has seen.
+const MIGRATIONS: &[&str] = &[include_str!("../../../../migrations/sqlite/0001_tasks.sql")];
+
+/// Pages of the log that are carried into the database at once: fewer, larger syncs.
+const CHECKPOINT_PAGES: u32 = 4_000;
+/// A log that has grown past this, under a long reader, shrinks again.
+const LOG_BYTES_MAX: u32 = 64 << 20;
+
+/// Locks the store against a second serving process, as long as the file lives. The lock goes
+/// with the process, however it dies.
+pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
+    make_folder(path)?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file = File::create(PathBuf::from(name)).map_err(unavailable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
+        Err(TryLockError::Error(error)) => Err(unavailable(error)),
+    }
+}
+
+/// A connection that writes; the schema is up to date after it.
+pub(super) fn open_writer(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
+    make_folder(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    configure(&conn, options).map_err(unavailable)?;
+    migrate(&conn)?;
+    // A new database's name must survive a crash as its contents do.
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(unavailable)?;
+    folder.sync_all().map_err(unavailable)?;
+    Ok(conn)
+}
+
+/// A connection that only reads. The schema must be there.
+pub(super) fn open_reader(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    conn.busy_timeout(busy_timeout(options))
+        .map_err(unavailable)?;
+    conn.set_prepared_statement_cache_capacity(32);
+    Ok(conn)
+}
+
+pub(super) fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> OpenError {
+    OpenError::Unavailable(error.into())
+}
+
+fn make_folder(path: &Path) -> Result<(), OpenError> {
+    path.parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .map_err(unavailable)
+}
+
+fn busy_timeout(options: &OpenOptions) -> Duration {
+    Duration::from_millis(options.busy_timeout_ms.into())
+}
+
+fn configure(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
+    conn.busy_timeout(busy_timeout(options))?;
+    conn.set_prepared_statement_cache_capacity(64);
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    // In WAL, NORMAL would not sync before the reply: a power cut could take an accepted task.
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    conn.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
+    conn.pragma_update(None, "foreign_keys", true)?;
+    conn.pragma_update(None, "cache_size", -16_384)?;
+    if let Some(pages) = options.pages_max {
+        conn.pragma_update(None, "max_page_count", pages)?;
+    }
+    Ok(())
+}
+
+/// Brings the schema up to date, in one transaction, so that processes that open the store at
+/// the same moment do it once.
+fn migrate(conn: &Connection) -> Result<(), OpenError> {
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    if version(conn)? == known {
+        return Ok(());
+    }
+    conn.execute_batch("BEGIN IMMEDIATE").map_err(unavailable)?;
+    let migrated = migrate_from(conn, version(conn)?, known);
+    let end = if migrated.is_ok() {
+        "COMMIT"
+    } else {
+        "ROLLBACK"
+    };
+    conn.execute_batch(end).map_err(unavailable)?;
+    migrated
+}
+
+fn migrate_from(conn: &Connection, found: u32, known: u32) -> Result<(), OpenError> {
+    if found > known {
+        return Err(OpenError::NewerSchema { found, known });
+    }
+    for migration in MIGRATIONS.iter().skip(found as usize) {
+        conn.execute_batch(migration).map_err(unavailable)?;
+    }
+    conn.pragma_update(None, "user_version", known)
+        .map_err(unavailable)
+}
+
+fn version(conn: &Connection) -> Result<u32, OpenError> {
+    conn.pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(unavailable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_commit_is_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/store.db");
+        for _ in 0..2 {
+            let conn = open_writer(&path, &OpenOptions::default()).unwrap();
+            let pragma = |name| -> String {
+                let value = |row: &rusqlite::Row<'_>| row.get(0);
+                let value: rusqlite::types::Value =
+                    conn.pragma_query_value(None, name, value).unwrap();
+                format!("{value:?}")
+            };
+            assert_eq!(pragma("journal_mode"), r#"Text("wal")"#);
+            // 2 is FULL: https://sqlite.org/pragma.html#pragma_synchronous
+            assert_eq!(pragma("synchronous"), "Integer(2)");
+            assert_eq!(pragma("foreign_keys"), "Integer(1)");
+        }
+    }
+
+    #[test]
+    fn processes_that_open_a_new_store_together_make_it_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| drop(open_writer(&path, &OpenOptions::default()).unwrap()));
+            }
+        });
+    }
+}

@@ -1,0 +1,142 @@
+//! What was left behind: lost leases, results past their time, tombstones, old idempotency
+//! keys, files to be removed. Bounded work, in one transaction.
+
+use std::sync::Arc;
+
+use kinora_contract::{FailureCode, State, TaskId, UnixMs};
+use rusqlite::params;
+
+use super::batch::Batch;
+use super::fault::{Done, Fault};
+use super::owner::{add_garbage, remove};
+use super::record::Record;
+use super::rows::{self, int};
+use super::writer::Operation;
+use crate::{SweepRequest, Swept};
+
+impl Operation for SweepRequest {
+    type Output = Swept;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Swept> {
+        let mut swept = Swept::default();
+        for record in expired_leases(self, batch) {
+            if record.task.attempt >= self.attempts_max {
+                batch.update(&record, lost(&record, self))?;
+                swept.lost += 1;
+            } else {
+                batch.update(&record, requeued(&record))?;
+                swept.requeued += 1;
+            }
+        }
+        swept.expired = expire(self, batch)?;
+        swept.forgotten = forget(self, batch)?;
+        free_keys(self, batch)?;
+        swept.files = garbage(self, batch)?;
+        Ok(swept)
+    }
+}
+
+/// The record back in its old place.
+pub(super) fn requeued(record: &Record) -> Arc<Record> {
+    record.with(None, |task| task.state = State::Waiting)
+}
+
+fn lost(record: &Record, request: &SweepRequest) -> Arc<Record> {
+    record.with(None, |task| {
+        task.state = State::Failed(FailureCode::WorkerLost.into());
+        task.finished_at_ms = Some(request.now_ms);
+        task.expires_at_ms = Some(request.now_ms.saturating_add(request.retention_ms));
+    })
+}
+
+/// Those that ran out first come first.
+fn expired_leases(request: &SweepRequest, batch: &Batch<'_>) -> Vec<Arc<Record>> {
+    let ahead_max = request.now_ms.saturating_add(request.lease_ahead_max_ms);
+    let until = |record: &Record| -> UnixMs { record.lease.as_ref().map_or(0, |l| l.until_ms) };
+    let running = batch.index().running().cloned();
+    let mut expired: Vec<_> = running
+        .filter(|record| until(record) <= request.now_ms || until(record) > ahead_max)
+        .collect();
+    expired.sort_by_key(|record| (until(record), record.seq));
+    expired.truncate(request.batch);
+    expired
+}
+
+fn expire(request: &SweepRequest, batch: &mut Batch<'_>) -> Done<u64> {
+    let mut expired = 0;
+    for phase in ["completed", "failed"] {
+        let due = due(batch, phase, request.now_ms, request.batch)?;
+        for (id, seq) in due {
+            expire_one(batch, id, seq)?;
+            expired += 1;
+        }
+    }
+    Ok(expired)
+}
+
+fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
+    let artifact: Option<String> = batch
+        .conn
+        .prepare_cached("SELECT artifact FROM tasks WHERE seq = ?1")?
+        .query_row([seq], |row| row.get(0))?;
+    add_garbage(batch.conn, &rows::files(artifact.as_deref()))?;
+    batch
+        .conn
+        .prepare_cached(
+            "UPDATE tasks SET phase = 'expired', artifact = NULL, failure = NULL WHERE seq = ?1",
+        )?
+        .execute([seq])?;
+    match rows::find(batch.conn, id) {
+        Ok(after) => batch.note(id, after),
+        // One that this version cannot read ages like all others.
+        Err(Fault::Corrupt(_)) => batch.note(id, None),
+        Err(fault) => return Err(fault),
+    }
+    Ok(())
+}
+
+fn forget(request: &SweepRequest, batch: &mut Batch<'_>) -> Done<u64> {
+    let Some(before_ms) = request.now_ms.checked_sub(request.tombstone_ms) else {
+        return Ok(0);
+    };
+    let due = due(batch, "expired", before_ms, request.batch)?;
+    for (id, seq) in &due {
+        remove(batch, *id, *seq)?;
+    }
+    Ok(due.len() as u64)
+}
+
+/// Tasks of a phase whose expiry lies at or before `until_ms`, oldest first.
+fn due(batch: &Batch<'_>, phase: &str, until_ms: UnixMs, limit: usize) -> Done<Vec<(TaskId, i64)>> {
+    let mut query = batch.conn.prepare_cached(
+        "SELECT id, seq FROM tasks WHERE phase = ?1 AND expires_at_ms <= ?2 \
+         ORDER BY expires_at_ms LIMIT ?3",
+    )?;
+    let mut rows = query.query(params![phase, int(until_ms), int(limit as u64)])?;
+    let mut due = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        let id = id
+            .parse()
+            .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?;
+        due.push((id, row.get(1)?));
+    }
+    Ok(due)
+}
+
+fn free_keys(request: &SweepRequest, batch: &Batch<'_>) -> Done<()> {
+    let mut query = batch.conn.prepare_cached(
+        "DELETE FROM idempotency WHERE (project, key) IN \
+         (SELECT project, key FROM idempotency WHERE expires_at_ms <= ?1 LIMIT ?2)",
+    )?;
+    query.execute(params![int(request.now_ms), int(request.batch as u64)])?;
+    Ok(())
+}
+
+fn garbage(request: &SweepRequest, batch: &Batch<'_>) -> Done<Vec<String>> {
+    let mut query = batch
+        .conn
+        .prepare_cached("SELECT key FROM garbage ORDER BY number LIMIT ?1")?;
+    let keys = query.query_map([int(request.batch as u64)], |row| row.get(0))?;
+    Ok(keys.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,295 @@
+//! The one thread that writes. It takes whatever is queued into one transaction, commits (and
+//! so syncs) it, shows the result to readers, and only then answers. A request that fails does
+//! not fail its neighbours, and nothing of a failed transaction is seen or remembered.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::batch::Batch;
+use super::fault::{Done, Fault};
+use super::index::Index;
+use super::memory::Memory;
+use crate::StoreError;
+
+/// Requests that wait for the writer; more wait for a place, which holds back their callers.
+const QUEUED_MAX: usize = 4_096;
+/// Requests of one transaction: bounds what a failing neighbour makes to be done again.
+const BATCH_MAX: usize = 1_024;
+/// So often a transaction that SQLite gave up as a whole is begun again without the culprit.
+const RESTARTS_MAX: usize = 8;
+
+/// A change that can be tried, and tried again after an undo.
+pub(super) trait Operation: Send + 'static {
+    type Output: Send + 'static;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output>;
+
+    /// What to do when the caller went away before the answer.
+    fn unclaimed(_output: Self::Output) -> Vec<Box<dyn Job>> {
+        Vec::new()
+    }
+}
+
+/// An operation and whom to answer, without its type.
+pub(super) trait Job: Send {
+    fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
+    /// Answers with what the last run gave, or with the failure.
+    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
+}
+
+struct Call<O: Operation> {
+    operation: O,
+    output: Option<O::Output>,
+    reply: oneshot::Sender<Result<O::Output, StoreError>>,
+}
+
+impl<O: Operation> Job for Call<O> {
+    fn run(&mut self, batch: &mut Batch<'_>) -> Done<()> {
+        self.output = Some(self.operation.apply(batch)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>> {
+        let answer = match (failure, self.output) {
+            (None, Some(output)) => Ok(output),
+            (failure, _) => Err(failure.unwrap_or_else(closed)),
+        };
+        match self.reply.send(answer) {
+            Err(Ok(output)) => O::unclaimed(output),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// An operation that nobody waits for.
+pub(super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
+    Box::new(Call {
+        operation,
+        output: None,
+        reply: oneshot::channel().0,
+    })
+}
+
+/// The writer's door. Dropping it lets the writer finish what is queued, and waits for it.
+#[derive(Debug)]
+pub(super) struct Writer {
+    jobs: Option<mpsc::Sender<Box<dyn Job>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(
+        conn: Connection,
+        index: Index,
+        memory: Arc<Memory>,
+    ) -> std::io::Result<Self> {
+        let (jobs, queue) = mpsc::channel(QUEUED_MAX);
+        let state = State {
+            conn,
+            index,
+            memory,
+            works: true,
+        };
+        let thread = std::thread::Builder::new().name("store-writer".to_owned());
+        let thread = thread.spawn(move || state.serve(queue))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+        })
+    }
+
+    /// Does `operation`; returns once it is on disk.
+    pub(super) async fn call<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(Call {
+            operation,
+            output: None,
+            reply,
+        });
+        let jobs = self.jobs.as_ref().ok_or_else(closed)?;
+        jobs.send(job).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if self
+            .thread
+            .take()
+            .is_some_and(|thread| thread.join().is_err())
+        {
+            tracing::error!("the store's writer had stopped with a panic");
+        }
+    }
+}
+
+/// For each job of a transaction, why it failed.
+type Failures = Vec<Option<StoreError>>;
+
+/// A way to run the jobs of a transaction.
+type Run = fn(&mut Batch<'_>, &mut [Box<dyn Job>]) -> Done<Failures>;
+
+/// What the writer's thread owns.
+struct State {
+    conn: Connection,
+    index: Index,
+    memory: Arc<Memory>,
+    /// Whether the last changes succeeded: a store that stays away is logged once.
+    works: bool,
+}
+
+impl State {
+    fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
+        let mut own = VecDeque::new();
+        let mut jobs: Vec<Box<dyn Job>> = Vec::new();
+        loop {
+            jobs.extend(own.drain(..));
+            if jobs.is_empty() {
+                let Some(job) = queue.blocking_recv() else {
+                    return;
+                };
+                jobs.push(job);
+            }
+            while jobs.len() < BATCH_MAX {
+                let Ok(job) = queue.try_recv() else { break };
+                jobs.push(job);
+            }
+            let failures = self.commit(&mut jobs);
+            for (job, failure) in jobs.drain(..).zip(failures) {
+                own.extend(job.answer(failure));
+            }
+        }
+    }
+
+    /// Commits the jobs, and says what became of each.
+    fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
+        let together = self.attempt(jobs, run_together);
+        let done = match together {
+            Err(Fault::Sql(error)) if is_hopeless(&error) => Err(Fault::Sql(error)),
+            Err(_) => self.attempt(jobs, run_apart),
+            done => done,
+        };
+        let failures: Failures = done.unwrap_or_else(|fault| {
+            let text = fault.to_string();
+            jobs.iter().map(|_| Some(unavailable(&text))).collect()
+        });
+        self.log_turns(failures.iter().flatten().next());
+        failures
+    }
+
+    fn log_turns(&mut self, failure: Option<&StoreError>) {
+        match failure {
+            Some(error) if self.works => tracing::error!(%error, "changes of the store fail"),
+            None if !self.works => tracing::info!("changes of the store succeed again"),
+            _ => {}
+        }
+        self.works = failure.is_none();
+    }
+
+    /// One transaction. Readers see it after its commit; after a failure all is as before.
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Failures> {
+        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        let mut batch = Batch::new(&self.conn, &mut self.index);
+        let done = run(&mut batch, jobs).and_then(|failures| {
+            self.conn.execute_batch("COMMIT")?;
+            Ok(failures)
+        });
+        if done.is_ok() {
+            self.memory.publish(batch.into_changes());
+        } else {
+            batch.undo_to(0);
+            roll_back(&self.conn);
+        }
+        done
+    }
+}
+
+/// All jobs in a row: the usual way, which costs nothing extra.
+fn run_together(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures> {
+    jobs.iter_mut().try_for_each(|job| job.run(batch))?;
+    Ok(jobs.iter().map(|_| None).collect())
+}
+
+/// Each job behind a savepoint, so that those that fail leave the others alone.
+fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures> {
+    let mut failures: Failures = jobs.iter().map(|_| None).collect();
+    for restarts in 0.. {
+        let lost = run_each(batch, jobs, &mut failures)?;
+        let Some(text) = lost else { break };
+        // Full disks and the like end the whole transaction: begin again without the culprit.
+        batch.undo_to(0);
+        if restarts == RESTARTS_MAX {
+            return Err(Fault::GivenUp(text));
+        }
+        batch.conn.execute_batch("BEGIN IMMEDIATE")?;
+    }
+    Ok(failures)
+}
+
+/// Runs those that have not failed yet; tells why the transaction was lost, where it was.
+fn run_each(
+    batch: &mut Batch<'_>,
+    jobs: &mut [Box<dyn Job>],
+    failures: &mut [Option<StoreError>],
+) -> Done<Option<String>> {
+    for (job, failure) in jobs
+        .iter_mut()
+        .zip(failures)
+        .filter(|(_, failure)| failure.is_none())
+    {
+        let mark = batch.mark();
+        batch.conn.execute_batch("SAVEPOINT job")?;
+        if let Err(fault) = job.run(batch) {
+            let text = fault.to_string();
+            *failure = Some(fault.into());
+            if batch.conn.is_autocommit() {
+                return Ok(Some(text));
+            }
+            batch.undo_to(mark);
+            batch.conn.execute_batch("ROLLBACK TO job")?;
+        }
+        batch.conn.execute_batch("RELEASE job")?;
+    }
+    Ok(None)
+}
+
+/// Whether trying the jobs one by one cannot help.
+fn is_hopeless(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{
+        CannotOpen, DatabaseBusy, DatabaseLocked, PermissionDenied, ReadOnly, SystemIoFailure,
+    };
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            CannotOpen
+                | DatabaseBusy
+                | DatabaseLocked
+                | PermissionDenied
+                | ReadOnly
+                | SystemIoFailure
+        )
+    )
+}
+
+fn roll_back(conn: &Connection) {
+    // Some errors have rolled back already.
+    if !conn.is_autocommit()
+        && let Err(error) = conn.execute_batch("ROLLBACK")
+    {
+        tracing::error!(%error, "the store's transaction does not roll back");
+    }
+}
+
+fn unavailable(text: &str) -> StoreError {
+    StoreError::Unavailable(text.into())
+}
+
+fn closed() -> StoreError {
+    unavailable("the store is closed")
+}

@@ -1,0 +1,155 @@
+//! What goes into and comes out of a [`crate::TaskStore`], besides the task itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kinora_contract::{Task, TaskId, UnixMs, VideoSpec};
+
+/// A task to be added.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Chosen by the caller before the insert, so that an ambiguous commit can be looked up.
+    pub id: TaskId,
+    /// Whose it is.
+    pub project: String,
+    /// What to make.
+    pub spec: VideoSpec,
+    /// The caller's notes.
+    pub metadata: BTreeMap<String, String>,
+    /// The present; becomes `created_at`.
+    pub now_ms: UnixMs,
+    /// The request's idempotency key, when it has one.
+    pub idempotency: Option<Idempotency>,
+    /// What the queue may hold.
+    pub bounds: QueueBounds,
+}
+
+/// An `Idempotency-Key`, scoped to the project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idempotency {
+    /// As sent.
+    pub key: String,
+    /// SHA-256 of the normalised request; another one under the same key is refused.
+    pub fingerprint: [u8; 32],
+    /// The key is free again from then on.
+    pub expires_at_ms: UnixMs,
+}
+
+/// What the queue may hold; checked in the transaction of the insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueBounds {
+    /// Waiting tasks of all projects.
+    pub waiting_max: u64,
+    /// Unfinished tasks of the inserting project.
+    pub project_unfinished_max: u64,
+}
+
+/// What came of an insert.
+#[derive(Clone, Debug)]
+pub enum Insertion {
+    /// The task is stored.
+    Inserted(TaskView),
+    /// The same request was stored before under this idempotency key: this is its task.
+    Replayed(TaskView),
+    /// The idempotency key belongs to another request. Nothing was stored.
+    KeyReused,
+    /// The queue as a whole is full. Nothing was stored.
+    QueueFull,
+    /// The project has its maximum of unfinished tasks. Nothing was stored.
+    ProjectFull,
+}
+
+/// A task as read.
+#[derive(Clone, Debug)]
+pub struct TaskView {
+    /// The task.
+    pub task: Arc<Task>,
+    /// Waiting tasks ahead of it, while it waits for its first worker. May be a moment old.
+    pub queue_position: Option<u64>,
+}
+
+/// Which way a list runs by creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Oldest first.
+    Ascending,
+    /// Newest first.
+    Descending,
+}
+
+/// Which tasks to list.
+#[derive(Clone, Debug)]
+pub struct PageRequest {
+    /// Whose.
+    pub project: String,
+    /// Only those after this one in the order. It need not exist any more.
+    pub after: Option<TaskId>,
+    /// How many at most.
+    pub limit: usize,
+    /// Which way.
+    pub order: Order,
+}
+
+/// A page of tasks.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The tasks, in the order asked for.
+    pub tasks: Vec<TaskView>,
+    /// Whether there are more after them.
+    pub has_more: bool,
+}
+
+/// What came of a cancel.
+#[derive(Clone, Debug)]
+pub enum Cancellation {
+    /// The task is now failed.
+    Cancelled(TaskView),
+    /// It was finished before: this is how it stands.
+    AlreadyFinished(TaskView),
+    /// No such task in this project.
+    NotFound,
+}
+
+/// What came of a delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// The task is gone; these blob keys are to be removed.
+    Deleted {
+        /// Keys of the files that belonged to it.
+        files: Vec<String>,
+    },
+    /// No such task in this project.
+    NotFound,
+}
+
+/// What a sweep goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepRequest {
+    /// The present.
+    pub now_ms: UnixMs,
+    /// A lease that ends later than this far ahead was made by a wrong clock and counts as expired.
+    pub lease_ahead_max_ms: u64,
+    /// After so many attempts a lost task fails.
+    pub attempts_max: u32,
+    /// How long a task that fails in this sweep is kept.
+    pub retention_ms: u64,
+    /// How long an expired task still answers 410.
+    pub tombstone_ms: u64,
+    /// How many rows of each kind at most, so that a sweep never blocks submits for long.
+    pub batch: usize,
+}
+
+/// What a sweep did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Tasks that went back to the queue.
+    pub requeued: u64,
+    /// Tasks that failed with `worker_lost`.
+    pub lost: u64,
+    /// Tasks whose files are past their time.
+    pub expired: u64,
+    /// Expired tasks that vanished.
+    pub forgotten: u64,
+    /// Blob keys to be removed now: of expired and of deleted tasks.
+    pub files: Vec<String>,
+}

@@ -1,0 +1,345 @@
+//! The SQLite store against the conformance suite, and what is about SQLite alone: locks,
+//! failing writes, other processes, damaged and newer contents.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "these are tests"
+)]
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use kinora_contract::{Phase, State};
+use kinora_store::conformance::Harness;
+use kinora_store::conformance::fixtures::{
+    Bench, EXPIRY, NOW, cancelled, files, id, sweep_at, task,
+};
+use kinora_store::{
+    Insertion, NewKey, OpenError, OpenOptions, Order, PageRequest, Scope, StoreError, Stores, open,
+    open_keys,
+};
+use rusqlite::Connection;
+
+/// Stores in files of a temporary folder.
+struct Files {
+    folder: tempfile::TempDir,
+    options: OpenOptions,
+}
+
+impl Files {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // Small, so that the cases reach what is on disk only.
+        let options = OpenOptions {
+            finished_cached_max: 1,
+            ..OpenOptions::default()
+        };
+        Self { folder, options }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("store.db")
+    }
+
+    fn url(&self) -> String {
+        format!("sqlite:{}", self.path().display())
+    }
+
+    fn open(&self) -> Stores {
+        open(&self.url(), &self.options).unwrap()
+    }
+
+    fn raw(&self) -> Connection {
+        Connection::open(self.path()).unwrap()
+    }
+}
+
+#[async_trait]
+impl Harness for Files {
+    async fn open(&self, name: &str) -> Stores {
+        let path = self.folder.path().join(name).join("data/kinora.db");
+        open(&format!("sqlite:{}", path.display()), &self.options).unwrap()
+    }
+}
+
+kinora_store::conformance_suite!(Files::new());
+
+fn unavailable<T>(result: &Result<T, StoreError>) -> bool {
+    matches!(result, Err(StoreError::Unavailable(_)))
+}
+
+#[tokio::test]
+async fn a_second_serving_process_is_refused_until_the_first_ends() {
+    let files = Files::new();
+    let first = files.open();
+    let second = open(&files.url(), &files.options);
+    assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");
+    drop(first);
+    files.open();
+}
+
+#[test]
+fn only_known_addresses_are_opened_and_secrets_are_not_repeated() {
+    for url in ["postgres://user:secret@host/db", "sqlite:", "kinora.db", ""] {
+        let error = open(url, &OpenOptions::default()).unwrap_err();
+        assert!(matches!(error, OpenError::UnknownScheme(_)), "{error:?}");
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn a_newer_schema_is_refused_and_left_alone() {
+    let files = Files::new();
+    drop(files.open());
+    files.raw().pragma_update(None, "user_version", 99).unwrap();
+    for error in [
+        open(&files.url(), &files.options).map(drop).unwrap_err(),
+        open_keys(&files.url(), &files.options)
+            .map(drop)
+            .unwrap_err(),
+    ] {
+        assert!(
+            matches!(error, OpenError::NewerSchema { found: 99, .. }),
+            "{error}"
+        );
+    }
+    let version: u32 = files
+        .raw()
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap();
+    assert_eq!(version, 99);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_of_a_dead_process_go_back_at_once_and_keep_their_attempts() {
+    let files = Files::new();
+    let stores = files.open();
+    stores.submit(1, "one").await;
+    stores.submit(2, "one").await;
+    let old = stores.claim_one().await;
+    drop(stores);
+    for attempt in 2..=3 {
+        let stores = files.open();
+        assert!(stores.tasks.check(&old.lease).await.is_err());
+        let claim = stores.claim_one().await;
+        assert_eq!((claim.task.id, claim.task.attempt), (id(1), attempt));
+    }
+    // A task that kills its process each time ends, too.
+    let stores = files.open();
+    assert_eq!(stores.view("one", 1).await.task.state, State::Running);
+    assert_eq!(stores.claim_one().await.task.id, id(2));
+    let swept = stores.tasks.sweep(sweep_at(NOW)).await.unwrap();
+    assert_eq!((swept.lost, swept.requeued), (1, 0));
+    assert_eq!(
+        stores.view("one", 1).await.task.state.phase(),
+        Phase::Failed
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
+    let mut files = Files::new();
+    files.options.pages_max = Some(60);
+    let stores = files.open();
+    let mut stored = Vec::new();
+    let refused = loop {
+        let number = stored.len() as u64;
+        match stores.tasks.insert(task(number, "one")).await {
+            Ok(Insertion::Inserted(_)) => stored.push(number),
+            other => break other,
+        }
+        assert!(stored.len() < 10_000, "the bound on pages holds");
+    };
+    assert!(unavailable(&refused), "{refused:?}");
+    let full = stored.len() as u64;
+    // Reads go on; nothing is half there; neighbours of a refused submit are served.
+    assert!(stores.tasks.get("one", id(full)).await.unwrap().is_none());
+    assert_eq!(stores.view("one", full - 1).await.task.id, id(full - 1));
+    let mut beside = Vec::new();
+    for number in full..full + 8 {
+        let tasks = stores.tasks.clone();
+        beside.push(tokio::spawn(async move {
+            tasks.insert(task(number, "one")).await
+        }));
+    }
+    let cancel = stores
+        .tasks
+        .cancel("one", id(0), cancelled(), NOW, EXPIRY)
+        .await;
+    for insert in beside {
+        let insert = insert.await.unwrap();
+        assert!(unavailable(&insert), "{insert:?}");
+    }
+    assert_eq!(
+        cancel.is_ok(),
+        stores.view("one", 0).await.task.finished_at_ms.is_some()
+    );
+
+    for number in 0..full / 2 {
+        stores.tasks.delete("one", id(number)).await.unwrap();
+    }
+    let again = stores.tasks.insert(task(full, "one")).await.unwrap();
+    assert!(matches!(again, Insertion::Inserted(_)), "{again:?}");
+    // Memory and disk agree on who waits.
+    drop(stores);
+    let stores = files.open();
+    let waiting: Vec<_> = stores
+        .claim(10_000)
+        .await
+        .into_iter()
+        .map(|one| one.task.id)
+        .collect();
+    assert_eq!(waiting, (full / 2..=full).map(id).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
+    let mut files = Files::new();
+    files.options.busy_timeout_ms = 20;
+    let stores = files.open();
+    stores.submit(1, "one").await;
+    let other = files.raw();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let claim = kinora_store::ClaimRequest {
+        worker: "worker".to_owned(),
+        models: kinora_store::conformance::fixtures::MODELS
+            .map(str::to_owned)
+            .into(),
+        count: 1,
+        now_ms: NOW,
+        lease_ms: 1,
+    };
+    assert!(unavailable(&stores.tasks.insert(task(2, "one")).await));
+    assert!(unavailable(&stores.tasks.claim(claim).await));
+    assert!(unavailable(&stores.tasks.delete("one", id(1)).await));
+    assert_eq!(stores.view("one", 1).await.task.state, State::Waiting);
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(stores.submit(2, "one").await.queue_position, Some(1));
+    let claims = stores.claim(9).await;
+    assert_eq!(
+        claims.iter().map(|one| one.task.id).collect::<Vec<_>>(),
+        [id(1), id(2)]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_of_a_newer_version_is_unreadable_alone() {
+    let files = Files::new();
+    let stores = files.open();
+    for number in 1..=3 {
+        stores.submit(number, "one").await;
+    }
+    let claim = stores.claim_one().await;
+    stores.complete(&claim).await.unwrap();
+    drop(stores);
+    files
+        .raw()
+        .execute("UPDATE tasks SET spec_version = 99 WHERE seq < 3", [])
+        .unwrap();
+    let stores = files.open();
+    for number in [1, 2] {
+        let read = stores.tasks.get("one", id(number)).await;
+        assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+    }
+    let request = PageRequest {
+        project: "one".to_owned(),
+        after: None,
+        limit: 9,
+        order: Order::Ascending,
+    };
+    let listed = stores.tasks.list(request).await.unwrap().tasks;
+    assert_eq!(
+        listed.iter().map(|view| view.task.id).collect::<Vec<_>>(),
+        [id(3)]
+    );
+    assert_eq!(stores.claim(9).await.len(), 1);
+    // It can be deleted, and it ages: its files are given up.
+    let swept = stores.tasks.sweep(sweep_at(EXPIRY)).await.unwrap();
+    assert_eq!((swept.expired, swept.files), (1, files_of(&claim)));
+    stores.tasks.delete("one", id(2)).await.unwrap();
+    assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
+}
+
+fn files_of(claim: &kinora_store::Claim) -> Vec<String> {
+    files(&format!("token-{}", claim.lease.token))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_nobody_waits_for_goes_back() {
+    let files = Files::new();
+    let stores = files.open();
+    stores.submit(1, "one").await;
+    let begun = Instant::now();
+    // Polled once, so that the request is on its way, and dropped.
+    let claim = stores.claim(1);
+    tokio::select! { biased; _ = claim => {}, () = std::future::ready(()) => {} }
+    // Whether the claim came first or was given up before, a worker that waits gets the task.
+    loop {
+        let found = stores.claim(1).await;
+        if let Some(claim) = found.first() {
+            assert_eq!(claim.task.attempt, 1);
+            break;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "the task never came back"
+        );
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_another_process_are_seen_within_a_second() {
+    let files = Files::new();
+    let stores = files.open();
+    let other = open_keys(&files.url(), &files.options).unwrap();
+    let key = NewKey {
+        id: "key_1".to_owned(),
+        sha256: [1; 32],
+        name: "made elsewhere".to_owned(),
+        project: "one".to_owned(),
+        scopes: vec![Scope::Read],
+        models: None,
+        requests_per_minute: None,
+        unfinished_max: None,
+        created_at_ms: NOW,
+        expires_at_ms: None,
+    };
+    assert!(stores.keys.find_key(&[1; 32]).await.unwrap().is_none());
+    other.add_key(key).await.unwrap();
+    assert!(
+        stores.keys.find_key(&[1; 32]).await.unwrap().is_some(),
+        "at once"
+    );
+
+    // Both write at the same time, and neither fails.
+    let writes = stores.clone();
+    let submits = tokio::spawn(async move {
+        for number in 0..100 {
+            writes.submit(number, "one").await;
+        }
+    });
+    for _ in 0..20 {
+        assert!(other.revoke_key("key_1", NOW + 1).await.unwrap());
+        tokio::task::yield_now().await;
+    }
+    let revoked = Instant::now();
+    while stores
+        .keys
+        .find_key(&[1; 32])
+        .await
+        .unwrap()
+        .unwrap()
+        .is_usable(NOW)
+    {
+        assert!(
+            revoked.elapsed() < Duration::from_secs(1),
+            "the revocation is not seen"
+        );
+        tokio::task::yield_now().await;
+    }
+    submits.await.unwrap();
+    assert_eq!(other.list_keys().await.unwrap().len(), 1);
+}

@@ -1,0 +1,172 @@
+//! The shape of files: short, opened by what they are, and free of leftovers.
+
+use std::collections::BTreeSet;
+
+use crate::files::{crate_folders, manifest, root, rust, texts};
+
+const LINES_MAX: usize = 400;
+
+fn assert_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn no_file_is_longer_than_a_reader_s_patience() {
+    let too_long: Vec<String> = rust()
+        .iter()
+        .filter(|file| file.text.lines().count() > LINES_MAX)
+        .map(|file| {
+            format!(
+                "{}: {} lines, split it",
+                file.path,
+                file.text.lines().count()
+            )
+        })
+        .collect();
+    assert_none(&too_long);
+}
+
+#[test]
+fn most_files_fit_on_a_few_screens() {
+    let mut lengths: Vec<usize> = rust()
+        .iter()
+        .map(|file| file.text.lines().count())
+        .collect();
+    lengths.sort_unstable();
+    let median = lengths[lengths.len() / 2];
+    assert!(
+        median <= LINES_MAX / 2,
+        "the median file has {median} lines"
+    );
+}
+
+#[test]
+fn every_file_opens_by_saying_what_it_is() {
+    let silent: Vec<String> = rust()
+        .iter()
+        .filter(|file| {
+            let opening = file.text.lines().next().unwrap_or_default();
+            !opening.starts_with("//! ") || opening.len() < 15
+        })
+        .map(|file| format!("{}: opens without a `//!` line", file.path))
+        .collect();
+    assert_none(&silent);
+}
+
+#[test]
+fn nothing_unfinished_is_left_behind() {
+    // In two halves each, so that this file does not find itself.
+    let leftovers = [
+        concat!("to", "do!("),
+        concat!("unimple", "mented!("),
+        concat!("db", "g!("),
+        concat!("FIX", "ME"),
+        concat!("X", "XX"),
+    ];
+    let mut found = Vec::new();
+    for file in rust() {
+        for (number, line) in file.text.lines().enumerate() {
+            for word in leftovers.iter().filter(|word| has_word(line, word)) {
+                found.push(format!("{}:{}: {word}", file.path, number + 1));
+            }
+        }
+    }
+    assert_none(&found);
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(place, _)| {
+        let before = line[..place].chars().next_back();
+        let after = line[place + word.len()..].chars().next();
+        let joined = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        !joined(before) && (word.ends_with('(') || !joined(after))
+    })
+}
+
+#[test]
+fn no_path_of_one_machine_is_written_down() {
+    let paths = [
+        concat!("/wo", "rk/"),
+        concat!("/fa", "rm/"),
+        concat!("/ro", "ot/"),
+    ];
+    let mut found = Vec::new();
+    for file in texts() {
+        for (number, line) in file.text.lines().enumerate() {
+            for path in paths.iter().filter(|path| has_path(line, path)) {
+                found.push(format!("{}:{}: {path}", file.path, number + 1));
+            }
+        }
+    }
+    assert_none(&found);
+}
+
+/// Whether `line` names the absolute `path`; `docs/work/` does not.
+fn has_path(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(place, _)| {
+        let before = line[..place].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '~'))
+    })
+}
+
+#[test]
+fn every_text_file_ends_with_one_newline_and_no_line_with_white_space() {
+    let mut wrong = Vec::new();
+    for file in texts() {
+        let written_here = ["rs", "toml", "md", "sh"]
+            .iter()
+            .any(|one| file.has_extension(one));
+        if !written_here || file.text.is_empty() {
+            continue;
+        }
+        if !file.text.ends_with('\n') || file.text.ends_with("\n\n") {
+            wrong.push(format!("{}: end it with one newline", file.path));
+        }
+        let blank_end = |(_, line): &(usize, &str)| line.ends_with([' ', '\t']);
+        for (number, _) in file.text.lines().enumerate().filter(blank_end) {
+            wrong.push(format!(
+                "{}:{}: white space at the end",
+                file.path,
+                number + 1
+            ));
+        }
+    }
+    assert_none(&wrong);
+}
+
+#[test]
+fn every_crate_takes_the_workspace_s_lints_and_only_one_may_call_c() {
+    let own_lints: BTreeSet<String> = crate_folders()
+        .into_iter()
+        .filter(|folder| {
+            let manifest = manifest(&format!("crates/{folder}/Cargo.toml"));
+            let shared = manifest
+                .get("lints")
+                .and_then(|lints| lints.get("workspace"));
+            shared.and_then(toml::Value::as_bool) != Some(true)
+        })
+        .collect();
+    assert_eq!(own_lints, BTreeSet::from(["h264".to_owned()]));
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let root = root();
+    let mut broken = Vec::new();
+    for file in texts().iter().filter(|file| file.has_extension("md")) {
+        let folder = root.join(&file.path).parent().unwrap().to_path_buf();
+        for target in file
+            .text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            let path = target.split('#').next().unwrap_or_default();
+            let local = !path.is_empty() && !path.contains("://") && !path.starts_with("mailto:");
+            if local && !path.contains(char::is_whitespace) && !folder.join(path).exists() {
+                broken.push(format!("{}: {target}", file.path));
+            }
+        }
+    }
+    assert_none(&broken);
+}
