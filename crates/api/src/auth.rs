@@ -1,44 +1,36 @@
 //! Who asks: `Authorization: Bearer KEY`. Missing, malformed, unknown, revoked and expired keys
 //! are one and the same answer. A key is found by its hash; its text goes nowhere.
 
-use axum::extract::{FromRef, FromRequestParts};
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use kinora_contract::{ErrorCode, KeyText};
-use kinora_store::{ApiKey, NewKey, Scope};
+use kinora_store::{ApiKey, Scope};
 
 use crate::error::ApiError;
-use crate::state::Api;
+use crate::state::{Api, SharedApi};
 
 /// A key that may read.
-pub(crate) struct Reader(pub(crate) NewKey);
+pub(crate) struct Reader(pub(crate) Arc<ApiKey>);
 
 /// A key that may submit, cancel and delete.
-pub(crate) struct Writer(pub(crate) NewKey);
+pub(crate) struct Writer(pub(crate) Arc<ApiKey>);
 
-impl<S: Send + Sync> FromRequestParts<S> for Reader
-where
-    Api: FromRef<S>,
-{
+impl FromRequestParts<SharedApi> for Reader {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        authorize(&Api::from_ref(state), &parts.headers, Scope::Read)
-            .await
-            .map(Self)
+    async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
+        authorize(api, &parts.headers, Scope::Read).await.map(Self)
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Writer
-where
-    Api: FromRef<S>,
-{
+impl FromRequestParts<SharedApi> for Writer {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        authorize(&Api::from_ref(state), &parts.headers, Scope::Write)
-            .await
-            .map(Self)
+    async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
+        authorize(api, &parts.headers, Scope::Write).await.map(Self)
     }
 }
 
@@ -47,14 +39,14 @@ pub(crate) async fn authorize(
     api: &Api,
     headers: &HeaderMap,
     scope: Scope,
-) -> Result<NewKey, ApiError> {
+) -> Result<Arc<ApiKey>, ApiError> {
     let Some(text) = bearer(headers) else {
         return Err(unauthorized());
     };
-    let found: Option<ApiKey> = api.keys.find_key(&text.sha256()).await?;
+    let found = api.keys.find_key(&text.sha256()).await?;
     let usable = found.filter(|key| key.is_usable(api.clock.now_ms()));
-    let key = usable.ok_or_else(unauthorized)?.key;
-    if !key.scopes.contains(&scope) {
+    let key = usable.ok_or_else(unauthorized)?;
+    if !key.key.scopes.contains(&scope) {
         let message = format!("This API key lacks the scope '{}'.", scope.name());
         return Err(ApiError::new(ErrorCode::ScopeMissing, message));
     }

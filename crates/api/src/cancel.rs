@@ -7,7 +7,7 @@ use kinora_store::Cancellation;
 use crate::auth::Writer;
 use crate::error::ApiError;
 use crate::openapi::Refusals;
-use crate::state::Api;
+use crate::state::SharedApi;
 use crate::wire::{Answer, PathId};
 
 /// Cancel a video task.
@@ -23,7 +23,7 @@ use crate::wire::{Answer, PathId};
     security(("bearer" = []))
 )]
 pub(crate) async fn cancel(
-    State(api): State<Api>,
+    State(api): State<SharedApi>,
     Writer(key): Writer,
     PathId(id): PathId,
 ) -> Result<Answer<VideoObject>, ApiError> {
@@ -32,7 +32,7 @@ pub(crate) async fn cancel(
     let failure = FailureCode::Cancelled.into();
     match api
         .tasks
-        .cancel(&key.project, id, failure, now_ms, expires_at_ms)
+        .cancel(&key.key.project, id, failure, now_ms, expires_at_ms)
         .await?
     {
         Cancellation::Cancelled(view) => {

@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::files::Variant;
 use crate::openapi::Refusals;
 use crate::range::{Stretch, stretch};
-use crate::state::Api;
+use crate::state::{Api, SharedApi};
 use crate::wire::PathId;
 
 /// When a client should ask for content again that is not ready.
@@ -46,7 +46,7 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
     security(("bearer" = []), ())
 )]
 pub(crate) async fn content(
-    State(api): State<Api>,
+    State(api): State<SharedApi>,
     PathId(id): PathId,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -105,7 +105,7 @@ async fn find(
         api.tasks.get_of_any_project(id).await?
     } else {
         let key = auth::authorize(api, headers, Scope::Read).await?;
-        api.tasks.get(&key.project, id).await?
+        api.tasks.get(&key.key.project, id).await?
     };
     Ok(view.ok_or_else(ApiError::video_not_found)?.task)
 }

@@ -7,7 +7,7 @@ use kinora_store::Deletion;
 use crate::auth::Writer;
 use crate::error::ApiError;
 use crate::openapi::Refusals;
-use crate::state::Api;
+use crate::state::{Api, SharedApi};
 use crate::wire::{Answer, PathId};
 
 /// Delete a video task.
@@ -22,11 +22,11 @@ use crate::wire::{Answer, PathId};
     security(("bearer" = []))
 )]
 pub(crate) async fn delete(
-    State(api): State<Api>,
+    State(api): State<SharedApi>,
     Writer(key): Writer,
     PathId(id): PathId,
 ) -> Result<Answer<VideoDeleted>, ApiError> {
-    let Deletion::Deleted { files } = api.tasks.delete(&key.project, id).await? else {
+    let Deletion::Deleted { files } = api.tasks.delete(&key.key.project, id).await? else {
         return Err(ApiError::video_not_found());
     };
     tracing::info!(task = %id, files = files.len(), "task deleted");

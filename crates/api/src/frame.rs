@@ -44,16 +44,16 @@ impl RequestIds {
 /// Answers one request.
 pub(crate) async fn answer(router: Router, ids: &RequestIds, request: Request<Body>) -> Response {
     let id = ids.next();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     let mut response = match check_headers(request.headers()) {
         Err(refusal) => ApiError::from(refusal).into_response(),
         Ok(()) => guarded(router, request).await,
     };
     let status = response.status();
     if status.is_server_error() {
-        tracing::error!(request = id, %method, path, status = status.as_u16(), "answered");
+        tracing::error!(request = id, %method, path = uri.path(), status = status.as_u16(), "answered");
     } else {
-        tracing::debug!(request = id, %method, path, status = status.as_u16(), "answered");
+        tracing::debug!(request = id, %method, path = uri.path(), status = status.as_u16(), "answered");
     }
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::try_from(id) {

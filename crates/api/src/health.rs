@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::openapi::Refusals;
-use crate::state::Api;
+use crate::state::SharedApi;
 use crate::wire::Answer;
 
 /// A sign of health.
@@ -36,7 +36,7 @@ pub(crate) async fn alive() -> Answer<Health> {
     tag = "health",
     responses((status = 200, description = "They can.", body = Health), Refusals)
 )]
-pub(crate) async fn ready(State(api): State<Api>) -> Result<Answer<Health>, ApiError> {
+pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Health>, ApiError> {
     if api.stopping.is_cancelled() {
         return Err(ApiError::new(
             ErrorCode::ShuttingDown,

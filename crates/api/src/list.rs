@@ -7,7 +7,7 @@ use kinora_store::{Order, PageRequest};
 use crate::auth::Reader;
 use crate::error::ApiError;
 use crate::openapi::Refusals;
-use crate::state::Api;
+use crate::state::SharedApi;
 use crate::wire::Answer;
 
 /// List video tasks.
@@ -26,7 +26,7 @@ use crate::wire::Answer;
     security(("bearer" = []))
 )]
 pub(crate) async fn list(
-    State(api): State<Api>,
+    State(api): State<SharedApi>,
     Reader(key): Reader,
     RawQuery(query): RawQuery,
 ) -> Result<Answer<VideoList>, ApiError> {
@@ -36,7 +36,7 @@ pub(crate) async fn list(
     let page = api
         .tasks
         .list(PageRequest {
-            project: key.project,
+            project: key.key.project.clone(),
             after: asked.after,
             limit: asked.limit,
             order: if asked.ascending {

@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use kinora_contract::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
+use kinora_contract::limits::HEADER_BYTES_MAX;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -116,8 +116,7 @@ fn connection(
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_timeout)
-        // Wider than our own limits, which answer in the envelope.
-        .max_headers(HEADERS_MAX * 2)
+        // Wider than our own limit, which answers in the envelope with the figures.
         .max_buf_size(HEADER_BYTES_MAX * 2)
         .serve_connection(io, service)
 }

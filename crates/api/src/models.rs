@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::auth::Reader;
 use crate::error::ApiError;
 use crate::openapi::Refusals;
-use crate::state::Api;
+use crate::state::SharedApi;
 use crate::wire::Answer;
 
 /// A served model.
@@ -61,8 +61,13 @@ impl Model {
     responses((status = 200, description = "The models that the key may use.", body = ModelList), Refusals),
     security(("bearer" = []))
 )]
-pub(crate) async fn list(State(api): State<Api>, Reader(key): Reader) -> Answer<ModelList> {
-    let allowed = |card: &&ModelCard| key.models.as_ref().is_none_or(|all| all.contains(&card.id));
+pub(crate) async fn list(State(api): State<SharedApi>, Reader(key): Reader) -> Answer<ModelList> {
+    let allowed = |card: &&ModelCard| {
+        key.key
+            .models
+            .as_ref()
+            .is_none_or(|all| all.contains(&card.id))
+    };
     let data = api
         .catalog
         .cards()
@@ -86,12 +91,17 @@ pub(crate) async fn list(State(api): State<Api>, Reader(key): Reader) -> Answer<
     security(("bearer" = []))
 )]
 pub(crate) async fn read(
-    State(api): State<Api>,
+    State(api): State<SharedApi>,
     Reader(key): Reader,
     params: Result<axum::extract::Path<String>, axum::extract::rejection::PathRejection>,
 ) -> Result<Answer<Model>, ApiError> {
     let name = params.map(|path| path.0).unwrap_or_default();
-    let allowed = |card: &&ModelCard| key.models.as_ref().is_none_or(|all| all.contains(&card.id));
+    let allowed = |card: &&ModelCard| {
+        key.key
+            .models
+            .as_ref()
+            .is_none_or(|all| all.contains(&card.id))
+    };
     let card = api.catalog.find(&name).filter(allowed);
     card.map(|card| Answer(Model::of(card)))
         .ok_or_else(|| ApiError::new(ErrorCode::NotFound, "There is no such model."))

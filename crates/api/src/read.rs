@@ -9,7 +9,7 @@ use kinora_store::TaskView;
 use crate::auth::Reader;
 use crate::error::ApiError;
 use crate::openapi::Refusals;
-use crate::state::Api;
+use crate::state::SharedApi;
 use crate::wire::{PathId, json_response};
 
 /// When a client should ask again while work goes on.
@@ -32,11 +32,11 @@ const POLL_AFTER_MS_MAX: u64 = 10_000;
     security(("bearer" = []))
 )]
 pub(crate) async fn read(
-    State(api): State<Api>,
+    State(api): State<SharedApi>,
     Reader(key): Reader,
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
-    let found = api.tasks.get(&key.project, id).await?;
+    let found = api.tasks.get(&key.key.project, id).await?;
     let view = found.ok_or_else(ApiError::video_not_found)?;
     let mut response = json_response(StatusCode::OK, &api.object(&view)?);
     if !view.task.state.phase().is_terminal() {

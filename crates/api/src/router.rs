@@ -1,5 +1,7 @@
 //! Every route, in one place. Whatever matches none is refused in the same envelope.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::routing::{get, post};
 use kinora_contract::ErrorCode;
@@ -7,11 +9,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::error::ApiError;
-use crate::state::Api;
+use crate::state::{Api, SharedApi};
 use crate::{cancel, content, delete, health, list, models, openapi, read, submit, unsupported};
 
 /// The routes that are in the OpenAPI document.
-pub(crate) fn described() -> OpenApiRouter<Api> {
+pub(crate) fn described() -> OpenApiRouter<SharedApi> {
     OpenApiRouter::with_openapi(openapi::frame())
         .routes(routes!(submit::submit, list::list))
         .routes(routes!(read::read, delete::delete))
@@ -35,7 +37,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/videos/{id}/remix", post(unsupported::operation))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .with_state(api)
+        .with_state(Arc::new(api))
 }
 
 async fn not_found() -> ApiError {

@@ -34,6 +34,9 @@ pub struct Api {
     pub stopping: CancellationToken,
 }
 
+/// The service, shared by all endpoints.
+pub(crate) type SharedApi = Arc<Api>;
+
 /// What an operator may choose.
 #[derive(Clone, Debug)]
 pub struct Settings {

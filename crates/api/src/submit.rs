@@ -12,7 +12,7 @@ use kinora_store::{Insertion, NewKey, NewTask, TaskView};
 use crate::auth::Writer;
 use crate::error::ApiError;
 use crate::openapi::Refusals;
-use crate::state::Api;
+use crate::state::{Api, SharedApi};
 use crate::wire::json_response;
 use crate::{body, idempotency};
 
@@ -41,26 +41,26 @@ const QUEUE_RETRY_SECONDS: u64 = 10;
     security(("bearer" = []))
 )]
 pub(crate) async fn submit(
-    State(api): State<Api>,
+    State(api): State<SharedApi>,
     Writer(key): Writer,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     let request = body::submit_request(&headers, body).await?;
-    accept(&api, key, &headers, &request).await
+    accept(&api, &key.key, &headers, &request).await
 }
 
 /// Judges and stores `request`, and answers with its task.
 pub(crate) async fn accept(
     api: &Api,
-    key: NewKey,
+    key: &NewKey,
     headers: &HeaderMap,
     request: &SubmitRequest,
 ) -> Result<Response, ApiError> {
     let now_ms = api.clock.now_ms();
     let idempotency = idempotency::of_request(headers, request, now_ms)?;
     let submission = validate(request, &api.catalog, u32::from_le_bytes(api.random()?))?;
-    check_model_allowed(&key, submission.model())?;
+    check_model_allowed(key, submission.model())?;
     if api.stopping.is_cancelled() {
         let message = "The service is stopping; send the request again soon.";
         return Err(ApiError::new(ErrorCode::ShuttingDown, message).retry_after(5));
@@ -69,7 +69,7 @@ pub(crate) async fn accept(
     let new = NewTask {
         id: api.new_task_id()?,
         spec: spec(api, &key.project, intent).await?,
-        project: key.project,
+        project: key.project.clone(),
         metadata,
         now_ms,
         idempotency,

@@ -34,7 +34,7 @@ impl KeyText {
     pub fn parse(text: &str) -> Option<Self> {
         let body = text.strip_prefix(PREFIX)?;
         let plain = body.len() == SECRET_CHARS + CHECKSUM_CHARS
-            && body.bytes().all(|byte| BASE62.contains(&byte));
+            && body.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !plain {
             return None;
         }

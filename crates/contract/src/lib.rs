@@ -1,7 +1,7 @@
 //! The pure domain of Kinora. Read it in the order in which a request crosses it:
 //!
 //! 1. [`request`]: the body as sent, JSON or form, into one [`SubmitRequest`].
-//! 2. [`card`]: the model cards, and [`validate`]: request and card into a [`VideoSpec`].
+//! 2. [`card`]: the model cards, and [`mod@validate`]: request and card into a [`VideoSpec`].
 //! 3. [`task`]: the states of a task and what may follow what; [`object`]: what a client sees.
 //! 4. [`error`]: every refusal and every failure by its stable code; [`limits`]: every bound.
 //!

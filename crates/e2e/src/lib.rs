@@ -1,1 +1,34 @@
-//! End-to-end tests: the real binary over real sockets
+//! The tools of the end-to-end tests: the real binary as a process, clients that speak to it,
+//! and checks that every answer must pass. It knows no other crate: what it expects is what
+//! `docs/api.md` says, so that a mistake in a shared type cannot hide itself.
+//!
+//! [`Setup`] starts a [`Server`] on a [`DataFolder`]; [`Client`] speaks to it; [`Reply`] judges
+//! what came back; [`raw`] speaks to it below HTTP; [`media`] looks into files.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tools of tests: to fail loudly, on the spot, is what they are for"
+)]
+
+mod binary;
+mod client;
+mod command;
+mod data;
+pub mod media;
+mod process;
+pub mod raw;
+mod reply;
+mod server;
+mod video;
+mod wait;
+
+pub use binary::workspace;
+pub use client::{Client, Form, Request};
+pub use command::{Finished, keys, kinora, run};
+pub use data::DataFolder;
+pub use reply::Reply;
+pub use server::{Server, Setup};
+pub use video::{Tracker, Video};
+pub use wait::{PATIENCE, until};

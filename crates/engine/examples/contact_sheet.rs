@@ -51,8 +51,12 @@ impl Sink for Sheet {
             self.kept.push(small);
         }
         if self.before.len() == rgb.len() {
-            let sum: u64 =
-                self.before.iter().zip(rgb).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
+            let sum: u64 = self
+                .before
+                .iter()
+                .zip(rgb)
+                .map(|(a, b)| u64::from(a.abs_diff(*b)))
+                .sum();
             self.changes.push(sum as f64 / rgb.len() as f64);
         }
         self.before.clear();
@@ -80,7 +84,10 @@ fn argument(name: &str) -> Option<String> {
 }
 
 fn file(name: &str) -> Result<Option<BufWriter<File>>, Box<dyn Error>> {
-    Ok(argument(name).map(File::create).transpose()?.map(BufWriter::new))
+    Ok(argument(name)
+        .map(File::create)
+        .transpose()?
+        .map(BufWriter::new))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -103,7 +110,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let engine = Storyboard::default();
     let clip = engine.plan(&spec)?;
-    let wanted = (0..count).map(|n| (clip.frames - 1) * (2 * n + 1) / (2 * count)).collect();
+    let wanted = (0..count)
+        .map(|n| (clip.frames - 1) * (2 * n + 1) / (2 * count))
+        .collect();
     let step: usize = argument("reduce").unwrap_or("2".to_owned()).parse()?;
     let mut sheet = Sheet {
         size,
@@ -133,7 +142,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn write_sheet(sheet: &Sheet, path: &str) -> Result<(), Box<dyn Error>> {
-    let (w, h) = (sheet.size.width as usize / sheet.step, sheet.size.height as usize / sheet.step);
+    let (w, h) = (
+        sheet.size.width as usize / sheet.step,
+        sheet.size.height as usize / sheet.step,
+    );
     let columns = if w > h { 2 } else { 3 }.min(sheet.kept.len().max(1));
     let rows = sheet.kept.len().div_ceil(columns);
     let mut page = vec![0_u8; columns * w * rows * h * 3];

@@ -61,7 +61,9 @@ impl Progress {
             Some((reports << 32) | parts.max(old & 0xffff_ffff))
         };
         // The closure always answers `Some`, so the update cannot fail.
-        let _ = self.packed.fetch_update(Ordering::AcqRel, Ordering::Acquire, step);
+        let _ = self
+            .packed
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, step);
     }
 }
 

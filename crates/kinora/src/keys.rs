@@ -191,7 +191,7 @@ impl NewKeyParts {
 /// Random bytes of the machine.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
-    SystemEntropy
+    SystemEntropy::default()
         .fill(&mut bytes)
         .map_err(|error| Failure::because("The machine gave no random bytes", error))?;
     Ok(bytes)

@@ -27,7 +27,11 @@ pub(crate) fn start(format: LogFormat, level: &str) -> Result<(), Failure> {
     let lines = if text {
         lines.with_target(false).boxed()
     } else {
-        lines.json().flatten_event(true).with_span_list(false).boxed()
+        lines
+            .json()
+            .flatten_event(true)
+            .with_span_list(false)
+            .boxed()
     };
     tracing_subscriber::registry()
         .with(lines.with_filter(targets))

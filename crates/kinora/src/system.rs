@@ -1,5 +1,6 @@
 //! The machine's clock and randomness: the only place that reads them.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kinora_contract::{Clock, Entropy, NoEntropy, UnixMs};
@@ -21,12 +22,48 @@ impl Clock for SystemClock {
     }
 }
 
-/// The machine's random generator.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SystemEntropy;
+/// The machine's random generator, asked for a page at a time: a system call for each task
+/// would cost more than making its id.
+#[derive(Debug, Default)]
+pub(crate) struct SystemEntropy(Mutex<Vec<u8>>);
+
+impl SystemEntropy {
+    const PAGE: usize = 4096;
+}
 
 impl Entropy for SystemEntropy {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
-        getrandom::fill(bytes).map_err(|error| NoEntropy(error.to_string()))
+        let mut page = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if page.len() < bytes.len() {
+            page.resize(bytes.len().max(Self::PAGE), 0);
+            getrandom::fill(&mut page).map_err(|error| {
+                // Half-filled bytes must never be given out.
+                page.clear();
+                NoEntropy(error.to_string())
+            })?;
+        }
+        let rest = page.len() - bytes.len();
+        bytes.copy_from_slice(&page[rest..]);
+        page.truncate(rest);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_byte_is_given_out_twice() {
+        let entropy = SystemEntropy::default();
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..2_000 {
+            let mut bytes = [0; 16];
+            entropy.fill(&mut bytes).unwrap();
+            assert!(seen.insert(bytes));
+        }
+        let mut large = vec![0; 10_000];
+        entropy.fill(&mut large).unwrap();
+        assert!(large.iter().any(|byte| *byte != 0));
     }
 }

@@ -1,5 +1,7 @@
 //! API keys as stored: hashes only. Who may do what, and until when.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use kinora_contract::UnixMs;
 
@@ -25,7 +27,7 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read.
-    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<ApiKey>, StoreError>;
+    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError>;
 
     /// Revokes a key by its id; `false` when there is none. Revoking twice keeps the first time.
     ///

@@ -17,8 +17,8 @@ use kinora_store::conformance::fixtures::{
     Bench, EXPIRY, NOW, cancelled, files, id, sweep_at, task,
 };
 use kinora_store::{
-    Insertion, NewKey, OpenError, OpenOptions, Order, PageRequest, Scope, StoreError, Stores, open,
-    open_keys,
+    Idempotency, Insertion, NewKey, NewTask, OpenError, OpenOptions, Order, PageRequest, Scope,
+    StoreError, Stores, open, open_keys,
 };
 use rusqlite::Connection;
 
@@ -222,6 +222,60 @@ async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
         claims.iter().map(|one| one.task.id).collect::<Vec<_>>(),
         [id(1), id(2)]
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failing_neighbour_in_one_transaction_leaves_no_trace_in_the_queue() {
+    let files = Files::new();
+    let stores = files.open();
+    stores.submit(1, "one").await;
+    // While the writer waits for this lock, the others gather into one transaction.
+    let other = files.raw();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (first, claims, duplicate, beside, ()) = tokio::join!(
+        stores.tasks.insert(task(2, "one")),
+        stores.claim(1),
+        stores.tasks.insert(task(1, "two")),
+        stores.tasks.insert(task(3, "one")),
+        async { other.execute_batch("ROLLBACK").unwrap() },
+    );
+    assert!(unavailable(&duplicate), "{duplicate:?}");
+    assert_eq!(
+        claims.iter().map(|one| one.task.id).collect::<Vec<_>>(),
+        [id(1)]
+    );
+    first.unwrap();
+    beside.unwrap();
+    stores.complete(&claims[0]).await.unwrap();
+    let rest: Vec<_> = stores
+        .claim(9)
+        .await
+        .into_iter()
+        .map(|one| one.task.id)
+        .collect();
+    assert_eq!(rest, [id(2), id(3)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_fails_halfway_is_undone_whole() {
+    let files = Files::new();
+    let stores = files.open();
+    let keyed = |number, now_ms| NewTask {
+        now_ms,
+        idempotency: Some(Idempotency {
+            key: "key".to_owned(),
+            fingerprint: [1; 32],
+            expires_at_ms: now_ms + 1_000,
+        }),
+        ..task(number, "one")
+    };
+    stores.tasks.insert(keyed(1, NOW)).await.unwrap();
+    // It frees the old key first, and only then meets the id that is taken.
+    let duplicate = stores.tasks.insert(keyed(1, NOW + 5_000)).await;
+    assert!(unavailable(&duplicate), "{duplicate:?}");
+    let count = "SELECT count(*) FROM idempotency";
+    let keys: i64 = files.raw().query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(keys, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -75,7 +75,12 @@ impl Actor {
         let Some(mut pen) = Pen::new((right - left) as u32, (bottom - top) as u32, onto) else {
             return;
         };
-        art::draw(&mut pen, self.subject, &self.look, t * self.pace + self.phase);
+        art::draw(
+            &mut pen,
+            self.subject,
+            &self.look,
+            t * self.pace + self.phase,
+        );
         let gain = (alpha * 128.0) as u16;
         let width = right - left;
         let mut line = vec![0_u16; width * 4];

@@ -53,10 +53,20 @@ impl Move {
             Framing::TiltUp => ((0.0, -far * 0.8), (0.0, far * 0.8), 1.03, 1.03),
             Framing::TiltDown => ((0.0, far * 0.8), (0.0, -far * 0.8), 1.03, 1.03),
             Framing::Orbit => ((-side * far, 0.0), (side * far, -0.15 * far), 1.04, 1.09),
-            Framing::Aerial => ((-0.6 * side * far, -far * 0.5), (0.6 * side * far, far * 0.5), 1.0, 1.07),
+            Framing::Aerial => (
+                (-0.6 * side * far, -far * 0.5),
+                (0.6 * side * far, far * 0.5),
+                1.0,
+                1.07,
+            ),
             _ => ((0.0, 0.0), (0.25 * side * far, 0.0), 1.0, near),
         };
-        Self { pan_from, pan_to, zoom_from, zoom_to }
+        Self {
+            pan_from,
+            pan_to,
+            zoom_from,
+            zoom_to,
+        }
     }
 
     /// The camera `time_s` into a shot of `length_s`.

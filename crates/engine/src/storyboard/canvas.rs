@@ -38,7 +38,11 @@ const fn dither() -> [[u16; 8]; 8] {
 
 impl Canvas {
     pub(super) fn new(width: usize, height: usize) -> Self {
-        Self { width, height, pixels: vec![0; width * height * 4] }
+        Self {
+            width,
+            height,
+            pixels: vec![0; width * height * 4],
+        }
     }
 
     pub(super) fn row(&mut self, y: usize) -> &mut [u16] {
@@ -69,14 +73,17 @@ impl Canvas {
             let row = &self.pixels[y * self.width * 4..][..self.width * 4];
             let down = edge(y, self.height);
             let dither = DITHER[y % 8];
-            for ((out, pixel), (x, across)) in
-                lit.chunks_exact_mut(4).zip(row.chunks_exact(4)).zip(columns.iter().enumerate())
-            {
+            let pixels = lit
+                .as_chunks_mut::<4>()
+                .0
+                .iter_mut()
+                .zip(row.as_chunks::<4>().0);
+            for ((out, pixel), (x, across)) in pixels.zip(columns.iter().enumerate()) {
                 let keep = light.saturating_sub(across.saturating_add(down));
                 let noise = dither[x % 8];
-                for (out, value) in out.iter_mut().zip(pixel) {
-                    let value = (u32::from(value << 1) * u32::from(keep)) >> 16;
-                    *out = ((value as u16 >> 1) + noise) >> 7;
+                for lane in 0..4 {
+                    let value = (u32::from(pixel[lane] << 1) * u32::from(keep)) >> 16;
+                    out[lane] = ((value as u16 >> 1) + noise) >> 7;
                 }
             }
             let packed = &mut rgb[y * self.width * 3..][..self.width * 3];
@@ -91,13 +98,33 @@ impl Canvas {
 
 /// Lays a premultiplied source over the canvas. Both `[n][4] u16`, 15 bits, alpha last.
 pub(super) fn lay_over(canvas: &mut [u16], source: &[u16]) {
-    for (under, over) in canvas.chunks_exact_mut(4).zip(source.chunks_exact(4)) {
-        let keep = 32_768 - (over[3] + (over[3] >> 8));
-        for (under, over) in under.iter_mut().zip(over) {
-            let kept = (u32::from(*under << 1) * u32::from(keep)) >> 16;
-            *under = kept as u16 + over;
+    let ((pairs, last), (overs, over)) = (canvas.as_chunks_mut::<8>(), source.as_chunks::<8>());
+    // Two pixels are one register; most are fully clear or fully opaque.
+    for (under, over) in pairs.iter_mut().zip(overs) {
+        match (over[3], over[7]) {
+            (0, 0) => {}
+            (FULL.., FULL..) => *under = *over,
+            (a, b) => {
+                let (a, b) = (kept(a), kept(b));
+                let keep = [a, a, a, a, b, b, b, b];
+                for lane in 0..8 {
+                    let part = (u32::from(under[lane] << 1) * u32::from(keep[lane])) >> 16;
+                    under[lane] = part as u16 + over[lane];
+                }
+            }
         }
     }
+    if let ([.., _], [.., alpha]) = (&*last, over) {
+        let keep = kept(*alpha);
+        for (under, over) in last.iter_mut().zip(over) {
+            *under = ((u32::from(*under << 1) * u32::from(keep)) >> 16) as u16 + over;
+        }
+    }
+}
+
+/// What is left of the ground under `alpha`, in 32,768ths.
+fn kept(alpha: u16) -> u16 {
+    32_768 - (alpha + (alpha >> 8))
 }
 
 #[cfg(test)]

@@ -18,10 +18,6 @@ pub(super) struct Lab {
 }
 
 impl Lab {
-    pub(super) fn chroma(self) -> f32 {
-        self.a.hypot(self.b)
-    }
-
     fn rgb(self) -> Rgb {
         let l = (self.l + 0.396_337_78 * self.a + 0.215_803_76 * self.b).powi(3);
         let m = (self.l - 0.105_561_346 * self.a - 0.063_854_17 * self.b).powi(3);
@@ -45,7 +41,11 @@ fn encode(linear: f32) -> f32 {
 }
 
 fn decode(signal: f32) -> f32 {
-    if signal <= 0.040_45 { signal / 12.92 } else { ((signal + 0.055) / 1.055).powf(2.4) }
+    if signal <= 0.040_45 {
+        signal / 12.92
+    } else {
+        ((signal + 0.055) / 1.055).powf(2.4)
+    }
 }
 
 impl Rgb {
@@ -76,25 +76,43 @@ impl Rgb {
     pub(super) fn mix(self, other: Self, share: f32) -> Self {
         let (a, b) = (self.lab(), other.lab());
         let blend = |a: f32, b: f32| a + (b - a) * share;
-        Lab { l: blend(a.l, b.l), a: blend(a.a, b.a), b: blend(a.b, b.b) }.rgb()
+        Lab {
+            l: blend(a.l, b.l),
+            a: blend(a.a, b.a),
+            b: blend(a.b, b.b),
+        }
+        .rgb()
     }
 
     /// As [`Rgb::mix`], but straight between the signals: for use in every row of every frame.
     pub(super) fn mix_plain(self, other: Self, share: f32) -> Self {
         let blend = |a: f32, b: f32| a + (b - a) * share;
-        Self { r: blend(self.r, other.r), g: blend(self.g, other.g), b: blend(self.b, other.b) }
+        Self {
+            r: blend(self.r, other.r),
+            g: blend(self.g, other.g),
+            b: blend(self.b, other.b),
+        }
     }
 
     /// Lighter by `amount` of OKLab lightness; darker when negative.
     pub(super) fn lift(self, amount: f32) -> Self {
         let lab = self.lab();
-        Lab { l: (lab.l + amount).clamp(0.0, 1.0), ..lab }.rgb()
+        Lab {
+            l: (lab.l + amount).clamp(0.0, 1.0),
+            ..lab
+        }
+        .rgb()
     }
 
     /// Colourfulness times `factor`.
     pub(super) fn saturate(self, factor: f32) -> Self {
         let lab = self.lab();
-        Lab { l: lab.l, a: lab.a * factor, b: lab.b * factor }.rgb()
+        Lab {
+            l: lab.l,
+            a: lab.a * factor,
+            b: lab.b * factor,
+        }
+        .rgb()
     }
 
     /// Its own lightness, nudged, with the hue of `tint`.
@@ -102,12 +120,21 @@ impl Rgb {
         let (own, goal) = (self.lab(), tint.lab());
         let blend = |a: f32, b: f32| a + (b - a) * share;
         let l = blend(own.l, own.l + (goal.l - own.l) * 0.35);
-        Lab { l, a: blend(own.a, goal.a), b: blend(own.b, goal.b) }.rgb()
+        Lab {
+            l,
+            a: blend(own.a, goal.a),
+            b: blend(own.b, goal.b),
+        }
+        .rgb()
     }
 
     /// Component-wise product: a surface of this colour under light of the other.
     pub(super) fn under(self, light: Self) -> Self {
-        Self { r: self.r * light.r, g: self.g * light.g, b: self.b * light.b }
+        Self {
+            r: self.r * light.r,
+            g: self.g * light.g,
+            b: self.b * light.b,
+        }
     }
 
     /// Hue angle in OKLab, degrees 0 to 360.
@@ -115,11 +142,6 @@ impl Rgb {
     pub(super) fn hue(self) -> f32 {
         let lab = self.lab();
         lab.b.atan2(lab.a).to_degrees().rem_euclid(360.0)
-    }
-
-    /// Relative luminance (WCAG 2.2).
-    pub(super) fn luminance(self) -> f32 {
-        0.2126 * decode(self.r) + 0.7152 * decode(self.g) + 0.0722 * decode(self.b)
     }
 
     /// Components as 15-bit numbers, 255 being 32,640.
@@ -152,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_tint_gives_its_hue() {
-        let sky = Rgb::hex(0x3b7f_c4).tinted(Rgb::hex(0xd0_3030), 1.0);
+        let sky = Rgb::hex(0x3b_7fc4).tinted(Rgb::hex(0xd0_3030), 1.0);
         assert!((sky.hue() - Rgb::hex(0xd0_3030).hue()).abs() < 12.0);
     }
 }

@@ -64,8 +64,15 @@ impl Layer {
         let run = |row: &[u8]| {
             let shows = |texel: &[u8]| texel[3] != 0;
             let from = row.chunks_exact(4).position(shows).unwrap_or(width);
-            let to = row.chunks_exact(4).rposition(shows).map_or(from, |at| at + 1);
-            Run { from, to, solid: row.chunks_exact(4).all(|texel| texel[3] == 255) }
+            let to = row
+                .chunks_exact(4)
+                .rposition(shows)
+                .map_or(from, |at| at + 1);
+            Run {
+                from,
+                to,
+                solid: row.chunks_exact(4).all(|texel| texel[3] == 255),
+            }
         };
         let runs: Vec<Run> = texels.chunks_exact(width * 4).map(run).collect();
         let mut layer = Self {
@@ -87,7 +94,12 @@ impl Layer {
     /// Drops the empty rows at the top and bottom.
     fn trim(&mut self) {
         let shows = |run: &Run| run.to > run.from;
-        let first = self.runs.iter().position(shows).unwrap_or(self.height).saturating_sub(1);
+        let first = self
+            .runs
+            .iter()
+            .position(shows)
+            .unwrap_or(self.height)
+            .saturating_sub(1);
         let last = self.runs.iter().rposition(shows).map_or(first, |at| at + 1);
         self.texels.truncate(last * self.width * 4);
         self.texels.drain(..first * self.width * 4);
@@ -96,10 +108,6 @@ impl Layer {
         self.runs.drain(..first);
         self.top += first as f32 * self.pitch;
         self.height = self.runs.len();
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.texels.len()
     }
 
     fn source_row(&self, map: &Map, y: usize) -> f32 {
@@ -148,7 +156,15 @@ impl<'a> Seen<'a> {
     pub(super) fn new(layer: &'a Layer, view: &View, scratch: Scratch) -> Self {
         let mut map = view.map(layer.depth);
         map.right += layer.drift * view.time_s * map.scale;
-        Self { layer, map, time_s: view.time_s, scratch: Scratch { held: [None; 2], ..scratch } }
+        Self {
+            layer,
+            map,
+            time_s: view.time_s,
+            scratch: Scratch {
+                held: [None; 2],
+                ..scratch
+            },
+        }
     }
 
     pub(super) fn into_scratch(self) -> Scratch {
@@ -169,14 +185,19 @@ impl<'a> Seen<'a> {
     pub(super) fn lay(&mut self, y: usize, canvas: &mut [u16]) {
         let layer = self.layer;
         let at = layer.source_row(&self.map, y);
-        let Some((upper, lower, share)) = layer.pair(at) else { return };
+        let Some((upper, lower, share)) = layer.pair(at) else {
+            return;
+        };
         let (a, b) = (layer.runs[upper], layer.runs[lower]);
         let (from, to) = (a.from.min(b.from), a.to.max(b.to));
         if from >= to {
             return;
         }
         let width = canvas.len() / 4;
-        let shift = layer.shift((y as f32 + 0.5 - self.map.down) / self.map.scale, self.time_s);
+        let shift = layer.shift(
+            (y as f32 + 0.5 - self.map.down) / self.map.scale,
+            self.time_s,
+        );
         let right = self.map.right + shift;
         let step = 1.0 / (self.map.scale * layer.pitch);
         let start = ((0.5 - right) / self.map.scale - layer.left) / layer.pitch - 0.5;
@@ -188,7 +209,10 @@ impl<'a> Seen<'a> {
         }
         let slots = self.sample_rows([upper, lower], start, step, width, layer.sway.is_some());
         let Scratch { across, mixed, .. } = &mut self.scratch;
-        let (a, b) = (&across[slots[0]][first * 4..last * 4], &across[slots[1]][first * 4..last * 4]);
+        let (a, b) = (
+            &across[slots[0]][first * 4..last * 4],
+            &across[slots[1]][first * 4..last * 4],
+        );
         mixed.resize(width * 4, 0);
         let mixed = &mut mixed[first * 4..last * 4];
         let (near, far) = ((256 - share) as u16, share as u16);
@@ -241,12 +265,14 @@ fn sample(layer: &Layer, row: usize, start: f32, step: f32, width: usize, out: &
     out[last * 4..].fill(0);
     let fixed = (f64::from(start) * 65_536.0) as i64;
     let stride = (f64::from(step) * 65_536.0) as i64;
-    let top = layer.width as i64 - 1;
+    let top = layer.width.cast_signed() as i64 - 1;
     let texel = |at: i64| -> u32 {
         let at = at.clamp(0, top) as usize * 4;
-        texels.get(at..at + 4).map_or(0, |t| u32::from_le_bytes([t[0], t[1], t[2], t[3]]))
+        texels
+            .get(at..at + 4)
+            .map_or(0, |t| u32::from_le_bytes([t[0], t[1], t[2], t[3]]))
     };
-    let mut at = fixed + stride * first as i64;
+    let mut at = fixed + stride * first.cast_signed() as i64;
     for pixel in out[first * 4..last * 4].chunks_exact_mut(4) {
         let (left, right) = (texel(at >> 16), texel((at >> 16) + 1));
         let share = ((at >> 8) & 255) as u32;
@@ -263,18 +289,13 @@ fn blend(left: u32, right: u32, share: u32) -> u32 {
     ((low >> 8) & LOW) | (high & !LOW)
 }
 
-/// Lays `layers`, back to front, onto rows `from..to` of the canvas, leaving out what is hidden.
-pub(super) fn lay_all(
-    layers: &mut [Seen<'_>],
-    canvas: &mut Canvas,
-    from: usize,
-    to: usize,
-) {
-    for y in from..to {
-        let back = layers.iter().rposition(|layer| layer.hides(y)).unwrap_or(0);
+/// Lays planes, back to front, each with its place in the scene, row by row; in row `y` only
+/// those from place `first[y]` on.
+pub(super) fn lay_all(planes: &mut [(usize, Seen<'_>)], canvas: &mut Canvas, first: &[usize]) {
+    for (y, first) in first.iter().enumerate() {
         let row = canvas.row(y);
-        for layer in &mut layers[back..] {
-            layer.lay(y, row);
+        for (_, plane) in planes.iter_mut().filter(|(place, _)| place >= first) {
+            plane.lay(y, row);
         }
     }
 }

@@ -19,6 +19,7 @@ mod rng;
 mod scene;
 mod scenes;
 mod script;
+mod sentences;
 mod sound;
 mod stage;
 mod view;
@@ -51,7 +52,10 @@ pub struct Storyboard {
 impl Storyboard {
     /// An engine that works as `options` say. Cheap: nothing is loaded before the first clip.
     pub fn new(options: Options) -> Self {
-        let features = Features { audio_output: true, ..Features::default() };
+        let features = Features {
+            audio_output: true,
+            ..Features::default()
+        };
         Self {
             description: Description {
                 name: "storyboard".to_owned(),
@@ -94,7 +98,12 @@ impl Engine for Storyboard {
         if seconds == 0 || size.width == 0 || size.height == 0 {
             return refuse("an empty clip");
         }
-        Ok(Clip { size, fps: FPS, frames: seconds * FPS, audio: spec.generate_audio })
+        Ok(Clip {
+            size,
+            fps: FPS,
+            frames: seconds * FPS,
+            audio: spec.generate_audio,
+        })
     }
 
     fn generate(

@@ -81,7 +81,7 @@ const fn sky(hour: Hour) -> Sky {
             orb: 0xf3_f4ff,
             glow: 0x6f_8fd0,
             haze: 0x2b_4270,
-            light: 0x3a_4a78,
+            light: 0x50_6294,
             cloud: [0x3c_5284, 0x1a_2850],
         },
     }
@@ -134,8 +134,9 @@ impl Palette {
 
     fn weather(&mut self, reading: &Reading) {
         if reading.has(Weather::Storm) {
-            self.skies(|colour| colour.saturate(0.5).lift(-0.16));
-            self.light = self.light.saturate(0.6).lift(-0.14);
+            let dim = if self.hour == Hour::Night { 0.03 } else { 0.14 };
+            self.skies(|colour| colour.saturate(0.5).lift(-dim));
+            self.light = self.light.saturate(0.6).lift(-dim);
             self.glow = self.glow.mix(self.sky_low, 0.7);
         } else if reading.has(Weather::Rain) {
             self.skies(|colour| colour.saturate(0.55).lift(-0.09));
@@ -180,6 +181,9 @@ impl Palette {
                 Tint::Place(colour) if reading.place == Some(Place::Space) => {
                     self.tint_sky(colour, 0.6);
                 }
+                Tint::Place(colour) if matches!(reading.place, None | Some(Place::Abstract)) => {
+                    whole.push(colour);
+                }
                 Tint::Place(colour) => {
                     self.tint_ground(colour, 0.7);
                     self.water = self.water.tinted(colour, 0.7);
@@ -221,17 +225,62 @@ impl Palette {
     }
 
     fn tint_ground(&mut self, colour: Rgb, share: f32) {
-        for ground in [&mut self.ground, &mut self.rock, &mut self.sand, &mut self.wall] {
+        for ground in [
+            &mut self.ground,
+            &mut self.rock,
+            &mut self.sand,
+            &mut self.wall,
+        ] {
             *ground = ground.tinted(colour, share);
         }
     }
 
     /// A surface of `colour` at `distance` (0.0 near to 1.0 far) in this light and air.
     pub(super) fn lit(&self, colour: Rgb, distance: f32) -> Rgb {
-        colour.under(self.light).mix(self.haze, (distance * 0.92).clamp(0.0, 0.96))
+        colour
+            .under(self.light)
+            .mix(self.haze, (distance * 0.92).clamp(0.0, 0.96))
     }
 
     pub(super) fn is_dark(&self) -> bool {
         matches!(self.hour, Hour::Night | Hour::Dusk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lexicon::read;
+    use super::*;
+
+    fn palette(text: &str) -> Palette {
+        let reading = read(text, "");
+        let hour = reading.hour.unwrap_or(Hour::Day);
+        Palette::new(&reading, hour, &mut Rng::new(3))
+    }
+
+    fn apart(a: Rgb, b: Rgb) -> f32 {
+        let turn = (a.hue() - b.hue()).abs();
+        turn.min(360.0 - turn)
+    }
+
+    #[test]
+    fn colour_words_set_the_hue() {
+        let purple = Rgb::hex(0x80_48b8);
+        assert!(apart(palette("a purple sky").sky_top, purple) < 25.0);
+        assert!(apart(palette("a clear sky").sky_top, purple) > 40.0);
+        let film = palette("a street, teal and orange");
+        assert!(apart(film.sky_top, Rgb::hex(0x1f_a3a3)) < 40.0);
+        assert!(apart(film.sky_low, Rgb::hex(0xf0_8228)) < 40.0);
+        assert_eq!(palette("a red balloon").accent, Rgb::hex(0xd3_2f2f));
+    }
+
+    #[test]
+    fn night_is_darker_than_day() {
+        let lightness = |text: &str| {
+            let palette = palette(text);
+            palette.sky_top.lab().l + palette.sky_low.lab().l + palette.light.lab().l
+        };
+        assert!(lightness("night") < 0.6 * lightness("noon"));
+        assert!(lightness("a storm at noon") < lightness("noon"));
     }
 }

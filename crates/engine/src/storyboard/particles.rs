@@ -62,7 +62,15 @@ impl Particles {
             }
         };
         let specks = (0..count).map(|_| speck(rng)).collect();
-        Self { mark, colour, unit, depth: 1.0, area, wind: 0.0, specks }
+        Self {
+            mark,
+            colour,
+            unit,
+            depth: 1.0,
+            area,
+            wind: 0.0,
+            specks,
+        }
     }
 
     pub(super) fn at_depth(self, depth: f32) -> Self {
@@ -93,7 +101,7 @@ impl Particles {
             let u = self.unit * speck.size * map.scale;
             match self.mark {
                 Mark::Rain => self.streak(canvas, x, y, u, alpha),
-                Mark::Glint => dash(canvas, x, y, u * 0.016, u * 0.0016, self.colour, alpha),
+                Mark::Glint => dash(canvas, x, y, u * 0.02, u * 0.0021, self.colour, alpha),
                 Mark::Star => dot(canvas, x, y, u * 0.0021 + 0.25, self.colour, alpha),
                 Mark::Snow => dot(canvas, x, y, u * 0.0052, self.colour, alpha),
                 Mark::Firefly => {
@@ -138,19 +146,19 @@ impl Particles {
         };
         let twinkle = |rate: f32| 0.5 + 0.5 * (t * rate * (0.6 + speck.near) + speck.phase).sin();
         let alpha = match self.mark {
-            Mark::Rain => 0.14 + 0.2 * speck.near,
+            Mark::Rain => 0.2 + 0.26 * speck.near,
             Mark::Snow => 0.5 + 0.45 * speck.near,
             Mark::Star => (0.25 + 0.75 * speck.near * speck.near) * (0.75 + 0.25 * twinkle(1.6)),
             Mark::Firefly => twinkle(1.3).powi(2),
             Mark::Bubble => 0.3,
-            Mark::Glint => twinkle(2.2).powi(3) * (0.35 + 0.6 * speck.near),
+            Mark::Glint => twinkle(2.2).powi(3) * (0.5 + 0.5 * speck.near),
             Mark::Dust => 0.28 * twinkle(0.7),
         };
         (left + x * width, top + y * height, alpha * fade)
     }
 
     fn streak(&self, canvas: &mut Canvas, x: f32, y: f32, u: f32, alpha: f32) {
-        let length = (u * 0.055) as i32;
+        let length = (u * 0.07) as i32;
         let lean = self.wind * 0.65;
         for step in 0..length.max(2) {
             let share = step as f32 / length.max(2) as f32;
@@ -158,14 +166,28 @@ impl Particles {
             let (px, py) = (x + lean * step as f32, y + step as f32);
             let left = px.floor();
             let right = px - left;
-            spot(canvas, left as i32, py as i32, self.colour, alpha * taper * (1.0 - right));
-            spot(canvas, left as i32 + 1, py as i32, self.colour, alpha * taper * right);
+            spot(
+                canvas,
+                left as i32,
+                py as i32,
+                self.colour,
+                alpha * taper * (1.0 - right),
+            );
+            spot(
+                canvas,
+                left as i32 + 1,
+                py as i32,
+                self.colour,
+                alpha * taper * right,
+            );
         }
     }
 }
 
 fn spot(canvas: &mut Canvas, x: i32, y: i32, colour: Rgb, alpha: f32) {
-    let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
+    let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
+        return;
+    };
     if x >= canvas.width || y >= canvas.height || alpha <= 0.002 {
         return;
     }
@@ -181,8 +203,11 @@ fn spot(canvas: &mut Canvas, x: i32, y: i32, colour: Rgb, alpha: f32) {
 fn dot(canvas: &mut Canvas, x: f32, y: f32, radius: f32, colour: Rgb, alpha: f32) {
     let reach = radius + 1.0;
     // Smaller than a pixel: the light spreads, its sum stays.
-    let (soft, alpha) =
-        if radius < 0.7 { (0.7, alpha * (radius / 0.7).powi(2)) } else { (radius, alpha) };
+    let (soft, alpha) = if radius < 0.7 {
+        (0.7, alpha * (radius / 0.7).powi(2))
+    } else {
+        (radius, alpha)
+    };
     for py in (y - reach).floor() as i32..=(y + reach).ceil() as i32 {
         for px in (x - reach).floor() as i32..=(x + reach).ceil() as i32 {
             let away = (px as f32 + 0.5 - x).hypot(py as f32 + 0.5 - y) / (soft + 0.5);

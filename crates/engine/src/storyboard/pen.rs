@@ -38,7 +38,10 @@ fn color(rgb: Rgb, alpha: f32) -> Color {
 
 fn shader(ink: Ink) -> Option<Shader<'static>> {
     let stops = |a: (Rgb, f32), b: (Rgb, f32)| {
-        vec![GradientStop::new(0.0, color(a.0, a.1)), GradientStop::new(1.0, color(b.0, b.1))]
+        vec![
+            GradientStop::new(0.0, color(a.0, a.1)),
+            GradientStop::new(1.0, color(b.0, b.1)),
+        ]
     };
     match ink {
         Ink::Flat(rgb, alpha) => Some(Shader::SolidColor(color(rgb, alpha))),
@@ -74,7 +77,10 @@ impl Pen {
         if width > 16_384 || height > 16_384 {
             return None;
         }
-        Some(Self { pixmap: Pixmap::new(width, height)?, transform })
+        Some(Self {
+            pixmap: Pixmap::new(width, height)?,
+            transform,
+        })
     }
 
     /// The stage row of the plane's upper edge.
@@ -91,21 +97,35 @@ impl Pen {
     }
 
     pub(super) fn fill(&mut self, path: Option<Path>, ink: impl Into<Ink>) {
-        let (Some(path), Some(shader)) = (path, shader(ink.into())) else { return };
-        let paint = Paint { shader, anti_alias: true, ..Paint::default() };
-        self.pixmap.fill_path(&path, &paint, FillRule::Winding, self.transform, None);
+        let (Some(path), Some(shader)) = (path, shader(ink.into())) else {
+            return;
+        };
+        let paint = Paint {
+            shader,
+            anti_alias: true,
+            ..Paint::default()
+        };
+        self.pixmap
+            .fill_path(&path, &paint, FillRule::Winding, self.transform, None);
     }
 
     pub(super) fn line(&mut self, path: Option<Path>, width: f32, ink: impl Into<Ink>) {
-        let (Some(path), Some(shader)) = (path, shader(ink.into())) else { return };
-        let paint = Paint { shader, anti_alias: true, ..Paint::default() };
+        let (Some(path), Some(shader)) = (path, shader(ink.into())) else {
+            return;
+        };
+        let paint = Paint {
+            shader,
+            anti_alias: true,
+            ..Paint::default()
+        };
         let stroke = Stroke {
             width,
             line_cap: LineCap::Round,
             line_join: LineJoin::Round,
             ..Stroke::default()
         };
-        self.pixmap.stroke_path(&path, &paint, &stroke, self.transform, None);
+        self.pixmap
+            .stroke_path(&path, &paint, &stroke, self.transform, None);
     }
 
     pub(super) fn circle(&mut self, x: f32, y: f32, radius: f32, ink: impl Into<Ink>) {
@@ -118,7 +138,10 @@ impl Pen {
     }
 
     pub(super) fn rect(&mut self, x: f32, y: f32, width: f32, height: f32, ink: impl Into<Ink>) {
-        self.fill(Rect::from_xywh(x, y, width, height).map(PathBuilder::from_rect), ink);
+        self.fill(
+            Rect::from_xywh(x, y, width, height).map(PathBuilder::from_rect),
+            ink,
+        );
     }
 
     pub(super) fn shape(&mut self, points: &[(f32, f32)], ink: impl Into<Ink>) {
@@ -131,7 +154,12 @@ impl Pen {
 
     /// A soft-edged spot.
     pub(super) fn glow(&mut self, x: f32, y: f32, radius: f32, rgb: Rgb, alpha: f32) {
-        self.circle(x, y, radius, Ink::Round(x, y, radius, [(rgb, alpha), (rgb, 0.0)]));
+        self.circle(
+            x,
+            y,
+            radius,
+            Ink::Round(x, y, radius, [(rgb, alpha), (rgb, 0.0)]),
+        );
     }
 }
 

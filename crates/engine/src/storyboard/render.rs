@@ -68,7 +68,9 @@ impl Film {
 
     /// The set of shot `index`, painted at its first use.
     fn set(&self, index: usize) -> Arc<Set> {
-        let mut held = self.sets[index].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.sets[index]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let set = held.get_or_insert_with(|| {
             let shot = &self.shots[index];
             let scene = Scene::paint(shot, &self.prompt, self.seed, self.width, self.height);
@@ -89,18 +91,33 @@ impl Film {
 
     fn draw(&self, frame: u32, easel: &mut Easel, rgb: &mut Vec<u8>) {
         let seconds = |frames: u32| frames as f32 / FPS as f32;
-        let index = self.shots.iter().position(|shot| frame < shot.end).unwrap_or(0);
+        let index = self
+            .shots
+            .iter()
+            .position(|shot| frame < shot.end)
+            .unwrap_or(0);
         let shot = &self.shots[index];
         let set = self.set(index);
-        let Easel { canvas, second, bench } = easel;
-        set.scene.draw(seconds(frame - shot.appears().min(frame)), canvas, bench);
+        let Easel {
+            canvas,
+            second,
+            bench,
+        } = easel;
+        set.scene
+            .draw(seconds(frame - shot.appears().min(frame)), canvas, bench);
         let mut vignette = set.scene.vignette();
-        if let Some(next) = self.shots.get(index + 1).filter(|next| frame >= next.appears()) {
+        if let Some(next) = self
+            .shots
+            .get(index + 1)
+            .filter(|next| frame >= next.appears())
+        {
             let coming = self.set(index + 1);
             let share = (frame - next.appears() + 1) as f32 / (next.dissolve + 1) as f32;
             let share = smooth(0.0, 1.0, share);
             let other = second.get_or_insert_with(|| Canvas::new(self.width, self.height));
-            coming.scene.draw(seconds(frame - next.appears()), other, bench);
+            coming
+                .scene
+                .draw(seconds(frame - next.appears()), other, bench);
             canvas.dissolve(other, share);
             vignette += (coming.scene.vignette() - vignette) * share;
         } else {
@@ -122,7 +139,13 @@ struct Lane {
 }
 
 /// Paints frames `first`, `first + step`, … until done or no longer wanted.
-fn paint(film: &Film, first: u32, step: usize, out: &SyncSender<Vec<u8>>, spent: &Receiver<Vec<u8>>) {
+fn paint(
+    film: &Film,
+    first: u32,
+    step: usize,
+    out: &SyncSender<Vec<u8>>,
+    spent: &Receiver<Vec<u8>>,
+) {
     let mut easel = Easel {
         canvas: Canvas::new(film.width, film.height),
         second: None,
@@ -146,7 +169,10 @@ pub(super) fn clip(
 ) -> Result<(), EngineError> {
     control.report(Stage::Preparing, 0.0)?;
     let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = options.threads.map_or_else(cores, std::num::NonZero::get).clamp(1, WORKERS_MAX);
+    let threads = options
+        .threads
+        .map_or_else(cores, std::num::NonZero::get)
+        .clamp(1, WORKERS_MAX);
     let film = Film::new(job);
     let result = thread::scope(|scope| {
         let film = &film;
@@ -159,9 +185,17 @@ pub(super) fn clip(
             painters.push(scope.spawn(move || paint(film, first as u32, threads, &out, &back)));
         }
         let result = hand_over(film, job, lanes, sink, control);
-        // Joined by hand: a painter's panic is this clip's failure, not the process's.
-        let whole = painters.into_iter().fold(true, |whole, painter| painter.join().is_ok() && whole);
-        if whole || result.is_err() { result } else { Err(failed()) }
+        // Joined by hand, every one: a painter's panic is this clip's failure, not the process's.
+        let lost = painters
+            .into_iter()
+            .filter_map(|painter| painter.join().err())
+            .count();
+        let whole = lost == 0;
+        if whole || result.is_err() {
+            result
+        } else {
+            Err(failed())
+        }
     });
     result?;
     control.report(Stage::Finishing, 1.0)
@@ -180,8 +214,9 @@ fn hand_over(
     control: &Control,
 ) -> Result<(), EngineError> {
     let clip = job.clip;
-    let mut sound =
-        clip.audio.then(|| Sound::new(&film.shots, &film.prompt, film.seed, clip.frames));
+    let mut sound = clip
+        .audio
+        .then(|| Sound::new(&film.shots, &film.prompt, film.seed, clip.frames));
     for (frame, lane) in (0..clip.frames).zip((0..lanes.len()).cycle()) {
         control.report(Stage::Generating, f64::from(frame) / f64::from(clip.frames))?;
         let lane = &lanes[lane];

@@ -3,7 +3,7 @@
 
 use super::camera::Move;
 use super::canvas::Canvas;
-use super::layer::{Layer, Scratch, Seen, lay_all};
+use super::layer::{Scratch, Seen, lay_all};
 use super::lexicon::{Framing, Hour, Place, Reading};
 use super::palette::Palette;
 use super::rng::{Rng, hash};
@@ -35,7 +35,14 @@ fn unit(width: f32, height: f32) -> f32 {
 }
 
 fn hour(reading: &Reading, place: Place, rng: &mut Rng) -> Hour {
-    let by_chance = [Hour::Golden, Hour::Day, Hour::Dawn, Hour::Golden, Hour::Dusk, Hour::Day];
+    let by_chance = [
+        Hour::Golden,
+        Hour::Day,
+        Hour::Dawn,
+        Hour::Golden,
+        Hour::Dusk,
+        Hour::Day,
+    ];
     let chance = by_chance[rng.below(by_chance.len())];
     match (reading.hour, place) {
         (_, Place::Space) => Hour::Night,
@@ -47,30 +54,46 @@ fn hour(reading: &Reading, place: Place, rng: &mut Rng) -> Hour {
 }
 
 fn place(reading: &Reading, rng: &mut Rng) -> Place {
-    const WILD: [Place; 5] =
-        [Place::Abstract, Place::Hills, Place::Sea, Place::Abstract, Place::Mountains];
+    const WILD: [Place; 5] = [
+        Place::Abstract,
+        Place::Hills,
+        Place::Sea,
+        Place::Abstract,
+        Place::Mountains,
+    ];
     let chance = WILD[rng.below(WILD.len())];
     let unread = reading.subjects.is_empty() && reading.hour.is_none();
-    reading.place.unwrap_or(if unread { chance } else { Place::Hills })
+    reading
+        .place
+        .unwrap_or(if unread { chance } else { Place::Hills })
 }
 
 impl Scene {
     /// Paints the scene of `shot`, `width` by `height` pixels. `whole` is the entire prompt.
     pub(super) fn paint(shot: &Shot, whole: &str, seed: u32, width: usize, height: usize) -> Self {
         let key = hash(whole.as_bytes()) ^ hash(shot.text.as_bytes()).rotate_left(9);
-        let mut rng = Rng::new(u64::from(seed).wrapping_mul(0x9e37_79b9) ^ key);
+        let rng = Rng::new(u64::from(seed).wrapping_mul(0x9e37_79b9) ^ key);
         // The palette of all shots is drawn from the same numbers: one film, one look.
         let mut film = Rng::new(u64::from(seed) ^ hash(whole.as_bytes()).rotate_left(21));
         let reading = &shot.reading;
         let place = place(reading, &mut film);
         let hour = hour(reading, place, &mut film);
         let palette = Palette::new(reading, hour, &mut film);
-        let camera = Move::choose(reading, &mut rng.fork(if shot.closer { "near" } else { "far" }));
+        let camera = Move::choose(
+            reading,
+            &mut rng.fork(if shot.closer { "near" } else { "far" }),
+        );
         let seconds = (shot.end - shot.appears()) as f32 / super::FPS as f32;
         let (wide, high) = (width as f32, height as f32);
         let close = shot.closer || reading.frames(Framing::Close);
         let far = reading.frames(Framing::Wide) || reading.frames(Framing::Aerial);
-        let nearness = if close { 1.55 } else if far { 0.72 } else { 1.0 };
+        let nearness = if close {
+            1.55
+        } else if far {
+            0.72
+        } else {
+            1.0
+        };
         let mut stage = Stage {
             width: wide,
             height: high,
@@ -87,51 +110,75 @@ impl Scene {
         let vignette = if palette.is_dark() { 0.42 } else { 0.3 };
         let (unit, elements) = (stage.unit, stage.elements);
         let centre = (wide * 0.5, high * 0.48);
-        Self { elements, camera, seconds, unit, centre, vignette }
+        Self {
+            elements,
+            camera,
+            seconds,
+            unit,
+            centre,
+            vignette,
+        }
     }
 
     pub(super) fn vignette(&self) -> f32 {
         self.vignette
     }
 
-    /// Bytes held by the painted planes.
-    pub(super) fn bytes(&self) -> usize {
-        let plane = |element: &Element| match element {
-            Element::Plane(layer) => layer.bytes(),
-            _ => 0,
-        };
-        self.elements.iter().map(plane).sum()
-    }
-
     /// Draws the scene `time_s` after its shot began to show.
     pub(super) fn draw(&self, time_s: f32, canvas: &mut Canvas, bench: &mut Bench) {
         let view = self.camera.at(time_s, self.seconds, self.unit, self.centre);
-        let height = canvas.height;
-        let mut planes: Vec<&Layer> = Vec::new();
-        for element in &self.elements {
+        let mut seen: Vec<(usize, Seen<'_>)> = Vec::new();
+        for (index, element) in self.elements.iter().enumerate() {
             if let Element::Plane(layer) = element {
-                planes.push(layer);
-                continue;
-            }
-            flush(&mut planes, &view, canvas, bench);
-            match element {
-                Element::Wash(wash) => wash.lay(&view, canvas, 0, height),
-                Element::Actor(actor) => actor.lay(&view, canvas),
-                Element::Water(water) => water.lay(&view, canvas),
-                Element::Particles(particles) => particles.lay(&view, canvas),
-                Element::Plane(_) => {}
+                let scratch = bench.scratch.pop().unwrap_or_default();
+                seen.push((index, Seen::new(layer, &view, scratch)));
             }
         }
-        flush(&mut planes, &view, canvas, bench);
+        let first = self.first_needed(&view, &seen, canvas.height);
+        let mut planes = seen.into_iter().peekable();
+        let mut together: Vec<(usize, Seen<'_>)> = Vec::new();
+        for (index, element) in self.elements.iter().enumerate() {
+            let needed = |y: usize| first[y] <= index;
+            match element {
+                Element::Plane(_) => {
+                    together.extend(planes.next());
+                    // Planes that follow each other are laid row by row, while a row is at hand.
+                    if !matches!(self.elements.get(index + 1), Some(Element::Plane(_))) {
+                        lay_all(&mut together, canvas, &first);
+                        let spent = together.drain(..).map(|(_, plane)| plane.into_scratch());
+                        bench.scratch.extend(spent);
+                    }
+                }
+                Element::Wash(wash) => wash.lay(&view, canvas, needed),
+                Element::Actor(actor) => actor.lay(&view, canvas),
+                Element::Water(water) => water.lay(&view, canvas, needed),
+                Element::Particles(particles) => particles.lay(&view, canvas),
+            }
+        }
     }
-}
 
-fn flush(planes: &mut Vec<&Layer>, view: &View, canvas: &mut Canvas, bench: &mut Bench) {
-    let mut seen: Vec<Seen<'_>> = planes
-        .drain(..)
-        .map(|layer| Seen::new(layer, view, bench.scratch.pop().unwrap_or_default()))
-        .collect();
-    let height = canvas.height;
-    lay_all(&mut seen, canvas, 0, height);
-    bench.scratch.extend(seen.into_iter().map(Seen::into_scratch));
+    /// For each row of the frame the first element that is not hidden there by a later plane.
+    /// Above its horizon a water still mirrors what planes nearer than itself will hide.
+    fn first_needed(&self, view: &View, seen: &[(usize, Seen<'_>)], height: usize) -> Vec<usize> {
+        let water = self
+            .elements
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(index, one)| match one {
+                Element::Water(water) => Some((index, water.first_row(view))),
+                _ => None,
+            });
+        let first = |y: usize| {
+            let reach = water
+                .filter(|(_, row)| y < *row)
+                .map_or(usize::MAX, |(index, _)| index);
+            let hiding = seen
+                .iter()
+                .rev()
+                .find(|(index, one)| *index < reach && one.hides(y));
+            hiding.map_or(0, |(index, _)| *index)
+        };
+        (0..height).map(first).collect()
+    }
 }

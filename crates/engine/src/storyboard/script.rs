@@ -2,7 +2,8 @@
 //! It decides times and words; it paints nothing.
 
 use super::FPS;
-use super::lexicon::{Reading, read};
+use super::lexicon::{Reading, Subject, read};
+use super::sentences::{Piece, gather, pieces};
 
 /// Shortest shot that a cut may leave.
 const SHOT_FRAMES_MIN: u32 = 2 * FPS;
@@ -36,36 +37,75 @@ impl Shot {
     }
 }
 
-/// One piece of the prompt and how it is reached.
-#[derive(Debug, PartialEq)]
-struct Piece {
-    text: String,
-    cut: bool,
-}
-
 /// The shots of a clip of `frames` frames; never empty, without gaps.
 pub(super) fn shots(prompt: &str, avoid: &str, frames: u32) -> Vec<Shot> {
     let prompt = clean(prompt);
-    let whole = read(&prompt, avoid);
     let room = ((frames / SHOT_FRAMES_MIN) as usize).clamp(1, SHOTS_MAX);
     let pieces = gather(pieces(&prompt), room);
     let twice = pieces.len() == 1 && frames >= SPLIT_FRAMES_MIN;
-    let weights: Vec<f32> =
-        pieces.iter().map(|piece| (piece.text.chars().count() as f32).clamp(30.0, 160.0)).collect();
+    let weights: Vec<f32> = pieces
+        .iter()
+        .map(|piece| (piece.text.chars().count() as f32).clamp(30.0, 160.0))
+        .collect();
     let mut ends = share_out(&weights, frames);
     if twice {
         ends = vec![frames * 11 / 20, frames];
     }
+    let readings = readings(&pieces, avoid);
     let mut start = 0;
     let mut made: Vec<Shot> = Vec::new();
     for (index, end) in ends.into_iter().enumerate() {
         let closer = twice && index == 1;
-        let piece = &pieces[if twice { 0 } else { index }];
-        let mut reading = read(&piece.text, avoid);
-        reading.inherit(&whole);
-        let dissolve = if index == 0 || piece.cut { 0 } else { DISSOLVE_FRAMES.min(start) };
-        made.push(Shot { text: piece.text.clone(), reading, start, end, dissolve, closer });
+        let at = if twice { 0 } else { index };
+        let piece = &pieces[at];
+        let dissolve = if index == 0 || piece.cut {
+            0
+        } else {
+            DISSOLVE_FRAMES.min(start)
+        };
+        let (text, reading) = (piece.text.clone(), readings[at].clone());
+        made.push(Shot {
+            text,
+            reading,
+            start,
+            end,
+            dissolve,
+            closer,
+        });
         start = end;
+    }
+    made
+}
+
+/// What each piece says, filled up from the ones before it and from those that name no place
+/// and so speak of the whole film ("Golden hour, cinematic.").
+fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
+    let own: Vec<Reading> = pieces
+        .iter()
+        .map(|piece| read(&piece.text, avoid))
+        .collect();
+    let known: Vec<Subject> = own.iter().flat_map(|one| one.subjects.clone()).collect();
+    let mut film = Reading::default();
+    for general in own.iter().filter(|one| one.place.is_none()) {
+        film.inherit(&Reading {
+            subjects: Vec::new(),
+            ..general.clone()
+        });
+    }
+    let mut made: Vec<Reading> = Vec::new();
+    for mut reading in own.iter().cloned() {
+        if let Some(before) = made.last() {
+            reading.inherit(before);
+        }
+        reading.inherit(&film);
+        if reading.place.is_none() {
+            // "It begins quietly. A boat leaves the harbour.": the first place to come.
+            if let Some(next) = own.iter().find(|one| one.place.is_some()) {
+                reading.inherit(next);
+            }
+        }
+        reading.recognise(&known);
+        made.push(reading);
     }
     made
 }
@@ -90,13 +130,19 @@ fn share_out(weights: &[f32], frames: u32) -> Vec<u32> {
 
 /// Text without control and direction marks, white space collapsed.
 pub(super) fn clean(text: &str) -> String {
-    let hidden = |c: char| {
-        matches!(u32::from(c), 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0xfeff)
-    };
+    let hidden = |c: char| matches!(u32::from(c), 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0xfeff);
     let spaced: String = text
         .chars()
         .filter(|c| !hidden(*c))
-        .map(|c| if c == '\n' || c == '\r' { '\n' } else if c.is_control() { ' ' } else { c })
+        .map(|c| {
+            if c == '\n' || c == '\r' {
+                '\n'
+            } else if c.is_control() {
+                ' '
+            } else {
+                c
+            }
+        })
         .collect();
     spaced
         .split('\n')
@@ -106,158 +152,71 @@ pub(super) fn clean(text: &str) -> String {
         .join("\n")
 }
 
-/// Where a listed shot begins ("Shot 2:", "镜头二："), as (start, end) of the marker in bytes.
-fn markers(text: &str) -> Vec<(usize, usize)> {
-    const NAMES: [&str; 9] =
-        ["shot", "scene", "镜头", "场景", "plano", "escena", "plan", "szene", "シーン"];
-    let mut found = Vec::new();
-    for (at, _) in text.char_indices() {
-        let begins = text[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric());
-        let rest = &text[at..];
-        let name = NAMES.iter().find(|name| {
-            rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name))
-        });
-        let (Some(name), true) = (name, begins) else { continue };
-        let tail = rest[name.len()..].trim_start_matches([' ', '#']);
-        let after = tail.trim_start_matches(|c: char| {
-            c.is_ascii_digit() || "一二三四五六七八九十".contains(c)
-        });
-        if after.len() < tail.len() && after.starts_with([':', '：', '.', '-', '、', ')']) {
-            let sign = after.chars().next().map_or(0, char::len_utf8);
-            found.push((at, text.len() - after.len() + sign));
-        }
-    }
-    found
-}
-
-fn pieces(text: &str) -> Vec<Piece> {
-    let marks = markers(text);
-    if marks.len() >= 2 {
-        let ends = marks.iter().skip(1).map(|mark| mark.0).chain([text.len()]);
-        let listed = marks.iter().zip(ends).map(|(mark, end)| (&text[mark.1..end], true));
-        // Listed shots are dissolved between unless the words ask for a cut.
-        return listed
-            .map(|(part, _)| Piece { text: trim(part), cut: asks_cut(part) })
-            .filter(|piece| !piece.text.is_empty())
-            .collect();
-    }
-    let mut pieces: Vec<Piece> = Vec::new();
-    let mut rest = text;
-    let mut cut = false;
-    while !rest.is_empty() {
-        let (end, next, cuts) = boundary(rest);
-        let part = trim(&rest[..end]);
-        if !part.is_empty() {
-            pieces.push(Piece { text: part, cut });
-            cut = false;
-        }
-        cut |= cuts;
-        rest = &rest[next..];
-    }
-    pieces
-}
-
-fn asks_cut(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    ["cut to", "hard cut", "smash cut", "切到"].iter().any(|words| lower.contains(words))
-}
-
-fn trim(part: &str) -> String {
-    let part = part.replace('\n', " ");
-    part.trim().trim_start_matches([',', '，', ':', '-', ' ']).trim().to_owned()
-}
-
-/// The end of the first sentence of `text`, where the next begins, and whether a cut is asked.
-fn boundary(text: &str) -> (usize, usize, bool) {
-    const TURNS: [(&str, bool); 10] = [
-        ("cut to:", true),
-        ("cut to ", true),
-        ("hard cut ", true),
-        ("切到", true),
-        (", then ", false),
-        ("and then ", false),
-        ("，然后", false),
-        (", dann ", false),
-        (", puis ", false),
-        (", luego ", false),
-    ];
-    for (at, c) in text.char_indices() {
-        let after = at + c.len_utf8();
-        let next = text[after..].chars().next();
-        let ends = match c {
-            '。' | '！' | '？' | '；' | '\n' => true,
-            '.' | '!' | '?' | ';' => next.is_none_or(char::is_whitespace),
-            _ => false,
-        };
-        if ends {
-            return (after, after, false);
-        }
-        for (turn, cut) in TURNS {
-            let here = text.get(at..at + turn.len());
-            if at > 0 && here.is_some_and(|here| here.eq_ignore_ascii_case(turn)) {
-                return (at, at + turn.len(), cut);
-            }
-        }
-    }
-    (text.len(), text.len(), false)
-}
-
-/// Joins neighbours until at most `room` pieces are left, shortest pairs first.
-fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
-    let length = |piece: &Piece| piece.text.chars().count();
-    loop {
-        let pair = (1..pieces.len()).min_by_key(|&at| length(&pieces[at - 1]) + length(&pieces[at]));
-        let tiny = pieces.iter().any(|piece| length(piece) < 8) && pieces.len() > 1;
-        let Some(at) = pair.filter(|_| pieces.len() > room || tiny) else { break };
-        let second = pieces.remove(at);
-        let first = &mut pieces[at - 1];
-        let wide = second.text.chars().next().is_some_and(super::lexicon::is_cjk);
-        if !wide {
-            first.text.push(' ');
-        }
-        first.text.push_str(&second.text);
-    }
-    if pieces.is_empty() {
-        pieces.push(Piece { text: String::new(), cut: false });
-    }
-    pieces
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::lexicon::{Hour, Place};
+    use super::super::lexicon::{Hour, Mood, Place, Weather};
     use super::*;
 
     fn texts(prompt: &str, frames: u32) -> Vec<String> {
-        shots(prompt, "", frames).into_iter().map(|shot| shot.text).collect()
+        shots(prompt, "", frames)
+            .into_iter()
+            .map(|shot| shot.text)
+            .collect()
     }
 
     #[test]
     fn sentences_become_shots_without_gaps() {
-        let made = shots("A red boat at sea. A forest in fog! Then the moon over a city.", "", 240);
+        let made = shots(
+            "A red boat at sea. A forest in fog! Then the moon over a city.",
+            "",
+            240,
+        );
         assert_eq!(made.len(), 3);
         assert_eq!((made[0].start, made[2].end), (0, 240));
         assert!(made.windows(2).all(|pair| pair[0].end == pair[1].start));
-        assert!(made.iter().all(|shot| shot.end - shot.start >= SHOT_FRAMES_MIN));
+        assert!(
+            made.iter()
+                .all(|shot| shot.end - shot.start >= SHOT_FRAMES_MIN)
+        );
         assert_eq!(made[1].reading.place, Some(Place::Forest));
-        assert_eq!(made[0].reading.hour, Some(Hour::Night), "inherited from the whole");
+    }
+
+    #[test]
+    fn shots_inherit_from_what_went_before_and_from_the_film() {
+        let prompt = "A red hot-air balloon over hills at dawn. The balloon above the sea. \
+                      Rain over a city at night. All in a calm mood.";
+        let made = shots(prompt, "", 360);
+        let read = |index: usize| &made[index].reading;
+        assert!(
+            made.iter()
+                .all(|shot| shot.reading.mood == Some(Mood::Calm))
+        );
+        assert_eq!(
+            (read(0).hour, read(1).hour),
+            (Some(Hour::Dawn), Some(Hour::Dawn))
+        );
+        assert!(!read(0).has(Weather::Rain) && read(2).has(Weather::Rain));
+        assert_eq!(read(1).subjects, [Subject::Balloon]);
+        assert_eq!(
+            read(1).colour_of(Subject::Balloon),
+            read(0).colour_of(Subject::Balloon)
+        );
     }
 
     #[test]
     fn listed_shots_and_cuts_are_seen() {
-        assert_eq!(
-            texts("Shot 1: a boat leaves the pier. Shot 2: waves. Shot 3 - the horizon", 240),
-            ["a boat leaves the pier.", "waves. Shot 3 - the horizon"].map(str::to_owned).to_vec()
-                [..1]
-                .iter()
-                .cloned()
-                .chain(["waves.".to_owned(), "the horizon".to_owned()])
-                .collect::<Vec<_>>()
+        let listed = texts(
+            "Shot 1: a boat leaves the pier. Shot 2: waves. Shot 3 - the horizon",
+            240,
         );
+        assert_eq!(listed, ["a boat leaves the pier.", "waves.", "the horizon"]);
         let made = shots("a quiet lake at dawn, cut to a neon city street", "", 240);
         assert_eq!(made.len(), 2);
         assert_eq!(made[1].dissolve, 0);
-        assert_eq!(texts("镜头1：大海。镜头2：雪山上的月亮升起来", 240).len(), 2);
+        assert_eq!(
+            texts("镜头1：大海。镜头2：雪山上的月亮升起来", 240).len(),
+            2
+        );
     }
 
     #[test]

@@ -59,7 +59,15 @@ pub(super) struct Plane {
 
 impl Plane {
     pub(super) fn new(depth: f32, top: f32, bottom: f32) -> Self {
-        Self { depth, top, bottom, pitch: 1.0, drift: 0.0, sway: None, brush: 0.05 }
+        Self {
+            depth,
+            top,
+            bottom,
+            pitch: 1.0,
+            drift: 0.0,
+            sway: None,
+            brush: 0.05,
+        }
     }
 }
 
@@ -86,14 +94,30 @@ impl Stage<'_> {
         let height = ((bottom - top) / plane.pitch).ceil().max(1.0) as u32 + 1;
         let scale = 1.0 / plane.pitch;
         let onto = Transform::from_row(scale, 0.0, 0.0, scale, -left * scale, -top * scale);
-        let Some(mut pen) = Pen::new(width, height, onto) else { return };
+        let Some(mut pen) = Pen::new(width, height, onto) else {
+            return;
+        };
         draw(&mut pen, left, right);
         if plane.brush > 0.0 {
             noise::brush(&mut pen.pixmap, plane.brush, self.rng.next());
         }
-        let Plane { pitch, depth, drift, sway, .. } = plane;
-        let placing = Placing { pitch, left, top, depth, drift, sway };
-        self.elements.push(Element::Plane(Layer::new(pen.pixmap, placing)));
+        let Plane {
+            pitch,
+            depth,
+            drift,
+            sway,
+            ..
+        } = plane;
+        let placing = Placing {
+            pitch,
+            left,
+            top,
+            depth,
+            drift,
+            sway,
+        };
+        self.elements
+            .push(Element::Plane(Layer::new(pen.pixmap, placing)));
     }
 
     /// Paints a plane texel by texel: `paint(x, y)` gives colour and opacity.
@@ -102,7 +126,12 @@ impl Stage<'_> {
         self.plane(plane, |pen, left, _| {
             let width = pen.pixmap.width() as usize;
             let top = pen.top();
-            for (row, line) in pen.pixmap.data_mut().chunks_exact_mut(width * 4).enumerate() {
+            for (row, line) in pen
+                .pixmap
+                .data_mut()
+                .chunks_exact_mut(width * 4)
+                .enumerate()
+            {
                 let y = top + (row as f32 + 0.5) * pitch;
                 for (column, texel) in line.chunks_exact_mut(4).enumerate() {
                     let (colour, alpha) = paint(left + (column as f32 + 0.5) * pitch, y);
@@ -111,7 +140,12 @@ impl Stage<'_> {
                     }
                     let alpha = alpha.min(1.0) * 255.0;
                     let part = |value: f32| (value.clamp(0.0, 1.0) * alpha + 0.5) as u8;
-                    let parts = [part(colour.r), part(colour.g), part(colour.b), (alpha + 0.5) as u8];
+                    let parts = [
+                        part(colour.r),
+                        part(colour.g),
+                        part(colour.b),
+                        (alpha + 0.5) as u8,
+                    ];
                     texel.copy_from_slice(&parts);
                 }
             }

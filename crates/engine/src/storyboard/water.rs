@@ -24,15 +24,21 @@ pub(super) struct Water {
 }
 
 impl Water {
-    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas) {
+    /// The first row of the frame that the water covers.
+    pub(super) fn first_row(&self, view: &View) -> usize {
+        view.map(self.depth).y(self.horizon).floor().max(1.0) as usize
+    }
+
+    /// Lays the water onto those of its rows that are `needed`.
+    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas, needed: impl Fn(usize) -> bool) {
         let map = view.map(self.depth);
         let horizon = map.y(self.horizon);
-        let first = (horizon.floor().max(1.0)) as usize;
+        let first = self.first_row(view);
         let last = (map.y(self.bottom).ceil().max(0.0) as usize).min(canvas.height);
         let width = canvas.width * 4;
         let span = (map.y(self.bottom) - horizon).max(1.0);
         let mut line = vec![0_u16; width];
-        for y in first..last {
+        for y in (first..last).filter(|y| needed(*y)) {
             let below = (y as f32 + 0.5 - horizon).max(0.0);
             let share = (below / span).clamp(0.0, 1.0);
             // Ripples crowd together towards the horizon as they would in perspective.
@@ -40,7 +46,8 @@ impl Water {
             let swing = (wave - self.rate * view.time_s).sin()
                 + 0.6 * (wave * 2.3 - self.rate * 1.4 * view.time_s + 1.3).sin();
             let shift = self.reach * (0.15 + share) * swing;
-            let sink = self.reach * 0.9 * share * (wave * 1.2 - self.rate * 1.1 * view.time_s).sin();
+            let sink =
+                self.reach * 0.9 * share * (wave * 1.2 - self.rate * 1.1 * view.time_s).sin();
             let source = (horizon - below * 0.92 - 1.0 + sink).clamp(0.0, horizon.max(1.0) - 1.0);
             let (above, rest) = canvas.pixels.split_at_mut(y * width);
             let mirrored = &above[(source as usize).min(y - 1) * width..][..width];
@@ -60,25 +67,30 @@ fn edge(below: f32) -> f32 {
 
 /// Copies a row, moved right by `shift` pixels, its ends repeated.
 fn slide(row: &[u16], shift: f32, out: &mut [u16]) {
-    let width = (row.len() / 4) as isize;
+    let width = row.len() / 4;
     let whole = shift.floor();
     let to = ((shift - whole) * 32_767.0) as u32;
-    let whole = whole as isize;
-    let (first, last) = ((whole + 1).clamp(0, width), (width + whole).clamp(0, width));
-    let (first, last) = (first as usize, last.max(first as isize) as usize);
-    if first < last {
-        let from = (first as isize - whole) as usize * 4;
-        let count = (last - first) * 4;
-        let (right, left) = (&row[from..from + count], &row[from - 4..from - 4 + count]);
-        for ((out, a), b) in out[first * 4..last * 4].iter_mut().zip(right).zip(left) {
+    let (ahead, back) = (whole.max(0.0) as usize, (-whole).max(0.0) as usize);
+    // Pixel x is a blend of row[x - whole] and row[x - whole - 1].
+    let first = (ahead + 1).saturating_sub(back).min(width);
+    let last = width.saturating_sub(back).max(first);
+    let from = (first + back).saturating_sub(ahead);
+    let count = (last - first).min(width - from.min(width));
+    if count > 0 && from > 0 {
+        let (right, left) = (
+            &row[from * 4..][..count * 4],
+            &row[(from - 1) * 4..][..count * 4],
+        );
+        for ((out, a), b) in out[first * 4..].iter_mut().zip(right).zip(left) {
             *out = ((u32::from(*a) * (32_768 - to) + u32::from(*b) * to) >> 15) as u16;
         }
     }
-    for x in 0..first.min(width as usize) {
-        out.copy_within(first.min(width as usize - 1) * 4..first.min(width as usize - 1) * 4 + 4, x * 4);
+    let (start, end) = (first * 4, (first + count) * 4);
+    for pixel in out[..start].chunks_exact_mut(4) {
+        pixel.copy_from_slice(&row[..4]);
     }
-    for x in last..width as usize {
-        out.copy_within((last.max(1) - 1) * 4..last.max(1) * 4, x * 4);
+    for pixel in out[end..].chunks_exact_mut(4) {
+        pixel.copy_from_slice(&row[row.len() - 4..]);
     }
 }
 
@@ -91,6 +103,28 @@ fn blend_row(row: &mut [u16], line: &[u16], tone: Rgb, cover: f32, edge: f32) {
         for lane in 0..4 {
             let wet = ((u32::from(line[lane]) * keep) >> 15) + tone[lane];
             out[lane] = ((wet * edge + u32::from(out[lane]) * (32_768 - edge)) >> 15) as u16;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sliding_moves_a_row_and_repeats_its_ends() {
+        let row: Vec<u16> = (0..8).flat_map(|x| [x * 100; 4]).collect();
+        for (shift, want) in [
+            (0.0, [0, 100, 200, 300, 400, 500, 600, 700]),
+            (2.0, [0, 0, 0, 100, 200, 300, 400, 500]),
+            (-3.0, [300, 400, 500, 600, 700, 700, 700, 700]),
+            (40.0, [0; 8]),
+            (-40.0, [700; 8]),
+        ] {
+            let mut out = vec![9; 32];
+            slide(&row, shift, &mut out);
+            let got: Vec<u16> = out.chunks_exact(4).map(|pixel| pixel[0]).collect();
+            assert_eq!(got, want, "by {shift}");
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -57,8 +57,8 @@ impl KeyStore for SqliteKeys {
         Ok(list(&self.conn())?)
     }
 
-    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
-        Ok(find(&self.conn(), sha256)?)
+    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        Ok(find(&self.conn(), sha256)?.map(Arc::new))
     }
 
     async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
@@ -99,7 +99,7 @@ pub(super) struct KeyReader {
 
 #[derive(Debug, Default)]
 struct Known {
-    keys: HashMap<[u8; 32], ApiKey>,
+    keys: HashMap<[u8; 32], Arc<ApiKey>>,
     /// Of the counter `api_keys`.
     edition: u64,
     checked: Option<Instant>,
@@ -115,7 +115,7 @@ impl KeyReader {
     }
 
     /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.
-    pub(super) fn find(&self, sha256: &[u8; 32]) -> Done<Option<ApiKey>> {
+    pub(super) fn find(&self, sha256: &[u8; 32]) -> Done<Option<Arc<ApiKey>>> {
         {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
             if known.is_fresh()
@@ -127,7 +127,7 @@ impl KeyReader {
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
         // The counter before the key: a change between the two is noticed the next time.
         let edition = counter(&conn, "api_keys")?;
-        let found = find(&conn, sha256)?;
+        let found = find(&conn, sha256)?.map(Arc::new);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.edition != edition || known.keys.len() >= KNOWN_MAX {
             known.keys.clear();

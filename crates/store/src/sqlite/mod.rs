@@ -199,7 +199,7 @@ impl KeyStore for SqliteStore {
         Ok(self.keys.list()?)
     }
 
-    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
+    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
         Ok(self.keys.find(sha256)?)
     }
 

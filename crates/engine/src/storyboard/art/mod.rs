@@ -35,7 +35,8 @@ pub(super) fn anchor(subject: Subject) -> f32 {
 pub(super) fn reach(subject: Subject) -> f32 {
     match subject {
         Subject::Lighthouse => 2.4,
-        Subject::Car | Subject::Train => 1.3,
+        Subject::Car => 1.3,
+        Subject::Train => 2.6,
         Subject::Kite => 1.2,
         _ => 1.05,
     }

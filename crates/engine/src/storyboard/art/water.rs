@@ -10,13 +10,31 @@ pub(super) fn boat(pen: &mut Pen, look: &Look) {
     pen.stroke(&[(50.0, 80.0), (50.0, 6.0)], 1.3, look.dark);
     let sail = svg("M52 9 Q76 42 85 72 Q66 75 52 72 Z");
     pen.fill(sail.clone(), look.main);
-    pen.fill(sail, Ink::Line([(84.0, 60.0, Rgb::BLACK, 0.22), (52.0, 30.0, Rgb::WHITE, 0.12)]));
+    pen.fill(
+        sail,
+        Ink::Line([
+            (84.0, 60.0, Rgb::BLACK, 0.22),
+            (52.0, 30.0, Rgb::WHITE, 0.12),
+        ]),
+    );
     let jib = svg("M48 16 Q40 46 17 73 Q34 76 48 72 Z");
     pen.fill(jib.clone(), look.pale);
-    pen.fill(jib, Ink::Line([(20.0, 60.0, Rgb::BLACK, 0.16), (48.0, 30.0, Rgb::BLACK, 0.0)]));
+    pen.fill(
+        jib,
+        Ink::Line([
+            (20.0, 60.0, Rgb::BLACK, 0.16),
+            (48.0, 30.0, Rgb::BLACK, 0.0),
+        ]),
+    );
     pen.shape(&[(50.0, 6.0), (50.0, 11.0), (60.0, 8.5)], look.main);
-    pen.fill(svg("M10 79 Q50 83 92 77 Q86 93 72 95 L30 95 Q15 92 10 79 Z"), look.dark);
-    pen.fill(svg("M10 79 Q50 83 92 77 L90.6 81 Q50 87 11.4 83 Z"), look.pale);
+    pen.fill(
+        svg("M10 79 Q50 83 92 77 Q86 93 72 95 L30 95 Q15 92 10 79 Z"),
+        look.dark,
+    );
+    pen.fill(
+        svg("M10 79 Q50 83 92 77 L90.6 81 Q50 87 11.4 83 Z"),
+        look.pale,
+    );
 }
 
 pub(super) fn fish(pen: &mut Pen, look: &Look, t: f32) {
@@ -35,31 +53,42 @@ pub(super) fn fish(pen: &mut Pen, look: &Look, t: f32) {
     ];
     for (index, (x, y, size)) in SCHOOL.into_iter().enumerate() {
         let phase = index as f32 * 1.9;
-        let (dx, dy) = (1.6 * (t * 0.9 + phase).sin(), 1.3 * (t * 1.1 + phase * 1.3).sin());
+        let (dx, dy) = (
+            1.6 * (t * 0.9 + phase).sin(),
+            1.3 * (t * 1.1 + phase * 1.3).sin(),
+        );
         let wag = (t * 7.0 + phase).sin();
         let onto = Transform::from_translate(x + dx, y + dy).pre_scale(size, size);
         let colour = if index % 4 == 1 { look.trim } else { look.main };
         pen.within(onto, |pen| {
             pen.shape(
-                &[(-6.0, 0.0), (-12.0, -4.6 + wag * 1.6), (-10.4, wag), (-12.0, 4.6 + wag * 1.6)],
+                &[
+                    (-6.0, 0.0),
+                    (-12.0, -4.6 + wag * 1.6),
+                    (-10.4, wag),
+                    (-12.0, 4.6 + wag * 1.6),
+                ],
                 colour.lift(-0.08),
             );
             pen.fill(svg("M9 0 C6 -5 -2 -6 -8 0 C-2 6 6 5 9 0 Z"), colour);
-            pen.fill(svg("M9 0 C6 -5 -2 -6 -8 0 C-2 -1 5 -1 9 0 Z"), Ink::Flat(Rgb::WHITE, 0.14));
+            pen.fill(
+                svg("M9 0 C6 -5 -2 -6 -8 0 C-2 -1 5 -1 9 0 Z"),
+                Ink::Flat(Rgb::WHITE, 0.14),
+            );
             pen.circle(5.4, -1.0, 0.8, look.dark);
         });
     }
 }
 
-pub(super) fn whale(pen: &mut Pen, look: &Look, t: f32) {
-    let beat = (t * 1.15).sin();
-    let tail = |share: f32| beat * 9.0 * share * share;
-    let at = |x: f32, y: f32| {
-        let share = ((40.0 - x) / 40.0).clamp(0.0, 1.2);
-        (x, y + tail(share))
-    };
-    let fluke = at(2.0, 47.0);
-    let lift = beat * 4.0;
+/// A point of a whale's body at rest, where its beating tail carries it.
+fn bent(t: f32, x: f32, y: f32) -> (f32, f32) {
+    let share = ((40.0 - x) / 40.0).clamp(0.0, 1.2);
+    (x, y + (t * 1.15).sin() * 9.0 * share * share)
+}
+
+fn flukes(pen: &mut Pen, look: &Look, t: f32) {
+    let fluke = bent(t, 2.0, 47.0);
+    let lift = (t * 1.15).sin() * 4.0;
     let flukes = [
         fluke,
         (fluke.0 - 7.0, fluke.1 - 11.0 + lift),
@@ -69,6 +98,11 @@ pub(super) fn whale(pen: &mut Pen, look: &Look, t: f32) {
         (fluke.0 - 5.0, fluke.1 + 6.0 + lift),
     ];
     pen.fill(smooth(&flukes), look.main.lift(-0.05));
+}
+
+pub(super) fn whale(pen: &mut Pen, look: &Look, t: f32) {
+    let at = |x: f32, y: f32| bent(t, x, y);
+    flukes(pen, look, t);
     let body = [
         at(0.0, 46.0),
         at(16.0, 42.0),
@@ -99,12 +133,28 @@ pub(super) fn whale(pen: &mut Pen, look: &Look, t: f32) {
     pen.fill(smooth(&belly), look.pale);
     for n in 0..6 {
         let y = 55.6 + n as f32 * 1.7;
-        pen.stroke(&[(90.0 - n as f32 * 2.5, y), (60.0, y + 1.2)], 0.35, look.main.mix(look.pale, 0.4));
+        pen.stroke(
+            &[(90.0 - n as f32 * 2.5, y), (60.0, y + 1.2)],
+            0.35,
+            look.main.mix(look.pale, 0.4),
+        );
     }
-    pen.fill(smooth(&body), Ink::Line([(60.0, 30.0, Rgb::WHITE, 0.16), (60.0, 66.0, Rgb::BLACK, 0.24)]));
+    pen.fill(
+        smooth(&body),
+        Ink::Line([
+            (60.0, 30.0, Rgb::WHITE, 0.16),
+            (60.0, 66.0, Rgb::BLACK, 0.24),
+        ]),
+    );
     let stroke = (t * 0.8).sin() * 4.0;
     pen.fill(
-        smooth(&[(70.0, 59.0), (62.0, 61.0), (50.0, 76.0 + stroke), (54.0, 77.0 + stroke), (69.0, 66.0)]),
+        smooth(&[
+            (70.0, 59.0),
+            (62.0, 61.0),
+            (50.0, 76.0 + stroke),
+            (54.0, 77.0 + stroke),
+            (69.0, 66.0),
+        ]),
         look.main.lift(-0.07),
     );
     pen.circle(85.0, 49.0, 1.0, look.dark);
@@ -118,17 +168,33 @@ pub(super) fn lighthouse(pen: &mut Pen, look: &Look, t: f32) {
             let sweep = (t * 0.8 + turn).cos() * side;
             let reach = 215.0 * sweep;
             if sweep > 0.02 {
-                let fade = [(50.0, 13.0, look.lamp, 0.42 * sweep.sqrt()), (50.0 + reach, 13.0, look.lamp, 0.0)];
+                let fade = [
+                    (50.0, 13.0, look.lamp, 0.42 * sweep.sqrt()),
+                    (50.0 + reach, 13.0, look.lamp, 0.0),
+                ];
                 let spread = 16.0 * sweep + 2.0;
                 pen.shape(
-                    &[(50.0, 11.5), (50.0 + reach, 13.0 - spread), (50.0 + reach, 13.0 + spread), (50.0, 14.5)],
+                    &[
+                        (50.0, 11.5),
+                        (50.0 + reach, 13.0 - spread),
+                        (50.0 + reach, 13.0 + spread),
+                        (50.0, 14.5),
+                    ],
                     Ink::Line(fade),
                 );
             } else if sweep < -0.02 {
-                let fade = [(50.0, 13.0, look.lamp, 0.42 * (-sweep).sqrt()), (50.0 + reach, 13.0, look.lamp, 0.0)];
+                let fade = [
+                    (50.0, 13.0, look.lamp, 0.42 * (-sweep).sqrt()),
+                    (50.0 + reach, 13.0, look.lamp, 0.0),
+                ];
                 let spread = 16.0 * -sweep + 2.0;
                 pen.shape(
-                    &[(50.0, 11.5), (50.0 + reach, 13.0 - spread), (50.0 + reach, 13.0 + spread), (50.0, 14.5)],
+                    &[
+                        (50.0, 11.5),
+                        (50.0 + reach, 13.0 - spread),
+                        (50.0 + reach, 13.0 + spread),
+                        (50.0, 14.5),
+                    ],
                     Ink::Line(fade),
                 );
             }
@@ -140,15 +206,31 @@ pub(super) fn lighthouse(pen: &mut Pen, look: &Look, t: f32) {
     for (top, bottom) in [(30.0, 43.0), (56.0, 69.0), (82.0, 92.0)] {
         let half = |y: f32| 7.0 + (y - 22.0) * 5.0 / 76.0;
         pen.shape(
-            &[(50.0 - half(top), top), (50.0 + half(top), top), (50.0 + half(bottom), bottom),
-                (50.0 - half(bottom), bottom)],
+            &[
+                (50.0 - half(top), top),
+                (50.0 + half(top), top),
+                (50.0 + half(bottom), bottom),
+                (50.0 - half(bottom), bottom),
+            ],
             look.main,
         );
     }
-    pen.fill(tower, Ink::Line([(62.0, 60.0, Rgb::BLACK, 0.4), (46.0, 60.0, Rgb::BLACK, 0.0)]));
+    pen.fill(
+        tower,
+        Ink::Line([(62.0, 60.0, Rgb::BLACK, 0.4), (46.0, 60.0, Rgb::BLACK, 0.0)]),
+    );
     pen.rect(40.0, 19.6, 20.0, 2.6, look.dark);
-    pen.rect(44.6, 9.0, 10.8, 10.8, if look.lit { look.lamp } else { look.pale });
+    pen.rect(
+        44.6,
+        9.0,
+        10.8,
+        10.8,
+        if look.lit { look.lamp } else { look.pale },
+    );
     pen.rect(49.4, 9.0, 1.2, 10.8, look.dark);
     pen.fill(svg("M43 9.4 Q50 0 57 9.4 Z"), look.main.lift(-0.05));
-    pen.shape(&[(47.0, 98.0), (47.0, 93.0), (53.0, 93.0), (53.0, 98.0)], look.dark);
+    pen.shape(
+        &[(47.0, 98.0), (47.0, 93.0), (53.0, 93.0), (53.0, 98.0)],
+        look.dark,
+    );
 }

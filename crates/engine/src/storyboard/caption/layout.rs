@@ -13,14 +13,22 @@ static WIDE: &[u8] = include_bytes!("../../../fonts/DroidSansFallbackFull.ttf");
 /// The fonts in the order in which they are asked for a character.
 pub(super) fn fonts() -> &'static [FontRef<'static>] {
     static FONTS: OnceLock<Vec<FontRef<'static>>> = OnceLock::new();
-    FONTS.get_or_init(|| [LATIN, WIDE].iter().filter_map(|data| FontRef::try_from_slice(data).ok()).collect())
+    FONTS.get_or_init(|| {
+        [LATIN, WIDE]
+            .iter()
+            .filter_map(|data| FontRef::try_from_slice(data).ok())
+            .collect()
+    })
 }
 
 /// The first font that has a picture of `c`.
 pub(super) fn font_for(c: char) -> Option<&'static FontRef<'static>> {
     let fonts = fonts();
     let order: [usize; 2] = if is_cjk(c) { [1, 0] } else { [0, 1] };
-    order.into_iter().filter_map(|at| fonts.get(at)).find(|font| font.glyph_id(c).0 != 0)
+    order
+        .into_iter()
+        .filter_map(|at| fonts.get(at))
+        .find(|font| font.glyph_id(c).0 != 0)
 }
 
 /// One placed glyph: font, glyph and pen position from the start of the line, pixels.
@@ -38,7 +46,10 @@ pub(super) fn place(line: &str, size: f32, spacing: f32) -> (Vec<Placed>, f32) {
         let Some(font) = font_for(c) else { continue };
         let scaled = font.as_scaled(PxScale::from(size));
         let glyph = scaled.glyph_id(c);
-        if let Some(before) = placed.last().filter(|before| std::ptr::eq(before.font, font)) {
+        if let Some(before) = placed
+            .last()
+            .filter(|before| std::ptr::eq(before.font, font))
+        {
             x += scaled.kern(before.glyph, glyph);
         }
         placed.push(Placed { font, glyph, x });
@@ -60,7 +71,10 @@ fn clings(c: char) -> bool {
 fn units(text: &str) -> Vec<String> {
     let mut units: Vec<String> = Vec::new();
     let mut open = false;
-    for c in text.chars().filter(|c| c.is_whitespace() || font_for(*c).is_some()) {
+    for c in text
+        .chars()
+        .filter(|c| c.is_whitespace() || font_for(*c).is_some())
+    {
         let space = c.is_whitespace();
         let wide = is_cjk(c) || ('\u{ff00}'..='\u{ffef}').contains(&c);
         let joins = clings(c) && !units.is_empty() || open && !wide && !space;
@@ -79,8 +93,21 @@ fn units(text: &str) -> Vec<String> {
     units
 }
 
-/// Breaks `text` into lines of at most `limit` pixels.
+/// Breaks `text` into lines of at most `limit` pixels, as even as they can be.
 pub(super) fn wrap(text: &str, size: f32, limit: f32) -> Vec<String> {
+    let mut best = fill(text, size, limit);
+    for share in [0.92, 0.84, 0.76, 0.68, 0.6] {
+        let narrower = fill(text, size, limit * share);
+        if narrower.len() > best.len() || best.len() < 2 {
+            break;
+        }
+        best = narrower;
+    }
+    best
+}
+
+/// Breaks `text` into lines, each as full as it can be.
+fn fill(text: &str, size: f32, limit: f32) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     let mut used = 0.0;
@@ -118,7 +145,9 @@ pub(super) fn paginate(lines: Vec<String>, lines_max: usize, pages_max: usize) -
     let cut = lines.len() > room;
     let mut kept: Vec<String> = lines.into_iter().take(room).collect();
     if let Some(last) = kept.last_mut().filter(|_| cut) {
-        let shorter = last.trim_end_matches(|c: char| !c.is_alphanumeric()).to_owned();
+        let shorter = last
+            .trim_end_matches(|c: char| !c.is_alphanumeric())
+            .to_owned();
         *last = shorter + "…";
     }
     // Spread evenly, so that no page holds a single orphaned line.
@@ -126,7 +155,11 @@ pub(super) fn paginate(lines: Vec<String>, lines_max: usize, pages_max: usize) -
     let (each, longer) = (kept.len() / pages, kept.len() % pages);
     let mut rest = kept.into_iter();
     (0..pages)
-        .map(|page| rest.by_ref().take(each + usize::from(page < longer)).collect::<Vec<_>>())
+        .map(|page| {
+            rest.by_ref()
+                .take(each + usize::from(page < longer))
+                .collect::<Vec<_>>()
+        })
         .filter(|page| !page.is_empty())
         .collect()
 }
@@ -146,9 +179,16 @@ mod tests {
 
     #[test]
     fn chinese_breaks_between_characters_and_not_before_a_full_stop() {
-        let lines = wrap("一只红色的热气球慢慢升起在绿色的山丘之上，阳光洒满大地。", 30.0, 310.0);
+        let lines = wrap(
+            "一只红色的热气球慢慢升起在绿色的山丘之上，阳光洒满大地。",
+            30.0,
+            310.0,
+        );
         assert!(lines.len() >= 2);
-        assert!(lines.iter().all(|line| !line.starts_with(['，', '。'])), "{lines:?}");
+        assert!(
+            lines.iter().all(|line| !line.starts_with(['，', '。'])),
+            "{lines:?}"
+        );
     }
 
     #[test]

@@ -32,7 +32,11 @@ impl Caption {
         let room = ((frames as f32 / FPS as f32 / PAGE_S_MIN) as usize).max(1);
         let pages = layout::paginate(lines, LINES_MAX, room);
         let draw = |lines: &Vec<String>| Page::caption(lines, size, width, height);
-        Self { pages: pages.iter().filter_map(draw).collect(), start, frames }
+        Self {
+            pages: pages.iter().filter_map(draw).collect(),
+            start,
+            frames,
+        }
     }
 
     /// Draws what is to be read at `frame` of the clip.

@@ -8,7 +8,7 @@ use super::super::colour::smooth;
 use super::layout::{fonts, place};
 
 /// How dark the band is behind the middle of the text, 0.0 to 1.0.
-const BAND: f32 = 0.6;
+const BAND: f32 = 0.46;
 /// Part of the width, and of the height, that stays free at each side (title-safe area).
 const MARGIN: f32 = 0.06;
 
@@ -36,11 +36,16 @@ pub(super) fn line_width(width: usize) -> f32 {
 
 impl Page {
     /// A caption, centred in the lower part of a frame.
-    pub(super) fn caption(lines: &[String], size: f32, width: usize, height: usize) -> Option<Self> {
+    pub(super) fn caption(
+        lines: &[String],
+        size: f32,
+        width: usize,
+        height: usize,
+    ) -> Option<Self> {
         let pitch = size * 1.3;
         let block = pitch * lines.len() as f32;
         let base = height as f32 * (1.0 - MARGIN) - block;
-        let top = (base - size * 1.5).max(0.0).floor() as usize;
+        let top = (base - size * 3.2).max(0.0).floor() as usize;
         let mut mask = Mask::new(width, height.checked_sub(top)?)?;
         for (index, line) in lines.iter().enumerate() {
             let (glyphs, wide) = place(line, size, 0.0);
@@ -49,7 +54,7 @@ impl Page {
         }
         let inner = base - top as f32;
         let band = |y: f32| {
-            let rise = smooth(0.0, inner - size * 0.25, y);
+            let rise = smooth(0.0, inner + size * 0.6, y);
             BAND * rise
         };
         Some(mask.page(0, top, size, band, 1.0))
@@ -63,7 +68,7 @@ impl Page {
         let mut mask = Mask::new((wide + size * 2.0) as usize, (size * 2.2) as usize)?;
         mask.write(&glyphs, size, size * 0.5, size);
         let (left, top) = ((inset - size) as usize, (inset - size * 0.5) as usize);
-        Some(mask.page(left, top, size, |_| 0.0, 0.72))
+        Some(mask.page(left, top, size, |_| 0.0, 0.86))
     }
 
     /// Lays the page over a frame with opacity `alpha`.
@@ -73,11 +78,18 @@ impl Page {
         }
         let share = (alpha.min(1.0) * 32_768.0) as u32;
         let mut line = vec![0_u16; self.width * 4];
-        for (row, y) in self.pixels.chunks_exact(self.width * 4).zip(self.top..canvas.height) {
+        for (row, y) in self
+            .pixels
+            .chunks_exact(self.width * 4)
+            .zip(self.top..canvas.height)
+        {
             for (out, part) in line.iter_mut().zip(row) {
                 *out = ((u32::from(*part) * share) >> 15) as u16;
             }
-            lay_over(&mut canvas.row(y)[self.left * 4..(self.left + self.width) * 4], &line);
+            lay_over(
+                &mut canvas.row(y)[self.left * 4..(self.left + self.width) * 4],
+                &line,
+            );
         }
     }
 }
@@ -91,21 +103,30 @@ struct Mask {
 
 impl Mask {
     fn new(width: usize, height: usize) -> Option<Self> {
-        (width > 0 && height > 0).then(|| Self { width, height, cover: vec![0.0; width * height] })
+        (width > 0 && height > 0).then(|| Self {
+            width,
+            height,
+            cover: vec![0.0; width * height],
+        })
     }
 
     fn write(&mut self, glyphs: &[super::layout::Placed], left: f32, top: f32, size: f32) {
         let scale = PxScale::from(size);
         // One baseline for all fonts of a line.
-        let ascent = fonts().first().map_or(size * 0.8, |font| font.as_scaled(scale).ascent());
+        let ascent = fonts()
+            .first()
+            .map_or(size * 0.8, |font| font.as_scaled(scale).ascent());
         for placed in glyphs {
             let at = point(left + placed.x, top + ascent);
             let glyph = placed.glyph.with_scale_and_position(scale, at);
-            let Some(outline) = placed.font.outline_glyph(glyph) else { continue };
+            let Some(outline) = placed.font.outline_glyph(glyph) else {
+                continue;
+            };
             let bounds = outline.px_bounds();
             outline.draw(|x, y, cover| {
-                let (px, py) = (bounds.min.x as i64 + i64::from(x), bounds.min.y as i64 + i64::from(y));
-                let inside = (0..self.width as i64).contains(&px) && (0..self.height as i64).contains(&py);
+                let (px, py) = (bounds.min.x + x as f32, bounds.min.y + y as f32);
+                let inside =
+                    px >= 0.0 && py >= 0.0 && px < self.width as f32 && py < self.height as f32;
                 if inside {
                     let spot = &mut self.cover[py as usize * self.width + px as usize];
                     *spot = (*spot + cover).min(1.0);
@@ -129,25 +150,35 @@ impl Mask {
         let mut pixels = Vec::with_capacity(self.cover.len() * 4);
         for (index, (cover, halo)) in self.cover.iter().zip(&halo).enumerate() {
             let dark = band((index / self.width) as f32);
-            let under = 1.0 - (1.0 - dark) * (1.0 - halo * 0.62);
+            let under = 1.0 - (1.0 - dark) * (1.0 - halo * 0.74);
             let letter = cover * ink;
             let alpha = letter + under * (1.0 - letter);
             let white = (letter * 0.985 * 32_640.0) as u16;
             pixels.extend([white, white, white, (alpha * 32_640.0) as u16]);
         }
-        Page { left, top, width: self.width, pixels }
+        Page {
+            left,
+            top,
+            width: self.width,
+            pixels,
+        }
     }
 }
 
 /// A box blur of `2 * radius + 1` along rows or columns.
 fn blur(from: &[f32], width: usize, height: usize, radius: usize, across: bool) -> Vec<f32> {
     let mut out = vec![0.0; from.len()];
-    let (lines, length, line_step, step) =
-        if across { (height, width, width, 1) } else { (width, height, 1, width) };
+    let (lines, length, line_step, step) = if across {
+        (height, width, width, 1)
+    } else {
+        (width, height, 1, width)
+    };
     let share = 1.0 / (2 * radius + 1) as f32;
     for line in 0..lines {
         let start = line * line_step;
-        let mut sum: f32 = (0..radius.min(length)).map(|at| from[start + at * step]).sum();
+        let mut sum: f32 = (0..radius.min(length))
+            .map(|at| from[start + at * step])
+            .sum();
         for at in 0..length {
             if at + radius < length {
                 sum += from[start + (at + radius) * step];

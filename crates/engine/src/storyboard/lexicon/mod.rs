@@ -2,9 +2,11 @@
 //! framing, in seven languages. It looks words up; it does not understand sentences.
 
 mod read;
+mod reading;
 mod table;
 
-pub(super) use read::{Reading, Tint, is_cjk, read};
+pub(super) use read::{is_cjk, read};
+pub(super) use reading::{Reading, Tint};
 
 use super::colour::Rgb;
 
@@ -24,7 +26,10 @@ pub(super) enum Weather {
     Clear,
     Clouds,
     Rain,
+    /// Snow lies.
     Snow,
+    /// Snow falls.
+    Snowfall,
     Storm,
     Fog,
     Wind,

@@ -6,80 +6,7 @@ use std::sync::OnceLock;
 
 use super::super::colour::Rgb;
 use super::table::GROUPS;
-use super::{Framing, Hour, Meaning, Mood, Motion, Place, Subject, Weather};
-
-/// What a colour word paints.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) enum Tint {
-    Subject(Subject, Rgb),
-    Ground(Rgb),
-    Heaven(Rgb),
-    Place(Rgb),
-    Whole(Rgb),
-}
-
-/// What the words said; what they left open is empty.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(in super::super) struct Reading {
-    pub(in super::super) hour: Option<Hour>,
-    pub(in super::super) weather: Vec<Weather>,
-    pub(in super::super) place: Option<Place>,
-    /// Two or more places are common: "mountains by the sea".
-    pub(in super::super) places: Vec<Place>,
-    pub(in super::super) subjects: Vec<Subject>,
-    pub(in super::super) tints: Vec<Tint>,
-    pub(in super::super) motions: Vec<Motion>,
-    pub(in super::super) framing: Vec<Framing>,
-    pub(in super::super) mood: Option<Mood>,
-    pub(in super::super) neon: bool,
-}
-
-impl Reading {
-    pub(in super::super) fn has(&self, weather: Weather) -> bool {
-        self.weather.contains(&weather)
-    }
-
-    pub(in super::super) fn moves(&self, motion: Motion) -> bool {
-        self.motions.contains(&motion)
-    }
-
-    pub(in super::super) fn frames(&self, framing: Framing) -> bool {
-        self.framing.contains(&framing)
-    }
-
-    /// The colour that the words give to `subject`.
-    pub(in super::super) fn colour_of(&self, subject: Subject) -> Option<Rgb> {
-        self.tints.iter().find_map(|tint| match tint {
-            Tint::Subject(one, colour) if *one == subject => Some(*colour),
-            _ => None,
-        })
-    }
-
-    /// Fills what this reading leaves open from `whole`, the reading of the entire prompt.
-    pub(in super::super) fn inherit(&mut self, whole: &Self) {
-        self.hour = self.hour.or(whole.hour);
-        if self.weather.is_empty() {
-            self.weather.clone_from(&whole.weather);
-        }
-        if self.subjects.iter().all(|subject| subject.home().is_none()) && self.place.is_none() {
-            self.subjects.extend(whole.subjects.iter().filter(|one| one.home().is_some()));
-        }
-        if self.place.is_none() {
-            let home = self.subjects.iter().find_map(|subject| subject.home());
-            self.place = whole.place.or(home);
-            self.places.clone_from(&whole.places);
-        }
-        let own = self.tints.clone();
-        let open = |tint: &&Tint| match tint {
-            Tint::Subject(one, _) => self.colour_of(*one).is_none(),
-            _ => !own.iter().any(|own| !matches!(own, Tint::Subject(..))),
-        };
-        let inherited: Vec<Tint> = whole.tints.iter().filter(open).copied().collect();
-        self.tints.extend(inherited);
-        self.mood = self.mood.or(whole.mood);
-        self.neon |= whole.neon;
-    }
-}
+use super::{Meaning, Place, Reading, Subject, Tint};
 
 fn table() -> &'static BTreeMap<&'static str, &'static [Meaning]> {
     static TABLE: OnceLock<BTreeMap<&'static str, &'static [Meaning]>> = OnceLock::new();
@@ -123,6 +50,12 @@ fn lookup(word: &str) -> Option<&'static [Meaning]> {
     let known = |word: &str| table.get(word).copied();
     known(word)
         .or_else(|| word.strip_suffix("'s").and_then(known))
+        .or_else(|| {
+            ["l'", "d'"]
+                .iter()
+                .find_map(|article| word.strip_prefix(article))
+                .and_then(known)
+        })
         .or_else(|| word.strip_suffix("es").and_then(known))
         .or_else(|| word.strip_suffix('s').and_then(known))
         .or_else(|| word.rsplit_once('-').and_then(|(_, last)| known(last)))
@@ -133,7 +66,11 @@ fn phrase(tokens: &[String], at: usize) -> Option<(&'static [Meaning], usize)> {
     let longest = 5.min(tokens.len() - at);
     (1..=longest).rev().find_map(|count| {
         let words = &tokens[at..at + count];
-        let glue = if words.iter().all(|word| word.chars().all(is_cjk)) { "" } else { " " };
+        let glue = if words.iter().all(|word| word.chars().all(is_cjk)) {
+            ""
+        } else {
+            " "
+        };
         lookup(&words.join(glue)).map(|meanings| (meanings, count))
     })
 }
@@ -177,19 +114,30 @@ fn paints(found: &[(usize, &[Meaning])], index: usize, colour: Rgb) -> Tint {
             _ => None,
         })
     };
-    let after = found[index + 1..].iter().take_while(|(at, _)| *at <= place + 4);
-    let before = found[..index].iter().rev().take_while(|(at, _)| *at + 2 >= place);
+    let after = found[index + 1..]
+        .iter()
+        .take_while(|(at, _)| *at <= place + 4);
+    // "El faro rojo junto al mar": a thing right before wins over one that is farther after.
+    let next_touches = found.get(index + 1).is_some_and(|(at, _)| *at == place + 1);
+    let touched = found[..index]
+        .last()
+        .filter(|(at, _)| *at + 1 == place && !next_touches);
+    if let Some(tint) = touched.and_then(|(_, meanings)| target(meanings)) {
+        return tint;
+    }
     after
         .take_while(|(_, meanings)| !matches!(meanings, [Meaning::Colour(_)]))
         .find_map(|(_, meanings)| target(meanings))
-        .or_else(|| before.take(1).find_map(|(_, meanings)| target(meanings)))
         .unwrap_or(Tint::Whole(colour))
 }
 
 /// Reads `text`, leaving out everything that `avoid` names.
 pub(in super::super) fn read(text: &str, avoid: &str) -> Reading {
-    let banned: Vec<Meaning> =
-        known(avoid).into_iter().flat_map(|(_, meanings)| meanings).copied().collect();
+    let banned: Vec<Meaning> = known(avoid)
+        .into_iter()
+        .flat_map(|(_, meanings)| meanings)
+        .copied()
+        .collect();
     let found = known(text);
     let mut reading = Reading::default();
     for (index, (_, meanings)) in found.iter().enumerate() {
@@ -229,14 +177,23 @@ fn settle(reading: &mut Reading) {
     let places = reading.places.clone();
     let both = |a, b| places.contains(&a) && places.contains(&b);
     // The more particular place wins whatever the order of the words.
-    let special = [Place::Underwater, Place::Space, Place::Room, Place::Sky, Place::City];
+    let special = [
+        Place::Underwater,
+        Place::Space,
+        Place::Room,
+        Place::Sky,
+        Place::City,
+    ];
     if let Some(place) = special.into_iter().find(|place| places.contains(place)) {
         reading.place = Some(place);
     } else if both(Place::Mountains, Place::Lake) {
         reading.place = Some(Place::Lake);
     }
     if places.len() > 1 && reading.place == Some(Place::Abstract) {
-        reading.place = places.iter().copied().find(|place| *place != Place::Abstract);
+        reading.place = places
+            .iter()
+            .copied()
+            .find(|place| *place != Place::Abstract);
     }
     if reading.place.is_none() || reading.place == Some(Place::Abstract) {
         let home = reading.subjects.iter().find_map(|subject| subject.home());
@@ -250,5 +207,111 @@ fn settle(reading: &mut Reading) {
 fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
     if !list.contains(&item) && list.len() < 6 {
         list.push(item);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Hour, Weather};
+    use super::*;
+
+    const RED: Rgb = Rgb::hex(0xd3_2f2f);
+
+    #[test]
+    fn every_word_is_lower_case_and_in_one_group_only() {
+        let mut seen = std::collections::BTreeSet::new();
+        for word in GROUPS.iter().flat_map(|(words, _)| words.split('|')) {
+            assert_eq!(word, word.to_lowercase());
+            assert!(!word.is_empty() && word == word.trim(), "{word:?}");
+            assert!(seen.insert(word), "{word:?} is listed twice");
+            assert!(lookup(word).is_some());
+        }
+    }
+
+    #[test]
+    fn times_weather_and_places_are_read_in_many_languages() {
+        let rows = [
+            (
+                "Snowy mountains at night",
+                Hour::Night,
+                Some(Weather::Snow),
+                Place::Mountains,
+            ),
+            (
+                "el mar al atardecer con lluvia",
+                Hour::Golden,
+                Some(Weather::Rain),
+                Place::Sea,
+            ),
+            (
+                "la forêt dans le brouillard à l'aube",
+                Hour::Dawn,
+                Some(Weather::Fog),
+                Place::Forest,
+            ),
+            ("die Wüste am Mittag", Hour::Day, None, Place::Desert),
+            (
+                "雨夜的城市街道",
+                Hour::Night,
+                Some(Weather::Rain),
+                Place::City,
+            ),
+            ("夕焼けの海", Hour::Golden, None, Place::Sea),
+            ("a starry lake", Hour::Night, None, Place::Lake),
+        ];
+        for (text, hour, weather, place) in rows {
+            let reading = read(text, "");
+            assert_eq!(reading.hour, Some(hour), "{text}");
+            assert_eq!(reading.weather.first().copied(), weather, "{text}");
+            assert_eq!(reading.place, Some(place), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_colour_paints_what_it_stands_beside() {
+        let tints = |text: &str| read(text, "").tints;
+        assert_eq!(
+            tints("a red hot-air balloon"),
+            [Tint::Subject(Subject::Balloon, RED)]
+        );
+        assert_eq!(
+            tints("un globo rojo sobre el mar"),
+            [Tint::Subject(Subject::ToyBalloon, RED)]
+        );
+        assert_eq!(
+            tints("红色的气球"),
+            [Tint::Subject(Subject::ToyBalloon, RED)]
+        );
+        assert_eq!(tints("a red sky"), [Tint::Heaven(RED)]);
+        assert_eq!(tints("red hills"), [Tint::Place(RED)]);
+        assert!(matches!(
+            tints("teal and orange")[..],
+            [Tint::Whole(_), Tint::Whole(_)]
+        ));
+    }
+
+    #[test]
+    fn what_is_denied_stays_away() {
+        let reading = read("a street without rain, no people, and a cat", "");
+        assert!(!reading.has(Weather::Rain));
+        assert_eq!(reading.subjects, [Subject::Cat]);
+        let reading = read("a red car and a dog in the rain", "cars, rain");
+        assert_eq!(reading.subjects, [Subject::Dog]);
+        assert!(reading.weather.is_empty() && reading.tints.is_empty());
+    }
+
+    #[test]
+    fn plurals_and_possessives_are_known() {
+        let subjects = |text: &str| read(text, "").subjects;
+        assert_eq!(subjects("horses and foxes"), [Subject::Horse]);
+        assert_eq!(subjects("the cat's whiskers"), [Subject::Cat]);
+        assert_eq!(subjects("Leuchttürme catalogue carpet"), []);
+    }
+
+    #[test]
+    fn a_subject_is_shown_where_it_is_at_home() {
+        assert_eq!(read("a whale", "").place, Some(Place::Underwater));
+        assert_eq!(read("a spaceship", "").place, Some(Place::Space));
+        assert_eq!(read("a camel in the city", "").place, Some(Place::City));
     }
 }

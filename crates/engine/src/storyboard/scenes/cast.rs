@@ -26,9 +26,15 @@ pub(super) fn look(stage: &Stage<'_>, subject: Subject, distance: f32) -> Look {
         _ => palette.accent,
     };
     let main = stage.reading.colour_of(subject).unwrap_or(natural);
-    let trim = if subject == Subject::Camel { palette.accent } else { palette.second_accent };
+    let trim = if subject == Subject::Camel {
+        palette.accent
+    } else {
+        palette.second_accent
+    };
     // A subject keeps some light of its own, so that it reads even at night.
-    let light = palette.light.mix(Rgb::WHITE, if palette.is_dark() { 0.42 } else { 0.2 });
+    let light = palette
+        .light
+        .mix(Rgb::WHITE, if palette.is_dark() { 0.42 } else { 0.2 });
     let shown = |colour: Rgb| colour.under(light).mix(palette.haze, distance * 0.6);
     Look {
         main: shown(main),
@@ -106,7 +112,18 @@ fn speed_of(subject: Subject) -> f32 {
 
 fn shown(stage: &Stage<'_>, flying: bool) -> Vec<Subject> {
     let sky_like = |one: &Subject| matches!(one, Subject::Sun | Subject::Moon);
-    let all = stage.reading.subjects.iter().copied().filter(|one| !sky_like(one));
+    let all = stage
+        .reading
+        .subjects
+        .iter()
+        .copied()
+        .filter(|one| !sky_like(one));
+    // Someone with an umbrella is one figure; boats float where there is water.
+    let umbrella = stage.reading.subjects.contains(&Subject::Umbrella);
+    let water = matches!(stage.place, Place::Sea | Place::Lake);
+    let all = all
+        .filter(move |one| !(umbrella && *one == Subject::Person))
+        .filter(move |one| flying || !(water && *one == Subject::Boat));
     all.filter(|one| one.flies() == flying).take(3).collect()
 }
 
@@ -132,7 +149,11 @@ fn travel(stage: &Stage<'_>, subject: Subject, left: bool) -> (f32, f32) {
     } else {
         0.0
     };
-    let rise = if subject == Subject::Rocket { rise.min(-0.05) } else { rise };
+    let rise = if subject == Subject::Rocket {
+        rise.min(-0.05)
+    } else {
+        rise
+    };
     (speed, rise * stage.unit)
 }
 
@@ -141,12 +162,18 @@ pub(super) fn fliers(stage: &mut Stage<'_>, horizon: f32, orb: Orb) {
     for (nth, subject) in shown(stage, true).into_iter().enumerate() {
         let (x, left) = spot(stage, nth, orb.x < stage.width * 0.5);
         let size = fit(stage, subject);
-        let share = if subject == Subject::Planet { 0.34 } else { 0.46 + 0.12 * stage.rng.signed() };
+        let share = if subject == Subject::Planet {
+            0.34
+        } else {
+            0.46 + 0.12 * stage.rng.signed()
+        };
         let travel = travel(stage, subject, left);
         // Rising, it starts lower; falling, higher: the middle of the way is in the picture.
-        let y = horizon * share - travel.1 * stage.seconds * 0.5;
+        let way = travel.1 * stage.seconds;
+        let middle = (horizon * share).max(size * 0.54 + way.abs() * 0.5);
+        let y = middle - way * 0.5;
         let x = x - travel.0 * stage.seconds * 0.4;
-        add(stage, subject, (x, y.max(size * 0.4)), size, 0.75, left, travel);
+        add(stage, subject, (x, y), size, 0.75, left, travel);
     }
 }
 
@@ -166,17 +193,30 @@ pub(super) fn walkers(stage: &mut Stage<'_>, depth: f32, ground: &dyn Fn(f32) ->
         let x = x - travel.0 * stage.seconds * 0.4;
         // Along a moving subject's way the ground is taken as level: its lowest point.
         let way = travel.0 * stage.seconds;
-        let y = (0..=8).map(|n| ground(x + way * n as f32 / 8.0)).fold(f32::MIN, f32::max);
-        add(stage, subject, (x, y + size * 0.01), size, depth, left, travel);
+        let y = (0..=8)
+            .map(|n| ground(x + way * n as f32 / 8.0))
+            .fold(f32::MIN, f32::max);
+        add(
+            stage,
+            subject,
+            (x, y + size * 0.01),
+            size,
+            depth,
+            left,
+            travel,
+        );
     }
 }
 
 /// Puts boats (and what else is asked for and can float) onto the water at stage row `y`.
 pub(super) fn floaters(stage: &mut Stage<'_>, y: f32, depth: f32, orb: Orb) {
-    for (nth, subject) in shown(stage, false).into_iter().enumerate() {
-        if subject != Subject::Boat {
-            continue;
-        }
+    let boats = stage
+        .reading
+        .subjects
+        .iter()
+        .filter(|one| **one == Subject::Boat)
+        .count();
+    for (nth, subject) in std::iter::repeat_n(Subject::Boat, boats).enumerate() {
         let (x, left) = spot(stage, nth, orb.x < stage.width * 0.5);
         let size = fit(stage, subject);
         let travel = travel(stage, subject, left);
@@ -224,7 +264,11 @@ fn make(
     let rng: &mut rng::Rng = &mut stage.rng;
     let phase = rng.range(0.0, std::f32::consts::TAU);
     // Letters and lamps would look wrong turned around; these are symmetric or face the way.
-    let faces_left = left && !matches!(subject, Subject::House | Subject::Lighthouse | Subject::Planet);
+    let faces_left = left
+        && !matches!(
+            subject,
+            Subject::House | Subject::Lighthouse | Subject::Planet
+        );
     Actor {
         subject,
         x,
@@ -235,7 +279,13 @@ fn make(
         bob: bob * size,
         rock,
         phase,
-        pace: if still { 0.4 } else if fast { 1.5 } else { 1.0 },
+        pace: if still {
+            0.4
+        } else if fast {
+            1.5
+        } else {
+            1.0
+        },
         faces_left,
         look: look(stage, subject, 0.0),
         mirrored: 0.0,

@@ -27,9 +27,15 @@ pub(super) fn dream(stage: &mut Stage<'_>) {
         Some(Mood::Joyful) => 2,
         _ => stage.rng.below(HARMONIES.len()),
     };
-    let tinted = stage.reading.tints.first().is_some();
+    let tinted = !stage.reading.tints.is_empty();
     let timed = stage.reading.hour.is_some();
-    let own = [palette.sky_top, palette.sky_middle, palette.sky_low, palette.accent, palette.orb];
+    let own = [
+        palette.sky_top,
+        palette.sky_middle,
+        palette.sky_low,
+        palette.accent,
+        palette.orb,
+    ];
     let mut colours = HARMONIES[pick].map(Rgb::hex);
     if tinted {
         for (colour, tint) in colours.iter_mut().zip(own) {
@@ -41,11 +47,15 @@ pub(super) fn dream(stage: &mut Stage<'_>) {
         }
     }
     let [deep, middle, light, warm, pale] = colours;
-    let (cx, cy) = (width * stage.rng.range(0.35, 0.65), height * stage.rng.range(0.3, 0.44));
+    let (cx, cy) = (
+        width * stage.rng.range(0.35, 0.65),
+        height * stage.rng.range(0.3, 0.44),
+    );
     stage.wash(0.05, Meeting::Cover, 0.0, |x, y| {
         let v = (y / height).clamp(0.0, 1.0);
         let away = (x - cx).hypot(y - cy) / (unit * 0.9);
-        deep.mix(middle, smooth(0.0, 0.9, v)).mix(light, 0.55 * (-away * away * 2.0).exp())
+        deep.mix(middle, smooth(0.0, 0.9, v))
+            .mix(light, 0.55 * (-away * away * 2.0).exp())
     });
     let radius = unit * stage.rng.range(0.2, 0.27);
     disc(stage, (cx, cy), radius, warm, pale);
@@ -53,11 +63,22 @@ pub(super) fn dream(stage: &mut Stage<'_>) {
     let count = (60.0 * width / unit) as usize;
     let dust = Particles::new(Mark::Dust, count, area, unit, pale, &mut stage.rng);
     stage.particles(dust.at_depth(0.3));
-    let inks = [middle.mix(light, 0.35), warm.mix(middle, 0.45), middle, deep.mix(warm, 0.25), deep];
+    let inks = [
+        middle.mix(light, 0.35),
+        warm.mix(middle, 0.45),
+        middle,
+        deep.mix(warm, 0.25),
+        deep,
+    ];
     for (index, ink) in inks.into_iter().enumerate() {
         ribbon(stage, index, ink, pale);
         if index == 1 {
-            let orb = Orb { x: cx, y: cy, radius: 0.0, shows: true };
+            let orb = Orb {
+                x: cx,
+                y: cy,
+                radius: 0.0,
+                shows: true,
+            };
             cast::fliers(stage, height * 0.7, orb);
         }
     }
@@ -67,13 +88,22 @@ pub(super) fn dream(stage: &mut Stage<'_>) {
 
 fn disc(stage: &mut Stage<'_>, (x, y): (f32, f32), radius: f32, warm: Rgb, pale: Rgb) {
     let rings = stage.rng.below(2);
-    let plane = Plane { brush: 0.06, ..Plane::new(0.15, y - radius * 1.9, y + radius * 1.9) };
+    let plane = Plane {
+        brush: 0.03,
+        ..Plane::new(0.15, y - radius * 1.9, y + radius * 1.9)
+    };
     stage.plane(plane, |pen, _, _| {
         pen.glow(x, y, radius * 1.8, pale, 0.35);
-        pen.circle(x, y, radius, Ink::down(y - radius, pale.mix(warm, 0.3), y + radius, warm));
+        pen.circle(
+            x,
+            y,
+            radius,
+            Ink::down(y - radius, pale.mix(warm, 0.3), y + radius, warm),
+        );
         if rings == 1 {
             for n in 1..4 {
-                let ring = tiny_skia::PathBuilder::from_circle(x, y, radius * (1.0 + 0.16 * n as f32));
+                let ring =
+                    tiny_skia::PathBuilder::from_circle(x, y, radius * (1.0 + 0.16 * n as f32));
                 pen.line(ring, radius * 0.012, Ink::Flat(pale, 0.5 - 0.12 * n as f32));
             }
         }
@@ -93,11 +123,23 @@ fn ribbon(stage: &mut Stage<'_>, index: usize, ink: Rgb, pale: Rgb) {
         base + wave * cloudy(seed, x / (unit * 0.75), 0.4, 2) * 1.3 + (x - middle) * tilt
     };
     let drift = unit * (0.006 + 0.012 * near) * if index.is_multiple_of(2) { 1.0 } else { -1.0 };
-    let plane = Plane { drift, brush: 0.08, ..Plane::new(0.25 + 0.85 * near, base - unit * 0.4, height * 1.2) };
+    let plane = Plane {
+        drift,
+        brush: 0.045,
+        ..Plane::new(0.25 + 0.85 * near, base - unit * 0.4, height * 1.2)
+    };
     let edge = ink.mix(pale, 0.4);
     stage.plane(plane, |pen, left, right| {
         let line = Stage::profile(left, right, 4.0, height * 1.25, crest);
-        pen.shape(&line, Ink::down(base - wave, ink.lift(0.06), base + unit * 0.5, ink.lift(-0.06)));
+        pen.shape(
+            &line,
+            Ink::down(
+                base - wave,
+                ink.lift(0.06),
+                base + unit * 0.5,
+                ink.lift(-0.06),
+            ),
+        );
         let rim: Vec<(f32, f32)> = line.iter().copied().take(line.len() - 2).collect();
         pen.stroke(&rim, unit * 0.004, Ink::Flat(edge, 0.6));
     });

@@ -4,12 +4,13 @@ use super::super::colour::{Rgb, smooth};
 use super::super::lexicon::{Hour, Weather};
 use super::noise::value;
 use super::particles::{Mark, Particles};
-use super::pen::{Ink, smooth as curve};
+use super::pen::{Ink, Pen, smooth as curve};
+use super::rng::Rng;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, land, sky, weather};
 
 pub(super) fn forest(stage: &mut Stage<'_>) {
-    let horizon = stage.height * 0.72;
+    let horizon = stage.height * 0.66;
     let (unit, palette, width) = (stage.unit, stage.palette, stage.width);
     let glade = width * stage.rng.range(0.38, 0.62);
     let mist = palette.haze.mix(palette.sky_low, 0.5);
@@ -17,9 +18,14 @@ pub(super) fn forest(stage: &mut Stage<'_>) {
     let reach = unit * 0.75;
     stage.wash(0.05, Meeting::Cover, 0.0, |x, y| {
         let away = (x - glade).hypot((y - horizon * 0.55) * 0.8) / reach;
-        high.mix(mist, (-away * away * 1.4).exp()).mix(palette.glow, 0.35 * (-away * away * 4.0).exp())
+        high.mix(mist, (-away * away * 1.4).exp())
+            .mix(palette.glow, 0.35 * (-away * away * 4.0).exp())
     });
-    let rows = [(0.2, 0.86, 26, 0.02), (0.4, 0.66, 16, 0.032), (0.65, 0.4, 10, 0.05)];
+    let rows = [
+        (0.2, 0.86, 26, 0.02),
+        (0.4, 0.66, 16, 0.032),
+        (0.65, 0.4, 10, 0.05),
+    ];
     for (index, (depth, distance, count, thick)) in rows.into_iter().enumerate() {
         let ground = horizon + unit * (0.02 + 0.09 * index as f32);
         trunks(stage, depth, distance, count, thick, ground);
@@ -27,14 +33,19 @@ pub(super) fn forest(stage: &mut Stage<'_>) {
         ferns(stage, depth + 0.06, &floor, distance);
         if index == 1 {
             shafts(stage, glade, horizon);
-            let orb = sky::Orb { x: glade, y: horizon * 0.4, radius: 0.0, shows: false };
+            let orb = sky::Orb {
+                x: glade,
+                y: horizon * 0.4,
+                radius: 0.0,
+                shows: false,
+            };
             cast::fliers(stage, horizon * 0.95, orb);
         }
         if index < 2 && stage.reading.has(Weather::Fog) {
             weather::fog(stage, 0.35);
         }
     }
-    let front = stage.height * 0.88;
+    let front = stage.height * 0.82;
     let ground = land::meadow(stage, 1.0, front, 0.04, 0.05);
     cast::walkers(stage, 1.0, &*ground);
     let area = [0.0, horizon * 0.45, width, stage.height * 0.95];
@@ -56,43 +67,87 @@ fn trunks(stage: &mut Stage<'_>, depth: f32, distance: f32, count: usize, thick:
     let bark = Rgb::hex(0x4a_4038).tinted(palette.ground, 0.25);
     let upper = palette.lit(bark, distance);
     let lower = upper.mix(palette.haze, 0.35);
-    let light = palette.lit(bark.lift(0.12), distance).mix(palette.glow, 0.25);
+    let light = palette
+        .lit(bark.lift(0.12), distance)
+        .mix(palette.glow, 0.25);
     let leaf = palette.lit(palette.ground.lift(-0.08), distance);
     let middle = stage.width * 0.5;
-    stage.plane(Plane { brush: 0.07, ..Plane::new(depth, -unit * 0.1, ground + unit * 0.12) }, |pen, left, right| {
-        let count = (count as f32 * (right - left) / (unit * 1.9)).max(4.0) as usize;
-        for n in 0..count {
-            let x = left + (right - left) * (n as f32 + rng.range(0.1, 0.9)) / count as f32;
-            let w = unit * thick * rng.range(0.55, 1.15);
-            let lean = rng.signed() * unit * 0.05;
-            let foot = ground + unit * rng.range(0.02, 0.08);
-            let top = -unit * 0.12;
-            let ink = Ink::down(top, upper, foot, lower);
-            pen.shape(
-                &[(x + lean - w * 0.32, top), (x + lean + w * 0.32, top), (x + w * 0.5, foot - w), (x + w * 0.95, foot),
-                    (x - w * 0.95, foot), (x - w * 0.5, foot - w)],
-                ink,
-            );
-            let side = if x < middle { 0.3 } else { -0.3 };
-            pen.stroke(&[(x + lean + w * side * 0.7, top), (x + w * side, foot - w)], w * 0.16, Ink::Flat(light, 0.6));
-            for _ in 0..3 {
-                let (y, out) = (rng.range(-0.02, 0.4) * unit, rng.signed());
-                let from = (x + lean * (1.0 - y / foot), y + unit * 0.05);
-                pen.stroke(&[from, (from.0 + out * unit * 0.07, y), (from.0 + out * unit * 0.13, y - unit * 0.03)], w * 0.2, upper);
+    stage.plane(
+        Plane {
+            brush: 0.07,
+            ..Plane::new(depth, -unit * 0.1, ground + unit * 0.12)
+        },
+        |pen, left, right| {
+            let count = (count as f32 * (right - left) / (unit * 1.9)).max(4.0) as usize;
+            for n in 0..count {
+                let x = left + (right - left) * (n as f32 + rng.range(0.1, 0.9)) / count as f32;
+                let w = unit * thick * rng.range(0.55, 1.15);
+                let lean = rng.signed() * unit * 0.05;
+                let foot = ground + unit * rng.range(0.02, 0.08);
+                let top = -unit * 0.12;
+                let ink = Ink::down(top, upper, foot, lower);
+                pen.shape(
+                    &[
+                        (x + lean - w * 0.32, top),
+                        (x + lean + w * 0.32, top),
+                        (x + w * 0.5, foot - w),
+                        (x + w * 0.95, foot),
+                        (x - w * 0.95, foot),
+                        (x - w * 0.5, foot - w),
+                    ],
+                    ink,
+                );
+                let side = if x < middle { 0.3 } else { -0.3 };
+                pen.stroke(
+                    &[(x + lean + w * side * 0.7, top), (x + w * side, foot - w)],
+                    w * 0.16,
+                    Ink::Flat(light, 0.6),
+                );
+                for _ in 0..3 {
+                    let (y, out) = (rng.range(-0.02, 0.4) * unit, rng.signed());
+                    let from = (x + lean * (1.0 - y / foot), y + unit * 0.05);
+                    pen.stroke(
+                        &[
+                            from,
+                            (from.0 + out * unit * 0.07, y),
+                            (from.0 + out * unit * 0.13, y - unit * 0.03),
+                        ],
+                        w * 0.2,
+                        upper,
+                    );
+                }
             }
-        }
-        let clumps = (count * 5).min(160);
-        for _ in 0..clumps {
-            let (x, y) = (rng.range(left, right), rng.range(-0.08, 0.2) * unit * rng.unit().sqrt() * 1.4);
-            let r = unit * rng.range(0.04, 0.1) * (0.6 + depth);
-            let blob: Vec<(f32, f32)> = (0..10)
-                .map(|n| n as f32 / 10.0 * std::f32::consts::TAU)
-                .map(|a| (a, r * rng.range(0.7, 1.2)))
-                .map(|(a, r)| (x + r * 1.3 * a.cos(), y + r * 0.7 * a.sin()))
-                .collect();
-            pen.fill(curve(&blob), Ink::Flat(leaf.lift(rng.signed() * 0.03), 0.82));
-        }
-    });
+            crowns(
+                pen,
+                (left, right),
+                count,
+                unit * (0.6 + depth),
+                leaf,
+                &mut rng,
+            );
+        },
+    );
+}
+
+/// Leaves in clumps along the top.
+fn crowns(pen: &mut Pen, span: (f32, f32), count: usize, size: f32, leaf: Rgb, rng: &mut Rng) {
+    let clumps = (count * 5).min(160);
+    for _ in 0..clumps {
+        let (x, y) = (
+            rng.range(span.0, span.1),
+            rng.range(-0.08, 0.2) * size * rng.unit().sqrt() * 1.4,
+        );
+        let r = size * rng.range(0.04, 0.1);
+        let blob: Vec<(f32, f32)> = (0..10)
+            .map(|n| n as f32 / 10.0 * std::f32::consts::TAU)
+            .map(|a| (a, r * rng.range(0.7, 1.2)))
+            .map(|(a, r)| (x + r * 1.3 * a.cos(), y + r * 0.7 * a.sin()))
+            .collect();
+        pen.fill(
+            curve(&blob),
+            Ink::Flat(leaf.lift(rng.signed() * 0.03), 0.82),
+        );
+    }
 }
 
 fn ferns(stage: &mut Stage<'_>, depth: f32, floor: &land::Crest, distance: f32) {
@@ -101,23 +156,37 @@ fn ferns(stage: &mut Stage<'_>, depth: f32, floor: &land::Crest, distance: f32) 
     let tone = palette.lit(palette.ground.lift(-0.06), distance * 0.9);
     let top = floor(0.0) - unit * 0.16;
     let seed = rng.next();
-    stage.plane(Plane { brush: 0.04, ..Plane::new(depth, top, floor(0.0) + unit * 0.15) }, |pen, left, right| {
-        let count = ((right - left) / unit * 40.0) as usize;
-        for _ in 0..count {
-            let x = rng.range(left, right);
-            if value(seed, x / (unit * 0.2), 0.0) < -0.1 {
-                continue;
+    stage.plane(
+        Plane {
+            brush: 0.04,
+            ..Plane::new(depth, top, floor(0.0) + unit * 0.15)
+        },
+        |pen, left, right| {
+            let count = ((right - left) / unit * 40.0) as usize;
+            for _ in 0..count {
+                let x = rng.range(left, right);
+                if value(seed, x / (unit * 0.2), 0.0) < -0.1 {
+                    continue;
+                }
+                let foot = floor(x) + unit * 0.015;
+                let size = unit * (0.02 + 0.045 * depth) * rng.range(0.6, 1.1);
+                let shade = tone.lift(rng.signed() * 0.03);
+                for blade in -3..=3_i32 {
+                    let out = blade as f32 / 3.0;
+                    let tip = (x + out * size * 1.3, foot - size * (1.15 - 0.6 * out.abs()));
+                    pen.shape(
+                        &[
+                            (x - size * 0.06, foot),
+                            (x + out * size * 0.55, foot - size * 0.85),
+                            tip,
+                            (x + size * 0.06, foot),
+                        ],
+                        shade,
+                    );
+                }
             }
-            let foot = floor(x) + unit * 0.015;
-            let size = unit * (0.02 + 0.045 * depth) * rng.range(0.6, 1.1);
-            let shade = tone.lift(rng.signed() * 0.03);
-            for blade in -3..=3_i32 {
-                let out = blade as f32 / 3.0;
-                let tip = (x + out * size * 1.3, foot - size * (1.15 - 0.6 * out.abs()));
-                pen.shape(&[(x - size * 0.06, foot), (x + out * size * 0.55, foot - size * 0.85), tip, (x + size * 0.06, foot)], shade);
-            }
-        }
-    });
+        },
+    );
 }
 
 /// Slanting light from above the glade.
@@ -132,11 +201,19 @@ fn shafts(stage: &mut Stage<'_>, glade: f32, horizon: f32) {
     let source = (glade + unit * 0.25, -unit * 0.5);
     stage.wash(0.4, Meeting::Light, 0.25, |x, y| {
         let angle = (x - source.0).atan2(y - source.1);
-        let beams = smooth(0.05, 0.7, value(seed, angle * 13.0, 0.0) * 0.7 + value(seed ^ 1, angle * 31.0, 0.0) * 0.3);
+        let beams = smooth(
+            0.05,
+            0.7,
+            value(seed, angle * 13.0, 0.0) * 0.7 + value(seed ^ 1, angle * 31.0, 0.0) * 0.3,
+        );
         let spread = (-(angle + 0.2).powi(2) * 5.0).exp();
         let fade = smooth(horizon * 1.25, 0.0, y);
         let share = strength * beams * spread * fade;
-        Rgb { r: palette.glow.r * share, g: palette.glow.g * share, b: palette.glow.b * share }
+        Rgb {
+            r: palette.glow.r * share,
+            g: palette.glow.g * share,
+            b: palette.glow.b * share,
+        }
     });
 }
 
@@ -144,14 +221,22 @@ fn shafts(stage: &mut Stage<'_>, glade: f32, horizon: f32) {
 fn frame(stage: &mut Stage<'_>) {
     let (unit, width, height) = (stage.unit, stage.width, stage.height);
     let mut rng = stage.rng.fork("frame");
-    let tone = stage.palette.lit(Rgb::hex(0x24_2a26).tinted(stage.palette.ground, 0.2), 0.0);
+    let tone = stage
+        .palette
+        .lit(Rgb::hex(0x24_2a26).tinted(stage.palette.ground, 0.2), 0.0);
     stage.plane(Plane::new(1.4, -unit * 0.2, height * 1.2), |pen, _, _| {
-        for (x, w) in [(width * 0.01, 0.085), (width * 0.985, 0.11)] {
+        for (x, w) in [(-width * 0.015, 0.1), (width * 1.02, 0.12)] {
             let w = unit * w * rng.range(0.8, 1.1);
             let lean = rng.signed() * unit * 0.03;
             pen.shape(
-                &[(x + lean - w * 0.4, -unit * 0.2), (x + lean + w * 0.4, -unit * 0.2), (x + w * 0.6, height * 0.92),
-                    (x + w * 1.2, height * 1.2), (x - w * 1.2, height * 1.2), (x - w * 0.6, height * 0.92)],
+                &[
+                    (x + lean - w * 0.4, -unit * 0.2),
+                    (x + lean + w * 0.4, -unit * 0.2),
+                    (x + w * 0.6, height * 0.92),
+                    (x + w * 1.2, height * 1.2),
+                    (x - w * 1.2, height * 1.2),
+                    (x - w * 0.6, height * 0.92),
+                ],
                 tone,
             );
         }

@@ -1,7 +1,7 @@
-//! Open land: mountains, deserts, hills and meadows.
+//! Open land: mountains, hills and meadows. Deserts have a file of their own.
 
 use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::{Hour, Place, Subject, Weather};
+use super::super::lexicon::{Place, Subject, Weather};
 use super::noise::{cloudy, ridged, value};
 use super::pen::{Ink, Pen, smooth as curve};
 use super::sky::{self, Orb};
@@ -23,51 +23,64 @@ pub(super) fn range(stage: &mut Stage<'_>, range: Range, orb: Orb) {
     let depth = 0.12 + 0.5 * range.near;
     let width = unit * (0.62 + 0.2 * range.near);
     let crest = |x: f32| {
-        let shape = ridged(seed, x / width, 6) - 0.35;
+        let shape = ridged(seed, x / width, 6) - 0.2;
         let broad = 0.75 + 0.35 * value(seed ^ 9, x / (width * 1.7), 0.2);
-        range.base - range.height * shape.max(0.02) * broad
+        range.base - range.height * shape.max(0.1) * 1.15 * broad
     };
-    let distance = 0.86 - 0.62 * range.near;
+    let distance = 0.72 - 0.5 * range.near;
+    let shine = if palette.is_dark() { 0.3 } else { 0.14 };
     let rock = palette.rock.tinted(palette.ground, 0.25 * range.near);
-    let lit = palette.lit(rock.lift(0.08), distance).mix(palette.glow, 0.12);
+    let lit = palette
+        .lit(rock.lift(0.08), distance)
+        .mix(palette.glow, shine);
     let shade = palette.lit(rock.lift(-0.12), distance);
     let white = Rgb::hex(0xf8_f9fc);
-    let snow_lit = palette.lit(white, distance * 0.7).mix(palette.glow, 0.16);
+    let snow_lit = palette
+        .lit(white, distance * 0.7)
+        .mix(palette.glow, shine * 1.2);
     let snow_shade = palette.lit(Rgb::hex(0x9f_b4d2), distance * 0.8);
     let foot = palette.haze.mix(palette.lit(rock, distance), 0.25);
     let left_light = if orb.x > stage.width * 0.5 { 1.0 } else { -1.0 };
     let bottom = range.base + unit * 0.3;
     let tall = range.height;
-    let top = range.base - tall * 1.15;
+    let top = range.base - tall * 1.35;
     let step = 1.0_f32;
     let margin = stage.margin(depth) + unit * 0.3;
     let start = -margin;
-    let crests: Vec<f32> =
-        (0..((stage.width + 2.0 * margin) / step) as usize + 2).map(|n| crest(start + n as f32 * step)).collect();
+    let crests: Vec<f32> = (0..((stage.width + 2.0 * margin) / step) as usize + 2)
+        .map(|n| crest(start + n as f32 * step))
+        .collect();
     let height_at = |x: f32| {
         let at = ((x - start) / step).clamp(0.0, (crests.len() - 2) as f32);
         let n = at as usize;
         crests[n] + (crests[n + 1] - crests[n]) * (at - n as f32)
     };
-    stage.field(Plane { brush: 0.06, ..Plane::new(depth, top, bottom) }, |x, y| {
-        let edge = height_at(x);
-        let below = y - edge;
-        if below < -1.0 {
-            return (shade, 0.0);
-        }
-        let rough = cloudy(seed ^ 3, x / (unit * 0.09), y / (unit * 0.13), 3);
-        // The face that a point belongs to leans as the crest above it, displaced by roughness.
-        let from = x + rough * (unit * 0.05 + below * 0.55);
-        let slope = (height_at(from + unit * 0.018) - height_at(from - unit * 0.018)) / (unit * 0.036);
-        let face = smooth(-0.3, 0.3, slope * left_light + rough * 0.35);
-        let altitude = (range.base - y) / tall;
-        let snow = smooth(0.0, 0.07, altitude - (1.0 - range.snow) - rough * 0.22);
-        let bare = lit.mix_plain(shade, 1.0 - face);
-        let cold = snow_lit.mix_plain(snow_shade, 1.0 - face);
-        let colour = bare.mix_plain(cold, snow);
-        let mist = smooth(tall * 0.25, tall * 0.95 + unit * 0.1, below) * 0.75;
-        (colour.mix_plain(foot, mist), (below + 0.5).clamp(0.0, 1.0))
-    });
+    stage.field(
+        Plane {
+            brush: 0.06,
+            ..Plane::new(depth, top, bottom)
+        },
+        |x, y| {
+            let edge = height_at(x);
+            let below = y - edge;
+            if below < -1.0 {
+                return (shade, 0.0);
+            }
+            let rough = cloudy(seed ^ 3, x / (unit * 0.09), y / (unit * 0.13), 3);
+            // The face that a point belongs to leans as the crest above it, displaced by roughness.
+            let from = x + rough * (unit * 0.03 + below * 0.24);
+            let slope =
+                (height_at(from + unit * 0.018) - height_at(from - unit * 0.018)) / (unit * 0.036);
+            let face = smooth(-0.3, 0.3, slope * left_light + rough * 0.35);
+            let altitude = (range.base - y) / tall;
+            let snow = smooth(0.0, 0.07, altitude - (1.0 - range.snow) - rough * 0.22);
+            let bare = lit.mix_plain(shade, 1.0 - face);
+            let cold = snow_lit.mix_plain(snow_shade, 1.0 - face);
+            let colour = bare.mix_plain(cold, snow);
+            let mist = smooth(tall * 0.25, tall * 0.95 + unit * 0.1, below) * 0.75;
+            (colour.mix_plain(foot, mist), (below + 0.5).clamp(0.0, 1.0))
+        },
+    );
 }
 
 pub(super) fn mountains(stage: &mut Stage<'_>) {
@@ -79,16 +92,25 @@ pub(super) fn mountains(stage: &mut Stage<'_>) {
         let base = horizon + stage.unit * 0.12 * near;
         let height = lift * (rise + stage.rng.signed() * 0.05);
         let snow = if winter { 0.95 } else { 0.62 - 0.3 * near };
-        range(stage, Range { near, base, height, snow }, orb);
+        range(
+            stage,
+            Range {
+                near,
+                base,
+                height,
+                snow,
+            },
+            orb,
+        );
         if near == 0.45 {
             sky::bloom(stage, orb, 0.5);
             cast::fliers(stage, horizon * 0.8, orb);
         }
     }
-    let slope = stage.height * 0.8;
+    let slope = stage.height * 0.75;
     let crest = meadow(stage, 0.85, slope, 0.07, 0.2);
     pines(stage, 0.86, &crest, 46, 0.13);
-    let front = stage.height * 0.88;
+    let front = stage.height * 0.83;
     let ground = meadow(stage, 1.0, front, 0.05, 0.05);
     cast::walkers(stage, 1.0, &*ground);
     pines_edge(stage);
@@ -98,34 +120,65 @@ pub(super) fn mountains(stage: &mut Stage<'_>) {
 pub(super) type Crest = Box<dyn Fn(f32) -> f32>;
 
 /// A rolling slope with its upper edge near `base`; answers the crest.
-pub(super) fn meadow(stage: &mut Stage<'_>, depth: f32, base: f32, swell: f32, distance: f32) -> Crest {
+pub(super) fn meadow(
+    stage: &mut Stage<'_>,
+    depth: f32,
+    base: f32,
+    swell: f32,
+    distance: f32,
+) -> Crest {
     let seed = stage.rng.next();
     let (unit, palette) = (stage.unit, stage.palette);
     let crest = move |x: f32| base + unit * swell * cloudy(seed, x / (unit * 0.9), 0.7, 3);
     let tone = palette.ground.lift(stage.rng.signed() * 0.03);
-    let upper = palette.lit(tone.lift(0.06), distance).mix(palette.glow, 0.1 + 0.1 * distance);
+    let upper = palette
+        .lit(tone.lift(0.06), distance)
+        .mix(palette.glow, 0.1 + 0.1 * distance);
     let lower = palette.lit(tone.lift(-0.12), distance * 0.7);
     let bottom = stage.height * 1.2;
-    let plane = Plane { brush: 0.09, ..Plane::new(depth, base - unit * swell, bottom) };
+    let plane = Plane {
+        brush: 0.09,
+        ..Plane::new(depth, base - unit * swell, bottom)
+    };
     stage.plane(plane, |pen, left, right| {
         let line = Stage::profile(left, right, (unit / 120.0).max(2.0), bottom + 9.0, crest);
-        let ink = Ink::down(base - unit * swell, upper, base + unit * (0.16 + 0.3 * depth), lower);
+        let ink = Ink::down(
+            base - unit * swell,
+            upper,
+            base + unit * (0.16 + 0.3 * depth),
+            lower,
+        );
         pen.shape(&line, ink);
     });
     Box::new(crest)
 }
 
 fn pine(pen: &mut Pen, x: f32, foot: f32, tall: f32, colour: Rgb, rng: &mut Rng) {
-    pen.rect(x - tall * 0.02, foot - tall * 0.15, tall * 0.04, tall * 0.16, colour);
+    pen.rect(
+        x - tall * 0.02,
+        foot - tall * 0.15,
+        tall * 0.04,
+        tall * 0.16,
+        colour,
+    );
     let tiers = 6;
     for tier in 0..tiers {
         let share = tier as f32 / tiers as f32;
-        let (y, half) = (foot - tall * (0.08 + 0.74 * share), tall * 0.21 * (1.0 - share * 0.86));
+        let (y, half) = (
+            foot - tall * (0.08 + 0.74 * share),
+            tall * 0.21 * (1.0 - share * 0.86),
+        );
         let lean = rng.signed() * tall * 0.012;
         let tip = y - tall * 0.27 * (1.0 - share * 0.35);
         pen.shape(
-            &[(x + lean, tip), (x + half, y), (x + half * 0.3, y - tall * 0.02), (x, y + tall * 0.012),
-                (x - half * 0.3, y - tall * 0.02), (x - half, y)],
+            &[
+                (x + lean, tip),
+                (x + half, y),
+                (x + half * 0.3, y - tall * 0.02),
+                (x, y + tall * 0.012),
+                (x - half * 0.3, y - tall * 0.02),
+                (x - half, y),
+            ],
             colour,
         );
     }
@@ -141,43 +194,68 @@ pub(super) fn pines(stage: &mut Stage<'_>, depth: f32, crest: &Crest, count: usi
     }
     let (top, bottom) = (crest(0.0) - unit * (size + 0.2), crest(0.0) + unit * 0.3);
     let seed = rng.next();
-    stage.plane(Plane { brush: 0.05, ..Plane::new(depth, top, bottom) }, |pen, left, right| {
-        let count = (count as f32 * (right - left) / (unit * 1.6)) as usize;
-        for _ in 0..count {
-            let x = rng.range(left, right);
-            // They stand in groups.
-            if value(seed, x / (unit * 0.22), 0.0) < -0.05 {
-                continue;
+    stage.plane(
+        Plane {
+            brush: 0.05,
+            ..Plane::new(depth, top, bottom)
+        },
+        |pen, left, right| {
+            let count = (count as f32 * (right - left) / (unit * 1.6)) as usize;
+            for _ in 0..count {
+                let x = rng.range(left, right);
+                // They stand in groups.
+                if value(seed, x / (unit * 0.22), 0.0) < -0.05 {
+                    continue;
+                }
+                let tall = unit * size * rng.range(0.45, 1.0);
+                let shade = tone.lift(rng.signed() * 0.018);
+                pine(pen, x, crest(x) + unit * 0.012, tall, shade, &mut rng);
             }
-            let tall = unit * size * rng.range(0.45, 1.0);
-            let shade = tone.lift(rng.signed() * 0.018);
-            pine(pen, x, crest(x) + unit * 0.012, tall, shade, &mut rng);
-        }
-    });
+        },
+    );
 }
 
 /// A few large dark pines at the sides of the frame, nearer than everything.
 pub(super) fn pines_edge(stage: &mut Stage<'_>) {
     let (unit, width, height) = (stage.unit, stage.width, stage.height);
     let mut rng = stage.rng.fork("edge");
-    let tone = stage.palette.lit(Rgb::hex(0x1e_332c).tinted(stage.palette.ground, 0.2), 0.0).lift(-0.05);
+    let tone = stage
+        .palette
+        .lit(Rgb::hex(0x1e_332c).tinted(stage.palette.ground, 0.2), 0.0)
+        .lift(-0.05);
     let side = rng.chance(0.5);
     stage.plane(Plane::new(1.35, height * 0.2, height * 1.2), |pen, _, _| {
         for n in 0..4 {
             let inward = width * (-0.05 + 0.065 * n as f32) + rng.signed() * unit * 0.02;
             let x = if side { inward } else { width - inward };
             let tall = unit * (0.78 - 0.15 * n as f32) * rng.range(0.85, 1.1);
-            pine(pen, x, height * 1.08, tall, tone.lift(rng.signed() * 0.012), &mut rng);
+            pine(
+                pen,
+                x,
+                height * 1.08,
+                tall,
+                tone.lift(rng.signed() * 0.012),
+                &mut rng,
+            );
         }
     });
 }
 
 pub(super) fn hills(stage: &mut Stage<'_>) {
-    let horizon = stage.height * if stage.tall() { 0.6 } else { 0.6 };
+    let horizon = stage.height * 0.6;
     let orb = sky::sky(stage, horizon);
     if stage.reading.places.contains(&Place::Mountains) || stage.rng.chance(0.4) {
         let height = stage.unit * 0.32;
-        range(stage, Range { near: 0.0, base: horizon + stage.unit * 0.05, height, snow: 0.4 }, orb);
+        range(
+            stage,
+            Range {
+                near: 0.0,
+                base: horizon + stage.unit * 0.05,
+                height,
+                snow: 0.4,
+            },
+            orb,
+        );
     }
     let far = meadow(stage, 0.3, horizon + stage.unit * 0.01, 0.1, 0.62);
     copses(stage, 0.3, &far, 0.028, 0.62);
@@ -185,9 +263,9 @@ pub(super) fn hills(stage: &mut Stage<'_>) {
     copses(stage, 0.5, &middle, 0.05, 0.4);
     sky::bloom(stage, orb, 0.6);
     cast::fliers(stage, horizon * 0.92, orb);
-    let near = meadow(stage, 0.75, stage.height * 0.76, 0.1, 0.2);
+    let near = meadow(stage, 0.75, stage.height * 0.7, 0.1, 0.2);
     copses(stage, 0.75, &near, 0.085, 0.2);
-    let front = stage.height * 0.87;
+    let front = stage.height * 0.81;
     let ground = meadow(stage, 1.0, front, 0.05, 0.05);
     cast::walkers(stage, 1.0, &*ground);
     grass(stage);
@@ -199,42 +277,74 @@ fn copses(stage: &mut Stage<'_>, depth: f32, crest: &Crest, size: f32, distance:
     let mut rng = stage.rng.fork("copse");
     let seed = rng.next();
     let tone = palette.lit(palette.ground.lift(-0.13).saturate(0.9), distance);
-    let light = palette.lit(palette.ground.lift(-0.04), distance).mix(palette.glow, 0.14);
+    let light = palette
+        .lit(palette.ground.lift(-0.04), distance)
+        .mix(palette.glow, 0.14);
     let (top, bottom) = (crest(0.0) - unit * (size + 0.25), crest(0.0) + unit * 0.35);
-    stage.plane(Plane { brush: 0.06, ..Plane::new(depth, top, bottom) }, |pen, left, right| {
-        let count = ((right - left) / (unit * size * 0.5)) as usize;
-        for _ in 0..count {
-            let x = rng.range(left, right);
-            if value(seed, x / (unit * 0.3), 0.0) < 0.12 {
-                continue;
+    stage.plane(
+        Plane {
+            brush: 0.06,
+            ..Plane::new(depth, top, bottom)
+        },
+        |pen, left, right| {
+            let count = ((right - left) / (unit * size * 0.5)) as usize;
+            for _ in 0..count {
+                let x = rng.range(left, right);
+                if value(seed, x / (unit * 0.3), 0.0) < 0.12 {
+                    continue;
+                }
+                let r = unit * size * rng.range(0.3, 0.6);
+                let y = crest(x) + unit * size * 0.15 - r * 0.7;
+                pen.rect(x - r * 0.09, y, r * 0.18, r * 1.2, tone.lift(-0.05));
+                let blob: Vec<(f32, f32)> = (0..9)
+                    .map(|n| n as f32 / 9.0 * std::f32::consts::TAU)
+                    .map(|a| (a, r * rng.range(0.85, 1.15)))
+                    .map(|(a, r)| (x + r * a.cos(), y + r * 1.1 * a.sin()))
+                    .collect();
+                pen.fill(curve(&blob), tone);
+                pen.ellipse(
+                    x - r * 0.2,
+                    y - r * 0.35,
+                    r * 0.55,
+                    r * 0.5,
+                    Ink::Flat(light, 0.3),
+                );
             }
-            let r = unit * size * rng.range(0.3, 0.6);
-            let y = crest(x) + unit * size * 0.15 - r * 0.7;
-            pen.rect(x - r * 0.09, y, r * 0.18, r * 1.2, tone.lift(-0.05));
-            let blob: Vec<(f32, f32)> = (0..9)
-                .map(|n| n as f32 / 9.0 * std::f32::consts::TAU)
-                .map(|a| (a, r * rng.range(0.85, 1.15)))
-                .map(|(a, r)| (x + r * a.cos(), y + r * 1.1 * a.sin()))
-                .collect();
-            pen.fill(curve(&blob), tone);
-            pen.ellipse(x - r * 0.2, y - r * 0.35, r * 0.55, r * 0.5, Ink::Flat(light, 0.55));
-        }
-    });
+        },
+    );
 }
 
 /// Blades and flower heads in front of everything, swaying.
 pub(super) fn grass(stage: &mut Stage<'_>) {
     let (unit, palette, height) = (stage.unit, stage.palette, stage.height);
     let mut rng = stage.rng.fork("grass");
-    let wind = if stage.reading.has(Weather::Wind) { 2.4 } else { 1.0 };
+    let wind = if stage.reading.has(Weather::Wind) {
+        2.4
+    } else {
+        1.0
+    };
     let tall = unit * 0.15;
     let tone = palette.lit(palette.ground.lift(-0.17), 0.0);
     let bloom = palette.lit(palette.accent, 0.0).mix(palette.glow, 0.1);
     let other = palette.lit(palette.second_accent, 0.0);
-    let flowers = stage.reading.subjects.contains(&Subject::Flower) || !stage.reading.has(Weather::Snow);
-    let many = if stage.reading.subjects.contains(&Subject::Flower) { 0.3 } else { 0.07 };
-    let sway = super::layer::Sway { reach: unit * 0.007 * wind, root: height * 1.03, rate: 1.5, bend: 9.0 / unit };
-    let plane = Plane { sway: Some(sway), brush: 0.0, ..Plane::new(1.3, height - tall * 1.3, height * 1.2) };
+    let flowers =
+        stage.reading.subjects.contains(&Subject::Flower) || !stage.reading.has(Weather::Snow);
+    let many = if stage.reading.subjects.contains(&Subject::Flower) {
+        0.3
+    } else {
+        0.07
+    };
+    let sway = super::layer::Sway {
+        reach: unit * 0.007 * wind,
+        root: height * 1.03,
+        rate: 1.5,
+        bend: 9.0 / unit,
+    };
+    let plane = Plane {
+        sway: Some(sway),
+        brush: 0.0,
+        ..Plane::new(1.3, height - tall * 1.3, height * 1.2)
+    };
     stage.plane(plane, |pen, left, right| {
         let count = ((right - left) / unit * 190.0) as usize;
         for _ in 0..count {
@@ -245,87 +355,25 @@ pub(super) fn grass(stage: &mut Stage<'_>) {
             let tip = (x + lean, height - blade + tall * 0.28);
             let wide = unit * 0.0035;
             let shade = tone.lift(rng.signed() * 0.03);
-            pen.shape(&[(x - wide, foot), (x + lean * 0.35, height - blade * 0.3), tip, (x + wide, foot)], shade);
+            pen.shape(
+                &[
+                    (x - wide, foot),
+                    (x + lean * 0.35, height - blade * 0.3),
+                    tip,
+                    (x + wide, foot),
+                ],
+                shade,
+            );
             if flowers && rng.chance(many) {
                 let r = unit * rng.range(0.006, 0.012);
                 pen.circle(tip.0, tip.1, r, if rng.chance(0.7) { bloom } else { other });
-                pen.circle(tip.0 - r * 0.2, tip.1 - r * 0.25, r * 0.4, Ink::Flat(palette.orb, 0.5));
+                pen.circle(
+                    tip.0 - r * 0.2,
+                    tip.1 - r * 0.25,
+                    r * 0.4,
+                    Ink::Flat(palette.orb, 0.5),
+                );
             }
         }
     });
-}
-
-pub(super) fn desert(stage: &mut Stage<'_>) {
-    let horizon = stage.height * if stage.tall() { 0.56 } else { 0.58 };
-    let orb = sky::sky(stage, horizon);
-    mesas(stage, horizon);
-    sky::bloom(stage, orb, 0.6);
-    cast::fliers(stage, horizon, orb);
-    for (near, share) in [(0.0, 0.05), (0.35, 0.2), (0.7, 0.42)] {
-        let base = horizon + (stage.height - horizon) * share;
-        dune(stage, base, near, orb);
-    }
-    let base = horizon + (stage.height - horizon) * 0.68;
-    let crest = dune(stage, base, 1.0, orb);
-    cast::walkers(stage, 1.0, &*crest);
-}
-
-fn mesas(stage: &mut Stage<'_>, horizon: f32) {
-    let (unit, palette) = (stage.unit, stage.palette);
-    let mut rng = stage.rng.fork("mesa");
-    let tone = palette.lit(palette.sand.mix(palette.rock, 0.4).lift(-0.08), 0.72);
-    stage.plane(Plane::new(0.16, horizon - unit * 0.35, horizon + unit * 0.1), |pen, left, right| {
-        for _ in 0..5 {
-            let (x, half) = (rng.range(left, right), unit * rng.range(0.06, 0.2));
-            let tall = unit * rng.range(0.05, 0.14);
-            let (top, foot) = (horizon - tall, horizon + unit * 0.05);
-            pen.shape(
-                &[(x - half * 1.35, foot), (x - half * 0.85, top + tall * 0.25), (x - half * 0.8, top),
-                    (x + half * 0.7, top - tall * 0.04), (x + half * 0.78, top + tall * 0.3), (x + half * 1.3, foot)],
-                tone.lift(rng.signed() * 0.02),
-            );
-        }
-    });
-}
-
-/// A dune with a sharp crest line, lit on one side; answers its skyline.
-fn dune(stage: &mut Stage<'_>, base: f32, near: f32, orb: Orb) -> Crest {
-    let seed = stage.rng.next();
-    let (unit, palette) = (stage.unit, stage.palette);
-    let depth = 0.3 + 0.7 * near;
-    let distance = 0.55 * (1.0 - near);
-    let wide = unit * (0.5 + 0.5 * near);
-    let swell = unit * (0.06 + 0.09 * near);
-    let crest = move |x: f32| {
-        let long = value(seed, x / wide, 0.0);
-        base - swell * (1.0 - long.abs() * 1.4) + swell * 0.3 * value(seed ^ 1, x / (wide * 2.2), 0.0)
-    };
-    let warm = if palette.hour == Hour::Day { 0.04 } else { 0.16 };
-    let lit = palette.lit(palette.sand.lift(0.05), distance).mix(palette.glow, warm);
-    let shade = palette.lit(palette.sand.lift(-0.14).saturate(0.9), distance).mix(palette.sky_top, 0.14);
-    let side = if orb.x > stage.width * 0.5 { 1.0 } else { -1.0 };
-    let bottom = stage.height * 1.2;
-    let plane = Plane { brush: 0.035, ..Plane::new(depth, base - swell * 1.5, bottom) };
-    stage.field(plane, |x, y| {
-        let below = y - crest(x);
-        if below < -1.0 {
-            return (lit, 0.0);
-        }
-        // The shaded side runs down from each crest in a curve.
-        let run = x + side * below * 0.9 + (below / unit * 9.0).sin() * unit * 0.012;
-        let lean = crest(run + 2.0) - crest(run - 2.0);
-        let face = smooth(-0.5, 0.5, lean * side * 1.4);
-        let ripple = ((below * 1.0 + value(seed ^ 4, x / (unit * 0.2), y / (unit * 0.07)) * unit * 0.03)
-            / (unit * 0.007))
-            .sin()
-            * 0.018
-            * near
-            * face;
-        let colour = shade.mix_plain(lit, face);
-        let deep = smooth(0.0, unit * 0.5, below) * 0.25;
-        let tone = colour.mix_plain(shade, deep);
-        let tone = Rgb { r: tone.r + ripple, g: tone.g + ripple, b: tone.b + ripple };
-        (tone, (below + 0.5).clamp(0.0, 1.0))
-    });
-    Box::new(crest)
 }

@@ -2,6 +2,7 @@
 
 mod cast;
 mod city;
+mod desert;
 mod dream;
 mod forest;
 mod land;
@@ -22,7 +23,7 @@ pub(super) fn build(stage: &mut Stage<'_>) {
         Place::Sea => sea::sea(stage),
         Place::Lake => sea::lake(stage),
         Place::Mountains => land::mountains(stage),
-        Place::Desert => land::desert(stage),
+        Place::Desert => desert::desert(stage),
         Place::Hills => land::hills(stage),
         Place::Forest => forest::forest(stage),
         Place::City => city::city(stage),

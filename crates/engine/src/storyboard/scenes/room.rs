@@ -4,7 +4,7 @@ use super::super::colour::{Rgb, smooth};
 use super::super::lexicon::{Hour, Subject, Weather};
 use super::layer::Sway;
 use super::particles::{Mark, Particles};
-use super::pen::Ink;
+use super::pen::{Ink, Pen};
 use super::sky;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, land};
@@ -24,7 +24,12 @@ pub(super) fn room(stage: &mut Stage<'_>) {
     let half = (unit * 0.52).min(width * 0.4);
     let middle = width * (0.5 + stage.rng.signed() * 0.05);
     let tall = (unit * 0.66).min(sill * 0.88);
-    let window = Window { left: middle - half, top: sill - tall, right: middle + half, bottom: sill };
+    let window = Window {
+        left: middle - half,
+        top: sill - tall,
+        right: middle + half,
+        bottom: sill,
+    };
     let orb = sky::sky(stage, sill);
     let far = land::meadow(stage, 0.25, sill - unit * 0.1, 0.05, 0.55);
     land::pines(stage, 0.25, &far, 30, 0.06);
@@ -40,12 +45,18 @@ pub(super) fn room(stage: &mut Stage<'_>) {
 }
 
 fn outside(stage: &mut Stage<'_>, window: Window) {
-    let area = [window.left - 20.0, window.top - 20.0, window.right + 20.0, window.bottom + 4.0];
-    let share = (window.right - window.left) * (window.bottom - window.top) / (stage.unit * stage.unit);
+    let area = [
+        window.left - 20.0,
+        window.top - 20.0,
+        window.right + 20.0,
+        window.bottom + 4.0,
+    ];
+    let share =
+        (window.right - window.left) * (window.bottom - window.top) / (stage.unit * stage.unit);
     let wet = stage.reading.has(Weather::Rain) || stage.reading.has(Weather::Storm);
     let (mark, density) = if wet {
         (Mark::Rain, 700.0)
-    } else if stage.reading.has(Weather::Snow) {
+    } else if stage.reading.has(Weather::Snowfall) {
         (Mark::Snow, 400.0)
     } else {
         return;
@@ -56,48 +67,108 @@ fn outside(stage: &mut Stage<'_>, window: Window) {
     stage.particles(fall.at_depth(0.4).in_wind(0.06));
 }
 
-fn wall(stage: &mut Stage<'_>, window: Window) {
-    let (unit, width, height, palette) = (stage.unit, stage.width, stage.height, stage.palette);
-    let paper = [Rgb::hex(0xc8_a58c), Rgb::hex(0x9a_a68c), Rgb::hex(0x8c_98a8), Rgb::hex(0xb8_8c80)][stage.rng.below(4)]
-        .tinted(palette.wall, 0.3);
-    let glow = if palette.is_dark() { palette.lamp } else { palette.glow };
+/// Paper and woodwork, in the room's light.
+fn colours(stage: &mut Stage<'_>) -> (Rgb, Rgb) {
+    const PAPERS: [u32; 4] = [0xc8_a58c, 0x9a_a68c, 0x8c_98a8, 0xb8_8c80];
+    let palette = stage.palette;
+    let paper = Rgb::hex(PAPERS[stage.rng.below(4)]).tinted(palette.wall, 0.3);
+    let glow = if palette.is_dark() {
+        palette.lamp
+    } else {
+        palette.glow
+    };
     let dim = if palette.is_dark() { 0.45 } else { 0.72 };
-    let near = paper.under(palette.light.mix(Rgb::WHITE, 0.35)).mix(Rgb::BLACK, 1.0 - dim).mix(glow, 0.1);
+    let lamp = palette.light.mix(Rgb::WHITE, 0.35);
+    let wall = paper.under(lamp).mix(Rgb::BLACK, 1.0 - dim).mix(glow, 0.1);
+    let wood = Rgb::hex(0xe8_ddcc)
+        .under(lamp)
+        .mix(Rgb::BLACK, (1.0 - dim) * 0.6);
+    (wall, wood)
+}
+
+fn wall(stage: &mut Stage<'_>, window: Window) {
+    let (unit, width, height) = (stage.unit, stage.width, stage.height);
+    let (near, wood) = colours(stage);
     let dark = near.lift(-0.14);
-    let frame = Rgb::hex(0xe8_ddcc).under(palette.light.mix(Rgb::WHITE, 0.45)).mix(Rgb::BLACK, (1.0 - dim) * 0.6);
-    let plane = Plane { brush: 0.05, ..Plane::new(0.6, -unit * 0.2, height * 1.2) };
-    let Window { left, top, right, bottom } = window;
+    let accent = stage.palette.accent.mix(near, 0.4);
+    let plane = Plane {
+        brush: 0.05,
+        ..Plane::new(0.6, -unit * 0.2, height * 1.2)
+    };
+    let Window {
+        left,
+        top,
+        right,
+        bottom,
+    } = window;
     stage.plane(plane, |pen, from, to| {
-        let end = height * 1.2;
+        let (start, end) = (-unit * 0.2, height * 1.2);
         let ink = Ink::down(0.0, dark, bottom, near);
-        pen.rect(from, -unit * 0.2, left - from, end + unit * 0.2, ink);
-        pen.rect(right, -unit * 0.2, to - right, end + unit * 0.2, ink);
-        pen.rect(left - 1.0, -unit * 0.2, right - left + 2.0, top + unit * 0.2, ink);
-        pen.rect(left - 1.0, bottom, right - left + 2.0, end - bottom, Ink::down(bottom, near, height, dark));
-        let bar = unit * 0.026;
-        for (x, y, w, h) in [
-            (left - bar, top - bar, right - left + bar * 2.0, bar),
-            (left - bar, top - bar, bar, bottom - top + bar),
-            (right, top - bar, bar, bottom - top + bar),
-            ((left + right) * 0.5 - bar * 0.3, top, bar * 0.6, bottom - top),
-            (left, top + (bottom - top) * 0.36, right - left, bar * 0.5),
-        ] {
-            pen.rect(x, y, w, h, frame);
-            pen.rect(x, y + h - (h * 0.2).min(2.0), w, (h * 0.2).min(2.0), Ink::Flat(Rgb::BLACK, 0.2));
-        }
-        let board = unit * 0.05;
-        pen.rect(left - unit * 0.09, bottom, right - left + unit * 0.18, board, frame.lift(0.03));
-        pen.rect(left - unit * 0.09, bottom + board * 0.72, right - left + unit * 0.18, board * 0.28, frame.lift(-0.12));
-        let shadow = [(0.0, bottom + board, Rgb::BLACK, 0.3), (0.0, bottom + board * 2.6, Rgb::BLACK, 0.0)];
-        pen.rect(left - unit * 0.08, bottom + board, right - left + unit * 0.16, board * 1.6, Ink::Line(shadow));
-        let picture = (right + (width - right) * 0.3, top + unit * 0.06, (width - right) * 0.4, unit * 0.2);
+        pen.rect(from, start, left - from, end - start, ink);
+        pen.rect(right, start, to - right, end - start, ink);
+        pen.rect(left - 1.0, start, right - left + 2.0, top - start, ink);
+        let below = Ink::down(bottom, near, height, dark);
+        pen.rect(left - 1.0, bottom, right - left + 2.0, end - bottom, below);
+        frame(pen, window, unit, wood);
+        let space = width - right;
+        let picture = (
+            right + space * 0.3,
+            top + unit * 0.06,
+            space * 0.4,
+            unit * 0.2,
+        );
         if picture.2 > unit * 0.1 {
-            pen.rect(picture.0, picture.1, picture.2, picture.3, frame.lift(-0.2));
+            let (x, y, w, h) = picture;
             let m = unit * 0.012;
-            pen.rect(picture.0 + m, picture.1 + m, picture.2 - m * 2.0, picture.3 - m * 2.0, near.lift(0.14));
-            pen.circle(picture.0 + picture.2 * 0.6, picture.1 + picture.3 * 0.42, picture.2.min(picture.3) * 0.16, palette.accent.mix(near, 0.4));
+            pen.rect(x, y, w, h, wood.lift(-0.2));
+            pen.rect(x + m, y + m, w - m * 2.0, h - m * 2.0, near.lift(0.14));
+            pen.circle(x + w * 0.6, y + h * 0.42, w.min(h) * 0.16, accent);
         }
     });
+}
+
+/// The window's bars and its sill.
+fn frame(pen: &mut Pen, window: Window, unit: f32, wood: Rgb) {
+    let Window {
+        left,
+        top,
+        right,
+        bottom,
+    } = window;
+    let (bar, wide, tall) = (unit * 0.026, right - left, bottom - top);
+    let bars = [
+        (left - bar, top - bar, wide + bar * 2.0, bar),
+        (left - bar, top - bar, bar, tall + bar),
+        (right, top - bar, bar, tall + bar),
+        ((left + right) * 0.5 - bar * 0.3, top, bar * 0.6, tall),
+        (left, top + tall * 0.36, wide, bar * 0.5),
+    ];
+    for (x, y, w, h) in bars {
+        let edge = (h * 0.2).min(2.0);
+        pen.rect(x, y, w, h, wood);
+        pen.rect(x, y + h - edge, w, edge, Ink::Flat(Rgb::BLACK, 0.2));
+    }
+    let (board, out) = (unit * 0.05, unit * 0.09);
+    pen.rect(left - out, bottom, wide + out * 2.0, board, wood.lift(0.03));
+    pen.rect(
+        left - out,
+        bottom + board * 0.72,
+        wide + out * 2.0,
+        board * 0.28,
+        wood.lift(-0.12),
+    );
+    let under = bottom + board;
+    let shadow = [
+        (0.0, under, Rgb::BLACK, 0.3),
+        (0.0, under + board * 1.6, Rgb::BLACK, 0.0),
+    ];
+    pen.rect(
+        left - out,
+        under,
+        wide + out * 2.0,
+        board * 1.6,
+        Ink::Line(shadow),
+    );
 }
 
 /// A plant in a pot on the sill.
@@ -108,10 +179,22 @@ fn pot(stage: &mut Stage<'_>, window: Window, ground: f32) {
     }
     let mut rng = stage.rng.fork("pot");
     let light = palette.light.mix(Rgb::WHITE, 0.3);
-    let (clay, leaf) = (Rgb::hex(0xb8_6848).under(light), Rgb::hex(0x46_7a4c).under(light));
+    let (clay, leaf) = (
+        Rgb::hex(0xb8_6848).under(light),
+        Rgb::hex(0x46_7a4c).under(light),
+    );
     let x = window.left + unit * 0.1;
-    let sway = Sway { reach: unit * 0.004, root: ground, rate: 0.8, bend: 5.0 / unit };
-    let plane = Plane { sway: Some(sway), brush: 0.05, ..Plane::new(0.62, ground - unit * 0.36, ground + 4.0) };
+    let sway = Sway {
+        reach: unit * 0.004,
+        root: ground,
+        rate: 0.8,
+        bend: 5.0 / unit,
+    };
+    let plane = Plane {
+        sway: Some(sway),
+        brush: 0.05,
+        ..Plane::new(0.62, ground - unit * 0.36, ground + 4.0)
+    };
     stage.plane(plane, |pen, _, _| {
         for n in 0..11 {
             let angle = (n as f32 / 10.0 - 0.5) * 2.3 + rng.signed() * 0.12;
@@ -120,33 +203,84 @@ fn pot(stage: &mut Stage<'_>, window: Window, ground: f32) {
             let tip = (foot.0 + long * angle.sin(), foot.1 - long * angle.cos());
             let side = (angle.cos() * long * 0.13, angle.sin() * long * 0.13);
             let mid = ((foot.0 + tip.0) * 0.5, (foot.1 + tip.1) * 0.5 - long * 0.08);
-            pen.fill(super::pen::smooth(&[foot, (mid.0 - side.0, mid.1 - side.1), tip, (mid.0 + side.0, mid.1 + side.1)]), leaf.lift(rng.signed() * 0.05));
+            pen.fill(
+                super::pen::smooth(&[
+                    foot,
+                    (mid.0 - side.0, mid.1 - side.1),
+                    tip,
+                    (mid.0 + side.0, mid.1 + side.1),
+                ]),
+                leaf.lift(rng.signed() * 0.05),
+            );
         }
         let w = unit * 0.062;
-        pen.shape(&[(x - w, ground - unit * 0.1), (x + w, ground - unit * 0.1), (x + w * 0.72, ground), (x - w * 0.72, ground)], clay);
-        pen.rect(x - w * 1.1, ground - unit * 0.11, w * 2.2, unit * 0.026, clay.lift(0.05));
+        pen.shape(
+            &[
+                (x - w, ground - unit * 0.1),
+                (x + w, ground - unit * 0.1),
+                (x + w * 0.72, ground),
+                (x - w * 0.72, ground),
+            ],
+            clay,
+        );
+        pen.rect(
+            x - w * 1.1,
+            ground - unit * 0.11,
+            w * 2.2,
+            unit * 0.026,
+            clay.lift(0.05),
+        );
     });
 }
 
 fn curtains(stage: &mut Stage<'_>, window: Window) {
     let (unit, palette, height) = (stage.unit, stage.palette, stage.height);
-    let cloth = palette.accent.under(palette.light.mix(Rgb::WHITE, 0.4)).mix(Rgb::BLACK, 0.15);
+    let cloth = palette
+        .accent
+        .under(palette.light.mix(Rgb::WHITE, 0.4))
+        .mix(Rgb::BLACK, 0.15);
     let wide = unit * 0.17;
     let top = window.top - unit * 0.07;
     let bottom = (window.bottom + unit * 0.24).min(height * 1.1);
-    let sway = Sway { reach: unit * 0.004, root: top, rate: 0.7, bend: 3.0 / unit };
-    let plane = Plane { sway: Some(sway), brush: 0.05, ..Plane::new(0.75, top - unit * 0.04, bottom) };
+    let sway = Sway {
+        reach: unit * 0.004,
+        root: top,
+        rate: 0.7,
+        bend: 3.0 / unit,
+    };
+    let plane = Plane {
+        sway: Some(sway),
+        brush: 0.05,
+        ..Plane::new(0.75, top - unit * 0.04, bottom)
+    };
     stage.plane(plane, |pen, _, _| {
         let rail = palette.lit(Rgb::hex(0x4a_3a30), 0.0);
-        pen.rect(window.left - wide * 1.1, top - unit * 0.012, window.right - window.left + wide * 2.2, unit * 0.014, rail);
-        for (from, sign) in [(window.left - wide * 0.95, 1.0), (window.right + wide * 0.95, -1.0_f32)] {
+        pen.rect(
+            window.left - wide * 1.1,
+            top - unit * 0.012,
+            window.right - window.left + wide * 2.2,
+            unit * 0.014,
+            rail,
+        );
+        for (from, sign) in [
+            (window.left - wide * 0.95, 1.0),
+            (window.right + wide * 0.95, -1.0_f32),
+        ] {
             for fold in 0..6 {
                 let x = from + sign * wide * fold as f32 / 6.0;
                 let w = wide / 6.0 * 1.3;
                 let tone = cloth.lift(if fold % 2 == 0 { 0.025 } else { -0.045 });
                 let flare = w * 0.25;
                 let (a, b) = (x, x + sign * w);
-                pen.shape(&[(a, top), (b, top), (b + sign * flare, bottom), (a + sign * flare * 0.5, bottom)], tone);
+                pen.shape(
+                    &[
+                        (a, top),
+                        (b, top),
+                        (b + sign * flare, bottom),
+                        (a + sign * flare * 0.5, bottom),
+                    ],
+                    tone,
+                );
             }
         }
     });
@@ -160,13 +294,25 @@ fn light(stage: &mut Stage<'_>, window: Window) {
         Hour::Dusk => 0.18,
         _ => 0.26,
     };
-    let (x, y) = ((window.left + window.right) * 0.5, (window.top + window.bottom) * 0.5);
+    let (x, y) = (
+        (window.left + window.right) * 0.5,
+        (window.top + window.bottom) * 0.5,
+    );
     stage.wash(0.6, Meeting::Light, 0.1, |px, py| {
         let away = ((px - x) * 0.8).hypot(py - y) / (unit * 0.75);
         let share = strength * smooth(1.2, 0.0, away);
-        Rgb { r: palette.glow.r * share, g: palette.glow.g * share, b: palette.glow.b * share }
+        Rgb {
+            r: palette.glow.r * share,
+            g: palette.glow.g * share,
+            b: palette.glow.b * share,
+        }
     });
-    let area = [window.left, window.top, window.right, window.bottom + unit * 0.2];
+    let area = [
+        window.left,
+        window.top,
+        window.right,
+        window.bottom + unit * 0.2,
+    ];
     let dust = Particles::new(Mark::Dust, 40, area, unit, palette.orb, &mut stage.rng);
     stage.particles(dust);
 }

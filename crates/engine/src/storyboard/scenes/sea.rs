@@ -15,10 +15,14 @@ pub(super) fn sea(stage: &mut Stage<'_>) {
     headlands(stage, horizon);
     cast::fliers(stage, horizon, orb);
     sky::bloom(stage, orb, 0.55);
-    let shore = stage.height * 0.86;
+    let shore = stage.height * 0.8;
     sheet(stage, horizon, orb, 0.5);
     cast::floaters(stage, horizon + (shore - horizon) * 0.34, 0.55, orb);
-    let walks = stage.reading.subjects.iter().any(|one| !one.flies() && *one != Subject::Boat);
+    let walks = stage
+        .reading
+        .subjects
+        .iter()
+        .any(|one| !one.flies() && *one != Subject::Boat);
     if walks && stage.reading.subjects.contains(&Subject::Lighthouse) {
         cliff(stage, shore);
     } else {
@@ -29,18 +33,40 @@ pub(super) fn sea(stage: &mut Stage<'_>) {
 pub(super) fn lake(stage: &mut Stage<'_>) {
     let horizon = stage.height * 0.56;
     let orb = sky::sky(stage, horizon);
-    let winter = if stage.reading.has(Weather::Snow) { 0.9 } else { 0.5 };
+    let winter = if stage.reading.has(Weather::Snow) {
+        0.9
+    } else {
+        0.5
+    };
     let unit = stage.unit;
     let snow = |near: f32| winter - 0.3 * near;
-    land::range(stage, Range { near: 0.0, base: horizon, height: unit * 0.5, snow: snow(0.0) }, orb);
+    land::range(
+        stage,
+        Range {
+            near: 0.0,
+            base: horizon,
+            height: unit * 0.5,
+            snow: snow(0.0),
+        },
+        orb,
+    );
     cast::fliers(stage, horizon * 0.9, orb);
-    land::range(stage, Range { near: 0.4, base: horizon + unit * 0.02, height: unit * 0.34, snow: snow(0.4) }, orb);
+    land::range(
+        stage,
+        Range {
+            near: 0.4,
+            base: horizon + unit * 0.02,
+            height: unit * 0.34,
+            snow: snow(0.4),
+        },
+        orb,
+    );
     let bank = land::meadow(stage, 0.45, horizon - unit * 0.012, 0.02, 0.42);
     land::pines(stage, 0.45, &bank, 60, 0.07);
     sky::bloom(stage, orb, 0.5);
     sheet(stage, horizon, orb, 0.3);
     cast::floaters(stage, horizon + (stage.height - horizon) * 0.4, 0.6, orb);
-    let front = stage.height * 0.93;
+    let front = stage.height * 0.87;
     let ground = land::meadow(stage, 1.0, front, 0.04, 0.0);
     cast::walkers(stage, 1.0, &*ground);
     land::grass(stage);
@@ -52,24 +78,34 @@ fn sheet(stage: &mut Stage<'_>, horizon: f32, orb: Orb, rough: f32) {
     let storm = stage.reading.has(Weather::Storm) || stage.reading.has(Weather::Wind);
     let rough = if storm { rough * 2.0 } else { rough };
     let body = palette.water.under(palette.light);
-    let far = body.mix(palette.sky_low, 0.45);
-    let near = body.mix(palette.sky_top, 0.3).lift(-0.06);
+    let far = body.mix(palette.sky_low, 0.6);
+    let near = body
+        .mix(palette.sky_top, 0.35)
+        .mix(palette.sky_middle, 0.2)
+        .lift(-0.04);
     let bottom = stage.height * 1.12;
-    stage.elements.push(super::super::stage::Element::Water(Water {
-        horizon,
-        bottom,
-        depth: 0.3,
-        far,
-        near,
-        cover: (0.3 + 0.2 * rough, 0.72),
-        reach: unit * 0.012 * (0.4 + rough),
-        rate: 1.3 + rough,
-    }));
+    stage
+        .elements
+        .push(super::super::stage::Element::Water(Water {
+            horizon,
+            bottom,
+            depth: 0.3,
+            far,
+            near,
+            cover: (0.12 + 0.16 * rough, 0.6),
+            reach: unit * 0.012 * (0.4 + rough),
+            rate: 1.3 + rough,
+        }));
     waves(stage, horizon, bottom, rough);
     if orb.shows || palette.hour == Hour::Day {
         let colour = palette.orb.mix(palette.glow, 0.3);
-        let area = [-unit * 0.1, horizon + unit * 0.004, stage.width + unit * 0.1, stage.height * 0.95];
-        let count = (430.0 * stage.width / unit) as usize;
+        let area = [
+            -unit * 0.1,
+            horizon + unit * 0.004,
+            stage.width + unit * 0.1,
+            stage.height * 0.95,
+        ];
+        let count = (620.0 * stage.width / unit) as usize;
         let glints = Particles::new(Mark::Glint, count, area, unit, colour, &mut stage.rng);
         let tight = if palette.hour == Hour::Day { 0.0 } else { 0.55 };
         stage.particles(glints.gathered(orb.x, tight).at_depth(0.5));
@@ -84,12 +120,17 @@ fn waves(stage: &mut Stage<'_>, horizon: f32, bottom: f32, rough: f32) {
     let dark = palette.water.under(palette.light).lift(-0.12);
     for (depth, speed, sign) in [(0.4, 0.006, 1.0), (0.7, -0.011, -1.0_f32)] {
         let drift = unit * speed * (0.6 + rough);
-        let plane = Plane { pitch: 1.0, drift, brush: 0.0, ..Plane::new(depth, horizon + 1.0, bottom) };
+        let plane = Plane {
+            pitch: 1.0,
+            drift,
+            brush: 0.0,
+            ..Plane::new(depth, horizon + 1.0, bottom)
+        };
         stage.field(plane, |x, y| {
             let away = ((y - horizon) / unit).max(0.002);
             let (u, v) = (x / (unit * (0.03 + away * 0.34)), (away * 1.0).ln() * 13.0);
             let swell = cloudy(seed ^ u64::from(sign > 0.0), u, v, 2);
-            let strength = smooth(0.0, 0.12, away) * (0.3 + 0.4 * rough.min(1.0));
+            let strength = smooth(0.0, 0.12, away) * (0.22 + 0.3 * rough.min(1.0));
             let band = smooth(0.13, 0.5, swell * sign.abs());
             (if sign > 0.0 { light } else { dark }, band * strength)
         });
@@ -110,9 +151,13 @@ fn headlands(stage: &mut Stage<'_>, horizon: f32) {
             let line = Stage::profile(left, right, 3.0, horizon + 2.0, |x| {
                 let at = if side { x / width } else { 1.0 - x / width };
                 let fall = smooth(reach, reach * 0.25, at);
-                horizon + 1.0 - fall * unit * tall * (0.9 + 0.7 * cloudy(salt, x / (unit * 0.3), 0.0, 4))
+                horizon + 1.0
+                    - fall * unit * tall * (0.9 + 0.7 * cloudy(salt, x / (unit * 0.3), 0.0, 4))
             });
-            pen.shape(&line, super::pen::Ink::down(horizon - unit * tall, tone, horizon, lower));
+            pen.shape(
+                &line,
+                super::pen::Ink::down(horizon - unit * tall, tone, horizon, lower),
+            );
         });
     }
 }
@@ -123,17 +168,33 @@ fn beach(stage: &mut Stage<'_>, shore: f32, walks: bool) {
     let seed = stage.rng.next();
     let edge = move |x: f32| shore + unit * 0.045 * value(seed, x / (unit * 0.8), 0.0);
     let dry = palette.lit(palette.sand, 0.05).mix(palette.glow, 0.1);
-    let wet = palette.lit(palette.sand.lift(-0.13), 0.05).mix(palette.water.under(palette.light), 0.25);
-    let foam = palette.lit(Rgb::hex(0xfa_fbfa), 0.0).mix(palette.sky_low, 0.25);
+    let wet = palette
+        .lit(palette.sand.lift(-0.13), 0.05)
+        .mix(palette.water.under(palette.light), 0.25);
+    let foam = palette
+        .lit(Rgb::hex(0xfa_fbfa), 0.0)
+        .mix(palette.sky_low, 0.25);
     let bottom = stage.height * 1.2;
-    let plane = Plane { brush: 0.05, ..Plane::new(0.95, shore - unit * 0.08, bottom) };
+    let plane = Plane {
+        brush: 0.05,
+        ..Plane::new(0.95, shore - unit * 0.08, bottom)
+    };
     stage.field(plane, |x, y| {
         let below = y - edge(x);
         let shade = wet.mix_plain(dry, smooth(unit * 0.015, unit * 0.07, below));
         (shade, smooth(-unit * 0.004, unit * 0.006, below))
     });
-    let sway = super::layer::Sway { reach: unit * 0.012, root: bottom, rate: 0.8, bend: 14.0 / unit };
-    let foamy = Plane { sway: Some(sway), brush: 0.0, ..Plane::new(0.95, shore - unit * 0.08, shore + unit * 0.1) };
+    let sway = super::layer::Sway {
+        reach: unit * 0.012,
+        root: bottom,
+        rate: 0.8,
+        bend: 14.0 / unit,
+    };
+    let foamy = Plane {
+        sway: Some(sway),
+        brush: 0.0,
+        ..Plane::new(0.95, shore - unit * 0.08, shore + unit * 0.1)
+    };
     stage.field(foamy, |x, y| {
         let below = (y - edge(x)) / unit + 0.008 * value(seed ^ 8, x / (unit * 0.05), 0.0);
         let lace = 0.55 + 0.45 * cloudy(seed ^ 2, x / (unit * 0.02), y / (unit * 0.012), 3);
@@ -152,21 +213,41 @@ fn land_side(stage: &mut Stage<'_>) {
     let (unit, width, height) = (stage.unit, stage.width, stage.height);
     let side = stage.rng.chance(0.5);
     let mut rng = stage.rng.fork("dune");
-    let tone = stage.palette.lit(stage.palette.ground.lift(-0.16).saturate(0.8), 0.0);
-    let sway = super::layer::Sway { reach: unit * 0.008, root: height * 1.05, rate: 1.3, bend: 8.0 / unit };
-    let plane = Plane { sway: Some(sway), brush: 0.0, ..Plane::new(1.35, height * 0.62, height * 1.2) };
+    let tone = stage
+        .palette
+        .lit(stage.palette.ground.lift(-0.16).saturate(0.8), 0.0);
+    let sway = super::layer::Sway {
+        reach: unit * 0.008,
+        root: height * 1.05,
+        rate: 1.3,
+        bend: 8.0 / unit,
+    };
+    let plane = Plane {
+        sway: Some(sway),
+        brush: 0.0,
+        ..Plane::new(1.35, height * 0.62, height * 1.2)
+    };
     stage.plane(plane, |pen, _, _| {
         for _ in 0..150 {
             let at = rng.unit() * rng.unit();
-            let x = if side { at * width * 0.5 - unit * 0.08 } else { width - at * width * 0.5 + unit * 0.08 };
+            let x = if side {
+                at * width * 0.5 - unit * 0.08
+            } else {
+                width - at * width * 0.5 + unit * 0.08
+            };
             let tall = unit * (0.3 - 0.22 * at) * rng.range(0.5, 1.0);
             let lean = tall * (0.35 + 0.4 * rng.signed()) * if side { 1.0 } else { -1.0 };
             let foot = height * 1.14;
             let tip = (x + lean, height * 1.02 - tall);
             let wide = unit * 0.004;
             pen.shape(
-                &[(x - wide, foot), (x + lean * 0.2, height * 1.02 - tall * 0.4), tip,
-                    (x + lean * 0.2 + wide * 1.6, height * 1.02 - tall * 0.36), (x + wide * 2.0, foot)],
+                &[
+                    (x - wide, foot),
+                    (x + lean * 0.2, height * 1.02 - tall * 0.4),
+                    tip,
+                    (x + lean * 0.2 + wide * 1.6, height * 1.02 - tall * 0.36),
+                    (x + wide * 2.0, foot),
+                ],
                 tone.lift(rng.signed() * 0.025),
             );
         }
@@ -186,18 +267,40 @@ fn cliff(stage: &mut Stage<'_>, shore: f32) {
     let lit = palette.lit(palette.rock.tinted(palette.ground, 0.35).lift(0.05), 0.08);
     let shade = palette.lit(palette.rock.lift(-0.16), 0.08);
     let bottom = stage.height * 1.2;
-    stage.field(Plane { brush: 0.08, ..Plane::new(0.95, shore - unit * 0.3, bottom) }, |x, y| {
-        let below = y - crest(x);
-        let rough = cloudy(seed ^ 6, x / (unit * 0.05), y / (unit * 0.1), 4);
-        let dark = smooth(-0.15, 0.2, rough + below / unit * 0.6 - 0.1);
-        (lit.mix_plain(shade, dark), (below + 0.5).clamp(0.0, 1.0))
-    });
+    stage.field(
+        Plane {
+            brush: 0.08,
+            ..Plane::new(0.95, shore - unit * 0.3, bottom)
+        },
+        |x, y| {
+            let below = y - crest(x);
+            let rough = cloudy(seed ^ 6, x / (unit * 0.05), y / (unit * 0.1), 4);
+            let dark = smooth(-0.15, 0.2, rough + below / unit * 0.6 - 0.1);
+            (lit.mix_plain(shade, dark), (below + 0.5).clamp(0.0, 1.0))
+        },
+    );
     for subject in [Subject::Lighthouse, Subject::Person, Subject::House] {
         if stage.reading.subjects.contains(&subject) {
-            let share = if subject == Subject::Lighthouse { 0.2 } else { 0.4 };
-            let x = if side { width * (1.0 - share) } else { width * share };
+            let share = if subject == Subject::Lighthouse {
+                0.2
+            } else {
+                0.4
+            };
+            let x = if side {
+                width * (1.0 - share)
+            } else {
+                width * share
+            };
             let size = cast::fit(stage, subject);
-            cast::add(stage, subject, (x, crest(x) + size * 0.03), size, 0.95, !side, (0.0, 0.0));
+            cast::add(
+                stage,
+                subject,
+                (x, crest(x) + size * 0.03),
+                size,
+                0.95,
+                !side,
+                (0.0, 0.0),
+            );
         }
     }
 }

@@ -29,15 +29,28 @@ pub(super) fn sky(stage: &mut Stage<'_>, horizon: f32) -> Orb {
     stage.wash(0.04, Meeting::Cover, 0.0, |x, y| {
         let v = (y / horizon).clamp(0.0, 1.0);
         let base = if v < 0.6 {
-            palette.sky_top.mix(palette.sky_middle, smooth(0.0, 0.62, v))
+            palette
+                .sky_top
+                .mix(palette.sky_middle, smooth(0.0, 0.62, v))
         } else {
-            palette.sky_middle.mix(palette.sky_low, smooth(0.52, 1.0, v))
+            palette
+                .sky_middle
+                .mix(palette.sky_low, smooth(0.52, 1.0, v))
         };
         let away = ((x - orb.x) * 0.8).hypot(y - orb.y) / reach;
         base.mix(palette.glow, strength * (-away * away * 3.2).exp())
     });
-    if palette.is_dark() {
-        stars(stage, horizon, if palette.hour == Hour::Night { 1.0 } else { 0.3 });
+    let covered = [Weather::Rain, Weather::Storm, Weather::Fog, Weather::Clouds];
+    if palette.is_dark() && !covered.iter().any(|weather| stage.reading.has(*weather)) {
+        stars(
+            stage,
+            horizon,
+            if palette.hour == Hour::Night {
+                1.0
+            } else {
+                0.3
+            },
+        );
     }
     if orb.shows {
         disc(stage, orb);
@@ -49,8 +62,14 @@ pub(super) fn sky(stage: &mut Stage<'_>, horizon: f32) -> Orb {
 fn place_orb(stage: &mut Stage<'_>, horizon: f32) -> Orb {
     let side = if stage.rng.chance(0.5) { 0.68 } else { 0.3 };
     let x = stage.width * (side + stage.rng.signed() * 0.07);
-    let asked = stage.reading.subjects.iter().any(|one| matches!(one, Subject::Sun | Subject::Moon));
-    let grey = [Weather::Rain, Weather::Storm, Weather::Fog].iter().any(|w| stage.reading.has(*w));
+    let asked = stage
+        .reading
+        .subjects
+        .iter()
+        .any(|one| matches!(one, Subject::Sun | Subject::Moon));
+    let grey = [Weather::Rain, Weather::Storm, Weather::Fog]
+        .iter()
+        .any(|w| stage.reading.has(*w));
     let (height, radius, usual) = match stage.palette.hour {
         Hour::Dawn => (0.74, 0.055, true),
         Hour::Golden => (0.8, 0.075, true),
@@ -59,22 +78,40 @@ fn place_orb(stage: &mut Stage<'_>, horizon: f32) -> Orb {
         Hour::Night => (0.28, 0.052, true),
     };
     let y = horizon * height;
-    Orb { x, y, radius: stage.unit * radius, shows: asked || (usual && !grey) }
+    Orb {
+        x,
+        y,
+        radius: stage.unit * radius,
+        shows: asked || (usual && !grey),
+    }
 }
 
 fn disc(stage: &mut Stage<'_>, orb: Orb) {
     let palette = stage.palette;
     let night = palette.hour == Hour::Night;
     let halo = orb.radius * 3.6;
-    let plane = Plane { brush: 0.0, ..Plane::new(0.05, orb.y - halo, orb.y + halo) };
+    let plane = Plane {
+        brush: 0.0,
+        ..Plane::new(0.05, orb.y - halo, orb.y + halo)
+    };
     stage.plane(plane, |pen, _, _| {
         pen.glow(orb.x, orb.y, halo, palette.glow, 0.5);
         pen.glow(orb.x, orb.y, orb.radius * 1.7, palette.orb, 0.45);
         pen.circle(orb.x, orb.y, orb.radius, palette.orb);
         if night {
             let shade = palette.orb.mix(palette.sky_middle, 0.22);
-            for (dx, dy, r) in [(-0.3, -0.2, 0.22), (0.25, 0.3, 0.28), (0.35, -0.35, 0.14), (-0.2, 0.45, 0.12)] {
-                pen.circle(orb.x + dx * orb.radius, orb.y + dy * orb.radius, r * orb.radius, shade);
+            for (dx, dy, r) in [
+                (-0.3, -0.2, 0.22),
+                (0.25, 0.3, 0.28),
+                (0.35, -0.35, 0.14),
+                (-0.2, 0.45, 0.12),
+            ] {
+                pen.circle(
+                    orb.x + dx * orb.radius,
+                    orb.y + dy * orb.radius,
+                    r * orb.radius,
+                    shade,
+                );
             }
         }
     });
@@ -84,7 +121,12 @@ pub(super) fn stars(stage: &mut Stage<'_>, bottom: f32, share: f32) {
     let area = stage.width * bottom / (stage.unit * stage.unit);
     let count = (260.0 * share * area) as usize;
     let colour = stage.palette.orb.mix(stage.palette.glow, 0.2);
-    let box_ = [-stage.unit * 0.05, -stage.unit * 0.05, stage.width * 1.05, bottom];
+    let box_ = [
+        -stage.unit * 0.05,
+        -stage.unit * 0.05,
+        stage.width * 1.05,
+        bottom,
+    ];
     let unit = stage.unit;
     let field = Particles::new(Mark::Star, count, box_, unit, colour, &mut stage.rng);
     stage.particles(field.at_depth(0.04));
@@ -92,7 +134,12 @@ pub(super) fn stars(stage: &mut Stage<'_>, bottom: f32, share: f32) {
 
 fn clouds(stage: &mut Stage<'_>, horizon: f32) {
     let reading = stage.reading;
-    let heavy = [Weather::Clouds, Weather::Rain, Weather::Storm, Weather::Snow];
+    let heavy = [
+        Weather::Clouds,
+        Weather::Rain,
+        Weather::Storm,
+        Weather::Snowfall,
+    ];
     let amount = if reading.has(Weather::Clear) {
         -0.3
     } else if heavy.iter().any(|weather| reading.has(*weather)) {
@@ -100,14 +147,31 @@ fn clouds(stage: &mut Stage<'_>, horizon: f32) {
     } else {
         stage.rng.range(-0.16, 0.02)
     };
-    let wind = if reading.has(Weather::Wind) || reading.has(Weather::Storm) { 2.2 } else { 1.0 };
-    let lapse = if reading.frames(Framing::Timelapse) { 9.0 } else { 1.0 };
+    let wind = if reading.has(Weather::Wind) || reading.has(Weather::Storm) {
+        2.2
+    } else {
+        1.0
+    };
+    let lapse = if reading.frames(Framing::Timelapse) {
+        9.0
+    } else {
+        1.0
+    };
     for (depth, size, speed) in [(0.08, 0.36, 0.006), (0.14, 0.62, 0.011)] {
         let seed = stage.rng.next();
         let (unit, palette) = (stage.unit, stage.palette);
         let drift = unit * speed * wind * lapse;
-        let plane = Plane { pitch: 2.0, drift, brush: 0.02, ..Plane::new(depth, -unit * 0.1, horizon) };
-        let night = if palette.hour == Hour::Night { 0.55 } else { 0.92 };
+        let plane = Plane {
+            pitch: 2.0,
+            drift,
+            brush: 0.02,
+            ..Plane::new(depth, -unit * 0.1, horizon)
+        };
+        let night = if palette.hour == Hour::Night {
+            0.55
+        } else {
+            0.92
+        };
         stage.field(plane, |x, y| {
             let v = (y / horizon).clamp(0.0, 1.0);
             // Clouds lie flatter and closer together towards the horizon.
@@ -157,14 +221,21 @@ pub(super) fn above(stage: &mut Stage<'_>) {
         let top = horizon - unit * 0.05 + (stage.height - horizon) * near * 0.8;
         let seed = stage.rng.next();
         let drift = unit * (0.008 + 0.02 * near);
-        let plane = Plane { pitch: 2.0, drift, ..Plane::new(depth, top - unit * 0.22, stage.height * 1.2) };
+        let plane = Plane {
+            pitch: 2.0,
+            drift,
+            ..Plane::new(depth, top - unit * 0.22, stage.height * 1.2)
+        };
         stage.field(plane, |x, y| {
             let size = unit * (0.3 + 0.4 * near);
             let crest = cloudy(seed, x / size, 0.3, 4).abs() * unit * 0.16;
-            let below = y - (top - crest) + cloudy(seed ^ 5, x / size * 4.0, y / size * 4.0, 3) * unit * 0.03;
+            let below = y - (top - crest)
+                + cloudy(seed ^ 5, x / size * 4.0, y / size * 4.0, 3) * unit * 0.03;
             let alpha = smooth(0.0, unit * 0.012, below);
             let shade = smooth(0.0, unit * 0.2, below);
-            let lit = palette.cloud.mix_plain(palette.cloud_shade, 0.15 + 0.75 * shade);
+            let lit = palette
+                .cloud
+                .mix_plain(palette.cloud_shade, 0.15 + 0.75 * shade);
             (lit.mix_plain(palette.haze, 0.4 * (1.0 - near)), alpha)
         });
         if bank == 1 {

@@ -24,7 +24,7 @@ pub(super) fn weather(stage: &mut Stage<'_>) {
     if reading.has(Weather::Rain) || reading.has(Weather::Storm) {
         let colour = stage.palette.haze.mix(Rgb::WHITE, 0.45);
         fall(stage, Mark::Rain, 520.0, colour, wind);
-    } else if reading.has(Weather::Snow) {
+    } else if reading.has(Weather::Snowfall) {
         fall(stage, Mark::Snow, 330.0, Rgb::hex(0xf6_f9ff), wind);
     } else if reading.mood == Some(Mood::Dreamy) || stage.palette.hour == Hour::Golden {
         let colour = stage.palette.orb;
@@ -49,11 +49,17 @@ pub(super) fn fog(stage: &mut Stage<'_>, strength: f32) {
         let seed = stage.rng.next();
         let drift = unit * speed;
         let top = height * 0.2;
-        let plane = Plane { pitch: 4.0, drift, brush: 0.0, ..Plane::new(depth, top, height * 1.2) };
+        let plane = Plane {
+            pitch: 4.0,
+            drift,
+            brush: 0.0,
+            ..Plane::new(depth, top, height * 1.2)
+        };
         stage.field(plane, |x, y| {
             let v = ((y - top) / (height - top)).clamp(0.0, 1.0);
             let body = cloudy(seed, x / (unit * size), y / (unit * size * 0.3), 4) + 0.45;
-            let alpha = strength * smooth(0.1, 0.9, body) * smooth(0.0, 0.45, v) * smooth(1.4, 0.6, v);
+            let alpha =
+                strength * smooth(0.1, 0.9, body) * smooth(0.0, 0.45, v) * smooth(1.4, 0.6, v);
             (tone, alpha)
         });
     }

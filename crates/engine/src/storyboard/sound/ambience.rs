@@ -118,14 +118,31 @@ impl Ambience {
             .map(|shot| (shot.start as usize * FRAME_SAMPLES, Levels::of(shot)))
             .collect();
         let now = plan.first().map_or_else(Levels::default, |first| first.1);
-        let song = [rng.range(2.1, 3.2), rng.range(0.0, 1.0), rng.range(2_600.0, 3_600.0), rng.unit()];
+        let song = [
+            rng.range(2.1, 3.2),
+            rng.range(0.0, 1.0),
+            rng.range(2_600.0, 3_600.0),
+            rng.unit(),
+        ];
         let phase = rng.range(0.0, TAU);
-        Self { plan, now, ears: [Ear::default(); 2], rng: rng.fork("noise"), phase, song }
+        Self {
+            plan,
+            now,
+            ears: [Ear::default(); 2],
+            rng: rng.fork("noise"),
+            phase,
+            song,
+        }
     }
 
     /// Left and right at sample `at`; samples are asked for in order.
     pub(super) fn sample(&mut self, at: usize) -> (f32, f32) {
-        let goal = self.plan.iter().rev().find(|(start, _)| *start <= at).map(|found| found.1);
+        let goal = self
+            .plan
+            .iter()
+            .rev()
+            .find(|(start, _)| *start <= at)
+            .map(|found| found.1);
         if let Some(goal) = goal {
             self.now.glide(&goal, 0.000_06);
         }
@@ -134,11 +151,12 @@ impl Ambience {
         let mut both = [0.0; 2];
         for (index, out) in both.iter_mut().enumerate() {
             let noise = self.rng.signed();
-            *out = self.field(index, noise, t) + if index == 0 {
-                point.0 + point.1 * 0.6
-            } else {
-                point.0 * 0.7 + point.1
-            };
+            *out = self.field(index, noise, t)
+                + if index == 0 {
+                    point.0 + point.1 * 0.6
+                } else {
+                    point.0 * 0.7 + point.1
+                };
         }
         (both[0], both[1])
     }
@@ -159,7 +177,8 @@ impl Ambience {
             sum += (ear.rain.pass(noise, 5_200.0) - low) * levels.rain * 0.09;
         }
         if levels.wind > 0.001 {
-            let gust = 0.5 + 0.3 * (t * 0.5 + self.phase + lag).sin() + 0.2 * (t * 1.13 + lag).sin();
+            let gust =
+                0.5 + 0.3 * (t * 0.5 + self.phase + lag).sin() + 0.2 * (t * 1.13 + lag).sin();
             let band = ear.wind.pass(noise, 260.0 + 420.0 * gust) - ear.wind_low.pass(noise, 120.0);
             sum += band * levels.wind * (0.08 + 0.5 * gust * gust);
         }
@@ -200,7 +219,8 @@ impl Ambience {
             let bend = hz * since + 380.0 * (share * 9.0).sin() * 0.02;
             envelope * (bend.fract() * TAU).sin()
         };
-        let song = call(0.0, hz, 0.16) + call(0.24, hz * 1.18, 0.11) + 0.7 * call(0.41, hz * 0.92, 0.2);
+        let song =
+            call(0.0, hz, 0.16) + call(0.24, hz * 1.18, 0.11) + 0.7 * call(0.41, hz * 0.92, 0.2);
         song * 0.016 * self.now.birds
     }
 }

@@ -14,10 +14,22 @@ struct Mode {
     roots: [usize; 4],
 }
 
-const MAJOR: Mode = Mode { scale: [0, 2, 4, 5, 7, 9, 11], roots: [0, 4, 5, 3] };
-const LYDIAN: Mode = Mode { scale: [0, 2, 4, 6, 7, 9, 11], roots: [0, 1, 4, 0] };
-const DORIAN: Mode = Mode { scale: [0, 2, 3, 5, 7, 9, 10], roots: [0, 3, 6, 0] };
-const MINOR: Mode = Mode { scale: [0, 2, 3, 5, 7, 8, 10], roots: [0, 5, 2, 6] };
+const MAJOR: Mode = Mode {
+    scale: [0, 2, 4, 5, 7, 9, 11],
+    roots: [0, 4, 5, 3],
+};
+const LYDIAN: Mode = Mode {
+    scale: [0, 2, 4, 6, 7, 9, 11],
+    roots: [0, 1, 4, 0],
+};
+const DORIAN: Mode = Mode {
+    scale: [0, 2, 3, 5, 7, 9, 10],
+    roots: [0, 3, 6, 0],
+};
+const MINOR: Mode = Mode {
+    scale: [0, 2, 3, 5, 7, 8, 10],
+    roots: [0, 5, 2, 6],
+};
 
 fn mode(mood: Option<Mood>, hour: Option<Hour>, place: Option<Place>) -> &'static Mode {
     match (mood, hour, place) {
@@ -58,24 +70,40 @@ fn hz(midi: i32) -> f32 {
 impl Chords {
     pub(super) fn new(shots: &[Shot], seconds: f32, rng: &mut Rng) -> Self {
         let first = shots.first().map(|shot| &shot.reading);
-        let mode = first.map_or(&MAJOR, |reading| mode(reading.mood, reading.hour, reading.place));
-        let key = 45 + rng.below(8) as i32;
+        let mode = first.map_or(&MAJOR, |reading| {
+            mode(reading.mood, reading.hour, reading.place)
+        });
+        let key = 45 + rng.range(0.0, 8.0) as i32;
         let rate = SAMPLE_RATE_HZ as f32;
         let count = (seconds / 3.4).round().max(1.0);
         let bar = seconds / count;
         let overlap = 0.9;
         let mut tones = Vec::new();
-        let note = |step: usize| key + mode.scale[step % 7] + 12 * (step / 7) as i32;
+        let note = |step: usize| {
+            key + mode.scale[step % 7] + 12 * i32::from(step >= 7) + 12 * i32::from(step >= 14)
+        };
         for chord in 0..count as usize {
             let root = mode.roots[chord % 4];
             let start = (chord as f32 * bar - overlap * 0.5).max(0.0);
             let end = (chord + 1) as f32 * bar + overlap * 0.5;
             let (from, to) = ((start * rate) as usize, (end * rate) as usize);
-            let voices = [(root, -12, 0.062, 0.0), (root, 0, 0.05, -0.5), (root + 4, 0, 0.044, 0.5),
-                (root + 2, 12, 0.034, -0.25), (root + 6, 12, 0.022, 0.35)];
+            let voices = [
+                (root, -12, 0.062, 0.0),
+                (root, 0, 0.05, -0.5),
+                (root + 4, 0, 0.044, 0.5),
+                (root + 2, 12, 0.034, -0.25),
+                (root + 6, 12, 0.022, 0.35),
+            ];
             for (step, octave, loudness, side) in voices {
                 let hz = hz(note(step) + octave);
-                tones.push(Tone { from, to, hz, loudness, side, struck: false });
+                tones.push(Tone {
+                    from,
+                    to,
+                    hz,
+                    loudness,
+                    side,
+                    struck: false,
+                });
             }
             let mut beat = start + bar * 0.25 * rng.unit();
             while beat < (chord + 1) as f32 * bar - 0.4 {
@@ -84,13 +112,24 @@ impl Chords {
                     let from = (beat * rate) as usize;
                     let (loudness, side) = (rng.range(0.02, 0.042), rng.signed() * 0.6);
                     let to = from + (2.6 * rate) as usize;
-                    tones.push(Tone { from, to, hz: hz(note(step) + 24), loudness, side, struck: true });
+                    tones.push(Tone {
+                        from,
+                        to,
+                        hz: hz(note(step) + 24),
+                        loudness,
+                        side,
+                        struck: true,
+                    });
                 }
                 beat += bar / 8.0 * (1 + rng.below(2)) as f32;
             }
         }
         tones.sort_by_key(|tone| tone.from);
-        Self { tones, next: 0, sounding: Vec::new() }
+        Self {
+            tones,
+            next: 0,
+            sounding: Vec::new(),
+        }
     }
 
     /// Left and right at sample `at`; samples are asked for in order.
@@ -116,7 +155,8 @@ impl Tone {
         let since = (at - self.from) as f32 / rate;
         let remains = (self.to - at) as f32 / rate;
         // Whole turns are dropped in double precision: late in a clip a float would buzz.
-        let turns = (f64::from(self.hz) * (at - self.from) as f64 / f64::from(SAMPLE_RATE_HZ)).fract();
+        let turns =
+            (f64::from(self.hz) * (at - self.from) as f64 / f64::from(SAMPLE_RATE_HZ)).fract();
         let angle = turns as f32 * TAU;
         if self.struck {
             let attack = (since / 0.012).min(1.0);

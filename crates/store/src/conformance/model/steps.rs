@@ -46,7 +46,8 @@ impl Model {
                 assert_eq!((view.task.id, same), (id(twin), model));
             }
             (Some((_, other)), Insertion::KeyReused) => assert_ne!(other, model),
-            (None, Insertion::QueueFull) => assert_eq!(waiting, 6),
+            // A lost lease puts a task back whatever the bound.
+            (None, Insertion::QueueFull) => assert!(waiting >= 6),
             (None, Insertion::ProjectFull) => {
                 assert!(waiting < 6 && own.filter(unfinished).count() == 4);
             }

@@ -1,0 +1,111 @@
+//! Durable submits and polls per second, each beside a handler of the same framework that does
+//! nothing, in turn and in the same run, so that the ratio holds on a noisy machine.
+//!
+//! `cargo run --release -p kinora-bench [submit|poll]`
+
+mod load;
+mod servers;
+mod stats;
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use load::{Load, measure};
+use servers::Servers;
+use stats::{Window, summary};
+
+/// Connections at a time.
+const CONNECTIONS: [usize; 3] = [1, 64, 256];
+/// Windows of each side; the median is told.
+const ROUNDS: usize = 7;
+const WINDOW: Duration = Duration::from_millis(1500);
+/// Tasks that are polled, in turn.
+const POLLED_TASKS: usize = 1_000;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+fn main() -> Outcome<()> {
+    let servers = Servers::start()?;
+    let clients = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    clients.block_on(run(&servers))
+}
+
+async fn run(servers: &Servers) -> Outcome<()> {
+    say(
+        "| what | connections | requests/s | no-op/s | ratio | p50 ms | p99 ms | no-op p50 | no-op p99 |",
+    );
+    say("|---|---|---|---|---|---|---|---|---|");
+    let only = std::env::args().nth(1);
+    let wanted = |what: &str| only.as_deref().is_none_or(|only| only == what);
+    let submit = Arc::new(servers.submit_request());
+    let noop_post = Arc::new(servers.noop_post_request());
+    for connections in CONNECTIONS.into_iter().filter(|_| wanted("submit")) {
+        let sides = Sides {
+            ours: &submit,
+            theirs: &noop_post,
+            fixed: None,
+        };
+        compare("durable submit", connections, servers, &sides).await?;
+    }
+    let polled = servers.kinora().await?;
+    let ids = load::submit_some(polled.address, &submit, POLLED_TASKS).await?;
+    let polls = Arc::new(servers.poll_requests(&ids));
+    let noop_get =
+        Arc::new(servers.noop_get_request(load::answer_bytes(polled.address, &polls).await?));
+    for connections in CONNECTIONS.into_iter().filter(|_| wanted("poll")) {
+        let sides = Sides {
+            ours: &polls,
+            theirs: &noop_get,
+            fixed: Some(polled.address),
+        };
+        compare("poll", connections, servers, &sides).await?;
+    }
+    Ok(())
+}
+
+/// What is sent to each side.
+struct Sides<'a> {
+    ours: &'a Arc<Load>,
+    theirs: &'a Arc<Load>,
+    /// A running Kinora to ask; `None` starts one for each window.
+    fixed: Option<SocketAddr>,
+}
+
+/// Measures both sides in turn and prints a row.
+async fn compare(
+    what: &str,
+    connections: usize,
+    servers: &Servers,
+    sides: &Sides<'_>,
+) -> Outcome<()> {
+    let mut kinora: Vec<Window> = Vec::new();
+    let mut noop: Vec<Window> = Vec::new();
+    // The first pair warms up and is not counted.
+    for round in 0..=ROUNDS {
+        let ours = match sides.fixed {
+            Some(address) => measure(address, sides.ours, connections, WINDOW).await?,
+            None => {
+                let kinora = servers.kinora().await?;
+                measure(kinora.address, sides.ours, connections, WINDOW).await?
+            }
+        };
+        let theirs = measure(servers.noop, sides.theirs, connections, WINDOW).await?;
+        if round > 0 {
+            kinora.push(ours);
+            noop.push(theirs);
+        }
+    }
+    let row = summary(&kinora, &noop);
+    say(&format!("| {what} | {connections} | {row} |"));
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the table is the product")]
+fn say(line: &str) {
+    println!("{line}");
+}

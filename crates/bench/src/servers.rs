@@ -1,0 +1,211 @@
+//! The two servers: Kinora's API over a real store on disk, without a worker; and the same
+//! framework's own server with handlers that do nothing. Both share a runtime of their own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::routing::post;
+use bytes::Bytes;
+use kinora_api::{Api, ListenSettings, Settings};
+use kinora_blobs::sign::{Secret, Signer};
+use kinora_contract::{Catalog, Clock, Entropy, KeyText, NoEntropy, UnixMs, built_in_cards};
+use kinora_store::{NewKey, OpenOptions, Scope, Stores};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use crate::Outcome;
+use crate::load::Load;
+
+const PROMPT: &str = "A red balloon drifts over a calm sea at dawn while gulls circle a lighthouse";
+
+/// Both servers, running.
+pub(crate) struct Servers {
+    pub(crate) noop: SocketAddr,
+    key: KeyText,
+    runtime: Runtime,
+}
+
+/// Kinora on a store of its own, until it is dropped.
+pub(crate) struct Kinora {
+    pub(crate) address: SocketAddr,
+    served: tokio::task::JoinHandle<()>,
+    _data: TempDir,
+}
+
+impl Drop for Kinora {
+    fn drop(&mut self) {
+        self.served.abort();
+    }
+}
+
+impl Servers {
+    /// Starts the server that does nothing, on a free port of this machine.
+    pub(crate) fn start() -> Outcome<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        let key = KeyText::from_random(&random()?).ok_or("unusable random bytes")?;
+        let noop = runtime.block_on(start_noop())?;
+        Ok(Self { noop, key, runtime })
+    }
+
+    /// Starts Kinora on an empty store in the working folder, on its disk. Each window gets one,
+    /// so that the queue stays as long as a bounded queue is.
+    pub(crate) async fn kinora(&self) -> Outcome<Kinora> {
+        let key = self.key.clone();
+        self.runtime.spawn(start_kinora(key)).await?
+    }
+
+    /// A submit.
+    pub(crate) fn submit_request(&self) -> Load {
+        vec![self.post("/v1/videos")]
+    }
+
+    /// The same bytes to the handler that does nothing.
+    pub(crate) fn noop_post_request(&self) -> Load {
+        vec![self.post("/noop")]
+    }
+
+    fn post(&self, path: &str) -> Vec<u8> {
+        let body = format!(r#"{{"model":"kinora-a1","prompt":"{PROMPT}","seconds":5,"seed":7}}"#);
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.key.reveal(),
+            body.len()
+        )
+        .into_bytes()
+    }
+
+    /// A poll of each task.
+    pub(crate) fn poll_requests(&self, ids: &[String]) -> Load {
+        ids.iter()
+            .map(|id| self.get(&format!("/v1/videos/{id}")))
+            .collect()
+    }
+
+    /// A GET that is answered with so many bytes.
+    pub(crate) fn noop_get_request(&self, bytes: usize) -> Load {
+        vec![self.get(&format!("/noop/{bytes}"))]
+    }
+
+    fn get(&self, path: &str) -> Vec<u8> {
+        let key = self.key.reveal();
+        format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n\r\n")
+            .into_bytes()
+    }
+}
+
+async fn start_kinora(key: KeyText) -> Outcome<Kinora> {
+    let data = tempfile::Builder::new()
+        .prefix("kinora-bench-")
+        .tempdir_in(".")?;
+    let path = data.path().join("kinora.db");
+    let stores = kinora_store::open(
+        &format!("sqlite:{}", path.display()),
+        &OpenOptions::default(),
+    )?;
+    stores.keys.add_key(new_key(&key)).await?;
+    let api = api(&stores, &data)?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let settings = ListenSettings {
+        connections_max: 10_000,
+        header_timeout: Duration::from_secs(60),
+        drain_limit: Duration::from_secs(1),
+        request_id_prefix: random()?,
+    };
+    let router = kinora_api::router(api);
+    let served = kinora_api::serve(listener, router, settings, std::future::pending());
+    let served = tokio::spawn(served);
+    Ok(Kinora {
+        address,
+        served,
+        _data: data,
+    })
+}
+
+fn new_key(key: &KeyText) -> NewKey {
+    NewKey {
+        id: "key_bench".to_owned(),
+        sha256: key.sha256(),
+        name: "bench".to_owned(),
+        project: "bench".to_owned(),
+        scopes: Scope::ALL.to_vec(),
+        models: None,
+        requests_per_minute: None,
+        unfinished_max: Some(u32::MAX),
+        created_at_ms: 0,
+        expires_at_ms: None,
+    }
+}
+
+fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
+    Ok(Api {
+        tasks: stores.tasks.clone(),
+        keys: stores.keys.clone(),
+        blobs: kinora_blobs::open(&data.path().join("results").display().to_string())?,
+        catalog: Arc::new(Catalog::new(built_in_cards())?),
+        signer: Arc::new(Signer::new(Secret::new([7; 32]), None)),
+        clock: Arc::new(WallClock),
+        entropy: Arc::new(Generator),
+        settings: Arc::new(Settings {
+            base_url: "http://bench".to_owned(),
+            waiting_max: u64::MAX,
+            project_unfinished_max: u64::MAX,
+            retention_ms: 1_000_000,
+        }),
+        stopping: CancellationToken::new(),
+    })
+}
+
+async fn start_noop() -> Outcome<SocketAddr> {
+    // As long as the answer to the submit.
+    let accepted = Bytes::from("x".repeat(360));
+    let router = Router::new()
+        .route("/noop", post(move |_: Bytes| async move { accepted }))
+        .route("/noop/{bytes}", axum::routing::get(filler));
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok(address)
+}
+
+async fn filler(path: axum::extract::Path<usize>) -> String {
+    "x".repeat(path.0)
+}
+
+fn random<const N: usize>() -> Outcome<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[derive(Debug)]
+struct WallClock;
+
+impl Clock for WallClock {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark runs in real time")]
+    fn now_ms(&self) -> UnixMs {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[derive(Debug)]
+struct Generator;
+
+impl Entropy for Generator {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
+        getrandom::fill(bytes).map_err(|error| NoEntropy(error.to_string()))
+    }
+}

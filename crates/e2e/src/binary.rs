@@ -1,0 +1,41 @@
+//! Where the binary under test is. It is built once per run, since a stale one proves nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Names a ready binary, for example a release to be judged; nothing is built then.
+const READY: &str = "KINORA_E2E_BINARY";
+
+/// The root of the checkout.
+pub fn workspace() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().unwrap()
+}
+
+/// The binary, of the same profile as this test.
+pub(crate) fn kinora_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| std::env::var_os(READY).map_or_else(build, PathBuf::from))
+}
+
+fn build() -> PathBuf {
+    // A test runs as <target>/<profile>/deps/<name>.
+    let test = std::env::current_exe().unwrap();
+    let profile = test.ancestors().nth(2).unwrap();
+    let release = profile.file_name().is_some_and(|name| name == "release");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--quiet", "--package", "kinora", "--target-dir"])
+        .arg(profile.parent().unwrap())
+        .args(release.then_some("--release"))
+        .current_dir(workspace())
+        .output()
+        .expect("cargo could not be run");
+    assert!(
+        output.status.success(),
+        "the binary could not be built:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    profile.join("kinora")
+}

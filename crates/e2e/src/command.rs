@@ -1,0 +1,59 @@
+//! The binary's commands that end by themselves.
+
+use std::process::{Command, ExitStatus};
+
+use crate::binary::kinora_binary;
+use crate::data::DataFolder;
+use crate::process::Process;
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// How.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained of.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Its output; panics when it failed.
+    pub fn ok(self) -> String {
+        assert!(self.status.success(), "{self:#?}");
+        self.stdout
+    }
+}
+
+/// `kinora`, with none of the variables of whoever runs the tests.
+pub fn kinora() -> Command {
+    let mut command = Command::new(kinora_binary());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("KINORA_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(command: Command) -> Finished {
+    let mut process = Process::start(command, None);
+    let status = process.wait();
+    Finished {
+        status,
+        stdout: process.stdout.text(),
+        stderr: process.stderr.text(),
+    }
+}
+
+/// Runs `kinora keys` on a data folder.
+pub fn keys(data: &DataFolder, arguments: &[&str]) -> Finished {
+    let mut command = kinora();
+    command
+        .arg("keys")
+        .args(arguments)
+        .arg("--data")
+        .arg(data.path());
+    run(command)
+}

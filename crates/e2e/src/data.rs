@@ -1,0 +1,86 @@
+//! A data folder, and what tests know about it beyond one run of the service: the first key,
+//! and the last state of every task, which no restart may take back.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use tempfile::TempDir;
+
+use crate::video::Tracker;
+
+/// A folder for `--data`; removed when the last user is gone.
+#[derive(Clone, Debug)]
+pub struct DataFolder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    folder: TempDir,
+    key: OnceLock<String>,
+    tracker: Tracker,
+}
+
+impl Default for DataFolder {
+    fn default() -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("kinora-e2e-")
+            .tempdir()
+            .unwrap();
+        Self(Arc::new(Inner {
+            folder,
+            key: OnceLock::new(),
+            tracker: Tracker::default(),
+        }))
+    }
+}
+
+impl DataFolder {
+    /// Where it is; the service makes it.
+    pub fn path(&self) -> PathBuf {
+        self.0.folder.path().join("data")
+    }
+
+    /// What is removed in the end.
+    pub(crate) fn root(&self) -> &Path {
+        self.0.folder.path()
+    }
+
+    /// The key that the first start printed.
+    pub fn key(&self) -> Option<&str> {
+        self.0.key.get().map(String::as_str)
+    }
+
+    pub(crate) fn remember_key(&self, key: &str) {
+        self.0
+            .key
+            .set(key.to_owned())
+            .expect("a first key was printed twice");
+    }
+
+    pub(crate) fn tracker(&self) -> Tracker {
+        self.0.tracker.clone()
+    }
+
+    /// Every file under it whose path contains `part`.
+    pub fn files(&self, part: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        walk(&self.path(), &mut found);
+        found.retain(|path| path.to_string_lossy().contains(part));
+        found.sort();
+        found
+    }
+}
+
+/// Files may come and go meanwhile.
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    for path in entries.map(|entry| entry.path()) {
+        if path.is_dir() {
+            walk(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `kinora serve` as a process: started, killed, stopped, started again on the same data.
+
+use std::net::SocketAddr;
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::command::{keys, kinora};
+use crate::data::DataFolder;
+use crate::process::Process;
+
+/// How a server is to be started.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    data: DataFolder,
+    variables: Vec<(String, String)>,
+}
+
+impl Setup {
+    /// On a data folder that may have been used before.
+    pub fn on(data: &DataFolder) -> Self {
+        Self {
+            data: data.clone(),
+            variables: Vec::new(),
+        }
+    }
+
+    /// With a setting, by its variable.
+    #[must_use]
+    pub fn set(mut self, variable: &str, value: impl ToString) -> Self {
+        self.variables
+            .push((variable.to_owned(), value.to_string()));
+        self
+    }
+
+    /// The command line of it.
+    pub fn command(&self) -> Command {
+        let mut command = kinora();
+        command
+            .args([
+                "serve",
+                "--log-format",
+                "json",
+                "--listen",
+                "127.0.0.1:0",
+                "--data",
+            ])
+            .arg(self.data.path())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Starts it, and returns when it serves.
+    pub fn start(self) -> Server {
+        let process = Process::start(self.command(), Some(self.data.root()));
+        let address = process.stderr.wait_for(|line| {
+            let event: Value = serde_json::from_str(line).ok()?;
+            let serving = event["message"] == "serving";
+            serving.then(|| event["address"].as_str().unwrap().parse().unwrap())
+        });
+        let Some(address) = address else {
+            panic!("the service did not start:\n{}", process.stderr.text());
+        };
+        if self.data.key().is_none() {
+            let key = process.stdout.wait_for(|line| {
+                let (_, key) = line.split_once("export KINORA_KEY=")?;
+                Some(key.to_owned())
+            });
+            self.data
+                .remember_key(&key.expect("the first start printed no key"));
+        }
+        Server {
+            process,
+            address,
+            data: self.data,
+        }
+    }
+}
+
+/// A running service; killed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    process: Process,
+    address: SocketAddr,
+    data: DataFolder,
+}
+
+impl Server {
+    /// A service with its defaults on a fresh folder.
+    pub fn start() -> Self {
+        Setup::default().start()
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What its addresses begin with.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Its data folder.
+    pub const fn data(&self) -> &DataFolder {
+        &self.data
+    }
+
+    /// A client with the first key.
+    pub fn client(&self) -> Client {
+        self.client_with(self.data.key().unwrap())
+    }
+
+    /// A client with some key.
+    pub fn client_with(&self, key: &str) -> Client {
+        self.anonymous().with_key(key)
+    }
+
+    /// A client without a key.
+    pub fn anonymous(&self) -> Client {
+        Client::new(self.base_url(), self.data.tracker())
+    }
+
+    /// A client of a project that nobody else has, so that its list is its own.
+    pub fn newcomer(&self) -> Client {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let project = format!("newcomer-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let printed = keys(
+            &self.data,
+            &["create", "--name", "test", "--project", &project],
+        )
+        .ok();
+        self.client_with(printed.trim())
+    }
+
+    /// What it logged so far.
+    pub fn log(&self) -> String {
+        self.process.stderr.text()
+    }
+
+    /// What it printed so far.
+    pub fn printed(&self) -> String {
+        self.process.stdout.text()
+    }
+
+    /// Waits for a line of its log that holds every one of `parts`.
+    pub fn wait_for_log(&self, parts: &[&str]) {
+        let all = |line: &str| parts.iter().all(|part| line.contains(part)).then_some(());
+        let found = self.process.stderr.wait_for(all);
+        assert!(found.is_some(), "never logged: {parts:?}\n{}", self.log());
+    }
+
+    /// Asks for an orderly stop.
+    pub fn terminate(&self) {
+        self.process.signal(Signal::TERM);
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> (ExitStatus, String) {
+        let status = self.process.wait();
+        (status, self.process.stderr.text())
+    }
+
+    /// Ends it as the kernel would, without a word to it: `kill -9`.
+    pub fn kill(self) {
+        self.process.signal(Signal::KILL);
+        self.wait();
+    }
+}

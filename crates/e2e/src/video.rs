@@ -1,0 +1,252 @@
+//! The video object: which fields it may have in which state, of which type, and that a task
+//! never goes back.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+/// A judged video object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Video(Value);
+
+impl Deref for Video {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl Video {
+    /// Judges `value` as the video object of docs/api.md, and as a step of its task.
+    pub fn judged(value: Value, tracker: &Tracker) -> Self {
+        assert_video_object(&value);
+        let video = Self(value);
+        tracker.note(&video);
+        video
+    }
+
+    /// `id`.
+    pub fn id(&self) -> &str {
+        self["id"].as_str().unwrap()
+    }
+
+    /// `status`.
+    pub fn status(&self) -> &str {
+        self["status"].as_str().unwrap()
+    }
+
+    /// `progress`.
+    pub fn progress(&self) -> u64 {
+        self["progress"].as_u64().unwrap()
+    }
+
+    /// Whether it has ended.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.status(), "completed" | "failed")
+    }
+
+    /// A field's text; panics when it has none.
+    pub fn text(&self, name: &str) -> &str {
+        self[name]
+            .as_str()
+            .unwrap_or_else(|| panic!("no text {name}: {self:#?}"))
+    }
+
+    /// Path of its content.
+    pub fn content(&self) -> String {
+        format!("/v1/videos/{}/content", self.id())
+    }
+}
+
+type Judge = fn(&Value) -> bool;
+
+fn is_size(value: &Value) -> bool {
+    let sides = value.as_str().and_then(|text| text.split_once('x'));
+    sides.is_some_and(|(width, height)| {
+        width.parse::<u32>().is_ok() && height.parse::<u32>().is_ok()
+    })
+}
+
+fn is_number_as_text(value: &Value) -> bool {
+    value
+        .as_str()
+        .is_some_and(|text| text.parse::<u32>().is_ok())
+}
+
+fn is_positive(value: &Value) -> bool {
+    value.as_f64().is_some_and(|number| number > 0.0)
+}
+
+fn is_string_map(value: &Value) -> bool {
+    value
+        .as_object()
+        .is_some_and(|pairs| pairs.values().all(Value::is_string))
+}
+
+fn is_address(value: &Value) -> bool {
+    value
+        .as_str()
+        .is_some_and(|text| text.starts_with("http://"))
+}
+
+fn is_failure(value: &Value) -> bool {
+    value.as_object().is_some_and(|error| {
+        error.len() == 2
+            && ["code", "message"].iter().all(|name| {
+                error
+                    .get(*name)
+                    .and_then(Value::as_str)
+                    .is_some_and(|t| !t.is_empty())
+            })
+    })
+}
+
+/// Fields of every object.
+const ALWAYS: &[(&str, Judge)] = &[
+    ("id", |value| {
+        value
+            .as_str()
+            .is_some_and(|text| text.starts_with("video_"))
+    }),
+    ("object", |value| value == "video"),
+    ("model", Value::is_string),
+    ("status", Value::is_string),
+    ("progress", Value::is_u64),
+    ("created_at", Value::is_u64),
+    ("prompt", Value::is_string),
+    ("seconds", is_number_as_text),
+    ("size", is_size),
+    ("seed", |value| {
+        value
+            .as_u64()
+            .is_some_and(|seed| seed <= u64::from(u32::MAX))
+    }),
+    ("metadata", is_string_map),
+];
+
+/// Fields of every completed object, and of no other.
+const COMPLETED: &[(&str, Judge)] = &[
+    ("result_url", is_address),
+    ("url", is_address),
+    ("thumbnail_url", is_address),
+    ("duration", is_positive),
+    ("fps", is_positive),
+    ("frames", Value::is_u64),
+    ("has_audio", Value::is_boolean),
+];
+
+/// Fields of every failed object, and of no other.
+const FAILED: &[(&str, Judge)] = &[("error", is_failure), ("fail_reason", Value::is_string)];
+
+/// Fields that some objects have.
+const SOMETIMES: &[(&str, Judge)] = &[
+    ("started_at", Value::is_u64),
+    ("completed_at", Value::is_u64),
+    ("expires_at", Value::is_u64),
+    ("queue_position", Value::is_u64),
+    ("engine", |value| {
+        value.as_str().is_some_and(|text| text.contains('/'))
+    }),
+    ("draft", Value::is_boolean),
+    ("draft_task_id", Value::is_string),
+    ("edit_task_id", Value::is_string),
+    ("remixed_from_video_id", Value::is_string),
+];
+
+fn assert_video_object(value: &Value) {
+    let object = value
+        .as_object()
+        .unwrap_or_else(|| panic!("no object: {value:#}"));
+    let status = value["status"].as_str().unwrap_or_default();
+    let statuses = ["queued", "in_progress", "completed", "failed"];
+    assert!(statuses.contains(&status), "status: {value:#}");
+    assert_group(value, ALWAYS, true);
+    assert_group(value, COMPLETED, status == "completed");
+    assert_group(value, FAILED, status == "failed");
+    for (name, judge) in SOMETIMES {
+        assert!(value.get(name).is_none_or(judge), "{name}: {value:#}");
+    }
+    let groups = [ALWAYS, COMPLETED, FAILED, SOMETIMES].concat();
+    for name in object.keys() {
+        assert!(
+            groups.iter().any(|(known, _)| known == name),
+            "{name}: {value:#}"
+        );
+    }
+    let finished = matches!(status, "completed" | "failed");
+    for name in ["completed_at", "expires_at"] {
+        assert_eq!(value.get(name).is_some(), finished, "{name}: {value:#}");
+    }
+    assert_eq!(
+        value.get("queue_position").is_some(),
+        status == "queued",
+        "{value:#}"
+    );
+    assert_eq!(
+        value["progress"] == 100,
+        status == "completed",
+        "progress: {value:#}"
+    );
+    assert_eq!(value.get("result_url"), value.get("url"), "{value:#}");
+    let message = value.get("error").map(|error| &error["message"]);
+    assert_eq!(value.get("fail_reason"), message, "{value:#}");
+    if status != "failed" {
+        let started = status != "queued";
+        assert_eq!(
+            value.get("started_at").is_some(),
+            started,
+            "started_at: {value:#}"
+        );
+    }
+}
+
+fn assert_group(value: &Value, fields: &[(&str, Judge)], wanted: bool) {
+    for (name, judge) in fields {
+        match value.get(name) {
+            Some(field) => assert!(wanted && judge(field), "{name}: {value:#}"),
+            None => assert!(!wanted, "no {name}: {value:#}"),
+        }
+    }
+}
+
+/// What was last seen of each task: nobody may go back from it.
+#[derive(Clone, Debug, Default)]
+pub struct Tracker(Arc<Mutex<HashMap<String, Video>>>);
+
+impl Tracker {
+    fn note(&self, now: &Video) {
+        let mut seen = self.0.lock().unwrap();
+        if let Some(before) = seen.get(now.id()) {
+            let both = format!("{before:#?}\nthen {now:#?}");
+            assert!(now.progress() >= before.progress(), "progress fell: {both}");
+            assert!(
+                rank(now.status()) >= rank(before.status()),
+                "a step back: {both}"
+            );
+            let fixed = ["model", "created_at", "prompt", "seed", "metadata"];
+            assert!(
+                fixed.iter().all(|name| before[*name] == now[*name]),
+                "changed: {both}"
+            );
+            if before.is_finished() {
+                let lasting = ["status", "completed_at", "error", "frames", "expires_at"];
+                assert!(
+                    lasting.iter().all(|name| before[*name] == now[*name]),
+                    "changed: {both}"
+                );
+            }
+        }
+        seen.insert(now.id().to_owned(), now.clone());
+    }
+}
+
+fn rank(status: &str) -> u8 {
+    match status {
+        "queued" => 0,
+        "in_progress" => 1,
+        _ => 2,
+    }
+}

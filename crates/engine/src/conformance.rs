@@ -1,0 +1,197 @@
+//! What every engine must keep to, as checks that its tests call. They look from outside only:
+//! through [`Engine`], a [`Sink`] and a [`Control`].
+
+use kinora_contract::VideoSpec;
+
+use crate::{CHANNELS, Control, Engine, EngineError, Job, SAMPLE_RATE_HZ, Sink};
+
+/// A broken promise, in words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Broken(String);
+
+type Check = Result<(), Broken>;
+
+fn hold(truth: bool, promise: &str) -> Check {
+    if truth {
+        Ok(())
+    } else {
+        Err(Broken(promise.to_owned()))
+    }
+}
+
+/// What a sink saw, and what it does to the engine.
+#[derive(Debug, Default)]
+struct Witness {
+    frames: u32,
+    samples: u64,
+    /// FNV-1a over all bytes and samples.
+    hash: u64,
+    wrong_size: bool,
+    wild_sample: bool,
+    frame_bytes: usize,
+    control: Control,
+    fractions: Vec<f64>,
+    cancel_at: Option<u32>,
+    fail_at: Option<u32>,
+}
+
+impl Witness {
+    fn take(&mut self, byte: u8) {
+        self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+}
+
+/// The error that a failing sink gives; it must come back as it was.
+#[derive(Debug, thiserror::Error)]
+#[error("the witness refuses")]
+struct Refusal;
+
+impl Sink for Witness {
+    fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
+        if self.fail_at == Some(self.frames) {
+            return Err(EngineError::Sink(Box::new(Refusal)));
+        }
+        if self.cancel_at == Some(self.frames) {
+            self.control.cancel.cancel();
+        }
+        self.wrong_size |= rgb.len() != self.frame_bytes;
+        self.frames += 1;
+        for byte in rgb {
+            self.take(*byte);
+        }
+        self.fractions.push(self.control.progress.fraction());
+        Ok(())
+    }
+
+    fn audio(&mut self, pcm: &[f32]) -> Result<(), EngineError> {
+        self.samples += pcm.len() as u64;
+        self.wild_sample |= pcm
+            .iter()
+            .any(|sample| sample.is_nan() || sample.abs() > 1.0);
+        for byte in pcm.iter().flat_map(|sample| sample.to_le_bytes()) {
+            self.take(byte);
+        }
+        Ok(())
+    }
+}
+
+fn run(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    cancel_at: Option<u32>,
+    fail_at: Option<u32>,
+) -> Result<(Witness, Result<(), EngineError>), Broken> {
+    let clip = engine
+        .plan(spec)
+        .map_err(|error| Broken(format!("plan refused: {error}")))?;
+    let control = Control::default();
+    let mut seen = Witness {
+        frame_bytes: clip.size.pixels() as usize * 3,
+        control: control.clone(),
+        cancel_at,
+        fail_at,
+        ..Witness::default()
+    };
+    let result = engine.generate(&Job { spec, clip }, &mut seen, &control);
+    Ok((seen, result))
+}
+
+/// Runs every check with `spec`, which the engine must support; give a small and short one.
+///
+/// # Errors
+/// The first promise that did not hold.
+pub fn check(engine: &dyn Engine, spec: &VideoSpec) -> Check {
+    outline(engine, spec)?;
+    repeats(engine, spec)?;
+    obeys_cancel(engine, spec)?;
+    returns_sink_errors(engine, spec)
+}
+
+/// The clip is exactly what was planned, and progress rises to the end.
+///
+/// # Errors
+/// What did not hold.
+pub fn outline(engine: &dyn Engine, spec: &VideoSpec) -> Check {
+    let clip = engine
+        .plan(spec)
+        .map_err(|error| Broken(format!("plan refused: {error}")))?;
+    let again = engine
+        .plan(spec)
+        .map_err(|error| Broken(format!("plan refused: {error}")))?;
+    hold(clip == again, "planning twice gives the same clip")?;
+    let (seen, result) = run(engine, spec, None, None)?;
+    result.map_err(|error| Broken(format!("generation failed: {error}")))?;
+    hold(
+        seen.frames == clip.frames,
+        "the number of frames is the planned one",
+    )?;
+    hold(!seen.wrong_size, "every frame has the planned size")?;
+    hold(!seen.wild_sample, "every sample lies in -1.0 to 1.0")?;
+    let channels = u64::from(CHANNELS);
+    let per_second = u64::from(SAMPLE_RATE_HZ) * channels;
+    let length = u64::from(clip.frames) * per_second / u64::from(clip.fps);
+    let near = seen.samples.abs_diff(length) <= per_second / u64::from(clip.fps);
+    hold(
+        if clip.audio { near } else { seen.samples == 0 },
+        "sound is as long as the picture",
+    )?;
+    hold(
+        seen.samples.is_multiple_of(channels),
+        "sound comes in whole stereo samples",
+    )?;
+    hold(seen.fractions.is_sorted(), "progress never falls")?;
+    let end = seen.control.progress.fraction();
+    hold((end - 1.0).abs() < 1e-6, "progress ends at the whole")?;
+    let life = seen.control.progress.reports();
+    hold(
+        life >= u64::from(clip.frames),
+        "every frame is a sign of life",
+    )
+}
+
+/// The same spec gives the same bytes, another seed others.
+///
+/// # Errors
+/// What did not hold.
+pub fn repeats(engine: &dyn Engine, spec: &VideoSpec) -> Check {
+    let (first, _) = run(engine, spec, None, None)?;
+    let (second, _) = run(engine, spec, None, None)?;
+    hold(
+        first.hash == second.hash,
+        "the same spec gives the same frames and sound",
+    )?;
+    let other = VideoSpec {
+        seed: spec.seed.wrapping_add(1),
+        ..spec.clone()
+    };
+    let (third, _) = run(engine, &other, None, None)?;
+    hold(first.hash != third.hash, "another seed gives another clip")
+}
+
+/// A cancel ends the work at once, also one that came before it began.
+///
+/// # Errors
+/// What did not hold.
+pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec) -> Check {
+    let (seen, result) = run(engine, spec, Some(2), None)?;
+    hold(
+        matches!(result, Err(EngineError::Cancelled)),
+        "a cancel is answered as one",
+    )?;
+    hold(seen.frames <= 4, "a cancel is obeyed within a frame")
+}
+
+/// The sink's error comes back as it was, and nothing more is handed over.
+///
+/// # Errors
+/// What did not hold.
+pub fn returns_sink_errors(engine: &dyn Engine, spec: &VideoSpec) -> Check {
+    let (seen, result) = run(engine, spec, None, Some(3))?;
+    let same = matches!(&result, Err(EngineError::Sink(cause)) if cause.is::<Refusal>());
+    hold(same, "the sink's own error is returned")?;
+    hold(
+        seen.frames == 3,
+        "nothing is handed over after the sink refused",
+    )
+}
