@@ -24,6 +24,10 @@ const WINDOW: Duration = Duration::from_millis(1500);
 /// Tasks that are polled, in turn.
 const POLLED_TASKS: usize = 1_000;
 
+/// As in the binary; both sides of a comparison have it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<()> {
