@@ -5,10 +5,13 @@
 pub mod conformance;
 mod control;
 mod error;
+mod open;
 pub mod storyboard;
 
 pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
+pub use open::{OpenOptions, open};
+pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec};
 
 /// Sample rate of all sound that engines make.
@@ -49,27 +52,6 @@ pub struct Description {
     pub version: String,
     /// What it can take; a model card is restricted to this.
     pub features: Features,
-}
-
-/// What an engine can take beyond text. Model cards are restricted to these at start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Features {
-    /// A given first frame.
-    pub first_frame: bool,
-    /// A given last frame beside the first.
-    pub last_frame: bool,
-    /// Reference images, at most so many.
-    pub reference_images_max: u32,
-    /// Reference audio, at most so many.
-    pub reference_audios_max: u32,
-    /// Sound in the result.
-    pub audio_output: bool,
-    /// Choosing the length itself.
-    pub auto_duration: bool,
-    /// Drafts, and finals that match them.
-    pub draft: bool,
-    /// Editing an earlier video.
-    pub edit: bool,
 }
 
 /// The exact outline of a clip.
