@@ -10,9 +10,9 @@ pub mod storyboard;
 
 pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
-pub use open::{OpenOptions, open};
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec};
+pub use open::{OpenOptions, open};
 
 /// Sample rate of all sound that engines make.
 pub const SAMPLE_RATE_HZ: u32 = 48_000;

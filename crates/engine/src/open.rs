@@ -20,9 +20,13 @@ pub struct OpenOptions {
 pub fn open(name: &str, options: &OpenOptions) -> Result<Arc<dyn Engine>, EngineError> {
     match name {
         "storyboard" => {
-            let options = storyboard::Options { threads: options.storyboard_threads };
+            let options = storyboard::Options {
+                threads: options.storyboard_threads,
+            };
             Ok(Arc::new(Storyboard::new(options)))
         }
-        other => Err(EngineError::Unsupported(format!("there is no engine '{other}'"))),
+        other => Err(EngineError::Unsupported(format!(
+            "there is no engine '{other}'"
+        ))),
     }
 }

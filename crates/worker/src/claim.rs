@@ -36,8 +36,8 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
         while runs.try_join_next().is_some() {}
         if idle {
             tokio::select! {
-                // A closed channel means that the store is gone: the poll will find out.
-                _ = hints.changed() => {}
+                // Without hints the poll alone must do.
+                Ok(()) = hints.changed() => {}
                 () = tokio::time::sleep(POLL_EVERY) => {}
                 () = shutdown.draining() => {}
             }

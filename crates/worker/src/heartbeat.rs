@@ -1,6 +1,6 @@
-//! Keeps a lease while its run lives, from a task of its own so that a long step of the engine
-//! does not look like death. It ends the run when the lease is lost, when the engine stands
-//! still for longer than its model allows, or when the process must stop at once.
+//! Keeps a lease while its run lives; the engine works on a thread of its own, so that a long
+//! step does not look like death. It ends the run when the lease is lost, when the engine
+//! stands still for longer than its model allows, or when the process must stop at once.
 
 use std::time::{Duration, Instant};
 
@@ -27,13 +27,13 @@ pub(crate) struct Watch<'a> {
     pub(crate) lease: &'a Lease,
     pub(crate) engine_name: &'a str,
     pub(crate) progress: &'a Progress,
-    pub(crate) progress_timeout: Duration,
     pub(crate) shutdown: &'a Shutdown,
 }
 
 impl Watch<'_> {
-    /// Keeps the lease until there is a reason to stop, and returns it.
-    pub(crate) async fn keep(&self) -> Stop {
+    /// Keeps the lease until there is a reason to stop, and returns it. An engine at work may
+    /// be silent for `silence_max`; once it is done there is nothing to hear.
+    pub(crate) async fn keep(&self, silence_max: Option<Duration>) -> Stop {
         let settings = &self.worker.settings;
         let mut hints = self.worker.tasks.changes();
         let mut tick = tokio::time::interval(settings.heartbeat_every);
@@ -54,7 +54,7 @@ impl Watch<'_> {
             if let Err(StoreError::LeaseLost(how)) = self.worker.tasks.check(self.lease).await {
                 return Stop::Lost(how);
             }
-            if life.stands_still_for(self.progress) > self.progress_timeout {
+            if silence_max.is_some_and(|max| life.stands_still_for(self.progress) > max) {
                 return Stop::Stalled;
             }
             let percent = percent(self.progress);

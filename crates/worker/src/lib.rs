@@ -1,8 +1,9 @@
 //! One task from claim to terminal state. Read it in the order in which a task crosses it:
 //!
 //! 1. [`claim`](mod@claim): asks the store for work while there is a free slot.
-//! 2. [`run`](mod@run): the straight line of one task, from its lease to its finish.
-//! 3. [`record`](mod@record): engine to file; [`publish`](mod@publish): file to blob store.
+//! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
+//! 3. [`record`](mod@record): engine to file; [`publish`](mod@publish): file to blob store;
+//!    [`finish`](mod@finish): the terminal state.
 //! 4. [`heartbeat`](mod@heartbeat): keeps the lease, and watches that the engine moves.
 //! 5. [`sweep`](mod@sweep): takes up what was left behind; [`drain`](mod@drain): the orderly stop.
 //!
@@ -10,6 +11,7 @@
 
 mod claim;
 mod drain;
+mod finish;
 mod heartbeat;
 mod lineup;
 mod publish;

@@ -1,40 +1,37 @@
 //! File to blob store: bytes before state. Keys carry the lease's token, so that no two attempts
 //! share one; what an attempt published and could not finish is removed again.
 
-use std::path::Path;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use bytes::Bytes;
 use kinora_blobs::{BlobError, BlobStore};
 use kinora_contract::{Artifact, StoredFile};
-use kinora_media::Recording;
 use kinora_store::Lease;
+use tokio_util::sync::CancellationToken;
 
-/// How often a full or absent blob store is asked again before the task fails.
+use crate::record::Recorded;
+
+/// How often a full or absent blob store is asked before the task fails.
 const TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Publishes the three files of a recording.
+/// Publishes the three files of a recording. After `stopped` no further one is begun, but the
+/// one under way is waited for: what comes later may rely on nothing being written any more.
 pub(crate) async fn publish(
     blobs: &dyn BlobStore,
     lease: &Lease,
-    path: &Path,
-    recording: Recording,
+    recorded: Recorded,
+    stopped: &CancellationToken,
 ) -> Result<Artifact, BlobError> {
-    let key = |name: &str| format!("videos/{}/{}/{name}", lease.task, lease.token);
-    let thumbnail = put_bytes(
-        blobs,
-        &key("thumbnail.webp"),
-        Bytes::from(recording.poster_webp),
-    )
-    .await?;
-    let spritesheet = put_bytes(
-        blobs,
-        &key("spritesheet.jpg"),
-        Bytes::from(recording.spritesheet_jpeg),
-    )
-    .await?;
-    let video = put_file(blobs, &key("video.mp4"), path).await?;
+    let Recorded { recording, staged } = recorded;
+    let poster = Bytes::from(recording.poster_webp);
+    let sheet = Bytes::from(recording.spritesheet_jpeg);
+    let [video_key, thumbnail_key, spritesheet_key] = keys(lease);
+    let thumbnail = tenacious(stopped, || blobs.put_bytes(&thumbnail_key, poster.clone())).await?;
+    let spritesheet =
+        tenacious(stopped, || blobs.put_bytes(&spritesheet_key, sheet.clone())).await?;
+    let video = tenacious(stopped, || blobs.put_file(&video_key, staged.path())).await?;
     let info = recording.info;
     Ok(Artifact {
         video,
@@ -51,61 +48,44 @@ pub(crate) async fn publish(
 
 /// Removes whatever an attempt may have published. What cannot be removed now is an orphan.
 pub(crate) async fn withdraw(blobs: &dyn BlobStore, lease: &Lease) {
-    for name in ["video.mp4", "thumbnail.webp", "spritesheet.jpg"] {
-        let key = format!("videos/{}/{}/{name}", lease.task, lease.token);
+    for key in keys(lease) {
         if let Err(error) = blobs.delete(&key).await {
             tracing::warn!(%error, %key, "an unpublished file was left behind");
         }
     }
 }
 
-async fn put_file(blobs: &dyn BlobStore, key: &str, path: &Path) -> Result<StoredFile, BlobError> {
-    let mut pauses = Pauses::new();
+/// The keys of an attempt's files.
+fn keys(lease: &Lease) -> [String; 3] {
+    ["video.mp4", "thumbnail.webp", "spritesheet.jpg"]
+        .map(|name| format!("videos/{}/{}/{name}", lease.task, lease.token))
+}
+
+/// Puts, and tries again with doubling pauses while the store is unavailable.
+async fn tenacious<Put>(
+    stopped: &CancellationToken,
+    put: impl Fn() -> Put,
+) -> Result<StoredFile, BlobError>
+where
+    Put: Future<Output = Result<StoredFile, BlobError>>,
+{
+    let mut pause = FIRST_PAUSE;
+    let mut left = TRIES;
     loop {
-        match blobs.put_file(key, path).await {
-            Err(BlobError::Unavailable(error)) if pauses.wait(&error).await => {}
+        if stopped.is_cancelled() {
+            return Err(BlobError::Unavailable(ErrorKind::Interrupted.into()));
+        }
+        left -= 1;
+        match put().await {
+            Err(BlobError::Unavailable(error)) if left > 0 => {
+                tracing::warn!(%error, ?pause, "the result could not be stored; trying again");
+            }
             result => return result,
         }
-    }
-}
-
-async fn put_bytes(
-    blobs: &dyn BlobStore,
-    key: &str,
-    bytes: Bytes,
-) -> Result<StoredFile, BlobError> {
-    let mut pauses = Pauses::new();
-    loop {
-        match blobs.put_bytes(key, bytes.clone()).await {
-            Err(BlobError::Unavailable(error)) if pauses.wait(&error).await => {}
-            result => return result,
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stopped.cancelled() => {}
         }
-    }
-}
-
-/// Doubling pauses between tries.
-struct Pauses {
-    left: u32,
-    next: Duration,
-}
-
-impl Pauses {
-    const fn new() -> Self {
-        Self {
-            left: TRIES - 1,
-            next: FIRST_PAUSE,
-        }
-    }
-
-    /// Waits, and says whether to try again.
-    async fn wait(&mut self, error: &std::io::Error) -> bool {
-        if self.left == 0 {
-            return false;
-        }
-        tracing::warn!(%error, pause = ?self.next, "the result could not be stored; trying again");
-        tokio::time::sleep(self.next).await;
-        self.left -= 1;
-        self.next *= 2;
-        true
+        pause *= 2;
     }
 }

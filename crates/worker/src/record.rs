@@ -1,6 +1,7 @@
 //! Engine to file: runs the engine on a thread of its own, its frames and sound straight into
 //! the recorder, so that encoding overlaps generation. The async side only waits.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,9 +18,40 @@ use tokio::sync::oneshot;
 pub(crate) struct RecordJob {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) spec: VideoSpec,
-    pub(crate) path: PathBuf,
+    pub(crate) staged: Staged,
     pub(crate) options: RecorderOptions,
     pub(crate) control: Control,
+}
+
+/// A recorded clip and the file that holds it.
+pub(crate) struct Recorded {
+    pub(crate) recording: Recording,
+    pub(crate) staged: Staged,
+}
+
+/// The place of one file in the staging folder. Whoever drops it ends what lies there: nothing
+/// of a failed or unwanted run stays, wherever the run was when it ended.
+pub(crate) struct Staged(PathBuf);
+
+impl Staged {
+    pub(crate) const fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        match std::fs::remove_file(&self.0) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                tracing::warn!(%error, "a file stays in the staging folder until the next start");
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Why there is no file.
@@ -42,22 +74,22 @@ pub(crate) enum RecordError {
 pub(crate) async fn record<T: Send + 'static>(
     job: RecordJob,
     held: T,
-) -> Result<Recording, RecordError> {
+) -> Result<Recorded, RecordError> {
     let (answer, answered) = oneshot::channel();
     let name = format!("engine-{}", job.spec.model);
     std::thread::Builder::new().name(name).spawn(move || {
         let _held = held;
-        // Nobody listens when the run was given up; the file goes with the staging folder.
-        let _ = answer.send(record_blocking(&job));
+        // Nobody listens when the run was given up; the file goes with the answer.
+        let _ = answer.send(record_blocking(job));
     })?;
     answered.await.unwrap_or(Err(RecordError::Panicked))
 }
 
-fn record_blocking(job: &RecordJob) -> Result<Recording, RecordError> {
+fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     job.control.report(Stage::Preparing, 0.0)?;
     let clip = job.engine.plan(&job.spec)?;
     let format = clip_format(clip);
-    let mut sink = RecorderSink(create(&job.path, format, job.options.clone())?);
+    let mut sink = RecorderSink(Recorder::create(job.staged.path(), format, job.options)?);
     let work = Job {
         spec: &job.spec,
         clip,
@@ -66,15 +98,10 @@ fn record_blocking(job: &RecordJob) -> Result<Recording, RecordError> {
     job.control.report(Stage::Finishing, 0.5)?;
     let recording = sink.0.finish()?;
     kinora_media::check(&recording.info, &format)?;
-    Ok(recording)
-}
-
-fn create(
-    path: &Path,
-    format: ClipFormat,
-    options: RecorderOptions,
-) -> Result<Recorder, MediaError> {
-    Recorder::create(path, format, options)
+    Ok(Recorded {
+        recording,
+        staged: job.staged,
+    })
 }
 
 fn clip_format(clip: Clip) -> ClipFormat {

@@ -3,28 +3,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kinora_contract::{Artifact, Failure, FailureCode};
 use kinora_engine::{Control, EngineError};
 use kinora_media::MediaError;
-use kinora_store::{Claim, Lease, LeaseLost, StoreError};
+use kinora_store::{Claim, Lease, LeaseLost};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::drain::Shutdown;
+use crate::finish::finish;
 use crate::heartbeat::{Stop, Watch};
-use crate::lineup::Served;
 use crate::publish;
-use crate::record::{RecordError, RecordJob, record};
-
-/// How a run ended.
-enum Ended {
-    /// With a result or a failure, to be written.
-    Outcome(Result<Artifact, Failure>),
-    /// Before its time.
-    Stopped(Stop),
-}
+use crate::record::{RecordError, RecordJob, Recorded, Staged, record};
 
 /// Runs one claimed task to its end.
 #[tracing::instrument(name = "run", skip_all, fields(task = %claim.lease.task, attempt = claim.task.attempt))]
@@ -54,44 +46,53 @@ pub(crate) async fn run_task(
         lease: &lease,
         engine_name: &engine_name,
         progress: &control.progress,
-        progress_timeout: served.progress_timeout,
         shutdown: &shutdown,
     };
-    let ended = tokio::select! {
-        outcome = make(&worker, claim, &served, &control, slot) => Ended::Outcome(outcome),
-        stop = watch.keep() => Ended::Stopped(stop),
-    };
-    control.cancel.cancel();
-    match ended {
-        Ended::Outcome(outcome) => finish(&worker, &lease, outcome).await,
-        Ended::Stopped(stop) => give_up(&worker, &lease, stop).await,
-    }
-}
-
-/// Record and publish.
-async fn make(
-    worker: &Worker,
-    claim: Claim,
-    served: &Served,
-    control: &Control,
-    slot: OwnedSemaphorePermit,
-) -> Result<Artifact, Failure> {
-    let path = staging_path(worker, &claim.lease);
     let job = RecordJob {
-        engine: served.engine.clone(),
+        engine: served.engine,
         spec: claim.task.spec,
-        path: path.clone(),
+        staged: Staged::at(staging_path(&worker, &lease)),
         options: worker.settings.recorder.clone(),
         control: control.clone(),
     };
-    let recording = record(job, slot)
-        .await
-        .map_err(|error| public_failure(&error))?;
-    let published = publish::publish(&*worker.blobs, &claim.lease, &path, recording).await;
-    published.map_err(|error| {
+    let recorded = tokio::select! {
+        recorded = record(job, slot) => recorded,
+        stop = watch.keep(Some(served.progress_timeout)) => {
+            control.cancel.cancel();
+            return give_up(&worker, &lease, stop, &shutdown).await;
+        }
+    };
+    let outcome = match recorded {
+        Ok(recorded) => match publish_watched(&watch, recorded).await {
+            Ok(published) => published,
+            Err(stop) => return give_up(&worker, &lease, stop, &shutdown).await,
+        },
+        Err(error) => Err(public_failure(&error)),
+    };
+    finish(&worker, &lease, outcome, &shutdown).await;
+}
+
+/// Publishes while the lease is kept. When there is a reason to stop it is told only after
+/// nothing is being written any more, so that a withdrawal leaves nothing.
+async fn publish_watched(
+    watch: &Watch<'_>,
+    recorded: Recorded,
+) -> Result<Result<Artifact, Failure>, Stop> {
+    let stopped = CancellationToken::new();
+    let publishing = publish::publish(&*watch.worker.blobs, watch.lease, recorded, &stopped);
+    tokio::pin!(publishing);
+    let published = tokio::select! {
+        published = &mut publishing => published,
+        stop = watch.keep(None) => {
+            stopped.cancel();
+            let _ = publishing.await;
+            return Err(stop);
+        }
+    };
+    Ok(published.map_err(|error| {
         tracing::error!(%error, "the result could not be stored");
         FailureCode::StorageFailed.into()
-    })
+    }))
 }
 
 fn staging_path(worker: &Worker, lease: &Lease) -> PathBuf {
@@ -104,58 +105,36 @@ fn staging_path(worker: &Worker, lease: &Lease) -> PathBuf {
 /// What a client is told; the cause goes to the log.
 fn public_failure(error: &RecordError) -> Failure {
     let code = match error {
-        RecordError::Engine(EngineError::Cancelled) => FailureCode::Cancelled,
         RecordError::Engine(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory,
-        RecordError::Engine(EngineError::Sink(_)) | RecordError::Media(MediaError::Io(_)) => {
+        RecordError::Engine(EngineError::Sink(cause)) if !is_engines_fault(&**cause) => {
             FailureCode::StorageFailed
         }
+        RecordError::Media(MediaError::Io(_)) => FailureCode::StorageFailed,
+        // A `Cancelled` that nobody asked for is the engine's fault as well: runs that were
+        // told to stop never come here.
         _ => FailureCode::GenerationFailed,
     };
     tracing::error!(%error, %code, "the run failed");
     code.into()
 }
 
-/// Writes the outcome, for as long as the lease may hold.
-async fn finish(worker: &Worker, lease: &Lease, outcome: Result<Artifact, Failure>) {
-    let completed = outcome.is_ok();
-    let mut pause = Duration::from_millis(200);
-    loop {
-        let now_ms = worker.clock.now_ms();
-        let expires_at_ms = now_ms + worker.settings.retention_ms;
-        match worker
-            .tasks
-            .finish(lease, outcome.clone(), now_ms, expires_at_ms)
-            .await
-        {
-            Ok(()) => {
-                tracing::info!(completed, "task finished");
-                if !completed {
-                    publish::withdraw(&*worker.blobs, lease).await;
-                }
-                return;
-            }
-            Err(StoreError::LeaseLost(how)) => {
-                tracing::info!(%how, "the result was not wanted any more");
-                publish::withdraw(&*worker.blobs, lease).await;
-                return;
-            }
-            Err(error) => {
-                tracing::warn!(%error, ?pause, "the outcome could not be written; trying again");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(5));
-            }
-        }
-    }
+/// Whether a sink refused what it was given, rather than failed to take it.
+fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let cause = cause.downcast_ref::<MediaError>();
+    cause.is_some_and(|cause| !matches!(cause, MediaError::Io(_)))
 }
 
 /// Ends a run before its time.
-async fn give_up(worker: &Worker, lease: &Lease, stop: Stop) {
+async fn give_up(worker: &Worker, lease: &Lease, stop: Stop, shutdown: &Shutdown) {
     tracing::info!(?stop, "the run was stopped");
     match stop {
         Stop::Lost(LeaseLost::Withdrawn | LeaseLost::Superseded) => {
             publish::withdraw(&*worker.blobs, lease).await;
         }
-        Stop::Stalled => finish(worker, lease, Err(FailureCode::GenerationTimeout.into())).await,
+        Stop::Stalled => {
+            let failure = FailureCode::GenerationTimeout.into();
+            finish(worker, lease, Err(failure), shutdown).await;
+        }
         Stop::Shutdown => {
             // Withdrawn first: after the release another worker may hold the task.
             publish::withdraw(&*worker.blobs, lease).await;

@@ -172,30 +172,41 @@ impl Palette {
         }
     }
 
+    /// The whole picture's colours first, so that what has a colour of its own keeps it.
     fn tint(&mut self, reading: &Reading) {
-        let mut whole = Vec::new();
-        for tint in &reading.tints {
-            match *tint {
-                Tint::Heaven(colour) => self.tint_sky(colour, 0.7),
-                Tint::Ground(colour) => self.tint_ground(colour, 0.85),
-                Tint::Place(colour) if reading.place == Some(Place::Space) => {
-                    self.tint_sky(colour, 0.6);
-                }
-                Tint::Place(colour) if matches!(reading.place, None | Some(Place::Abstract)) => {
-                    whole.push(colour);
-                }
-                Tint::Place(colour) => {
-                    self.tint_ground(colour, 0.7);
-                    self.water = self.water.tinted(colour, 0.7);
-                }
-                Tint::Subject(_, colour) => {
-                    self.accent = colour;
-                    self.second_accent = self.second_accent.mix(colour, 0.2);
-                }
-                Tint::Whole(colour) => whole.push(colour),
+        let is_whole = |tint: &Tint| match *tint {
+            Tint::Whole(colour) => Some(colour),
+            Tint::Place(colour) if matches!(reading.place, None | Some(Place::Abstract)) => {
+                Some(colour)
             }
+            _ => None,
+        };
+        let whole: Vec<Rgb> = reading.tints.iter().filter_map(is_whole).collect();
+        self.tint_whole(&whole);
+        for tint in reading.tints.iter().filter(|tint| is_whole(tint).is_none()) {
+            self.tint_part(tint, reading.place);
         }
-        match whole.as_slice() {
+    }
+
+    fn tint_part(&mut self, tint: &Tint, place: Option<Place>) {
+        match *tint {
+            Tint::Heaven(colour) => self.tint_sky(colour, 0.7),
+            Tint::Ground(colour) => self.tint_ground(colour, 0.85),
+            Tint::Place(colour) if place == Some(Place::Space) => self.tint_sky(colour, 0.6),
+            Tint::Place(colour) => {
+                self.tint_ground(colour, 0.7);
+                self.water = self.water.tinted(colour, 0.7);
+            }
+            Tint::Subject(_, colour) => {
+                self.accent = colour;
+                self.second_accent = self.second_accent.mix(colour, 0.2);
+            }
+            Tint::Whole(_) => {}
+        }
+    }
+
+    fn tint_whole(&mut self, whole: &[Rgb]) {
+        match whole {
             [] => {}
             [only] => {
                 self.tint_sky(*only, 0.5);

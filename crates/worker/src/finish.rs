@@ -1,0 +1,100 @@
+//! The terminal state of a run: written once, and what the run published goes unless it stands.
+//! An answer that was lost on the way from the store is looked up, never guessed.
+
+use std::time::Duration;
+
+use kinora_contract::{Artifact, Failure, State};
+use kinora_store::{Lease, LeaseLost, StoreError};
+
+use crate::Worker;
+use crate::drain::Shutdown;
+use crate::publish;
+
+/// Writes the outcome, again and again while the store is unavailable and the lease may hold.
+pub(crate) async fn finish(
+    worker: &Worker,
+    lease: &Lease,
+    outcome: Result<Artifact, Failure>,
+    shutdown: &Shutdown,
+) {
+    if outcome.is_err() {
+        // Before the state: nothing refers to these files, and nothing will.
+        publish::withdraw(&*worker.blobs, lease).await;
+    }
+    let completed = outcome.is_ok();
+    let mut pause = Duration::from_millis(200);
+    loop {
+        match write(worker, lease, &outcome).await {
+            Ok(Written::Stands) => {
+                tracing::info!(completed, "task finished");
+                return;
+            }
+            Ok(Written::Unwanted(how)) => {
+                tracing::info!(%how, "the result was not wanted any more");
+                publish::withdraw(&*worker.blobs, lease).await;
+                return;
+            }
+            Err(error @ StoreError::Corrupt(_)) => {
+                tracing::error!(%error, "the outcome cannot be written; the lease will run out");
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(%error, ?pause, "the outcome could not be written; trying again");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = shutdown.at_once() => {
+                // The files stay, since the last try may have been written all the same.
+                tracing::warn!("stopped before the outcome was written; the task will run again");
+                return;
+            }
+        }
+        pause = (pause * 2).min(Duration::from_secs(5));
+    }
+}
+
+/// What a try to write an outcome came to.
+enum Written {
+    /// The outcome is the task's state.
+    Stands,
+    /// The task is not this run's any more.
+    Unwanted(LeaseLost),
+}
+
+/// One try.
+async fn write(
+    worker: &Worker,
+    lease: &Lease,
+    outcome: &Result<Artifact, Failure>,
+) -> Result<Written, StoreError> {
+    let now_ms = worker.clock.now_ms();
+    let expires_at_ms = now_ms + worker.settings.retention_ms;
+    let tasks = &worker.tasks;
+    match tasks
+        .finish(lease, outcome.clone(), now_ms, expires_at_ms)
+        .await
+    {
+        Ok(()) => Ok(Written::Stands),
+        Err(StoreError::LeaseLost(how)) => {
+            // An earlier try may have been written although the store could not say so.
+            let found = tasks.get_of_any_project(lease.task).await?;
+            let stands = found.is_some_and(|view| is_outcome(&view.task.state, outcome));
+            Ok(if stands {
+                Written::Stands
+            } else {
+                Written::Unwanted(how)
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the task was completed by the run with this outcome: keys carry the lease's token,
+/// so that no other run's are equal. A failure has no files to keep.
+fn is_outcome(state: &State, outcome: &Result<Artifact, Failure>) -> bool {
+    match (state, outcome) {
+        (State::Completed(stored), Ok(artifact)) => stored.video.key == artifact.video.key,
+        _ => false,
+    }
+}

@@ -1,0 +1,322 @@
+//! What a test stands on: a store, a folder of blobs, a clock, workers, and conditions to wait
+//! for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use kinora_blobs::{BlobStore, LocalBlobs};
+use kinora_contract::spec::SPEC_VERSION;
+use kinora_contract::{
+    Artifact, FailureCode, FrameSize, Inputs, ManualClock, Phase, Seconds, Size, State, StoredFile,
+    Task, TaskId, VideoSpec,
+};
+use kinora_media::RecorderOptions;
+use kinora_store::{
+    Cancellation, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, TaskStore,
+};
+use kinora_worker::{Lineup, Served, Settings, Shutdown, Worker};
+use sha2::{Digest, Sha256};
+use tokio::task::JoinHandle;
+
+use crate::engines::Puppet;
+use crate::wrappers::{FaultyBlobs, FaultyStore};
+
+/// Only a failing test waits so long.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+/// The hour at which tests begin.
+pub(crate) const NOW: u64 = 1_760_000_000_000;
+/// So long that a heartbeat renews for progress alone while a test runs.
+pub(crate) const LEASE_MS: u64 = 600_000;
+pub(crate) const RETENTION_MS: u64 = 10 * LEASE_MS;
+
+const PROJECT: &str = "project";
+/// The model of tests that need only one.
+pub(crate) const MODEL: &str = "model";
+
+pub(crate) struct Bench {
+    pub(crate) store: Arc<dyn TaskStore>,
+    pub(crate) faulty: Arc<FaultyStore>,
+    pub(crate) blobs: Arc<FaultyBlobs>,
+    pub(crate) clock: Arc<ManualClock>,
+    submitted: AtomicU64,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("kinora.db").display());
+        let store = kinora_store::open(&url, &OpenOptions::default())
+            .unwrap()
+            .tasks;
+        let blobs = LocalBlobs::open(folder.path().join("results")).unwrap();
+        Self {
+            faulty: Arc::new(FaultyStore::new(store.clone())),
+            store,
+            blobs: Arc::new(FaultyBlobs::new(Arc::new(blobs))),
+            clock: Arc::new(ManualClock::at(NOW)),
+            submitted: AtomicU64::new(0),
+            folder,
+        }
+    }
+
+    /// A bench whose staging folder is not there.
+    pub(crate) fn without_staging() -> Self {
+        let mut bench = Self::new();
+        let blobs = LocalBlobs::open(bench.folder.path().join("results")).unwrap();
+        bench.blobs = Arc::new(FaultyBlobs::new(Arc::new(blobs)).without_staging());
+        bench
+    }
+
+    /// A worker with one slot for [`MODEL`], which sees the store through its faults.
+    pub(crate) fn worker(&self, engine: &Arc<Puppet>) -> Worker {
+        self.worker_of([(MODEL, engine)])
+    }
+
+    pub(crate) fn worker_of<'a>(
+        &self,
+        engines: impl IntoIterator<Item = (&'a str, &'a Arc<Puppet>)>,
+    ) -> Worker {
+        let served = engines.into_iter().map(|(model, engine)| {
+            let served = Served {
+                engine: engine.clone(),
+                progress_timeout: DEADLINE,
+            };
+            (model.to_owned(), served)
+        });
+        Worker {
+            tasks: self.faulty.clone(),
+            blobs: self.blobs.clone(),
+            lineup: Lineup::new(served),
+            clock: self.clock.clone(),
+            settings: Settings {
+                name: "worker".to_owned(),
+                slots: 1,
+                lease_ms: LEASE_MS,
+                sweep_every: Duration::from_millis(10),
+                heartbeat_every: Duration::from_millis(10),
+                drain_limit: DEADLINE,
+                retention_ms: RETENTION_MS,
+                tombstone_ms: RETENTION_MS,
+                attempts_max: 3,
+                recorder: RecorderOptions {
+                    encoder_threads: 1,
+                    ..RecorderOptions::default()
+                },
+            },
+        }
+    }
+
+    /// Submits a task for [`MODEL`].
+    pub(crate) async fn submit(&self) -> TaskId {
+        self.submit_to(MODEL).await
+    }
+
+    pub(crate) async fn submit_to(&self, model: &str) -> TaskId {
+        let number = self.submitted.fetch_add(1, Ordering::SeqCst);
+        let mut random = [0; 10];
+        random[2..].copy_from_slice(&number.to_be_bytes());
+        let id = TaskId::from_parts(NOW + number, random);
+        let new = NewTask {
+            id,
+            project: PROJECT.to_owned(),
+            spec: spec(model),
+            metadata: BTreeMap::new(),
+            now_ms: NOW,
+            idempotency: None,
+            bounds: QueueBounds {
+                waiting_max: u64::MAX,
+                project_unfinished_max: u64::MAX,
+            },
+        };
+        let inserted = self.store.insert(new).await.unwrap();
+        assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
+        id
+    }
+
+    /// The task as it stands, `None` once it is deleted.
+    pub(crate) async fn find(&self, id: TaskId) -> Option<Arc<Task>> {
+        let found = self.store.get(PROJECT, id).await.unwrap();
+        found.map(|view| view.task)
+    }
+
+    pub(crate) async fn task(&self, id: TaskId) -> Arc<Task> {
+        self.find(id).await.expect("the task is there")
+    }
+
+    pub(crate) async fn phase(&self, id: TaskId) -> Phase {
+        self.task(id).await.state.phase()
+    }
+
+    /// Waits until the task is in this phase.
+    pub(crate) async fn reaches(&self, id: TaskId, phase: Phase) -> Arc<Task> {
+        let what = format!("{id} becomes {phase:?}");
+        until(&what, async || self.phase(id).await == phase).await;
+        self.task(id).await
+    }
+
+    /// Waits until the task is completed.
+    pub(crate) async fn completes(&self, id: TaskId) -> Artifact {
+        self.ends(id).await.expect("a completed task")
+    }
+
+    /// Waits until the task is failed, and returns code and message.
+    pub(crate) async fn fails(&self, id: TaskId) -> (String, String) {
+        self.ends(id).await.expect_err("a failed task")
+    }
+
+    /// Waits until the task is finished.
+    pub(crate) async fn ends(&self, id: TaskId) -> Result<Artifact, (String, String)> {
+        let ended = async || self.phase(id).await.is_terminal();
+        until(&format!("{id} ends"), ended).await;
+        match &self.task(id).await.state {
+            State::Completed(artifact) => Ok((**artifact).clone()),
+            State::Failed(failure) => Err((failure.code.clone(), failure.message.clone())),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Cancels as the API does.
+    pub(crate) async fn cancel(&self, id: TaskId) -> Cancellation {
+        let failure = FailureCode::Cancelled.into();
+        let cancelled = self
+            .store
+            .cancel(PROJECT, id, failure, NOW, NOW + RETENTION_MS);
+        cancelled.await.unwrap()
+    }
+
+    /// Deletes as the API does.
+    pub(crate) async fn delete(&self, id: TaskId) {
+        let deleted = self.store.delete(PROJECT, id).await.unwrap();
+        let Deletion::Deleted { files } = deleted else {
+            panic!("{deleted:?}")
+        };
+        for key in &files {
+            self.blobs.delete(key).await.unwrap();
+        }
+        self.store.forget_files(&files).await.unwrap();
+    }
+
+    /// Keys of all blobs.
+    pub(crate) async fn keys(&self) -> Vec<String> {
+        let listed = self.blobs.list("", None, 1000).await.unwrap();
+        listed.into_iter().map(|entry| entry.key).collect()
+    }
+
+    /// Waits until there are no other blobs than those of `artifacts`, which must be whole, and
+    /// the staging folder is empty.
+    pub(crate) async fn comes_to_hold_only(&self, artifacts: &[Artifact]) {
+        let wanted = keys_of(artifacts);
+        let what = format!("the blobs are {wanted:?} and nothing is staged");
+        let only = async || self.keys().await == wanted && self.staged().is_empty();
+        until(&what, only).await;
+        self.holds_only(artifacts).await;
+    }
+
+    /// The same, at once: for the time after a drain, when nothing is under way.
+    pub(crate) async fn holds_only(&self, artifacts: &[Artifact]) {
+        assert_eq!(self.keys().await, keys_of(artifacts));
+        assert!(self.staged().is_empty(), "{:?}", self.staged());
+        for artifact in artifacts {
+            self.is_whole(artifact).await;
+        }
+    }
+
+    /// Every file can be read, with its recorded length and SHA-256.
+    pub(crate) async fn is_whole(&self, artifact: &Artifact) {
+        for file in artifact.files() {
+            assert_eq!(self.measure(&file.key).await, *file);
+        }
+    }
+
+    async fn measure(&self, key: &str) -> StoredFile {
+        let mut chunks = self.blobs.read(key, 0..u64::MAX).await.unwrap();
+        let (mut bytes, mut hash) = (0, Sha256::new());
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.unwrap();
+            bytes += chunk.len() as u64;
+            hash.update(&chunk);
+        }
+        let sha256 = hash.finalize();
+        StoredFile {
+            key: key.to_owned(),
+            bytes,
+            sha256: sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
+    }
+
+    /// Names of what lies in the staging folder.
+    pub(crate) fn staged(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path().join("results/staging")).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+        entries
+            .map(|entry| name(entry).to_string_lossy().into_owned())
+            .collect()
+    }
+}
+
+/// A worker at work.
+pub(crate) struct Running {
+    pub(crate) shutdown: Shutdown,
+    working: JoinHandle<()>,
+}
+
+impl Running {
+    pub(crate) fn start(worker: Worker) -> Self {
+        let shutdown = Shutdown::default();
+        let working = tokio::spawn(worker.work(shutdown.clone()));
+        Self { shutdown, working }
+    }
+
+    pub(crate) fn is_working(&self) -> bool {
+        !self.working.is_finished()
+    }
+
+    /// Waits for the end of `work`, which must have been asked for.
+    pub(crate) async fn returns(self) {
+        let returned = tokio::time::timeout(DEADLINE, self.working).await;
+        returned.expect("work() returns").unwrap();
+    }
+
+    /// Asks for an orderly stop and waits for it: nothing is under way any more.
+    pub(crate) async fn drained(self) {
+        self.shutdown.drain();
+        self.returns().await;
+    }
+}
+
+/// Waits for a condition.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so().await {
+        assert!(began.elapsed() < DEADLINE, "not reached: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn keys_of(artifacts: &[Artifact]) -> Vec<String> {
+    let files = artifacts.iter().flat_map(Artifact::files);
+    let mut keys: Vec<_> = files.map(|file| file.key.clone()).collect();
+    keys.sort();
+    keys
+}
+
+fn spec(model: &str) -> VideoSpec {
+    VideoSpec {
+        version: SPEC_VERSION,
+        model: model.to_owned(),
+        prompt: "a lighthouse".to_owned(),
+        negative_prompt: None,
+        seconds: Seconds::Fixed(5),
+        frame: FrameSize::Fixed(Size::new(1280, 720)),
+        seed: 1,
+        generate_audio: true,
+        inputs: Inputs::Text,
+        draft: false,
+        final_of: None,
+        edit: None,
+    }
+}

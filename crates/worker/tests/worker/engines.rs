@@ -1,0 +1,218 @@
+//! Engines that do one thing each, on a clip of four 64 x 64 frames with sound, and a
+//! [`Puppet`]'s strings: what a test sees of its engine and how it lets it go on.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use kinora_contract::{Size, VideoSpec};
+use kinora_engine::{
+    CHANNELS, Clip, Control, Description, Engine, EngineError, Features, Job, SAMPLE_RATE_HZ, Sink,
+    Stage,
+};
+
+use crate::bench::DEADLINE;
+
+/// What no client may ever read.
+pub(crate) const PRIVATE: &str = "weights at /secret/path: CUDA error 700";
+/// Name and version as clients see them.
+pub(crate) const ENGINE: &str = "puppet/1.2";
+
+const CLIP: Clip = Clip {
+    size: Size::new(64, 64),
+    fps: 8,
+    frames: 4,
+    audio: true,
+};
+const FRAME_BYTES: usize = 64 * 64 * 3;
+
+/// What an engine does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// Makes the clip.
+    Good,
+    /// Makes the clip once it is released; a cancel does not interest it, and it says nothing.
+    Held,
+    /// Reports one half, then waits for a cancel and obeys it.
+    Obedient,
+    /// Says nothing and waits for a cancel.
+    Silent,
+    Panics,
+    PanicsInPlan,
+    Fails,
+    RefusesInPlan,
+    RunsOutOfMemory,
+    /// Says that it was cancelled, which nobody asked for.
+    ClaimsCancel,
+    OneFrameTooFew,
+    OneFrameTooMany,
+    ShortFrame,
+}
+
+/// An engine with one act, and what is seen of it.
+pub(crate) struct Puppet {
+    act: Act,
+    description: Description,
+    started: AtomicUsize,
+    at_work: AtomicUsize,
+    at_work_max: AtomicUsize,
+    told: Mutex<Option<Instant>>,
+    releases: (Mutex<usize>, Condvar),
+    /// Whether a hold is only for the first clip.
+    once: AtomicBool,
+}
+
+impl Puppet {
+    pub(crate) fn new(act: Act) -> Self {
+        let (name, version) = ENGINE.split_once('/').expect("a name and a version");
+        Self {
+            act,
+            description: Description {
+                name: name.to_owned(),
+                version: version.to_owned(),
+                features: Features::default(),
+            },
+            started: AtomicUsize::new(0),
+            at_work: AtomicUsize::new(0),
+            at_work_max: AtomicUsize::new(0),
+            told: Mutex::new(None),
+            releases: (Mutex::new(0), Condvar::new()),
+            once: AtomicBool::new(false),
+        }
+    }
+
+    /// An engine whose first clip alone misbehaves.
+    pub(crate) fn at_first(act: Act) -> Self {
+        let puppet = Self::new(act);
+        puppet.once.store(true, Ordering::SeqCst);
+        puppet
+    }
+
+    /// Clips begun so far.
+    pub(crate) fn started(&self) -> usize {
+        self.started.load(Ordering::SeqCst)
+    }
+
+    /// Clips in work now.
+    pub(crate) fn at_work(&self) -> usize {
+        self.at_work.load(Ordering::SeqCst)
+    }
+
+    /// The most clips that were in work at a time.
+    pub(crate) fn at_work_max(&self) -> usize {
+        self.at_work_max.load(Ordering::SeqCst)
+    }
+
+    /// When it saw a cancel.
+    pub(crate) fn told(&self) -> Option<Instant> {
+        *self.told.lock().unwrap()
+    }
+
+    /// Lets every held clip go on, now and later.
+    pub(crate) fn release(&self) {
+        *self.releases.0.lock().unwrap() = usize::MAX;
+        self.releases.1.notify_all();
+    }
+
+    /// Lets one held clip go on.
+    pub(crate) fn release_one(&self) {
+        *self.releases.0.lock().unwrap() += 1;
+        self.releases.1.notify_one();
+    }
+
+    fn wait_for_release(&self) {
+        let releases = self.releases.0.lock().unwrap();
+        let none = |releases: &mut usize| *releases == 0;
+        let wait = self.releases.1.wait_timeout_while(releases, DEADLINE, none);
+        let (mut releases, waited) = wait.unwrap();
+        assert!(!waited.timed_out(), "nobody released the engine");
+        *releases -= 1;
+    }
+
+    fn wait_for_cancel(&self, control: &Control) -> EngineError {
+        let began = Instant::now();
+        while !control.cancel.is_cancelled() {
+            assert!(began.elapsed() < DEADLINE, "nobody cancelled the engine");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        *self.told.lock().unwrap() = Some(Instant::now());
+        EngineError::Cancelled
+    }
+
+    fn play(&self, act: Act, sink: &mut dyn Sink, control: &Control) -> Result<(), EngineError> {
+        match act {
+            Act::Good | Act::PanicsInPlan | Act::RefusesInPlan => {
+                frames(CLIP.frames, sink, control)
+            }
+            Act::Held => {
+                self.wait_for_release();
+                frames(CLIP.frames, sink, &Control::default())
+            }
+            Act::Obedient => {
+                control.report(Stage::Generating, 0.5)?;
+                Err(self.wait_for_cancel(control))
+            }
+            Act::Silent => Err(self.wait_for_cancel(control)),
+            Act::Panics => panic!("{PRIVATE}"),
+            Act::Fails => Err(EngineError::Failed(PRIVATE.to_owned())),
+            Act::RunsOutOfMemory => Err(EngineError::OutOfMemory(PRIVATE.to_owned())),
+            Act::ClaimsCancel => Err(EngineError::Cancelled),
+            Act::OneFrameTooFew => frames(CLIP.frames - 1, sink, control),
+            Act::OneFrameTooMany => frames(CLIP.frames + 1, sink, control),
+            Act::ShortFrame => sink.frame(&[0; FRAME_BYTES - 3]),
+        }
+    }
+}
+
+impl Engine for Puppet {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn plan(&self, _: &VideoSpec) -> Result<Clip, EngineError> {
+        match self.act {
+            Act::PanicsInPlan => panic!("{PRIVATE}"),
+            Act::RefusesInPlan => Err(EngineError::Unsupported(PRIVATE.to_owned())),
+            _ => Ok(CLIP),
+        }
+    }
+
+    fn generate(
+        &self,
+        _: &Job<'_>,
+        sink: &mut dyn Sink,
+        control: &Control,
+    ) -> Result<(), EngineError> {
+        let first = self.started.fetch_add(1, Ordering::SeqCst) == 0;
+        let act = if first || !self.once.load(Ordering::SeqCst) {
+            self.act
+        } else {
+            Act::Good
+        };
+        let at_work = self.at_work.fetch_add(1, Ordering::SeqCst) + 1;
+        self.at_work_max.fetch_max(at_work, Ordering::SeqCst);
+        let _leave = Leave(&self.at_work);
+        self.play(act, sink, control)
+    }
+}
+
+/// Counts an engine out, also when it panics.
+struct Leave<'a>(&'a AtomicUsize);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// So many frames that differ, and half a second of silence.
+fn frames(count: u32, sink: &mut dyn Sink, control: &Control) -> Result<(), EngineError> {
+    let samples = (SAMPLE_RATE_HZ / 2) as usize * usize::from(CHANNELS);
+    sink.audio(&vec![0.0; samples])?;
+    for frame in 0..count {
+        let grey = (frame * 40) as u8;
+        sink.frame(&vec![grey; FRAME_BYTES])?;
+        control.report(Stage::Generating, f64::from(frame + 1) / f64::from(count))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What happens to a task when nothing goes wrong.
+
+use std::sync::Arc;
+
+use kinora_contract::{Phase, State};
+
+use crate::bench::{Bench, MODEL, NOW, RETENTION_MS, Running, until};
+use crate::engines::{Act, ENGINE, Puppet};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_goes_from_claim_to_a_result_that_can_be_read() {
+    let bench = Bench::new();
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let id = bench.submit().await;
+    let artifact = bench.completes(id).await;
+    let task = bench.task(id).await;
+    assert_eq!(task.progress, 100);
+    assert_eq!(task.attempt, 1);
+    assert_eq!(task.engine.as_deref(), Some(ENGINE));
+    assert_eq!(task.started_at_ms, Some(NOW));
+    assert_eq!(task.finished_at_ms, Some(NOW));
+    assert_eq!(task.expires_at_ms, Some(NOW + RETENTION_MS));
+    assert_eq!((artifact.width, artifact.height), (64, 64));
+    assert_eq!((artifact.frames, artifact.fps), (4, 8.0));
+    assert!((artifact.duration_seconds - 0.5).abs() < 1e-9);
+    assert!(artifact.has_audio);
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_and_engine_show_while_a_task_runs() {
+    let bench = Bench::new();
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Obedient))));
+    let id = bench.submit().await;
+    // Half of the frames, after the preparation.
+    until("progress shows", async || {
+        bench.task(id).await.progress == 51
+    })
+    .await;
+    assert_eq!(bench.phase(id).await, Phase::Running);
+    assert_eq!(bench.task(id).await.engine.as_deref(), Some(ENGINE));
+    running.shutdown.now();
+    running.returns().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_tasks_run_at_a_time_as_there_are_slots_and_never_more() {
+    const SLOTS: usize = 3;
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let mut tasks = Vec::new();
+    for _ in 0..3 * SLOTS {
+        tasks.push(bench.submit().await);
+    }
+    let mut worker = bench.worker(&engine);
+    worker.settings.slots = SLOTS;
+    let running = Running::start(worker);
+    for done in 0..=tasks.len() - SLOTS {
+        until("all slots are taken", async || {
+            engine.started() == done + SLOTS
+        })
+        .await;
+        engine.release_one();
+    }
+    engine.release();
+    let mut artifacts = Vec::new();
+    for id in tasks {
+        artifacts.push(bench.completes(id).await);
+    }
+    assert_eq!(engine.at_work_max(), SLOTS);
+    running.drained().await;
+    bench.holds_only(&artifacts).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_leaves_models_alone_that_it_does_not_serve() {
+    let bench = Bench::new();
+    let other = bench.submit_to("other").await;
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let served = bench.submit_to(MODEL).await;
+    bench.completes(served).await;
+    running.drained().await;
+    let task = bench.task(other).await;
+    assert_eq!((task.state.phase(), task.attempt), (Phase::Waiting, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_past_its_time_is_swept_with_its_files() {
+    let bench = Bench::new();
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let old = bench.submit().await;
+    bench.completes(old).await;
+    bench.clock.advance(RETENTION_MS - 1);
+    let young = bench.submit().await;
+    let artifact = bench.completes(young).await;
+    assert_eq!(bench.phase(old).await, Phase::Completed);
+    bench.clock.advance(1);
+    let task = bench.reaches(old, Phase::Expired).await;
+    assert_eq!(task.state, State::Expired);
+    bench.comes_to_hold_only(&[artifact]).await;
+    assert_eq!(bench.phase(young).await, Phase::Completed);
+    running.drained().await;
+}

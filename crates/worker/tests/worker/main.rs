@@ -1,0 +1,20 @@
+//! One worker, or two, on the real SQLite store and a real folder of blobs, with engines that
+//! behave as badly as engines do. No test here waits for a time to pass: each waits for what it
+//! is about, with a deadline that only a failure reaches.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test's helpers fail the test"
+)]
+
+mod bench;
+mod ending;
+mod engines;
+mod failures;
+mod life;
+mod rescue;
+mod stopping;
+mod storage;
+mod wrappers;

@@ -1,0 +1,120 @@
+//! Runs that lose their lease: hung, cut off, or at the mercy of a clock that jumps.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use kinora_contract::{FailureCode, Phase};
+
+use crate::bench::{Bench, LEASE_MS, NOW, Running, until};
+use crate::engines::{Act, Puppet};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p03_a_hung_engine_is_overtaken_and_what_it_makes_later_goes() {
+    let bench = Bench::new();
+    let hung = Arc::new(Puppet::at_first(Act::Held));
+    let first = Running::start(bench.worker(&hung));
+    let id = bench.submit().await;
+    until("the engine hangs", async || {
+        hung.at_work() == 1 && renewals(&bench) == 1
+    })
+    .await;
+    let second = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    bench.clock.advance(LEASE_MS);
+    let artifact = bench.completes(id).await;
+    assert_eq!(bench.task(id).await.attempt, 2);
+    assert_eq!(hung.at_work(), 1);
+    second.drained().await;
+
+    hung.release();
+    // The only slot of the first worker comes back when the hung engine's thread has ended.
+    let next = bench.submit().await;
+    let next = bench.completes(next).await;
+    assert_eq!(hung.started(), 2);
+    first.drained().await;
+    bench.holds_only(&[artifact.clone(), next]).await;
+    assert_eq!(bench.completes(id).await, artifact);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p03_the_finish_of_a_worker_that_was_cut_off_is_refused_and_its_files_go() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let cut_off = Running::start(bench.worker(&engine));
+    let id = bench.submit().await;
+    until("the engine works", async || engine.at_work() == 1).await;
+    bench.faulty.cut.store(true, Ordering::SeqCst);
+    let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
+    worker.tasks = bench.store.clone();
+    let rescuer = Running::start(worker);
+    bench.clock.advance(2 * LEASE_MS);
+    let artifact = bench.completes(id).await;
+    assert_eq!(bench.task(id).await.attempt, 2);
+
+    engine.release();
+    until("both results are stored", async || {
+        bench.keys().await.len() == 6
+    })
+    .await;
+    let finishes = bench.faulty.finishes.load(Ordering::SeqCst);
+    let tried = async || bench.faulty.finishes.load(Ordering::SeqCst) > finishes;
+    until("the late finish is tried", tried).await;
+    bench.faulty.cut.store(false, Ordering::SeqCst);
+    cut_off.drained().await;
+    rescuer.drained().await;
+    bench.holds_only(std::slice::from_ref(&artifact)).await;
+    assert_eq!(bench.completes(id).await, artifact);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p05_a_task_whose_workers_are_lost_too_often_fails_with_worker_lost() {
+    const ATTEMPTS: usize = 2;
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let mut worker = bench.worker(&engine);
+    worker.settings.slots = ATTEMPTS;
+    worker.settings.attempts_max = ATTEMPTS as u32;
+    let running = Running::start(worker);
+    let id = bench.submit().await;
+    for attempt in 1..=ATTEMPTS {
+        until("the engine hangs", async || {
+            engine.started() == attempt && renewals(&bench) == attempt
+        })
+        .await;
+        bench.clock.advance(LEASE_MS);
+    }
+    let (code, message) = bench.fails(id).await;
+    assert_eq!(code, FailureCode::WorkerLost.as_str());
+    assert_eq!(message, FailureCode::WorkerLost.sentence());
+    assert_eq!(bench.task(id).await.attempt, 2);
+
+    engine.release();
+    running.drained().await;
+    bench.comes_to_hold_only(&[]).await;
+    assert_eq!(engine.started(), ATTEMPTS);
+    assert_eq!(bench.phase(id).await, Phase::Failed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p10_a_clock_that_jumps_by_hours_neither_loses_nor_doubles_a_task() {
+    const HOURS_MS: u64 = 10 * 60 * 60 * 1000;
+    for jumped in [NOW + HOURS_MS, NOW - HOURS_MS] {
+        let bench = Bench::new();
+        let engine = Arc::new(Puppet::at_first(Act::Obedient));
+        let running = Running::start(bench.worker(&engine));
+        let id = bench.submit().await;
+        until("progress is renewed", async || {
+            bench.task(id).await.progress == 51
+        })
+        .await;
+        bench.clock.set(jumped);
+        let artifact = bench.completes(id).await;
+        assert_eq!(bench.task(id).await.attempt, 2);
+        assert_eq!(engine.started(), 2);
+        running.drained().await;
+        bench.holds_only(&[artifact]).await;
+    }
+}
+
+fn renewals(bench: &Bench) -> usize {
+    bench.faulty.renewals.load(Ordering::SeqCst)
+}

@@ -1,0 +1,121 @@
+//! Blob stores and task stores that are away for a while, or for good.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use kinora_contract::{FailureCode, Phase};
+use kinora_worker::{Lineup, Served};
+
+use crate::bench::{Bench, MODEL, Running, until};
+use crate::engines::{Act, Puppet};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_outage_of_the_blob_store_costs_no_task() {
+    let bench = Bench::new();
+    bench.blobs.refuse_bytes.store(1, Ordering::SeqCst);
+    bench.blobs.refuse_files.store(1, Ordering::SeqCst);
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let id = bench.submit().await;
+    let artifact = bench.completes(id).await;
+    assert_eq!(bench.task(id).await.attempt, 1);
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blob_store_that_stays_full_fails_the_task_with_storage_failed_and_keeps_no_part() {
+    let bench = Bench::new();
+    bench.blobs.refuse_files.store(usize::MAX, Ordering::SeqCst);
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let id = bench.submit().await;
+    let (code, message) = bench.fails(id).await;
+    assert_eq!(code, FailureCode::StorageFailed.as_str());
+    assert_eq!(message, FailureCode::StorageFailed.sentence());
+    // Thumbnail and spritesheet had been stored: they went before the task was failed.
+    assert_eq!(bench.keys().await, [""; 0]);
+    bench.blobs.refuse_files.store(0, Ordering::SeqCst);
+    let next = bench.submit().await;
+    let next = bench.completes(next).await;
+    running.drained().await;
+    bench.holds_only(&[next]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_does_not_wait_for_the_retries_of_a_full_blob_store() {
+    let bench = Bench::new();
+    bench.blobs.refuse_files.store(usize::MAX, Ordering::SeqCst);
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let id = bench.submit().await;
+    let begun = async || bench.blobs.files_begun.load(Ordering::SeqCst) == 1;
+    until("the video was refused", begun).await;
+    bench.cancel(id).await;
+    running.drained().await;
+    assert_eq!(bench.blobs.files_begun.load(Ordering::SeqCst), 1);
+    bench.holds_only(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_staging_folder_that_is_gone_is_told_as_storage_failed() {
+    let bench = Bench::without_staging();
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let id = bench.submit().await;
+    let (code, message) = bench.fails(id).await;
+    assert_eq!(code, FailureCode::StorageFailed.as_str());
+    assert_eq!(message, FailureCode::StorageFailed.sentence());
+    running.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_blob_store_is_not_taken_for_an_engine_that_stands_still() {
+    let bench = Bench::new();
+    let progress_timeout = Duration::from_secs(1);
+    let engine = Arc::new(Puppet::new(Act::Good));
+    let mut worker = bench.worker(&engine);
+    let served = Served {
+        engine,
+        progress_timeout,
+    };
+    worker.lineup = Lineup::new([(MODEL.to_owned(), served)]);
+    bench.blobs.hold_files.send_replace(true);
+    let running = Running::start(worker);
+    let id = bench.submit().await;
+    let begun = async || bench.blobs.files_begun.load(Ordering::SeqCst) == 1;
+    until("the video is being put", begun).await;
+    let since = Instant::now();
+    until("an engine would be given up", async || {
+        since.elapsed() > 2 * progress_timeout
+    })
+    .await;
+    assert_eq!(bench.phase(id).await, Phase::Running);
+    bench.blobs.hold_files.send_replace(false);
+    let artifact = bench.completes(id).await;
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_the_store_refuses_for_a_while_is_written_in_the_end() {
+    let bench = Bench::new();
+    bench.faulty.refuse_finishes.store(3, Ordering::SeqCst);
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let id = bench.submit().await;
+    let artifact = bench.completes(id).await;
+    assert_eq!(bench.task(id).await.attempt, 1);
+    assert_eq!(bench.faulty.finishes.load(Ordering::SeqCst), 4);
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
+}
+
+/// The second try is told that the lease is gone, which is no reason to remove the result.
+#[tokio::test(flavor = "multi_thread")]
+async fn p04_a_finish_that_was_written_although_it_was_reported_as_failed_keeps_its_files() {
+    let bench = Bench::new();
+    bench.faulty.lose_finishes.store(1, Ordering::SeqCst);
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let id = bench.submit().await;
+    let artifact = bench.completes(id).await;
+    running.drained().await;
+    assert_eq!(bench.faulty.finishes.load(Ordering::SeqCst), 2);
+    bench.holds_only(&[artifact]).await;
+}
