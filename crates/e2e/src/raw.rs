@@ -21,6 +21,14 @@ pub fn exchange(address: SocketAddr, bytes: &[u8]) -> Reply {
     answer(&mut stream)
 }
 
+/// As [`exchange`]; `None` when the service is not there or goes away before it has answered.
+pub fn try_exchange(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(TIMEOUT)).ok()?;
+    stream.write_all(bytes).ok()?;
+    try_answer(&mut stream).ok()
+}
+
 /// An open connection.
 pub fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
@@ -31,17 +39,23 @@ pub fn connect(address: SocketAddr) -> TcpStream {
 
 /// Reads one answer with a `Content-Length` body.
 pub fn answer(stream: &mut TcpStream) -> Reply {
+    try_answer(stream).unwrap_or_else(|(error, bytes)| {
+        panic!("{error} after {:?}", String::from_utf8_lossy(&bytes));
+    })
+}
+
+fn try_answer(stream: &mut TcpStream) -> Result<Reply, (std::io::Error, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];
     loop {
         if let Some(reply) = whole(&bytes) {
-            return reply;
+            return Ok(reply);
         }
         match stream.read(&mut chunk) {
-            Ok(0) => panic!("cut off: {:?}", String::from_utf8_lossy(&bytes)),
+            Ok(0) => return Err((ErrorKind::UnexpectedEof.into(), bytes)),
             Ok(count) => bytes.extend_from_slice(&chunk[..count]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => panic!("{error}: {:?}", String::from_utf8_lossy(&bytes)),
+            Err(error) => return Err((error, bytes)),
         }
     }
 }

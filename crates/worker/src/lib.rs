@@ -74,6 +74,8 @@ impl Worker {
     /// finished or given back.
     pub async fn work(self, shutdown: Shutdown) {
         let worker = Arc::new(self);
+        // Before the first claim: what a dead worker left goes before younger tasks.
+        sweep::sweep_once(&worker).await;
         let sweeper = tokio::spawn(sweep::sweep_until_drain(worker.clone(), shutdown.clone()));
         claim::claim_until_drain(worker, shutdown).await;
         // The sweeper ends with the drain; a panic in it was logged by its task.

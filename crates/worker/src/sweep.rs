@@ -11,22 +11,24 @@ use crate::drain::Shutdown;
 /// Rows of each kind that one sweep takes up at most, so that submits never wait for long.
 const BATCH: usize = 500;
 
-/// Sweeps at the configured pace until a drain is asked for.
+/// Sweeps at the configured pace, the first pause first, until a drain is asked for.
 pub(crate) async fn sweep_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
-    let mut tick = tokio::time::interval(worker.settings.sweep_every);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = tick.tick() => {}
+            () = tokio::time::sleep(worker.settings.sweep_every) => {}
             () = shutdown.draining() => return,
         }
-        if let Err(error) = sweep(&worker).await {
-            tracing::warn!(%error, "the sweep could not be done; trying again");
-        }
+        sweep_once(&worker).await;
     }
 }
 
-/// One sweep.
+/// One sweep. What it could not do is left for the next one.
+pub(crate) async fn sweep_once(worker: &Worker) {
+    if let Err(error) = sweep(worker).await {
+        tracing::warn!(%error, "the sweep could not be done; trying again");
+    }
+}
+
 async fn sweep(worker: &Worker) -> Result<(), StoreError> {
     let request = SweepRequest {
         now_ms: worker.clock.now_ms(),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use kinora_contract::{FailureCode, Phase};
+use kinora_store::ClaimRequest;
 
-use crate::bench::{Bench, LEASE_MS, NOW, Running, until};
+use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, NOW, Running, until};
 use crate::engines::{Act, Puppet};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,6 +93,32 @@ async fn p05_a_task_whose_workers_are_lost_too_often_fails_with_worker_lost() {
     bench.comes_to_hold_only(&[]).await;
     assert_eq!(engine.started(), ATTEMPTS);
     assert_eq!(bench.phase(id).await, Phase::Failed);
+}
+
+/// On one thread, so that a claim beside the first sweep would always come before it.
+#[tokio::test]
+async fn what_a_dead_worker_left_is_taken_up_at_start_and_goes_before_younger_tasks() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let old = bench.submit().await;
+    let died = ClaimRequest {
+        worker: "a worker that died".to_owned(),
+        models: vec![MODEL.to_owned()],
+        count: 1,
+        now_ms: NOW,
+        lease_ms: 1,
+    };
+    assert_eq!(bench.store.claim(died).await.unwrap().len(), 1);
+    bench.clock.advance(1);
+    let young = bench.submit().await;
+    let mut worker = bench.worker(&engine);
+    worker.settings.sweep_every = DEADLINE;
+    let running = Running::start(worker);
+    until("the engine works", async || engine.at_work() == 1).await;
+    assert_eq!(bench.phase(old).await, Phase::Running);
+    assert_eq!(bench.phase(young).await, Phase::Waiting);
+    engine.release();
+    running.drained().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,159 @@
+//! Nothing that was acknowledged is lost, whenever the process dies: `kill -9` at the moments
+//! that hurt, and a restart on the same folder.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kinora_e2e::{Client, DataFolder, Server, Setup, raw, until};
+
+use crate::support::{assert_plays, quick};
+
+/// A service that never gives up on a task for having been killed too often.
+fn patient(data: &DataFolder) -> Server {
+    Setup::on(data)
+        .set("KINORA_WORKER_ATTEMPTS_MAX", 100)
+        .start()
+}
+
+fn submit(client: &Client, ids: &mut Vec<String>, count: usize) {
+    for number in 0..count {
+        let model = ["kinora-a1", "kinora-b1"][number % 2];
+        ids.push(client.submit(&quick(model)).id().to_owned());
+    }
+}
+
+fn videos_on_disk(data: &DataFolder) -> usize {
+    data.files("objects")
+        .iter()
+        .filter(|path| path.ends_with("video.mp4"))
+        .count()
+}
+
+fn completed(client: &Client) -> usize {
+    let (_, videos) = client.get("/v1/videos?limit=100").list();
+    videos
+        .iter()
+        .filter(|video| video.status() == "completed")
+        .count()
+}
+
+#[test]
+fn p01_no_acknowledged_task_is_lost_whenever_the_process_is_killed() {
+    let data = DataFolder::default();
+    let mut ids = Vec::new();
+
+    let server = patient(&data);
+    submit(&server.client(), &mut ids, 3);
+    server.kill(); // Right after the acknowledgement.
+
+    let server = patient(&data);
+    submit(&server.client(), &mut ids, 2);
+    until("work", || {
+        let (_, videos) = server.client().get("/v1/videos").list();
+        videos
+            .iter()
+            .any(|video| video.progress() > 20 && !video.is_finished())
+            .then_some(())
+    });
+    server.kill(); // In the middle of the work.
+
+    let server = patient(&data);
+    let before = videos_on_disk(&data);
+    until("a published file", || {
+        (videos_on_disk(&data) > before).then_some(())
+    });
+    server.kill(); // With bytes that are there, and a state that may not be.
+
+    let server = patient(&data);
+    let before = completed(&server.client());
+    until("a completed task", || {
+        (completed(&server.client()) > before).then_some(())
+    });
+    server.kill(); // Right after the state.
+
+    let server = patient(&data);
+    let client = server.client();
+    for id in &ids {
+        assert_plays(&client, &client.wait_completed(id));
+    }
+    let (_, videos) = client.get("/v1/videos?limit=100&order=asc").list();
+    let listed: Vec<&str> = videos.iter().map(|video| video.id()).collect();
+    assert_eq!(listed, ids);
+}
+
+#[test]
+fn p01_submits_that_were_answered_before_a_kill_are_there_after_it() {
+    const WANTED: usize = 200;
+    let server = Setup::default().set("KINORA_WORKER_SLOTS", 1).start();
+    let (data, address) = (server.data().clone(), server.address());
+    let key = server.client().key().to_owned();
+    let acknowledged = Mutex::new(BTreeSet::new());
+    let count = AtomicUsize::new(0);
+    let hammer = || {
+        let body = quick("kinora-b1").to_string();
+        let request = format!(
+            "POST /v1/videos HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        // Until the service is gone, in the middle of whatever it was doing.
+        while let Some(reply) = raw::try_exchange(address, request.as_bytes()) {
+            acknowledged
+                .lock()
+                .unwrap()
+                .insert(reply.video().id().to_owned());
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(hammer);
+        }
+        until("enough submits", || {
+            (count.load(Ordering::Relaxed) >= WANTED).then_some(())
+        });
+        server.kill();
+    });
+    let server = Setup::on(&data).start();
+    let client = server.client();
+    let acknowledged = acknowledged.into_inner().unwrap();
+    assert!(acknowledged.len() >= WANTED);
+    for id in &acknowledged {
+        client.video(id);
+    }
+}
+
+#[test]
+fn p04_a_killed_service_leaves_no_half_file_under_a_result_address() {
+    let data = DataFolder::default();
+    let mut ids = Vec::new();
+    let server = patient(&data);
+    submit(&server.client(), &mut ids, 2);
+    until("a file in the making", || {
+        (!data.files("staging").is_empty()).then_some(())
+    });
+    server.kill();
+    let server = patient(&data);
+    let client = server.client();
+    for id in &ids {
+        let done = client.wait_completed(id);
+        assert_plays(&client, &done);
+        let length = client
+            .request("HEAD", &done.content())
+            .send()
+            .number("content-length");
+        let files = data.files(id);
+        let mp4: Vec<_> = files
+            .iter()
+            .filter(|path| path.ends_with("video.mp4"))
+            .collect();
+        assert_eq!(mp4.len(), 1, "{files:?}");
+        assert_eq!(length, Some(std::fs::metadata(mp4[0]).unwrap().len()));
+    }
+    assert!(
+        data.files("staging").is_empty(),
+        "{:?}",
+        data.files("staging")
+    );
+}

@@ -1,0 +1,176 @@
+//! `Idempotency-Key`: the same request with the same key is the same task.
+
+use std::sync::Barrier;
+
+use kinora_e2e::{Client, Form, Reply, Server, Setup};
+use serde_json::{Value, json};
+
+use crate::support::{quick, shared};
+
+const HEADER: &str = "idempotency-key";
+
+fn submit(client: &Client, key: &str, body: &Value) -> Reply {
+    let request = client.request("POST", "/v1/videos").header(HEADER, key);
+    request.json(body).send()
+}
+
+/// Asserts that `reply` repeats the task `id`, or begins one of its own.
+fn assert_replays(reply: &Reply, id: &str) {
+    assert_eq!(reply.video().id(), id, "{}", reply.shown());
+    assert_eq!(reply.header("idempotent-replayed"), Some("true"));
+}
+
+#[test]
+fn the_same_request_again_is_the_same_task() {
+    let client = shared().newcomer();
+    let first = submit(&client, "order-17", &quick("kinora-b1"));
+    assert_eq!(first.header("idempotent-replayed"), None);
+    let id = first.video().id().to_owned();
+    assert_replays(&submit(&client, "order-17", &quick("kinora-b1")), &id);
+    client.wait_completed(&id);
+    let replayed = submit(&client, "order-17", &quick("kinora-b1"));
+    assert_replays(&replayed, &id);
+    assert_eq!(replayed.video().status(), "completed");
+    assert_eq!(client.get("/v1/videos").list().1.len(), 1);
+
+    let other_key = submit(&client, "order-18", &quick("kinora-b1")).video();
+    assert_ne!(other_key.id(), id);
+    let stranger = shared().newcomer();
+    let same_key = submit(&stranger, "order-17", &quick("kinora-b1"));
+    assert_eq!(same_key.header("idempotent-replayed"), None);
+    assert_ne!(same_key.video().id(), id);
+}
+
+#[test]
+fn the_key_with_another_request_is_422() {
+    let client = shared().newcomer();
+    let id = submit(&client, "k", &quick("kinora-b1"))
+        .video()
+        .id()
+        .to_owned();
+    for (field, value) in [
+        ("prompt", json!("Another")),
+        ("seed", json!(8)),
+        ("metadata", json!({"a": "b"})),
+    ] {
+        let mut other = quick("kinora-b1");
+        other[field] = value;
+        let reply = submit(&client, "k", &other);
+        reply.refused_for(422, "idempotency_key_reused", Some("Idempotency-Key"));
+    }
+    assert_replays(&submit(&client, "k", &quick("kinora-b1")), &id);
+    assert_eq!(client.get("/v1/videos").list().1.len(), 1);
+}
+
+#[test]
+fn json_and_form_twins_are_the_same_request() {
+    let client = shared().newcomer();
+    let mut body = quick("kinora-a1");
+    body["generate_audio"] = json!(false);
+    body["metadata"] = json!({"a": "1"});
+    let id = submit(&client, "k", &body).video().id().to_owned();
+    let form = Form::of([
+        ("seed", "7"),
+        ("resolution", "480p"),
+        ("seconds", "2"),
+        ("generate_audio", "false"),
+        ("metadata[a]", "1"),
+        ("prompt", "A paper boat crosses a pond"),
+        ("model", "kinora-a1"),
+    ]);
+    let request = client.request("POST", "/v1/videos").header(HEADER, "k");
+    assert_replays(&request.form(&form).send(), &id);
+    let spaced = format!(" {} \n", serde_json::to_string_pretty(&body).unwrap());
+    let request = client.request("POST", "/v1/videos").header(HEADER, "k");
+    assert_replays(&request.body("application/json", spaced).send(), &id);
+}
+
+#[test]
+fn a_refused_request_is_not_remembered() {
+    let client = shared().newcomer();
+    submit(&client, "k", &json!({"model": "kinora-b1"})).refused(400, "missing_required_parameter");
+    let reply = submit(&client, "k", &quick("kinora-b1"));
+    assert_eq!(reply.header("idempotent-replayed"), None);
+    reply.video();
+}
+
+#[test]
+fn a_deleted_task_frees_its_key() {
+    let client = shared().newcomer();
+    let id = submit(&client, "k", &quick("kinora-b1"))
+        .video()
+        .id()
+        .to_owned();
+    client.delete(&format!("/v1/videos/{id}")).ok();
+    let reply = submit(&client, "k", &quick("kinora-b1"));
+    assert_eq!(reply.header("idempotent-replayed"), None);
+    assert_ne!(reply.video().id(), id);
+}
+
+#[test]
+fn thirty_two_twins_at_once_are_one_task() {
+    const TWINS: usize = 32;
+    let client = shared().newcomer();
+    let start = Barrier::new(TWINS);
+    let twin = || {
+        let client = client.forgetful();
+        start.wait();
+        let reply = submit(&client, "twins", &quick("kinora-b1"));
+        let replayed = reply.header("idempotent-replayed").is_some();
+        (reply.video().id().to_owned(), replayed)
+    };
+    let answers: Vec<(String, bool)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..TWINS).map(|_| scope.spawn(twin)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(
+        answers.iter().all(|(id, _)| *id == answers[0].0),
+        "{answers:?}"
+    );
+    assert_eq!(answers.iter().filter(|(_, replayed)| !replayed).count(), 1);
+    assert_eq!(client.get("/v1/videos").list().1.len(), 1);
+}
+
+#[test]
+fn a_restart_forgets_no_key() {
+    let server = Server::start();
+    let data = server.data().clone();
+    let id = submit(&server.client(), "k", &quick("kinora-b1"))
+        .video()
+        .id()
+        .to_owned();
+    server.kill();
+    let server = Setup::on(&data).start();
+    let client = server.client();
+    assert_replays(&submit(&client, "k", &quick("kinora-b1")), &id);
+    submit(&client, "k", &quick("kinora-a1")).refused(422, "idempotency_key_reused");
+    client.wait_completed(&id);
+}
+
+#[test]
+fn a_header_that_is_no_key_is_refused() {
+    let client = shared().newcomer();
+    let send = |values: &[&[u8]]| {
+        let request = client.request("POST", "/v1/videos");
+        let request = values
+            .iter()
+            .fold(request, |request, one| request.header(HEADER, one));
+        request.json(&quick("kinora-b1")).send()
+    };
+    let long = [b'k'; 256];
+    for values in [
+        &[&b""[..]][..],
+        &[b"two words"],
+        &[b"caf\xc3\xa9"],
+        &[&long],
+        &[b"one", b"two"],
+        &[b"one", b"one"],
+    ] {
+        send(values).refused_for(400, "invalid_value", Some("Idempotency-Key"));
+    }
+    assert!(client.get("/v1/videos").list().1.is_empty());
+    send(&[&long[1..]]).video();
+}

@@ -1,0 +1,217 @@
+//! API keys: made and revoked beside the running service, and what each may do.
+
+use std::time::{Duration, Instant};
+
+use kinora_e2e::{Client, DataFolder, keys, until};
+
+use crate::routes::{NO_TASK, ROUTES};
+use crate::support::{quick, shared};
+
+fn create(arguments: &[&str]) -> Client {
+    let printed = keys(shared().data(), &[&["create"], arguments].concat()).ok();
+    shared().client_with(printed.trim_end())
+}
+
+/// The id of the key with this name.
+fn id_of(name: &str) -> String {
+    let list = keys(shared().data(), &["list"]).ok();
+    let row = list
+        .lines()
+        .find(|line| line.split_whitespace().nth(1) == Some(name));
+    let row = row.unwrap_or_else(|| panic!("{name} is not in\n{list}"));
+    row.split_whitespace().next().unwrap().to_owned()
+}
+
+#[test]
+fn the_first_start_prints_a_key_and_a_line_to_try() {
+    let printed = shared().printed();
+    let key = shared().client().key().to_owned();
+    assert_eq!(printed.matches(&key).count(), 1, "{printed}");
+    assert!(
+        printed.contains(&format!("curl {}/v1/videos", shared().base_url())),
+        "{printed}"
+    );
+    assert!(!shared().log().contains(&key), "the key is in the log");
+}
+
+#[test]
+fn a_new_key_is_printed_alone_and_works_at_once() {
+    let printed = keys(shared().data(), &["create", "--name", "alone"]).ok();
+    let key = printed.strip_suffix('\n').unwrap();
+    let letters = key.strip_prefix("kinora_").unwrap();
+    assert!(
+        letters.len() == 36 && letters.bytes().all(|c| c.is_ascii_alphanumeric()),
+        "{key}"
+    );
+    shared().client_with(key).get("/v1/models").ok();
+    let list = keys(shared().data(), &["list"]).ok();
+    assert!(list.contains("alone") && !list.contains(letters), "{list}");
+    assert!(!shared().log().contains(letters), "the key is in the log");
+}
+
+#[test]
+fn a_revoked_key_is_refused_within_a_second_or_so() {
+    let client = create(&["--name", "leaked"]);
+    let sister = create(&["--name", "sister"]);
+    client.get("/v1/videos").ok();
+    let id = id_of("leaked");
+    keys(shared().data(), &["revoke", &id]).ok();
+    let revoked = Instant::now();
+    until("the end of a revoked key", || {
+        (client.get("/v1/videos").status == 401).then_some(())
+    });
+    assert!(
+        revoked.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        revoked.elapsed()
+    );
+    client.get("/v1/videos").refused(401, "invalid_api_key");
+    sister.get("/v1/videos").ok();
+    let list = keys(shared().data(), &["list"]).ok();
+    let row = list.lines().find(|line| line.starts_with(&id)).unwrap();
+    assert!(row.ends_with("revoked"), "{row}");
+}
+
+#[test]
+fn what_cannot_be_made_or_revoked_is_refused_by_name() {
+    for (arguments, named) in [
+        (
+            &["create", "--name", "x", "--scopes", "videos:own"][..],
+            "videos:own",
+        ),
+        (&["create", "--name", " "], "name"),
+        (&["revoke", "key_nobody"], "key_nobody"),
+    ] {
+        let done = keys(shared().data(), arguments);
+        assert!(
+            !done.status.success() && done.stderr.contains(named),
+            "{done:#?}"
+        );
+        assert_eq!(done.stdout, "");
+    }
+}
+
+#[test]
+fn a_key_does_only_what_its_scopes_say() {
+    let reader = create(&[
+        "--name",
+        "r",
+        "--project",
+        "scopes",
+        "--scopes",
+        "videos:read",
+    ]);
+    let writer = create(&[
+        "--name",
+        "w",
+        "--project",
+        "scopes",
+        "--scopes",
+        "videos:write",
+    ]);
+    let video = writer.submit(&quick("kinora-b1"));
+    let path = format!("/v1/videos/{}", video.id());
+    assert_eq!(reader.video(video.id()).id(), video.id());
+    reader
+        .submit_json(&quick("kinora-b1"))
+        .refused(403, "scope_missing");
+    reader
+        .post(&format!("{path}/cancel"))
+        .refused(403, "scope_missing");
+    reader.delete(&path).refused(403, "scope_missing");
+    for target in [&path, "/v1/videos", "/v1/models", &video.content()] {
+        writer.get(target).refused(403, "scope_missing");
+    }
+    writer.delete(&path).ok();
+}
+
+#[test]
+fn a_key_sees_and_uses_only_its_models() {
+    let client = create(&[
+        "--name",
+        "b",
+        "--project",
+        "only-b",
+        "--models",
+        "kinora-b1",
+    ]);
+    let models = client.get("/v1/models").ok();
+    let ids: Vec<&str> = models["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| model["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["kinora-b1"]);
+    client.get("/v1/models/kinora-a1").refused(404, "not_found");
+    assert_eq!(client.get("/v1/models/kinora-b1").ok()["object"], "model");
+    let refused = client.submit_json(&quick("kinora-a1"));
+    refused.refused_for(403, "model_not_allowed", Some("model"));
+    let video = client.submit(&quick("kinora-b1"));
+    client.delete(&format!("/v1/videos/{}", video.id())).ok();
+}
+
+#[test]
+fn an_expired_key_is_refused() {
+    let expired = create(&["--name", "old", "--expires-in-days", "0"]);
+    expired.get("/v1/videos").refused(401, "invalid_api_key");
+    create(&["--name", "young", "--expires-in-days", "1"])
+        .get("/v1/videos")
+        .ok();
+    let list = keys(shared().data(), &["list"]).ok();
+    let id = id_of("old");
+    assert!(
+        list.lines()
+            .any(|row| row.starts_with(&id) && row.ends_with("expired")),
+        "{list}"
+    );
+}
+
+#[test]
+fn every_route_refuses_whoever_has_no_usable_key() {
+    let own = shared().client().key().to_owned();
+    let foreign = keys(&DataFolder::default(), &["create", "--name", "elsewhere"]).ok();
+    let foreign = foreign.trim();
+    let wrong: Vec<Vec<Vec<u8>>> = [
+        vec![],
+        vec![String::new()],
+        vec!["Bearer".to_owned()],
+        vec!["Bearer ".to_owned()],
+        vec!["Bearer x".to_owned()],
+        vec![own.clone()],
+        vec![format!("Basic {own}")],
+        vec![format!("Bearer {own}x")],
+        vec![format!("Bearer {}", &own[..own.len() - 1])],
+        vec![format!("Bearer {foreign}")],
+        vec![format!("Bearer {own}"), format!("Bearer {own}")],
+        vec![format!("Bearer {own}, Bearer {own}")],
+    ]
+    .into_iter()
+    .map(|values| values.into_iter().map(String::into_bytes).collect())
+    .chain([vec![b"Bearer \xff\xfe".to_vec()]])
+    .collect();
+    let anonymous = shared().anonymous();
+    for route in ROUTES.iter().filter(|route| route.key) {
+        for method in route.methods {
+            for values in &wrong {
+                let request = anonymous.request(method, &route.with(NO_TASK));
+                let request = values
+                    .iter()
+                    .fold(request, |request, one| request.header("authorization", one));
+                request.send().refused_for(401, "invalid_api_key", None);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_scheme_is_read_in_any_case() {
+    let own = shared().client().key().to_owned();
+    for value in [format!("bearer {own}"), format!("BEARER  {own}")] {
+        let request = shared()
+            .anonymous()
+            .request("GET", "/v1/models")
+            .header("authorization", value);
+        request.send().ok();
+    }
+}

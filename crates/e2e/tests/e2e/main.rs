@@ -1,0 +1,21 @@
+//! What the service promises, shown on the real binary over real sockets. One module per topic;
+//! `routes.rs` lists every route once, so that no topic can forget one.
+
+mod bounds;
+#[path = "../../../contract/tests/contract/cases.rs"]
+mod cases;
+mod downloads;
+mod durability;
+mod framework;
+mod idempotency;
+mod keys;
+mod lifecycle;
+mod lists;
+mod openapi;
+mod refusals;
+mod restarts;
+mod routes;
+mod sdk;
+mod stopping;
+mod support;
+mod tenancy;

@@ -1,0 +1,152 @@
+//! The OpenAPI document: what is served is what `docs/openapi.json` says, and it names every
+//! route with its refusals. `KINORA_UPDATE_DOCS=1` writes the file anew.
+
+use std::collections::BTreeSet;
+
+use kinora_e2e::{kinora, run, workspace};
+use serde_json::Value;
+
+use crate::routes::ROUTES;
+use crate::support::shared;
+
+fn document() -> Value {
+    shared().anonymous().get("/openapi.json").ok()
+}
+
+#[test]
+fn the_served_document_is_the_one_in_docs() {
+    let served = shared().anonymous().get("/openapi.json");
+    served.ok();
+    let mut command = kinora();
+    command.arg("openapi");
+    let printed = run(command).ok();
+    assert_eq!(printed.trim_end().as_bytes(), served.body.trim_ascii_end());
+
+    let path = workspace().join("docs/openapi.json");
+    if std::env::var_os("KINORA_UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &printed).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        golden == printed,
+        "docs/openapi.json differs from what is served; if the change is wanted, run this test \
+         with KINORA_UPDATE_DOCS=1 and look at the difference"
+    );
+}
+
+#[test]
+fn every_route_is_described_and_nothing_else() {
+    let document = document();
+    let described: BTreeSet<(String, String)> = document["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .flat_map(|(path, item)| {
+            let methods = item.as_object().unwrap().keys();
+            methods.map(|method| (path.clone(), method.to_uppercase()))
+        })
+        .collect();
+    let routes: BTreeSet<(String, String)> = ROUTES
+        .iter()
+        .filter(|route| route.described)
+        .flat_map(|route| {
+            route
+                .methods
+                .iter()
+                .map(|one| (route.path.into(), (*one).into()))
+        })
+        .collect();
+    assert_eq!(described, routes);
+}
+
+#[test]
+fn every_operation_has_a_name_of_its_own_and_its_refusals() {
+    let document = document();
+    let mut names = BTreeSet::new();
+    for route in ROUTES.iter().filter(|route| route.described) {
+        for method in route.methods {
+            let operation = &document["paths"][route.path][method.to_lowercase()];
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name.to_owned()), "{name} twice");
+            assert!(
+                operation["summary"]
+                    .as_str()
+                    .is_some_and(|text| text.len() > 5),
+                "{name}"
+            );
+            assert!(operation["responses"]["200"].is_object(), "{name}");
+            if !route.key {
+                continue;
+            }
+            assert_eq!(
+                operation["security"][0]["bearer"],
+                serde_json::json!([]),
+                "{name}"
+            );
+            for status in ["400", "401", "403", "404", "429", "500", "503"] {
+                let refusal = &operation["responses"][status];
+                let schema = &refusal["content"]["application/json"]["schema"]["$ref"];
+                assert_eq!(schema, "#/components/schemas/ErrorBody", "{name} {status}");
+            }
+        }
+    }
+}
+
+/// Every `$ref` under `value`.
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            found.extend(
+                object
+                    .get("$ref")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
+            );
+            object.values().for_each(|inner| references(inner, found));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| references(inner, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_document_is_whole() {
+    let document = document();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    assert_eq!(
+        document["components"]["securitySchemes"]["bearer"]["scheme"],
+        "bearer"
+    );
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    assert!(found.contains("#/components/schemas/Video"), "{found:?}");
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(
+            document.pointer(pointer).is_some(),
+            "{reference} leads nowhere"
+        );
+    }
+}
+
+#[test]
+fn the_document_describes_the_object_that_is_sent() {
+    let properties = document();
+    let properties = properties["components"]["schemas"]["Video"]["properties"]
+        .as_object()
+        .unwrap();
+    for name in [
+        "id",
+        "status",
+        "result_url",
+        "url",
+        "fail_reason",
+        "error",
+        "thumbnail_url",
+    ] {
+        assert!(properties.contains_key(name), "{name}");
+    }
+    for name in ["code", "data", "works"] {
+        assert!(!properties.contains_key(name), "{name}");
+    }
+}

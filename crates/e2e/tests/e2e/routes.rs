@@ -1,0 +1,67 @@
+//! Every route of the service. `openapi.rs` compares it with the document, the other topics walk it.
+
+/// A route.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    /// The path, with `{id}` in it.
+    pub(crate) path: &'static str,
+    /// What it takes, but for HEAD, which comes with GET.
+    pub(crate) methods: &'static [&'static str],
+    /// Whether it needs a key.
+    pub(crate) key: bool,
+    /// Whether it is in the OpenAPI document.
+    pub(crate) described: bool,
+}
+
+const fn route(path: &'static str, methods: &'static [&'static str]) -> Route {
+    Route {
+        path,
+        methods,
+        key: true,
+        described: true,
+    }
+}
+
+const fn open(path: &'static str) -> Route {
+    Route {
+        key: false,
+        ..route(path, &["GET"])
+    }
+}
+
+const fn refused(path: &'static str) -> Route {
+    Route {
+        described: false,
+        ..route(path, &["POST"])
+    }
+}
+
+/// All of them.
+pub(crate) const ROUTES: &[Route] = &[
+    route("/v1/videos", &["GET", "POST"]),
+    route("/v1/videos/{id}", &["DELETE", "GET"]),
+    route("/v1/videos/{id}/cancel", &["POST"]),
+    route("/v1/videos/{id}/content", &["GET"]),
+    route("/v1/models", &["GET"]),
+    route("/v1/models/{id}", &["GET"]),
+    open("/healthz"),
+    open("/readyz"),
+    Route {
+        described: false,
+        ..open("/openapi.json")
+    },
+    refused("/v1/videos/edits"),
+    refused("/v1/videos/extensions"),
+    refused("/v1/videos/characters"),
+    refused("/v1/videos/{id}/remix"),
+];
+
+/// A well-formed id that no task has.
+pub(crate) const NO_TASK: &str = "video_01k3v8r2n8p5c1w9g7d4x6m2ta";
+
+impl Route {
+    /// The path with an id in it.
+    pub(crate) fn with(&self, id: &str) -> String {
+        self.path.replace("{id}", id)
+    }
+}

@@ -1,0 +1,64 @@
+//! The official OpenAI SDKs, unmodified, against the service. What they do is written in their
+//! own languages under `python/` and `node/`; here they get a service and keys.
+
+use std::path::Path;
+use std::process::Command;
+
+use kinora_e2e::{keys, run, workspace};
+
+use crate::support::shared;
+
+/// Runs a script against the shared service, in projects of its own.
+fn script(mut command: Command, name: &str) {
+    let project = format!("sdk-{name}");
+    let key = |more: &[&str]| {
+        let create = ["create", "--name", "sdk"];
+        let printed = keys(shared().data(), &[&create, more].concat()).ok();
+        printed.trim().to_owned()
+    };
+    let narrow = format!("{project}-narrow");
+    command
+        .env("KINORA_BASE_URL", format!("{}/v1", shared().base_url()))
+        .env("KINORA_API_KEY", key(&["--project", &project]))
+        .env(
+            "KINORA_READ_KEY",
+            key(&["--project", &project, "--scopes", "videos:read"]),
+        )
+        .env(
+            "KINORA_NARROW_KEY",
+            key(&["--project", &narrow, "--unfinished-max", "1"]),
+        )
+        .env_remove("OPENAI_API_KEY")
+        .env_remove("OPENAI_BASE_URL");
+    let done = run(command);
+    assert!(done.status.success(), "{}\n{}", done.stdout, done.stderr);
+    assert!(done.stdout.ends_with("all passed\n"), "{}", done.stdout);
+}
+
+fn assert_installed(path: &Path) {
+    assert!(
+        path.exists(),
+        "{} is missing: ./test installs it",
+        path.display()
+    );
+}
+
+#[test]
+fn the_python_sdk_works_unmodified() {
+    let python = workspace().join(".venv/bin/python");
+    assert_installed(&python);
+    let mut command = Command::new(python);
+    command
+        .arg("-u")
+        .arg(workspace().join("crates/e2e/python/sdk.py"));
+    script(command, "python");
+}
+
+#[test]
+fn the_node_sdk_works_unmodified() {
+    let folder = workspace().join("crates/e2e/node");
+    assert_installed(&folder.join("node_modules/openai/package.json"));
+    let mut command = Command::new("node");
+    command.arg(folder.join("sdk.mjs"));
+    script(command, "node");
+}

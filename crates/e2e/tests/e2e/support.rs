@@ -1,0 +1,78 @@
+//! What the topics share: one service for those that only look at their own tasks, and requests
+//! that are quick or slow on purpose.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use kinora_e2e::{Client, Server, Setup, Video};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A service with its defaults. Each topic takes a project of its own on it.
+pub(crate) fn shared() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(Server::start)
+}
+
+/// The shortest and smallest clip.
+pub(crate) fn quick(model: &str) -> Value {
+    json!({"model": model, "prompt": "A paper boat crosses a pond", "seconds": 2,
+           "resolution": "480p", "seed": 7})
+}
+
+/// A clip that takes far longer than any test needs.
+pub(crate) fn slow() -> Value {
+    json!({"model": "kinora-a1", "prompt": "A ship crosses an ocean", "seconds": 15,
+           "resolution": "1080p"})
+}
+
+/// A service that does one thing at a time, slowly.
+pub(crate) fn narrow() -> Setup {
+    Setup::default()
+        .set("KINORA_WORKER_SLOTS", 1)
+        .set("KINORA_STORYBOARD_THREADS", 1)
+        .set("KINORA_MEDIA_ENCODER_THREADS", 1)
+}
+
+/// A narrow service that is busy with a slow task of another project: what comes after it waits.
+pub(crate) fn busy() -> (Server, Video) {
+    let server = narrow().start();
+    let blocker = server.client().submit(&slow());
+    let blocker = server.client().wait_working(blocker.id());
+    (server, blocker)
+}
+
+/// The bytes of a download, as a file for other programs to look into.
+pub(crate) struct Download {
+    /// The bytes.
+    pub(crate) bytes: Vec<u8>,
+    folder: TempDir,
+}
+
+impl Download {
+    /// Takes the content of a task.
+    pub(crate) fn of(client: &Client, target: &str) -> Self {
+        let reply = client.get(target);
+        assert_eq!(reply.status, 200, "{}", reply.shown());
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), &reply.body).unwrap();
+        Self {
+            bytes: reply.body,
+            folder,
+        }
+    }
+
+    /// Where they are.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("file")
+    }
+}
+
+/// Asserts that a completed task has a file that plays to its end.
+pub(crate) fn assert_plays(client: &Client, video: &Video) {
+    let file = Download::of(client, &video.content());
+    kinora_e2e::media::assert_decodes(&file.path());
+    let probe = kinora_e2e::media::probe(&file.path());
+    let frames = probe.video["nb_read_frames"].as_str().unwrap();
+    assert_eq!(frames, video["frames"].to_string());
+}
