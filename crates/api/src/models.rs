@@ -56,6 +56,7 @@ impl Model {
 /// List models.
 #[utoipa::path(
     get,
+    operation_id = "list_models",
     path = "/v1/models",
     tag = "models",
     responses((status = 200, description = "The models that the key may use.", body = ModelList), Refusals),
@@ -84,6 +85,7 @@ pub(crate) async fn list(State(api): State<SharedApi>, Reader(key): Reader) -> A
 /// Query a model.
 #[utoipa::path(
     get,
+    operation_id = "read_model",
     path = "/v1/models/{id}",
     tag = "models",
     params(("id" = String, Path, description = "Identifier or alias.")),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kinora_e2e::{Client, DataFolder, Server, Setup, raw, until};
+use kinora_e2e::{Client, DataFolder, Server, Setup, Video, raw, until};
 
 use crate::support::{assert_plays, quick};
 
@@ -78,7 +78,7 @@ fn p01_no_acknowledged_task_is_lost_whenever_the_process_is_killed() {
         assert_plays(&client, &client.wait_completed(id));
     }
     let (_, videos) = client.get("/v1/videos?limit=100&order=asc").list();
-    let listed: Vec<&str> = videos.iter().map(|video| video.id()).collect();
+    let listed: Vec<&str> = videos.iter().map(Video::id).collect();
     assert_eq!(listed, ids);
 }
 

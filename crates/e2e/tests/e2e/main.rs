@@ -1,6 +1,12 @@
 //! What the service promises, shown on the real binary over real sockets. One module per topic;
 //! `routes.rs` lists every route once, so that no topic can forget one.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up should stop"
+)]
+
 mod bounds;
 #[path = "../../../contract/tests/contract/cases.rs"]
 mod cases;

@@ -61,6 +61,11 @@ async fn an_engine_that_ignores_a_cancel_keeps_its_slot_and_its_clip_goes() {
     let (id, next) = (bench.submit().await, bench.submit().await);
     until("the engine works", async || engine.at_work() == 1).await;
     bench.cancel(id).await;
+    // Sweeps pass the time in which a slot that was freed too early would be taken.
+    let sweeps = || bench.faulty.sweeps.load(Ordering::SeqCst);
+    let enough = sweeps() + 20;
+    until("the worker goes on", async || sweeps() >= enough).await;
+    assert_eq!(engine.started(), 1);
     engine.release();
     // The one slot is free again only when the engine's thread has ended.
     let next = bench.completes(next).await;

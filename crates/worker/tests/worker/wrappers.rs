@@ -31,6 +31,8 @@ pub(crate) struct FaultyStore {
     pub(crate) renewals: AtomicUsize,
     /// Finishes tried.
     pub(crate) finishes: AtomicUsize,
+    /// Sweeps begun.
+    pub(crate) sweeps: AtomicUsize,
 }
 
 impl FaultyStore {
@@ -42,6 +44,7 @@ impl FaultyStore {
             lose_finishes: AtomicUsize::new(0),
             renewals: AtomicUsize::new(0),
             finishes: AtomicUsize::new(0),
+            sweeps: AtomicUsize::new(0),
         }
     }
 
@@ -138,6 +141,7 @@ impl TaskStore for FaultyStore {
     }
 
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+        self.sweeps.fetch_add(1, Ordering::SeqCst);
         self.reach()?.sweep(request).await
     }
 
