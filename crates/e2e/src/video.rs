@@ -114,7 +114,9 @@ const ALWAYS: &[(&str, Judge)] = &[
     ("object", |value| value == "video"),
     ("model", Value::is_string),
     ("status", Value::is_string),
-    ("progress", Value::is_u64),
+    ("progress", |value| {
+        value.as_u64().is_some_and(|percent| percent <= 100)
+    }),
     ("created_at", Value::is_u64),
     ("prompt", Value::is_string),
     ("seconds", is_number_as_text),
@@ -248,5 +250,101 @@ fn rank(status: &str) -> u8 {
         "queued" => 0,
         "in_progress" => 1,
         _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(status: &str, progress: u64) -> Value {
+        let mut object = json!({
+            "id": "video_1", "object": "video", "model": "m", "status": status,
+            "progress": progress, "created_at": 1, "prompt": "p", "seconds": "2",
+            "size": "854x480", "seed": 7, "metadata": {"a": "b"},
+        });
+        let more = match status {
+            "queued" => json!({"queue_position": 0}),
+            "in_progress" => json!({"started_at": 2, "engine": "e/1"}),
+            "failed" => json!({
+                "completed_at": 3, "expires_at": 4, "fail_reason": "Why.",
+                "error": {"code": "cancelled", "message": "Why."},
+            }),
+            _ => json!({
+                "started_at": 2, "completed_at": 3, "expires_at": 4, "result_url": "http://a",
+                "url": "http://a", "thumbnail_url": "http://b", "duration": 2.0, "fps": 24.0,
+                "frames": 48, "has_audio": false,
+            }),
+        };
+        object
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        object
+    }
+
+    fn is_refused(value: &Value) -> bool {
+        catch_unwind(|| assert_video_object(value)).is_err()
+    }
+
+    #[test]
+    fn objects_of_every_state_pass_and_each_fault_does_not() {
+        for (status, progress) in [
+            ("queued", 0),
+            ("in_progress", 5),
+            ("completed", 100),
+            ("failed", 5),
+        ] {
+            let good = object(status, progress);
+            assert_video_object(&good);
+            let faults = [
+                ("status", json!("cancelled")),
+                ("progress", json!(101)),
+                ("progress", json!(if progress == 100 { 99 } else { 100 })),
+                ("seconds", json!(2)),
+                ("size", json!("wide")),
+                ("seed", json!(-1)),
+                ("code", json!(0)),
+                ("data", json!({})),
+                ("works", json!([])),
+                ("url", json!("http://elsewhere")),
+                ("fail_reason", json!("Another.")),
+                ("error", json!(null)),
+            ];
+            for (name, value) in faults {
+                let mut bad = good.clone();
+                bad[name] = value;
+                assert!(is_refused(&bad), "{status} with {name} {}", bad[name]);
+            }
+            let needless = ["engine", "started_at"];
+            for name in good
+                .as_object()
+                .unwrap()
+                .keys()
+                .filter(|one| !needless.contains(&&***one))
+            {
+                let mut bad = good.clone();
+                bad.as_object_mut().unwrap().remove(name);
+                assert!(is_refused(&bad), "{status} without {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_task_that_goes_back_is_noticed() {
+        for (before, after) in [
+            (object("in_progress", 50), object("in_progress", 49)),
+            (object("in_progress", 0), object("queued", 0)),
+            (object("completed", 100), object("failed", 100)),
+        ] {
+            let tracker = Tracker::default();
+            Video::judged(before, &tracker);
+            let gone_back = catch_unwind(|| Video::judged(after, &tracker));
+            assert!(gone_back.is_err());
+        }
     }
 }

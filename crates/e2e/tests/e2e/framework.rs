@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use kinora_e2e::{Form, Reply, raw};
+use kinora_e2e::{Form, Reply, Setup, raw};
 
 use crate::routes::{NO_TASK, ROUTES};
 use crate::support::shared;
@@ -240,6 +240,22 @@ fn a_body_that_ends_early_is_refused() {
     stream.write_all(head.as_bytes()).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     raw::answer(&mut stream).refused_for(400, "invalid_json", None);
+}
+
+#[test]
+fn silent_connections_neither_stay_nor_keep_others_out() {
+    use std::io::Read;
+    let server = Setup::default()
+        .set("KINORA_HTTP_CONNECTIONS_MAX", 2)
+        .set("KINORA_HTTP_HEADER_TIMEOUT_SECONDS", 1)
+        .start();
+    let mut silent = [(); 2].map(|()| raw::connect(server.address()));
+    std::io::Write::write_all(&mut silent[1], b"GET /healthz HTT").unwrap();
+    assert_eq!(server.anonymous().get("/healthz").status, 200);
+    for stream in &mut silent {
+        // Closed by the service, or this read runs into its own timeout.
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    }
 }
 
 #[test]

@@ -74,6 +74,22 @@ fn a_second_signal_stops_at_once_and_loses_nothing() {
 }
 
 #[test]
+fn a_result_address_opens_after_a_restart() {
+    let server = Server::start();
+    let data = server.data().clone();
+    let video = server.client().submit(&quick("kinora-b1"));
+    let done = server.client().wait_completed(video.id());
+    let base_url = server.base_url();
+    server.kill();
+    let server = Setup::on(&data).start();
+    let target = done.text("result_url").strip_prefix(&base_url).unwrap();
+    assert_eq!(server.anonymous().get(target).status, 200);
+    let base_url = server.base_url();
+    let now = server.client().video(video.id());
+    assert!(now.text("result_url").starts_with(&base_url), "{now:#?}");
+}
+
+#[test]
 fn an_idle_service_stops_quickly() {
     let server = Server::start();
     server.client().get("/v1/models").ok();

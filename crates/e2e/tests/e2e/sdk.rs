@@ -58,6 +58,8 @@ fn the_python_sdk_works_unmodified() {
 fn the_node_sdk_works_unmodified() {
     let folder = workspace().join("crates/e2e/node");
     assert_installed(&folder.join("node_modules/openai/package.json"));
+    let version = Command::new("node").arg("--version").output();
+    assert!(version.is_ok(), "node is missing: ./test installs it");
     let mut command = Command::new("node");
     command.arg(folder.join("sdk.mjs"));
     script(command, "node");
