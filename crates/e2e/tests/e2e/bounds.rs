@@ -1,9 +1,9 @@
 //! Bounds of the queue, and settings that are refused instead of ignored.
 
-use kinora_e2e::{DataFolder, Server, Setup, keys, run};
+use kinora_e2e::{DataFolder, Server, Setup, keys, kinora, run};
 use serde_json::Value;
 
-use crate::support::{narrow, quick, slow};
+use crate::support::{narrow, quick, shared, slow};
 
 /// A busy narrow service with some settings; its first project has one task, which runs.
 fn busy_with(variable: &str, value: u32) -> Server {
@@ -103,7 +103,7 @@ fn a_variable_that_names_no_setting_is_refused_by_name() {
         let mut command = setup.command();
         // The flag would win over the variable.
         if variable == "KINORA_LISTEN" {
-            command = kinora_e2e::kinora();
+            command = kinora();
             command
                 .args(["serve", "--data"])
                 .arg(DataFolder::default().path());
@@ -170,4 +170,29 @@ fn a_file_s_settings_hold() {
     let video = client.submit(&quick("sora-2"));
     assert_eq!(video.text("model"), "house-video");
     client.wait_completed(video.id());
+}
+
+#[test]
+fn the_printed_file_loads_and_changes_nothing() {
+    let mut command = kinora();
+    command.arg("config");
+    let printed = run(command).ok();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kinora.toml");
+    std::fs::write(&path, &printed).unwrap();
+    let server = Setup::default()
+        .set("KINORA_CONFIG", path.display())
+        .start();
+    let models = server.client().get("/v1/models").ok();
+    assert_eq!(models, shared().client().get("/v1/models").ok());
+
+    // It is read at all: the same file with one more line is refused for that line.
+    std::fs::write(&path, format!("nonsense = 1\n{printed}")).unwrap();
+    let mut command = Setup::on(&DataFolder::default()).command();
+    command.arg("--config").arg(&path);
+    let done = run(command);
+    assert!(
+        !done.status.success() && done.stderr.contains("nonsense"),
+        "{done:#?}"
+    );
 }

@@ -85,7 +85,8 @@ fn clips() -> Vec<Clip> {
             2,
             false,
         ),
-        clip(b, &[("seconds", "2")], false, (1280, 720), 2, false),
+        // Nothing but the defaults.
+        clip(b, &[], false, (1280, 720), 5, false),
     ]
 }
 

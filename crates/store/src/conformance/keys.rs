@@ -1,4 +1,4 @@
-//! API keys.
+//! API keys: found by hash, listed, revoked once, judged by time.
 
 use super::Harness;
 use super::fixtures::NOW;
