@@ -155,9 +155,6 @@ impl State {
                     return;
                 };
                 jobs.push(job);
-                // Those who were just answered are about to ask again: one turn of theirs makes
-                // a fuller transaction, and so fewer syncs.
-                std::thread::yield_now();
             }
             while jobs.len() < BATCH_MAX {
                 let Ok(job) = queue.try_recv() else { break };
