@@ -14,6 +14,18 @@ pub struct Lease {
     pub token: u64,
 }
 
+impl Lease {
+    /// The blob keys of what a run under this lease publishes: video, thumbnail, spritesheet.
+    /// They carry the token, so that no two attempts share one. Both sides know them: the worker
+    /// puts the files there, and the store notes them as garbage once the lease ended otherwise
+    /// than in a completed task.
+    #[must_use]
+    pub fn file_keys(&self) -> [String; 3] {
+        ["video.mp4", "thumbnail.webp", "spritesheet.jpg"]
+            .map(|name| format!("videos/{}/{}/{name}", self.task, self.token))
+    }
+}
+
 /// What a worker asks for.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {

@@ -27,7 +27,7 @@ pub(crate) async fn publish(
     let Recorded { recording, staged } = recorded;
     let poster = Bytes::from(recording.poster_webp);
     let sheet = Bytes::from(recording.spritesheet_jpeg);
-    let [video_key, thumbnail_key, spritesheet_key] = keys(lease);
+    let [video_key, thumbnail_key, spritesheet_key] = lease.file_keys();
     let thumbnail = tenacious(stopped, || blobs.put_bytes(&thumbnail_key, poster.clone())).await?;
     let spritesheet =
         tenacious(stopped, || blobs.put_bytes(&spritesheet_key, sheet.clone())).await?;
@@ -46,19 +46,14 @@ pub(crate) async fn publish(
     })
 }
 
-/// Removes whatever an attempt may have published. What cannot be removed now is an orphan.
+/// Removes whatever an attempt may have published. The store has noted the same files as garbage
+/// when it ended the lease, but may have swept before the last of them was put.
 pub(crate) async fn withdraw(blobs: &dyn BlobStore, lease: &Lease) {
-    for key in keys(lease) {
+    for key in lease.file_keys() {
         if let Err(error) = blobs.delete(&key).await {
             tracing::warn!(%error, %key, "an unpublished file was left behind");
         }
     }
-}
-
-/// The keys of an attempt's files.
-fn keys(lease: &Lease) -> [String; 3] {
-    ["video.mp4", "thumbnail.webp", "spritesheet.jpg"]
-        .map(|name| format!("videos/{}/{}/{name}", lease.task, lease.token))
 }
 
 /// Puts, and tries again with doubling pauses while the store is unavailable.

@@ -160,3 +160,32 @@ fn p04_a_killed_service_leaves_no_half_file_under_a_result_address() {
         data.files("staging")
     );
 }
+
+#[test]
+fn p03_what_a_killed_attempt_published_is_swept() {
+    let data = DataFolder::default();
+    let mut ids = Vec::new();
+    let server = patient(&data);
+    // Between the first file and the task's end lies one more file and one commit.
+    until("a published file of an unfinished task", || {
+        let done = completed(&server.client());
+        if done == ids.len() {
+            submit(&server.client(), &mut ids, 2);
+        }
+        (data.files("thumbnail.webp").len() > done).then_some(())
+    });
+    server.kill();
+    let server = patient(&data);
+    for id in &ids {
+        server.client().wait_completed(id);
+    }
+    until("one attempt's files for each task", || {
+        (data.files("objects").len() == 3 * ids.len()).then_some(())
+    });
+    for id in &ids {
+        server.client().delete(&format!("/v1/videos/{id}"));
+    }
+    until("no file at all", || {
+        data.files("objects").is_empty().then_some(())
+    });
+}

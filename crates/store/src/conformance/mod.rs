@@ -69,6 +69,7 @@ macro_rules! conformance_suite {
             sweep: the_last_attempt_fails_with_worker_lost,
             sweep: a_lease_of_a_wrong_clock_counts_as_expired,
             sweep: results_expire_then_vanish,
+            sweep: files_of_attempts_that_came_to_nothing_are_swept,
             sweep: a_sweep_is_bounded_by_its_batch,
             restart: everything_acknowledged_is_there_after_a_restart,
             restart: tokens_go_on_growing_after_a_restart,

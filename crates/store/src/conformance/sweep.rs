@@ -4,9 +4,9 @@ use kinora_contract::{FailureCode, Phase, State};
 
 use super::Harness;
 use super::fixtures::{
-    Bench, LEASE_MS, NOW, artifact, cancelled, files, id, renewed, sweep_at, task,
+    Bench, EXPIRY, LEASE_MS, NOW, artifact, cancelled, files, id, renewed, sweep_at, task,
 };
-use crate::{ClaimRequest, Idempotency, Insertion, Swept};
+use crate::{Claim, ClaimRequest, Idempotency, Insertion, Swept};
 
 /// Not a millisecond early.
 pub async fn an_expired_lease_goes_back_to_its_old_place(harness: &impl Harness) {
@@ -24,6 +24,7 @@ pub async fn an_expired_lease_goes_back_to_its_old_place(harness: &impl Harness)
         swept,
         Swept {
             requeued: 1,
+            files: claim.lease.file_keys().into(),
             ..Swept::default()
         }
     );
@@ -47,9 +48,11 @@ pub async fn the_last_attempt_fails_with_worker_lost(harness: &impl Harness) {
         let wanted = Swept {
             requeued: u64::from(!lost),
             lost: u64::from(lost),
+            files: claim.lease.file_keys().into(),
             ..Swept::default()
         };
         assert_eq!(swept, wanted);
+        stores.tasks.forget_files(&swept.files).await.unwrap();
     }
     let task = stores.view("one", 1).await.task;
     assert_eq!(task.state, State::Failed(FailureCode::WorkerLost.into()));
@@ -142,6 +145,44 @@ pub async fn results_expire_then_vanish(harness: &impl Harness) {
         matches!(free, Insertion::Inserted(_)),
         "its task is gone, so is the key: {free:?}"
     );
+}
+
+/// A worker may have put them there before it died or was told; only a completed task has files.
+pub async fn files_of_attempts_that_came_to_nothing_are_swept(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let mut wanted = Vec::new();
+    for number in 1..=5 {
+        stores.submit(number, "one").await;
+    }
+    let [released, failed, completed, cancelled_one, deleted]: [Claim; 5] =
+        stores.claim(5).await.try_into().unwrap();
+    let tasks = &stores.tasks;
+    tasks.release(&released.lease).await.unwrap();
+    let failure = Err(FailureCode::GenerationFailed.into());
+    tasks
+        .finish(&failed.lease, failure, NOW, EXPIRY)
+        .await
+        .unwrap();
+    stores.complete(&completed).await.unwrap();
+    let cancel = tasks.cancel("one", cancelled_one.task.id, cancelled(), NOW, EXPIRY);
+    cancel.await.unwrap();
+    tasks.delete("one", deleted.task.id).await.unwrap();
+    for claim in [released, failed, cancelled_one, deleted] {
+        wanted.extend(claim.lease.file_keys());
+    }
+    assert_eq!(stores.sweep(NOW).await.files, wanted);
+    stores.tasks.forget_files(&wanted).await.unwrap();
+
+    let died = stores.claim_one().await;
+    drop(stores);
+    let stores = harness.open("store").await;
+    // At once where the store knows that nobody else runs it, else when the lease is over.
+    let swept = stores.sweep(NOW + LEASE_MS).await;
+    assert_eq!(swept.files, died.lease.file_keys());
+    stores.tasks.forget_files(&swept.files).await.unwrap();
+    let again = stores.claim_one().await;
+    stores.complete(&again).await.unwrap();
+    assert_eq!(stores.sweep(NOW + LEASE_MS).await, Swept::default());
 }
 
 /// Large backlogs are taken up in steps.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::TaskId;
+use kinora_contract::{State, TaskId};
 use rusqlite::Connection;
 
 use super::fault::Done;
@@ -60,9 +60,12 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Replaces a record.
+    /// Replaces a record. What a run may have published is garbage unless its task completed.
     pub(super) fn update(&mut self, before: &Record, after: Arc<Record>) -> Done<()> {
         rows::update(self.conn, before, &after)?;
+        if !matches!(after.task.state, State::Completed(_)) {
+            self.discard_attempt(before)?;
+        }
         self.note(after.task.id, Some(after));
         Ok(())
     }
@@ -72,6 +75,14 @@ impl<'a> Batch<'a> {
         rows::renew(self.conn, &after)?;
         self.note(after.task.id, Some(after));
         Ok(())
+    }
+
+    /// Notes as garbage what the run of this record, if it is running, may have published.
+    pub(super) fn discard_attempt(&self, record: &Record) -> Done<()> {
+        match record.running_lease() {
+            Some(lease) => rows::add_garbage(self.conn, &lease.file_keys()),
+            None => Ok(()),
+        }
     }
 
     /// Notes what has become of a row that was changed by a statement of the caller's own.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kinora_contract::{Failure, State, TaskId, UnixMs};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::Done;
@@ -74,7 +74,11 @@ impl Operation for Delete {
             return Ok(Deletion::NotFound);
         };
         let files = rows::files(artifact.as_deref());
-        add_garbage(batch.conn, &files)?;
+        rows::add_garbage(batch.conn, &files)?;
+        // Noted only, for the sweep: its worker may be putting them this moment.
+        if let Some(running) = batch.index().get(self.id) {
+            batch.discard_attempt(running)?;
+        }
         remove(batch, self.id, seq)?;
         Ok(Deletion::Deleted { files })
     }
@@ -87,15 +91,6 @@ pub(super) fn remove(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
         .prepare_cached("DELETE FROM tasks WHERE seq = ?1")?
         .execute([seq])?;
     batch.note(id, None);
-    Ok(())
-}
-
-/// Remembers files until they are confirmed to be gone.
-pub(super) fn add_garbage(conn: &Connection, files: &[String]) -> Done<()> {
-    let mut query = conn.prepare_cached("INSERT OR IGNORE INTO garbage (key) VALUES (?1)")?;
-    for key in files {
-        query.execute([key])?;
-    }
     Ok(())
 }
 

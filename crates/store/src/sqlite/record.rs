@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use kinora_contract::{State, Task, TaskId, UnixMs};
 
+use crate::Lease;
+
 /// A task as this store keeps it.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
@@ -38,6 +40,13 @@ impl Record {
 
     pub(super) fn token(&self) -> Option<u64> {
         self.lease.as_ref().map(|held| held.token)
+    }
+
+    /// The lease under which the task runs now.
+    pub(super) fn running_lease(&self) -> Option<Lease> {
+        let token = self.token().filter(|_| self.is_running())?;
+        let task = self.task.id;
+        Some(Lease { task, token })
     }
 
     /// The successor of this record with a changed task and the lease given.

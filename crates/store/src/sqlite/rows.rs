@@ -207,3 +207,12 @@ fn expect_one(changed: usize) -> Done<()> {
         ))
     }
 }
+
+/// Remembers files until they are confirmed to be gone.
+pub(super) fn add_garbage(conn: &Connection, files: &[String]) -> Done<()> {
+    let mut query = conn.prepare_cached("INSERT OR IGNORE INTO garbage (key) VALUES (?1)")?;
+    for key in files {
+        query.execute([key])?;
+    }
+    Ok(())
+}

@@ -4,7 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::{OpenError, OpenOptions};
 
@@ -75,7 +75,7 @@ fn busy_timeout(options: &OpenOptions) -> Duration {
 fn configure(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
     conn.busy_timeout(busy_timeout(options))?;
     conn.set_prepared_statement_cache_capacity(64);
-    conn.pragma_update(None, "journal_mode", "WAL")?;
+    begin_log(conn, options)?;
     // In WAL, NORMAL would not sync before the reply: a power cut could take an accepted task.
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
@@ -86,6 +86,25 @@ fn configure(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
         conn.pragma_update(None, "max_page_count", pages)?;
     }
     Ok(())
+}
+
+/// Turns on the write-ahead log. SQLite does not wait for its turn here, as it does elsewhere,
+/// when several processes open a new database at once.
+fn begin_log(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(10);
+    let mut waited = Duration::ZERO;
+    loop {
+        match conn.pragma_update(None, "journal_mode", "WAL") {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && waited < busy_timeout(options) =>
+            {
+                std::thread::sleep(PAUSE);
+                waited += PAUSE;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Brings the schema up to date, in one transaction, so that processes that open the store at

@@ -8,7 +8,7 @@ use rusqlite::params;
 
 use super::batch::Batch;
 use super::fault::{Done, Fault};
-use super::owner::{add_garbage, remove};
+use super::owner::remove;
 use super::record::Record;
 use super::rows::{self, int};
 use super::writer::Operation;
@@ -79,7 +79,7 @@ fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
         .conn
         .prepare_cached("SELECT artifact FROM tasks WHERE seq = ?1")?
         .query_row([seq], |row| row.get(0))?;
-    add_garbage(batch.conn, &rows::files(artifact.as_deref()))?;
+    rows::add_garbage(batch.conn, &rows::files(artifact.as_deref()))?;
     batch
         .conn
         .prepare_cached(
