@@ -1,7 +1,7 @@
 //! Durable submits and polls per second, each beside a handler of the same framework that does
 //! nothing, in turn and in the same run, so that the ratio holds on a noisy machine.
 //!
-//! `cargo run --release -p kinora-bench [submit|poll]`
+//! `cargo run --release -p kinora-bench [submit|poll [CONNECTIONS]]`
 
 mod load;
 mod servers;
@@ -33,6 +33,7 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 fn main() -> Outcome<()> {
     let servers = Servers::start()?;
     let clients = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("clients")
         .worker_threads(1)
         .enable_all()
         .build()?;
@@ -45,10 +46,15 @@ async fn run(servers: &Servers) -> Outcome<()> {
     );
     say("|---|---|---|---|---|---|---|---|---|");
     let only = std::env::args().nth(1);
-    let wanted = |what: &str| only.as_deref().is_none_or(|only| only == what);
+    let wanted = &|what: &str| only.as_deref().is_none_or(|only| only == what);
+    let numbers: Vec<usize> = match std::env::args().nth(2) {
+        Some(number) => vec![number.parse()?],
+        None => CONNECTIONS.to_vec(),
+    };
+    let numbers = |what: &'static str| numbers.iter().copied().filter(move |_| wanted(what));
     let submit = Arc::new(servers.submit_request());
     let noop_post = Arc::new(servers.noop_post_request());
-    for connections in CONNECTIONS.into_iter().filter(|_| wanted("submit")) {
+    for connections in numbers("submit") {
         let sides = Sides {
             ours: &submit,
             theirs: &noop_post,
@@ -61,7 +67,7 @@ async fn run(servers: &Servers) -> Outcome<()> {
     let polls = Arc::new(servers.poll_requests(&ids));
     let noop_get =
         Arc::new(servers.noop_get_request(load::answer_bytes(polled.address, &polls).await?));
-    for connections in CONNECTIONS.into_iter().filter(|_| wanted("poll")) {
+    for connections in numbers("poll") {
         let sides = Sides {
             ours: &polls,
             theirs: &noop_get,

@@ -11,6 +11,18 @@ const PREFIX: &str = "video_";
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const DIGITS: usize = 26;
 
+const NO_DIGIT: u8 = u8::MAX;
+/// What each byte is worth as a digit: every poll parses an id.
+const WORTH: [u8; 256] = {
+    let mut worth = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < ALPHABET.len() {
+        worth[ALPHABET[value] as usize] = value as u8;
+        value += 1;
+    }
+    worth
+};
+
 /// The identifier of a task: 48 bits of milliseconds since 1970 and 80 random bits,
 /// laid out as a ULID (<https://github.com/ulid/spec>), so that ids sort by creation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,11 +78,11 @@ impl FromStr for TaskId {
         digits
             .iter()
             .try_fold(0_u128, |value, digit| {
-                let index = ALPHABET
-                    .iter()
-                    .position(|one| one == digit)
-                    .ok_or(IdSyntax)?;
-                Ok((value << 5) | index as u128)
+                let worth = WORTH[usize::from(*digit)];
+                if worth == NO_DIGIT {
+                    return Err(IdSyntax);
+                }
+                Ok((value << 5) | u128::from(worth))
             })
             .map(Self)
     }

@@ -11,10 +11,11 @@ use crate::{OpenError, OpenOptions};
 /// In order; the version of a schema is how many of them it has seen.
 const MIGRATIONS: &[&str] = &[include_str!("../../../../migrations/sqlite/0001_tasks.sql")];
 
-/// Pages of the log that are carried into the database at once: fewer, larger syncs.
-const CHECKPOINT_PAGES: u32 = 4_000;
+/// Pages of the log that are carried into the database at once (64 MiB): submits wait meanwhile,
+/// so that a quarter of it made their 99th percentile half as long again.
+const CHECKPOINT_PAGES: u32 = 16_000;
 /// A log that has grown past this, under a long reader, shrinks again.
-const LOG_BYTES_MAX: u32 = 64 << 20;
+const LOG_BYTES_MAX: u32 = 128 << 20;
 
 /// Locks the store against a second serving process, as long as the file lives. The lock goes
 /// with the process, however it dies.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::batch::Batch;
@@ -93,6 +94,8 @@ impl Writer {
             index,
             memory,
             works: true,
+            runtime: Handle::try_current().ok(),
+            queue: jobs.downgrade(),
         };
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || state.serve(queue))?;
@@ -142,6 +145,10 @@ struct State {
     memory: Arc<Memory>,
     /// Whether the last changes succeeded: a store that stays away is logged once.
     works: bool,
+    /// Where callers wait; the runtime in which the store was opened.
+    runtime: Option<Handle>,
+    /// This writer's own door; weak, so that closing it is not prevented.
+    queue: mpsc::WeakSender<Box<dyn Job>>,
 }
 
 impl State {
@@ -161,10 +168,35 @@ impl State {
                 jobs.push(job);
             }
             let failures = self.commit(&mut jobs);
-            for (job, failure) in jobs.drain(..).zip(failures) {
+            self.answer(jobs.drain(..).zip(failures).collect(), &mut own);
+        }
+    }
+
+    /// Answers each job. Several are answered from within the runtime, where waking a neighbour
+    /// costs a push to a queue; from this thread it would cost a system call each.
+    fn answer(
+        &self,
+        done: Vec<(Box<dyn Job>, Option<StoreError>)>,
+        own: &mut VecDeque<Box<dyn Job>>,
+    ) {
+        let Some(runtime) = self.runtime.as_ref().filter(|_| done.len() > 1) else {
+            for (job, failure) in done {
                 own.extend(job.answer(failure));
             }
-        }
+            return;
+        };
+        let queue = self.queue.clone();
+        runtime.spawn(async move {
+            let unclaimed = done
+                .into_iter()
+                .flat_map(|(job, failure)| job.answer(failure));
+            for job in unclaimed.collect::<Vec<_>>() {
+                if let Some(queue) = queue.upgrade() {
+                    // A closed writer takes no more; the lease runs out by itself.
+                    let _ = queue.send(job).await;
+                }
+            }
+        });
     }
 
     /// Commits the jobs, and says what became of each.
