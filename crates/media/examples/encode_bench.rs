@@ -1,4 +1,4 @@
-//! Our recorder against `ffmpeg -c:v libx264 -preset veryfast` on the same frames: rounds are
+//! Our recorder (and reader) against `ffmpeg -c:v libx264 -preset veryfast` on the same frames: rounds are
 //! interleaved, medians are printed as a Markdown table. Needs ffmpeg; Linux only (CPU times).
 //! `cargo run --release -p kinora-media --example encode_bench [width height frames rounds]`
 
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use kinora_media::{ClipFormat, Recorder, RecorderOptions, video_encoder_variant};
+use kinora_media::{ClipFormat, Recorder, RecorderOptions, VideoReader, video_encoder_variant};
 
 const FPS: u32 = 24;
 /// Of the kernel's CPU accounting in `/proc/self/stat`, the same on all usual machines.
@@ -79,6 +79,10 @@ fn main() {
         let (wall, cpu, bytes) = (n / sample.wall, n / sample.cpu, sample.bytes);
         println!("| {name} | {wall:.0} | {cpu:.0} | {bytes:.0} | {psnr} |");
     }
+    let read: Vec<_> = (0..rounds).map(|_| read_back(&ours, frames)).collect();
+    let (read, n) = (median(&read), f64::from(frames));
+    let (wall, cpu) = (n / read.wall, n / read.cpu);
+    println!("| our file read back to RGB | {wall:.0} | {cpu:.0} | | |");
     let (wall, cpu) = (their.wall / our.wall, their.cpu / our.cpu);
     let size = our.bytes / their.bytes;
     println!("| ratio | {wall:.2} | {cpu:.2} | {size:.2} | |");
@@ -135,6 +139,15 @@ fn record(path: &Path, format: &ClipFormat, clip: &[Vec<u8>]) -> Sample {
         clip.iter()
             .for_each(|rgb| recorder.push_frame(rgb).unwrap());
         recorder.finish().unwrap();
+    })
+}
+
+/// Our own file back to RGB frames.
+fn read_back(path: &Path, frames: u32) -> Sample {
+    measure(path, || {
+        let mut reader = VideoReader::open(path).unwrap();
+        let count = std::iter::from_fn(|| reader.next_frame().unwrap()).count();
+        assert_eq!(count, frames as usize);
     })
 }
 

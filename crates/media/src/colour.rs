@@ -1,11 +1,13 @@
-//! Full-range RGB to limited-range BT.709 I420.
+//! Full-range RGB to limited-range BT.709 I420, and back.
 //! Source of the matrix: Rec. ITU-R BT.709-6, item 3; ranges: item 4. No scaling, no dithering.
 
+use rusty_h264_common::YuvFrame;
 use yuv::{
-    BufferStoreMut, YuvConversionMode, YuvPlanarImageMut, YuvRange, YuvStandardMatrix,
-    rgb_to_yuv420,
+    BufferStoreMut, YuvConversionMode, YuvPlanarImage, YuvPlanarImageMut, YuvRange,
+    YuvStandardMatrix, rgb_to_yuv420, yuv420_to_rgb,
 };
 
+use crate::boxes::Fields;
 use crate::frames::Frame;
 use crate::{ClipFormat, MediaError};
 
@@ -35,4 +37,60 @@ pub(crate) fn rgb_to_i420(
         YuvConversionMode::Balanced,
     )
     .map_err(|cause| MediaError::Picture(cause.to_string()))
+}
+
+/// How a file's pictures are to be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Coding {
+    range: YuvRange,
+    matrix: YuvStandardMatrix,
+}
+
+impl Coding {
+    /// From the body of a `colr` box (ISO/IEC 14496-12, 12.1.5; code points of Rec. ITU-T H.273,
+    /// table 4). Without one, or for an unknown matrix: as we write.
+    pub(crate) fn read(colr: Option<&[u8]>) -> Result<Self, MediaError> {
+        let mut coding = Self {
+            range: YuvRange::Limited,
+            matrix: YuvStandardMatrix::Bt709,
+        };
+        let Some(colr) = colr else {
+            return Ok(coding);
+        };
+        let mut fields = Fields::new(colr);
+        let kind: [u8; 4] = fields.array()?;
+        if !matches!(&kind, b"nclx" | b"nclc") {
+            return Ok(coding);
+        }
+        if let 5 | 6 = fields.skip(4)?.u16()? {
+            coding.matrix = YuvStandardMatrix::Bt601;
+        }
+        if &kind == b"nclx" && fields.u8()? & 0x80 != 0 {
+            coding.range = YuvRange::Full;
+        }
+        Ok(coding)
+    }
+}
+
+/// Converts `frame` into `[height][width][3] u8`. Chroma is repeated, not interpolated: the way
+/// out averages four pixels, so that a picture that is only passed on keeps its chroma exactly.
+pub(crate) fn i420_to_rgb(frame: &YuvFrame, coding: Coding) -> Result<Vec<u8>, MediaError> {
+    let side = |pixels: usize| {
+        u32::try_from(pixels).map_err(|cause| MediaError::Picture(cause.to_string()))
+    };
+    let (width, height) = (side(frame.width)?, side(frame.height)?);
+    let image = YuvPlanarImage {
+        y_plane: &frame.y,
+        y_stride: width,
+        u_plane: &frame.u,
+        u_stride: width / 2,
+        v_plane: &frame.v,
+        v_stride: width / 2,
+        width,
+        height,
+    };
+    let mut rgb = vec![0; frame.width * frame.height * 3];
+    yuv420_to_rgb(&image, &mut rgb, width * 3, coding.range, coding.matrix)
+        .map_err(|cause| MediaError::Picture(cause.to_string()))?;
+    Ok(rgb)
 }

@@ -47,6 +47,9 @@ pub enum MediaError {
     /// The probed file is not a readable MP4 with H.264 video.
     #[error("not a usable MP4: {0}")]
     Malformed(&'static str),
+    /// The H.264 decoder refused a picture, or failed.
+    #[error("video decoding failed: {0}")]
+    Decode(String),
     /// Reading or writing failed.
     #[error("reading or writing media failed")]
     Io(#[from] io::Error),

@@ -4,9 +4,9 @@
 use crate::MediaError;
 
 /// The largest picture of H.264 level 5.2 in macroblocks (Rec. ITU-T H.264, table A-1, `MaxFS`).
-const MACROBLOCKS_MAX: u32 = 36_864;
+pub(crate) const MACROBLOCKS_MAX: u32 = 36_864;
 /// One hour at 60 frames/s: far above any clip, and sample tables stay a few megabytes.
-const FRAMES_MAX: u32 = 216_000;
+pub(crate) const FRAMES_MAX: u32 = 216_000;
 /// Above it, one second of frames is no longer a useful unit for the closed runs.
 const FPS_MAX: u32 = 120;
 

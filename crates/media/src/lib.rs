@@ -1,17 +1,22 @@
-//! Frames and sound to MP4, a poster and a spritesheet, and a probe that reads a file back.
+//! Frames and sound to MP4, a poster and a spritesheet; a probe that reads a file back, and its
+//! frames again.
 //!
-//! [`Recorder`] is streaming: encoding overlaps generation and memory stays flat whatever the clip.
+//! [`Recorder`] and [`VideoReader`] are streaming: work overlaps and memory stays flat whatever
+//! the clip.
 //! This crate refuses unbounded input, to trust any size that a file states, and to know of tasks.
 
 mod audio;
+mod avc;
 mod boxes;
 mod check;
 mod colour;
 mod error;
 mod format;
 mod frames;
+mod movie;
 mod mux;
 mod probe;
+mod reader;
 mod recorder;
 mod run;
 mod sample_table;
@@ -23,6 +28,7 @@ pub use check::{Mismatch, check};
 pub use error::MediaError;
 pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
 pub use probe::{ProbeInfo, probe};
+pub use reader::VideoReader;
 pub use recorder::{Recorder, Recording};
 
 /// Which H.264 encoder code was built in, for the start-up log: for example `"openh264 with assembly"`.

@@ -6,30 +6,156 @@ use std::ops::Range;
 use crate::MediaError;
 use crate::boxes::{Fields, child, optional_child};
 
-/// The sums of a track's sample table (ISO/IEC 14496-12, 8.6 and 8.7).
-pub(crate) struct SampleTable {
-    pub(crate) samples: u32,
-    /// Sum of the sample durations in units of the track's time scale.
-    pub(crate) ticks: u64,
+/// A track's sample table (ISO/IEC 14496-12, 8.6 and 8.7), checked as a whole.
+pub(crate) struct SampleTable<'a> {
+    stbl: &'a [u8],
+    media: &'a [Range<u64>],
+    sizes: Sizes<'a>,
+    ticks: u64,
 }
 
-impl SampleTable {
+/// Where a sample lies in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u32,
+}
+
+impl<'a> SampleTable<'a> {
     /// Reads the body of an `stbl` whose samples must lie within `media`, ranges of file offsets.
-    pub(crate) fn read(stbl: &[u8], media: &[Range<u64>]) -> Result<Self, MediaError> {
+    pub(crate) fn read(stbl: &'a [u8], media: &'a [Range<u64>]) -> Result<Self, MediaError> {
         let sizes = Sizes::read(child(stbl, b"stsz")?)?;
-        let (timed_samples, ticks) = read_times(child(stbl, b"stts")?)?;
+        let (timed_samples, ticks) = sum_times(child(stbl, b"stts")?)?;
         if timed_samples != u64::from(sizes.samples) {
             return Err(MediaError::Malformed(
                 "samples and their durations differ in number",
             ));
         }
-        if sizes.samples > 0 {
-            check_chunks(stbl, &sizes, media)?;
-        }
-        Ok(Self {
-            samples: sizes.samples,
+        let table = Self {
+            stbl,
+            media,
+            sizes,
             ticks,
-        })
+        };
+        if table.samples() > 0 {
+            table.walk_chunks(|_, _| {})?;
+        }
+        Ok(table)
+    }
+
+    pub(crate) fn samples(&self) -> u32 {
+        self.sizes.samples
+    }
+
+    /// Sum of the sample durations in units of the track's time scale.
+    pub(crate) fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// Every sample's place in decoding order. A few bytes of table may state four billion
+    /// samples: the caller bounds [`Self::samples`] first.
+    pub(crate) fn places(&self) -> Result<Vec<Place>, MediaError> {
+        let mut places = Vec::with_capacity(self.samples() as usize);
+        self.walk_chunks(|mut offset, samples| {
+            for sample in samples {
+                let bytes = self.sizes.of(sample);
+                places.push(Place { offset, bytes });
+                offset += u64::from(bytes);
+            }
+        })?;
+        Ok(places)
+    }
+
+    /// Every sample's place in presentation order, from 0, in decoding order; `None` when both
+    /// orders are the same. The caller bounds [`Self::samples`] first.
+    pub(crate) fn presentation_ranks(&self) -> Result<Option<Vec<u32>>, MediaError> {
+        let Some(ctts) = optional_child(self.stbl, b"ctts")? else {
+            return Ok(None);
+        };
+        let durations = self.each(child(self.stbl, b"stts")?)?;
+        let offsets = self.each(ctts)?;
+        let mut decoded_at = 0;
+        let times: Vec<i64> = durations
+            .into_iter()
+            .zip(offsets)
+            .map(|(duration, offset)| {
+                // Signed in version 1, and never above 2^31 in a sane version 0.
+                let shown_at = decoded_at + i64::from(offset.cast_signed());
+                decoded_at += i64::from(duration);
+                shown_at
+            })
+            .collect();
+        if times.is_sorted() {
+            return Ok(None);
+        }
+        let mut shown: Vec<u32> = (0..self.samples()).collect();
+        shown.sort_by_key(|sample| times[*sample as usize]);
+        let mut ranks = vec![0; shown.len()];
+        for (rank, sample) in (0..).zip(shown) {
+            ranks[sample as usize] = rank;
+        }
+        Ok(Some(ranks))
+    }
+
+    /// The values of a run-length coded box, one per sample.
+    fn each(&self, body: &[u8]) -> Result<Vec<u32>, MediaError> {
+        const WRONG: MediaError = MediaError::Malformed("samples and their times differ in number");
+        let samples = self.samples() as usize;
+        let mut values = Vec::with_capacity(samples);
+        for run in runs(body)? {
+            let (count, value) = run?;
+            if count as usize > samples - values.len() {
+                return Err(WRONG);
+            }
+            values.extend(std::iter::repeat_n(value, count as usize));
+        }
+        (values.len() == samples).then_some(values).ok_or(WRONG)
+    }
+
+    /// Visits the chunks (`stsc`, `stco` or `co64`), each with its offset and samples: all samples
+    /// must be placed, and each must lie in the media data.
+    fn walk_chunks(&self, mut visit: impl FnMut(u64, Range<u64>)) -> Result<(), MediaError> {
+        const WRONG: MediaError = MediaError::Malformed("the chunk table is inconsistent");
+        let (mut offsets, wide) = match optional_child(self.stbl, b"stco")? {
+            Some(stco) => (Fields::new(stco), false),
+            None => (Fields::new(child(self.stbl, b"co64")?), true),
+        };
+        let chunks = u64::from(offsets.skip(4)?.u32()?);
+        let mut runs = Fields::new(child(self.stbl, b"stsc")?);
+        let mut runs_left = runs.skip(4)?.u32()?;
+        let mut next = read_run(&mut runs, &mut runs_left)?;
+        let (mut per_chunk, mut placed) = (0, 0);
+        for chunk in 1..=chunks {
+            if let Some((first_chunk, samples)) = next
+                && u64::from(first_chunk) == chunk
+            {
+                per_chunk = u64::from(samples);
+                next = read_run(&mut runs, &mut runs_left)?;
+            }
+            let offset = if wide {
+                offsets.u64()?
+            } else {
+                u64::from(offsets.u32()?)
+            };
+            let bytes = self.sizes.sum(placed, per_chunk).ok_or(WRONG)?;
+            let end = offset.checked_add(bytes).ok_or(WRONG)?;
+            if per_chunk == 0
+                || !self
+                    .media
+                    .iter()
+                    .any(|data| data.start <= offset && end <= data.end)
+            {
+                return Err(MediaError::Malformed(
+                    "samples lie outside of the media data",
+                ));
+            }
+            visit(offset, placed..placed + per_chunk);
+            placed += per_chunk;
+        }
+        if placed != u64::from(self.sizes.samples) || next.is_some() {
+            return Err(WRONG);
+        }
+        Ok(())
     }
 }
 
@@ -56,6 +182,16 @@ impl<'a> Sizes<'a> {
         })
     }
 
+    /// Bytes of one sample; 0 beyond the last.
+    fn of(&self, sample: u64) -> u32 {
+        if self.same != 0 {
+            return self.same;
+        }
+        let (sizes, _) = self.each.as_chunks::<4>();
+        let size = sizes.get(sample as usize);
+        size.map_or(0, |size| u32::from_be_bytes(*size))
+    }
+
     /// Bytes of `count` samples from `first` on; `None` beyond the last sample.
     fn sum(&self, first: u64, count: u64) -> Option<u64> {
         let end = first
@@ -75,13 +211,19 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// Number and summed duration of the samples in `stts`.
-fn read_times(stts: &[u8]) -> Result<(u64, u64), MediaError> {
-    let mut fields = Fields::new(stts);
+/// The entries of a run-length coded box: sample count and value (`stts`, `ctts`).
+fn runs(body: &[u8]) -> Result<impl Iterator<Item = Result<(u32, u32), MediaError>>, MediaError> {
+    let mut fields = Fields::new(body);
     let entries = fields.skip(4)?.u32()?;
+    Ok((0..entries).map(move |_| Ok((fields.u32()?, fields.u32()?))))
+}
+
+/// Number and summed duration of the samples in `stts`.
+fn sum_times(stts: &[u8]) -> Result<(u64, u64), MediaError> {
     let (mut samples, mut ticks) = (0u64, 0u64);
-    for _ in 0..entries {
-        let (count, delta) = (u64::from(fields.u32()?), u64::from(fields.u32()?));
+    for run in runs(stts)? {
+        let (count, delta) = run?;
+        let (count, delta) = (u64::from(count), u64::from(delta));
         // Neither sum can overflow: entries are bounded by the bytes of the box.
         samples += count;
         ticks = ticks
@@ -89,49 +231,6 @@ fn read_times(stts: &[u8]) -> Result<(u64, u64), MediaError> {
             .ok_or(MediaError::Malformed("a track lasts too long"))?;
     }
     Ok((samples, ticks))
-}
-
-/// Walks the chunks (`stsc`, `stco` or `co64`): all samples must be placed, each in `media`.
-fn check_chunks(stbl: &[u8], sizes: &Sizes<'_>, media: &[Range<u64>]) -> Result<(), MediaError> {
-    const WRONG: MediaError = MediaError::Malformed("the chunk table is inconsistent");
-    let (mut offsets, wide) = match optional_child(stbl, b"stco")? {
-        Some(stco) => (Fields::new(stco), false),
-        None => (Fields::new(child(stbl, b"co64")?), true),
-    };
-    let chunks = u64::from(offsets.skip(4)?.u32()?);
-    let mut runs = Fields::new(child(stbl, b"stsc")?);
-    let mut runs_left = runs.skip(4)?.u32()?;
-    let mut next = read_run(&mut runs, &mut runs_left)?;
-    let (mut per_chunk, mut placed) = (0, 0);
-    for chunk in 1..=chunks {
-        if let Some((first_chunk, samples)) = next
-            && u64::from(first_chunk) == chunk
-        {
-            per_chunk = u64::from(samples);
-            next = read_run(&mut runs, &mut runs_left)?;
-        }
-        let offset = if wide {
-            offsets.u64()?
-        } else {
-            u64::from(offsets.u32()?)
-        };
-        let bytes = sizes.sum(placed, per_chunk).ok_or(WRONG)?;
-        let end = offset.checked_add(bytes).ok_or(WRONG)?;
-        if per_chunk == 0
-            || !media
-                .iter()
-                .any(|data| data.start <= offset && end <= data.end)
-        {
-            return Err(MediaError::Malformed(
-                "samples lie outside of the media data",
-            ));
-        }
-        placed += per_chunk;
-    }
-    if placed != u64::from(sizes.samples) || next.is_some() {
-        return Err(WRONG);
-    }
-    Ok(())
 }
 
 /// The next `stsc` entry as (first chunk, samples per chunk).

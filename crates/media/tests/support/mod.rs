@@ -175,3 +175,14 @@ pub(crate) fn click() -> Vec<f32> {
     }
     pcm
 }
+
+/// Peak signal-to-noise ratio of 8-bit values in dB; infinite for equal ones.
+pub(crate) fn psnr(left: &[u8], right: &[u8]) -> f64 {
+    assert_eq!(left.len(), right.len());
+    let squares: u64 = left
+        .iter()
+        .zip(right)
+        .map(|(left, right)| u64::from(left.abs_diff(*right)).pow(2))
+        .sum();
+    10.0 * (255.0 * 255.0 * left.len() as f64 / squares as f64).log10()
+}

@@ -10,6 +10,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("contract", 0),
     ("h264", 0),
     ("blobs", 1),
+    ("decode", 1),
     ("engine", 1),
     ("fetch", 1),
     ("media", 1),

@@ -1,0 +1,33 @@
+//! A reference file into memory, and third-party decoders kept on a leash. The bound holds for
+//! what is read, whatever the file's length claims to be or becomes meanwhile.
+
+use std::fs::File;
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use crate::{Cause, DecodeError};
+
+/// The bytes of the file at `path`, at most `bytes_max`.
+///
+/// # Errors
+/// [`DecodeError::FileTooLarge`] past the bound, [`DecodeError::Io`] when it cannot be read.
+pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, DecodeError> {
+    let file = File::open(path)?;
+    let expected = file.metadata()?.len();
+    if expected > bytes_max {
+        return Err(DecodeError::FileTooLarge { bytes_max });
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(DecodeError::FileTooLarge { bytes_max });
+    }
+    Ok(bytes)
+}
+
+/// Runs a third-party decoder. A panic in it is an error of the file: nothing that it had in
+/// hand is used afterwards.
+pub(crate) fn contained<T>(decode: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err("the decoder panicked".into()))
+}

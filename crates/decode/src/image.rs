@@ -1,0 +1,153 @@
+//! Reference images: JPEG, PNG, WebP and the first frame of GIF, told apart by their first
+//! bytes. Judges the upright size from headers before a pixel exists. Colour profiles are
+//! ignored: every image is taken as sRGB.
+
+use std::path::Path;
+
+use image::metadata::Orientation;
+use kinora_contract::limits::{
+    REFERENCE_IMAGE_BYTES_MAX, REFERENCE_IMAGE_RATIO_MAX, REFERENCE_IMAGE_RATIO_MIN,
+    REFERENCE_IMAGE_SIDE_MAX, REFERENCE_IMAGE_SIDE_MIN,
+};
+
+use crate::{Cause, DecodeError, animated, file, jpeg, pixels, png};
+
+/// Most bytes that reading one image may hold at any time, its file included.
+pub(crate) const MEMORY_BYTES_MAX: u64 = 285_000_000;
+
+/// A decoded image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Pixels.
+    pub width: u32,
+    /// Pixels.
+    pub height: u32,
+    /// `[height][width][3]` u8: sRGB, upright, transparent parts over white.
+    pub rgb: Vec<u8>,
+}
+
+/// Judges and decodes the image at `path`, upright. It is scaled down (Lanczos, never up) to the
+/// smallest size of its own aspect ratio that still covers `cover`, `(width, height)` in pixels.
+///
+/// # Errors
+/// [`DecodeError`], never one of the audio variants.
+pub fn image(path: &Path, cover: (u32, u32)) -> Result<Image, DecodeError> {
+    let bytes = file::read(path, REFERENCE_IMAGE_BYTES_MAX)?;
+    let (format, header) = judged(&bytes)?;
+    file::contained(move || {
+        let size = (header.width, header.height);
+        let rgb = match format {
+            Format::Jpeg => jpeg::decode(&bytes, size)?,
+            Format::Png => pixels::over_white(png::decode(&bytes, size)?),
+            Format::WebP => pixels::over_white(animated::webp(&bytes, size)?),
+            Format::Gif => pixels::over_white(animated::gif(&bytes, size)?),
+        };
+        drop(bytes);
+        let cover = if header.lies_on_its_side() {
+            (cover.1, cover.0)
+        } else {
+            cover
+        };
+        pixels::upright(pixels::shrunk(rgb, size, cover)?, header.orientation)
+    })
+    .map_err(DecodeError::UnsupportedImage)
+}
+
+/// The upright width and height in pixels of the image at `path`, from its headers alone, judged
+/// against the limits. The pixels may still prove unreadable.
+///
+/// # Errors
+/// [`DecodeError`], never one of the audio variants.
+pub fn image_size(path: &Path) -> Result<(u32, u32), DecodeError> {
+    let bytes = file::read(path, REFERENCE_IMAGE_BYTES_MAX)?;
+    judged(&bytes).map(|(_, header)| header.upright_size())
+}
+
+/// The types that are read.
+#[derive(Clone, Copy)]
+enum Format {
+    Jpeg,
+    Png,
+    WebP,
+    Gif,
+}
+
+impl Format {
+    /// The type whose signature `bytes` begin with.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        if bytes.starts_with(b"\xff\xd8\xff") {
+            Some(Self::Jpeg)
+        } else if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+            Some(Self::Png)
+        } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+            Some(Self::WebP)
+        } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
+            Some(Self::Gif)
+        } else {
+            None
+        }
+    }
+}
+
+/// What the headers of an image claim.
+pub(crate) struct Header {
+    /// Pixels, as stored.
+    pub(crate) width: u32,
+    /// Pixels, as stored.
+    pub(crate) height: u32,
+    /// How the stored image is turned upright.
+    pub(crate) orientation: Orientation,
+}
+
+impl Header {
+    /// Whether width and height change places when the image is turned upright.
+    fn lies_on_its_side(&self) -> bool {
+        matches!(
+            self.orientation,
+            Orientation::Rotate90
+                | Orientation::Rotate270
+                | Orientation::Rotate90FlipH
+                | Orientation::Rotate270FlipH
+        )
+    }
+
+    fn upright_size(&self) -> (u32, u32) {
+        if self.lies_on_its_side() {
+            (self.height, self.width)
+        } else {
+            (self.width, self.height)
+        }
+    }
+}
+
+fn judged(bytes: &[u8]) -> Result<(Format, Header), DecodeError> {
+    let format = Format::of(bytes)
+        .ok_or_else(|| DecodeError::UnsupportedImage("no known signature".into()))?;
+    let header =
+        file::contained(|| header(format, bytes)).map_err(DecodeError::UnsupportedImage)?;
+    let (width, height) = header.upright_size();
+    judge(width, height)?;
+    Ok((format, header))
+}
+
+fn header(format: Format, bytes: &[u8]) -> Result<Header, Cause> {
+    match format {
+        Format::Jpeg => jpeg::header(bytes),
+        Format::Png => png::header(bytes),
+        Format::WebP => animated::webp_header(bytes),
+        Format::Gif => animated::gif_header(bytes),
+    }
+}
+
+fn judge(width: u32, height: u32) -> Result<(), DecodeError> {
+    let ratio = f64::from(width) / f64::from(height);
+    if width.max(height) > REFERENCE_IMAGE_SIDE_MAX {
+        Err(DecodeError::ImageTooLarge { width, height })
+    } else if width.min(height) < REFERENCE_IMAGE_SIDE_MIN {
+        Err(DecodeError::ImageTooSmall { width, height })
+    } else if !(REFERENCE_IMAGE_RATIO_MIN..=REFERENCE_IMAGE_RATIO_MAX).contains(&ratio) {
+        Err(DecodeError::InvalidAspectRatio { width, height })
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! JPEG, baseline and progressive, grey, YCbCr, RGB and CMYK. The segments are walked first:
+//! a file that was cut, one of endless scans, and one whose coefficients would not fit the memory
+//! budget are refused before decoding. Formats: ITU-T T.81, annex B.
+
+use image::metadata::Orientation;
+use zune_core::bytestream::ZCursor;
+use zune_core::colorspace::ColorSpace;
+use zune_core::options::DecoderOptions;
+use zune_jpeg::JpegDecoder;
+
+use crate::Cause;
+use crate::image::{Header, MEMORY_BYTES_MAX};
+
+/// Most scans of one image: encoders write about ten, and each costs a pass over all pixels.
+const SCANS_MAX: usize = 32;
+
+pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
+    let mut decoder = decoder(bytes);
+    decoder.decode_headers()?;
+    let (width, height) = decoder.dimensions().ok_or("no size")?;
+    let exif = decoder.exif();
+    Ok(Header {
+        width: u32::try_from(width)?,
+        height: u32::try_from(height)?,
+        orientation: exif
+            .and_then(|chunk| Orientation::from_exif_chunk(chunk))
+            .unwrap_or(Orientation::NoTransforms),
+    })
+}
+
+/// `[height][width][3]` u8 of an image whose header gave `size`, `(width, height)`.
+pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Vec<u8>, Cause> {
+    let structure = Structure::of(bytes)?;
+    let pixels = u64::from(size.0) * u64::from(size.1);
+    let needed = bytes.len() as u64 + pixels * 3 + structure.coefficient_bytes(size);
+    if needed > MEMORY_BYTES_MAX {
+        return Err("a progressive JPEG of this size needs too much memory".into());
+    }
+    let mut decoder = decoder(bytes);
+    decoder.decode_headers()?;
+    let expected = usize::try_from(pixels * 3)?;
+    if decoder.output_buffer_size() != Some(expected) {
+        return Err("the samples do not fill the image".into());
+    }
+    let mut rgb = vec![0; expected];
+    decoder.decode_into(&mut rgb)?;
+    Ok(rgb)
+}
+
+fn decoder(bytes: &[u8]) -> JpegDecoder<ZCursor<&[u8]>> {
+    let options = DecoderOptions::default()
+        .set_strict_mode(false)
+        .set_max_width(usize::from(u16::MAX))
+        .set_max_height(usize::from(u16::MAX))
+        .jpeg_set_max_scans(SCANS_MAX)
+        .jpeg_set_out_colorspace(ColorSpace::RGB);
+    JpegDecoder::new_with_options(ZCursor::new(bytes), options)
+}
+
+/// What the segments of a whole JPEG say about the work that it makes.
+#[derive(Default)]
+struct Structure {
+    progressive: bool,
+    /// Horizontal and vertical sampling factors by component.
+    sampling: Vec<(u64, u64)>,
+    /// Components of the first scan.
+    first_scan_components: usize,
+    scans: usize,
+}
+
+impl Structure {
+    /// Walks all segments from the start to the end marker.
+    fn of(bytes: &[u8]) -> Result<Self, Cause> {
+        let mut structure = Self::default();
+        let mut at = 2;
+        loop {
+            let (marker, segment_at) = next_marker(bytes, at).ok_or("the file ends early")?;
+            at = segment_at;
+            match marker {
+                0xd9 => break,
+                0x01 | 0xd8 => continue,
+                _ => {}
+            }
+            let segment = segment(bytes, at).ok_or("the file ends early")?;
+            structure.take(marker, segment);
+            if structure.scans > SCANS_MAX {
+                return Err("too many scans".into());
+            }
+            at += segment.len();
+        }
+        if structure.scans == 0 {
+            return Err("no scan".into());
+        }
+        Ok(structure)
+    }
+
+    fn take(&mut self, marker: u8, segment: &[u8]) {
+        match marker {
+            0xda => {
+                self.scans += 1;
+                if self.scans == 1 {
+                    self.first_scan_components = segment.get(2).map_or(0, |&count| count.into());
+                }
+            }
+            // Start of frame; C4, C8 and CC in this range are tables and extensions.
+            0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
+                self.progressive |= marker & 3 == 2;
+                let components = segment.get(8..).unwrap_or(&[]).chunks_exact(3);
+                let factors =
+                    components.map(|one| (u64::from(one[1] >> 4), u64::from(one[1] & 15)));
+                self.sampling = factors.collect();
+            }
+            _ => {}
+        }
+    }
+
+    /// Bytes of coefficients that must be held until the last scan: none when one scan has it
+    /// all. An upper bound, as the decoder pads for scans of single components.
+    fn coefficient_bytes(&self, size: (u32, u32)) -> u64 {
+        let whole = self.first_scan_components == self.sampling.len();
+        if whole && !self.progressive {
+            return 0;
+        }
+        let (width, height) = (u64::from(size.0), u64::from(size.1));
+        let horizontal_max = self
+            .sampling
+            .iter()
+            .map(|one| one.0)
+            .max()
+            .unwrap_or(1)
+            .max(1);
+        let vertical_max = self
+            .sampling
+            .iter()
+            .map(|one| one.1)
+            .max()
+            .unwrap_or(1)
+            .max(1);
+        let units = if self.progressive {
+            width.div_ceil(8 * horizontal_max) * height.div_ceil(8 * vertical_max)
+        } else {
+            width.div_ceil(8) * height.div_ceil(8)
+        };
+        let blocks: u64 = self.sampling.iter().map(|one| one.0 * one.1).sum();
+        units * blocks * 64 * size_of::<i16>() as u64
+    }
+}
+
+/// The next marker at or after `at` that is neither stuffing nor a restart, and where its
+/// segment begins.
+fn next_marker(bytes: &[u8], mut at: usize) -> Option<(u8, usize)> {
+    loop {
+        at += bytes.get(at..)?.iter().position(|&byte| byte == 0xff)? + 1;
+        match *bytes.get(at)? {
+            0x00 | 0xd0..=0xd7 | 0xff => {}
+            marker => return Some((marker, at + 1)),
+        }
+    }
+}
+
+/// The segment at `at`, its two bytes of length included.
+fn segment(bytes: &[u8], at: usize) -> Option<&[u8]> {
+    let length = u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]);
+    bytes.get(at..at + usize::from(length.max(2)))
+}

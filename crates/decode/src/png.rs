@@ -1,0 +1,54 @@
+//! PNG, the default image of an animated one included. Text and colour profiles, which may
+//! inflate to hundreds of megabytes, are never inflated; 16 bits are cut to 8 row by row.
+
+use std::io::Cursor;
+
+use image::metadata::Orientation;
+use png::{Decoder, Limits, Reader, Transformations};
+
+use crate::Cause;
+use crate::image::Header;
+use crate::pixels::Samples;
+
+/// Most bytes of chunks that are held while the pixels are read.
+const CHUNK_BYTES_MAX: usize = 4 << 20;
+
+pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
+    let reader = reader(bytes)?;
+    let info = reader.info();
+    let exif = info.exif_metadata.as_deref();
+    Ok(Header {
+        width: info.width,
+        height: info.height,
+        orientation: exif
+            .and_then(Orientation::from_exif_chunk)
+            .unwrap_or(Orientation::NoTransforms),
+    })
+}
+
+/// The pixels of an image whose header gave `size`.
+pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
+    let mut reader = reader(bytes)?;
+    let (color, _) = reader.output_color_type();
+    let channels = color.samples();
+    let expected = size.0 as usize * size.1 as usize * channels;
+    if reader.output_buffer_size() != Some(expected) {
+        return Err("the samples do not fill the image".into());
+    }
+    let mut data = vec![0; expected];
+    reader.next_frame(&mut data)?;
+    // Reads on to the end, so that a file that was cut is not taken for a whole one.
+    reader.finish()?;
+    Ok(Samples { channels, data })
+}
+
+fn reader(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, Cause> {
+    let limits = Limits {
+        bytes: CHUNK_BYTES_MAX,
+    };
+    let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
+    decoder.set_transformations(Transformations::normalize_to_color8());
+    Ok(decoder.read_info()?)
+}

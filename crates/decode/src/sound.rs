@@ -1,0 +1,96 @@
+//! Reference sound: WAV, MP3, AAC (M4A and ADTS), FLAC, Ogg Vorbis, FLAC and Opus, told apart by
+//! their first bytes. Lengths are counted in decoded samples, never believed; decoding stops as
+//! soon as the longest allowed length is passed.
+
+use std::path::Path;
+
+use kinora_contract::limits::{
+    REFERENCE_AUDIO_BYTES_MAX, REFERENCE_AUDIO_SECONDS_MAX, REFERENCE_AUDIO_SECONDS_MIN,
+};
+
+use crate::container::Container;
+use crate::downmix::Stereo;
+use crate::{Cause, DecodeError, container, file, opus, resample};
+
+/// Samples per second and channel of every decoded sound.
+pub const SAMPLE_RATE: u32 = 48_000;
+
+/// How far past the longest length a sound may be: lossy encoders pad. The excess is cut off.
+const TOLERANCE_SECONDS: f64 = 0.1;
+
+/// Rates of real files. Others are lies that would make resampling costly.
+const SAMPLE_RATE_RANGE: std::ops::RangeInclusive<u32> = 4_000..=384_000;
+
+/// Decoded sound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sound {
+    /// Interleaved stereo f32 in -1.0 to 1.0 at [`SAMPLE_RATE`]: `[n][2]`, left first.
+    pub pcm: Vec<f32>,
+}
+
+impl Sound {
+    /// Its length.
+    pub fn seconds(&self) -> f64 {
+        (self.pcm.len() / 2) as f64 / f64::from(SAMPLE_RATE)
+    }
+}
+
+/// Decodes the sound at `path` to 48 kHz stereo. Mono goes to both channels, more than two are
+/// mixed down, samples that are no number become silence.
+///
+/// # Errors
+/// [`DecodeError`], never one of the image variants.
+pub fn sound(path: &Path) -> Result<Sound, DecodeError> {
+    let bytes = file::read(path, REFERENCE_AUDIO_BYTES_MAX)?;
+    let stereo = file::contained(|| decoded(bytes)).map_err(DecodeError::UnsupportedAudio)?;
+    if stereo.overflowed() {
+        return Err(DecodeError::AudioTooLong);
+    }
+    let seconds = stereo.frames() as f64 / f64::from(stereo.rate());
+    if seconds < REFERENCE_AUDIO_SECONDS_MIN {
+        return Err(DecodeError::AudioTooShort { seconds });
+    }
+    let resampled = file::contained(|| resample::to_rate(stereo, SAMPLE_RATE));
+    let mut pcm = resampled.map_err(DecodeError::UnsupportedAudio)?;
+    pcm.truncate(frames(REFERENCE_AUDIO_SECONDS_MAX, SAMPLE_RATE) * 2);
+    Ok(Sound { pcm })
+}
+
+/// The sound at its own rate, or as much of it as shows that it is too long.
+fn decoded(bytes: Vec<u8>) -> Result<Stereo, Cause> {
+    let bytes = without_id3(bytes);
+    match Container::of(&bytes).ok_or("no known signature")? {
+        Container::OggOpus => opus::decode(bytes),
+        container => container::decode(container, bytes),
+    }
+}
+
+/// An empty sound of `rate` that takes as much as may be needed to judge it.
+pub(crate) fn empty(rate: u32) -> Result<Stereo, Cause> {
+    if !SAMPLE_RATE_RANGE.contains(&rate) {
+        return Err(format!("a sample rate of {rate}").into());
+    }
+    let longest = frames(REFERENCE_AUDIO_SECONDS_MAX + TOLERANCE_SECONDS, rate);
+    Ok(Stereo::new(rate, longest))
+}
+
+fn frames(seconds: f64, rate: u32) -> usize {
+    (seconds * f64::from(rate)).round() as usize
+}
+
+/// `bytes` without leading `ID3v2` tags (id3.org, `ID3v2.4.0`, section 3.1), which say nothing
+/// about the sound and may stand before any stream.
+fn without_id3(mut bytes: Vec<u8>) -> Vec<u8> {
+    let mut start = 0;
+    while let Some(b"ID3") = bytes.get(start..start + 3) {
+        let Some(header) = bytes.get(start..start + 10) else {
+            break;
+        };
+        let footer = if header[5] & 0x10 == 0 { 0 } else { 10 };
+        let size = header[6..10].iter();
+        let body = size.fold(0, |sum, &byte| (sum << 7) | usize::from(byte & 0x7f));
+        start += 10 + body + footer;
+    }
+    bytes.drain(..start.min(bytes.len()));
+    bytes
+}

@@ -1,0 +1,290 @@
+//! How much memory the prefix codes of a lossless WebP would take. A few megabytes can declare
+//! 65,536 groups of five codes, over a gigabyte of tables, before the first pixel; so they are
+//! counted before they are decoded. Pixels are stepped over, never kept. Format: RFC 9649,
+//! sections 3.4 to 3.7.
+
+use crate::Cause;
+
+/// Codes of green, red, blue, alpha and distance in every group.
+const ALPHABETS: [usize; 5] = [280, 256, 256, 256, 40];
+/// The order in which the lengths of the code-length code are stored.
+const LENGTH_ORDER: [usize; 19] = [
+    17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+];
+const LENGTH_BITS_MAX: usize = 15;
+/// Codes up to this length cost the decoder a table entry of 4 bytes, longer ones tree nodes.
+const TABLE_BITS_MAX: usize = 10;
+const NODE_BYTES: u64 = 32;
+/// A code itself, and what one of a single symbol costs.
+const CODE_BYTES: u64 = 96;
+
+/// Bytes of tables that decoding the lossless streams of `file` takes at most at a time.
+pub(crate) fn table_bytes(file: &[u8], canvas: (u32, u32)) -> Result<u64, Cause> {
+    let mut most = 0;
+    for (kind, body) in chunks(file.get(12..).unwrap_or(&[])) {
+        let bytes = match kind {
+            b"ANMF" => {
+                let (frame, inner) = body.split_at_checked(16).ok_or("a frame without header")?;
+                let side = |at: usize| {
+                    u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], 0]) + 1
+                };
+                let mut bytes = 0;
+                for (kind, body) in chunks(inner) {
+                    bytes = bytes.max(of_chunk(kind, body, (side(6), side(9)))?);
+                }
+                // Only the first frame is decoded.
+                return Ok(bytes.max(most));
+            }
+            _ => of_chunk(kind, body, canvas)?,
+        };
+        most = most.max(bytes);
+    }
+    Ok(most)
+}
+
+/// The chunks in `bytes`, with their kinds; the last may be cut.
+fn chunks(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    std::iter::from_fn(move || {
+        let kind = bytes.get(..4)?;
+        let size = u32::from_le_bytes(bytes.get(4..8)?.try_into().ok()?) as usize;
+        let body = &bytes[8..bytes.len().min(size.saturating_add(8))];
+        let next = size.saturating_add(8).saturating_add(size % 2);
+        bytes = bytes.get(next..).unwrap_or(&[]);
+        Some((kind, body))
+    })
+}
+
+fn of_chunk(kind: &[u8], body: &[u8], frame: (u32, u32)) -> Result<u64, Cause> {
+    match kind {
+        b"VP8L" => {
+            let mut bits = Bits::new(body);
+            bits.read(8)?;
+            let size = (bits.read(14)? + 1, bits.read(14)? + 1);
+            bits.read(4)?;
+            of_stream(&mut bits, size)
+        }
+        // Alpha that is compressed is a lossless stream without its header.
+        b"ALPH" if body.first().is_some_and(|flags| flags & 3 == 1) => {
+            of_stream(&mut Bits::new(&body[1..]), frame)
+        }
+        _ => Ok(0),
+    }
+}
+
+fn of_stream(bits: &mut Bits<'_>, size: (u32, u32)) -> Result<u64, Cause> {
+    let (mut width, height) = size;
+    while bits.read(1)? == 1 {
+        match bits.read(2)? {
+            0 | 1 => {
+                let shift = bits.read(3)? + 2;
+                largest_code(bits, shrunk(width, shift), shrunk(height, shift))?;
+            }
+            2 => {}
+            _ => {
+                let colors = bits.read(8)? + 1;
+                largest_code(bits, colors, 1)?;
+                width = match colors {
+                    0..=2 => shrunk(width, 3),
+                    3..=4 => shrunk(width, 2),
+                    5..=16 => shrunk(width, 1),
+                    _ => width,
+                };
+            }
+        }
+    }
+    let cache = color_cache(bits)?;
+    let mut groups = 1;
+    if bits.read(1)? == 1 {
+        let shift = bits.read(3)? + 2;
+        groups += largest_code(bits, shrunk(width, shift), shrunk(height, shift))?;
+    }
+    let mut bytes = 0;
+    for _ in 0..groups {
+        bytes += group(bits, cache)?.iter().map(Code::bytes).sum::<u64>();
+    }
+    Ok(bytes)
+}
+
+fn shrunk(side: u32, shift: u32) -> u32 {
+    side.div_ceil(1 << shift)
+}
+
+fn color_cache(bits: &mut Bits<'_>) -> Result<usize, Cause> {
+    if bits.read(1)? == 0 {
+        return Ok(0);
+    }
+    let size_bits = bits.read(4)?;
+    if !(1..=11).contains(&size_bits) {
+        return Err("a colour cache of no size".into());
+    }
+    Ok(1 << size_bits)
+}
+
+/// Steps over an image within the stream and returns its largest group number, `red << 8 |
+/// green`. Copies and cached colours repeat earlier pixels, so that only literals count.
+fn largest_code(bits: &mut Bits<'_>, width: u32, height: u32) -> Result<u32, Cause> {
+    let cache = color_cache(bits)?;
+    let [green, red, blue, alpha, distance] = group(bits, cache)?;
+    let pixels = u64::from(width) * u64::from(height);
+    let mut at = 0;
+    let mut largest = 0;
+    while at < pixels {
+        let symbol = green.next(bits)?;
+        if symbol < 256 {
+            largest = largest.max((red.next(bits)? << 8) | symbol);
+            blue.next(bits)?;
+            alpha.next(bits)?;
+            at += 1;
+        } else if symbol < 280 {
+            at += u64::from(prefixed(bits, symbol - 256)?);
+            let prefix = distance.next(bits)?;
+            prefixed(bits, prefix)?;
+        } else {
+            at += 1;
+        }
+    }
+    Ok(largest)
+}
+
+/// A length or distance from its prefix.
+fn prefixed(bits: &mut Bits<'_>, prefix: u32) -> Result<u32, Cause> {
+    if prefix < 4 {
+        return Ok(prefix + 1);
+    }
+    let extra = (prefix - 2) >> 1;
+    Ok(((2 + (prefix & 1)) << extra) + bits.read(extra)? + 1)
+}
+
+fn group(bits: &mut Bits<'_>, cache: usize) -> Result<[Code; 5], Cause> {
+    let mut codes: [Code; 5] = Default::default();
+    for (index, code) in codes.iter_mut().enumerate() {
+        let symbols = ALPHABETS[index] + if index == 0 { cache } else { 0 };
+        *code = Code::read(bits, symbols)?;
+    }
+    Ok(codes)
+}
+
+/// A canonical prefix code.
+#[derive(Default)]
+struct Code {
+    /// How many symbols have a code of each length.
+    counts: [u32; LENGTH_BITS_MAX + 1],
+    /// The symbols, by length and then by value.
+    symbols: Vec<u16>,
+}
+
+impl Code {
+    fn read(bits: &mut Bits<'_>, alphabet: usize) -> Result<Self, Cause> {
+        if bits.read(1)? == 1 {
+            let two = bits.read(1)? == 1;
+            let width = if bits.read(1)? == 1 { 8 } else { 1 };
+            let mut lengths = vec![0; alphabet.max(256)];
+            let first = bits.read(width)? as usize;
+            lengths[first] = 1;
+            if two {
+                lengths[bits.read(8)? as usize] = 1;
+            }
+            return Ok(Self::of(&lengths));
+        }
+        let mut lengths = [0; 19];
+        let stored = bits.read(4)? as usize + 4;
+        for &index in &LENGTH_ORDER[..stored] {
+            lengths[index] = bits.read(3)? as usize;
+        }
+        Self::read_lengths(bits, &Self::of(&lengths), alphabet)
+    }
+
+    fn read_lengths(bits: &mut Bits<'_>, code: &Self, alphabet: usize) -> Result<Self, Cause> {
+        let mut left = alphabet;
+        if bits.read(1)? == 1 {
+            let width = 2 + 2 * bits.read(3)?;
+            left = bits.read(width)? as usize + 2;
+        }
+        let mut lengths = Vec::with_capacity(alphabet);
+        let mut previous = 8;
+        while lengths.len() < alphabet && left > 0 {
+            left -= 1;
+            let (length, repeat) = match code.next(bits)? {
+                16 => (previous, bits.read(2)? + 3),
+                17 => (0, bits.read(3)? + 3),
+                18 => (0, bits.read(7)? + 11),
+                length => (length as usize, 1),
+            };
+            if length > 0 {
+                previous = length;
+            }
+            lengths.extend(std::iter::repeat_n(length, repeat as usize));
+        }
+        if lengths.len() > alphabet {
+            return Err("more lengths than symbols".into());
+        }
+        Ok(Self::of(&lengths))
+    }
+
+    fn of(lengths: &[usize]) -> Self {
+        let mut code = Self::default();
+        for length in 1..=LENGTH_BITS_MAX {
+            let of_length = lengths.iter().enumerate().filter(|one| *one.1 == length);
+            let before = code.symbols.len();
+            code.symbols.extend(of_length.map(|one| one.0 as u16));
+            code.counts[length] = (code.symbols.len() - before) as u32;
+        }
+        code
+    }
+
+    /// The next symbol; one that is alone takes no bits.
+    fn next(&self, bits: &mut Bits<'_>) -> Result<u32, Cause> {
+        if let [only] = self.symbols[..] {
+            return Ok(only.into());
+        }
+        let (mut code, mut first, mut index) = (0, 0, 0);
+        for &count in &self.counts[1..] {
+            code |= bits.read(1)?;
+            if code < first + count {
+                let symbol = self.symbols.get((index + code - first) as usize);
+                return Ok(u32::from(*symbol.ok_or("a broken code")?));
+            }
+            index += count;
+            first = (first + count) << 1;
+            code <<= 1;
+        }
+        Err("a broken code".into())
+    }
+
+    /// What the decoder keeps for it.
+    fn bytes(&self) -> u64 {
+        if self.symbols.len() < 2 {
+            return CODE_BYTES;
+        }
+        let longest = self
+            .counts
+            .iter()
+            .rposition(|&count| count > 0)
+            .unwrap_or(0);
+        let long: u32 = self.counts[TABLE_BITS_MAX + 1..].iter().sum();
+        CODE_BYTES + (4 << longest.min(TABLE_BITS_MAX)) + u64::from(long) * NODE_BYTES
+    }
+}
+
+/// Bits, the lowest of each byte first.
+struct Bits<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Bits<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// The next `count` bits, at most 24.
+    fn read(&mut self, count: u32) -> Result<u32, Cause> {
+        let mut value = 0;
+        for index in 0..count {
+            let byte = self.bytes.get(self.at / 8).ok_or("the stream ends early")?;
+            value |= u32::from(byte >> (self.at % 8) & 1) << index;
+            self.at += 1;
+        }
+        Ok(value)
+    }
+}

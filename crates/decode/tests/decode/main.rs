@@ -1,0 +1,16 @@
+//! What is promised of reference files: whole and honest ones give the pixels and samples that
+//! were put in, all others a clean refusal in bounded memory and time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout
+)]
+
+mod bombs;
+mod fuzz;
+mod images;
+mod limits;
+mod samples;
+mod sounds;

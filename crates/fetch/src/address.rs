@@ -1,0 +1,142 @@
+//! The judgement of one address: public, or forbidden and why. Deny by default: only what the
+//! IANA registries call global unicast passes. It knows no names, ports or exceptions.
+//!
+//! Source: the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its updates).
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::network::Network;
+
+/// What [`judge`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Global unicast: anybody on the Internet could reach it, so the service may.
+    Public,
+    /// Not to be dialled.
+    Forbidden(Reason),
+}
+
+/// Why an address is forbidden. For logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason(&'static str);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// IPv4 that is not global unicast. What is absent is public.
+const V4_FORBIDDEN: &[(Network, &str)] = &[
+    (v4([0, 0, 0, 0], 8), "this network"),
+    (v4([10, 0, 0, 0], 8), "private use"),
+    (v4([100, 64, 0, 0], 10), "shared address space"),
+    (v4([127, 0, 0, 0], 8), "loopback"),
+    // Not in the registry: the host agent of Azure, reachable only from its guests.
+    (v4([168, 63, 129, 16], 32), "cloud platform agent"),
+    (v4([169, 254, 0, 0], 16), "link-local"),
+    (v4([172, 16, 0, 0], 12), "private use"),
+    (v4([192, 0, 0, 0], 24), "IETF protocol assignments"),
+    (v4([192, 0, 2, 0], 24), "documentation"),
+    (v4([192, 88, 99, 0], 24), "6to4 relay anycast"),
+    (v4([192, 168, 0, 0], 16), "private use"),
+    (v4([198, 18, 0, 0], 15), "benchmarking"),
+    (v4([198, 51, 100, 0], 24), "documentation"),
+    (v4([203, 0, 113, 0], 24), "documentation"),
+    (v4([224, 0, 0, 0], 4), "multicast"),
+    (v4([240, 0, 0, 0], 4), "reserved or broadcast"),
+];
+
+/// The only part of IPv6 that is given out as global unicast (RFC 4291, section 2.4).
+const V6_GLOBAL: Network = v6([0x2000, 0, 0, 0], 3);
+
+/// What within [`V6_GLOBAL`] is not public after all.
+const V6_FORBIDDEN: &[(Network, &str)] = &[
+    // Holds Teredo, 2001::/32, whose addresses embed an IPv4 one.
+    (v6([0x2001, 0, 0, 0], 23), "IETF protocol assignments"),
+    (v6([0x2001, 0xdb8, 0, 0], 32), "documentation"),
+    (v6([0x3fff, 0, 0, 0], 20), "documentation"),
+];
+
+/// Translates to the IPv4 address in its last 32 bits (RFC 6052).
+const NAT64: Network = v6([0x64, 0xff9b, 0, 0], 96);
+/// Tunnels to the IPv4 address in bits 16 to 48 (RFC 3056).
+const SIX_TO_FOUR: Network = v6([0x2002, 0, 0, 0], 16);
+/// Tunnels to the IPv4 address in its last 32 bits, inverted (RFC 4380).
+const TEREDO: Network = v6([0x2001, 0, 0, 0], 32);
+
+/// Judges `address` as it would be dialled.
+///
+/// Addresses that carry an IPv4 address are unwrapped, for a gateway on the way may send the
+/// packet there. IPv4-mapped and NAT64 addresses are what the embedded address is. The old
+/// tunnels (IPv4-compatible, 6to4, Teredo, ISATAP) are forbidden whatever they embed: no public
+/// medium lies only there, and what a tunnel's end does cannot be judged from here.
+pub fn judge(address: IpAddr) -> Verdict {
+    match address {
+        IpAddr::V4(address) => judge_v4(address),
+        IpAddr::V6(address) => judge_v6(address),
+    }
+}
+
+fn judge_v4(address: Ipv4Addr) -> Verdict {
+    named(V4_FORBIDDEN, address.into()).map_or(Verdict::Public, forbid)
+}
+
+fn judge_v6(address: Ipv6Addr) -> Verdict {
+    if let Some(inner) = address.to_ipv4_mapped() {
+        return judge_v4(inner);
+    }
+    let last = Ipv4Addr::from_bits(address.to_bits() as u32);
+    if NAT64.contains(address.into()) {
+        return judge_v4(last);
+    }
+    if let Some(tunnel) = tunnel(address) {
+        return forbid(tunnel);
+    }
+    if !V6_GLOBAL.contains(address.into()) {
+        return forbid("not global unicast");
+    }
+    named(V6_FORBIDDEN, address.into()).map_or(Verdict::Public, forbid)
+}
+
+/// The name of the tunnel that `address` leads into.
+fn tunnel(address: Ipv6Addr) -> Option<&'static str> {
+    let segments = address.segments();
+    let compatible = segments[..6] == [0; 6];
+    // An interface identifier of ::0:5efe:a.b.c.d, with or without the universal bit (RFC 5214).
+    let isatap = segments[4] & !0x0200 == 0 && segments[5] == 0x5efe;
+    if SIX_TO_FOUR.contains(address.into()) {
+        Some("6to4 tunnel")
+    } else if TEREDO.contains(address.into()) {
+        Some("Teredo tunnel")
+    } else if isatap {
+        Some("ISATAP tunnel")
+    } else if compatible {
+        Some("unspecified, loopback or IPv4-compatible")
+    } else {
+        None
+    }
+}
+
+fn named(table: &[(Network, &'static str)], address: IpAddr) -> Option<&'static str> {
+    let row = table.iter().find(|(network, _)| network.contains(address));
+    row.map(|(_, name)| *name)
+}
+
+fn forbid(name: &'static str) -> Verdict {
+    Verdict::Forbidden(Reason(name))
+}
+
+const fn v4(octets: [u8; 4], prefix_bits: u8) -> Network {
+    let [a, b, c, d] = octets;
+    Network::literal(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix_bits)
+}
+
+const fn v6(head: [u16; 4], prefix_bits: u8) -> Network {
+    let [a, b, c, d] = head;
+    Network::literal(
+        IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)),
+        prefix_bits,
+    )
+}

@@ -1,0 +1,116 @@
+//! A response body into a new file: counted, paced, and gone again unless it is whole. It
+//! never overwrites and never looks at the bytes.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use tokio::io::{AsyncWriteExt, BufWriter};
+use tokio::time::{Instant, timeout_at};
+
+use crate::error::{Cause, FetchError};
+
+const WRITE_BYTES: usize = 128 * 1024;
+
+/// How much must come in what time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub(crate) window: Duration,
+    pub(crate) bytes_min: u64,
+}
+
+/// Writes `body` to the new file `to` and returns its length in bytes. The file is not synced.
+/// Unless this returns `Ok`, no file stays behind, also when the future is dropped.
+///
+/// # Errors
+/// `TooLarge` for more than `bytes_max` declared or sent, `Timeout` for a body below its `pace`,
+/// `Unreachable` for one that ends early, `Storage` when `to` exists or cannot be written.
+pub(crate) async fn save(
+    body: Incoming,
+    to: &Path,
+    bytes_max: u64,
+    pace: Pace,
+) -> Result<u64, FetchError> {
+    if body.size_hint().lower() > bytes_max {
+        return Err(FetchError::TooLarge);
+    }
+    let mut partial = Partial::create(to).await.map_err(FetchError::Storage)?;
+    let bytes = copy(body, &mut partial.file, bytes_max, pace).await?;
+    partial.keep();
+    Ok(bytes)
+}
+
+async fn copy(
+    mut body: Incoming,
+    file: &mut BufWriter<tokio::fs::File>,
+    bytes_max: u64,
+    pace: Pace,
+) -> Result<u64, FetchError> {
+    let mut bytes = 0_u64;
+    let mut window_bytes = 0_u64;
+    let mut window_end = Instant::now() + pace.window;
+    loop {
+        let Ok(frame) = timeout_at(window_end, body.frame()).await else {
+            return Err(FetchError::Timeout(Cause::Rate {
+                bytes_min: pace.bytes_min,
+                window_ms: pace.window.as_millis(),
+            }));
+        };
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|error| FetchError::Unreachable(Cause::Http(error)))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        bytes = bytes.saturating_add(data.len() as u64);
+        if bytes > bytes_max {
+            return Err(FetchError::TooLarge);
+        }
+        file.write_all(&data).await.map_err(FetchError::Storage)?;
+        window_bytes = window_bytes.saturating_add(data.len() as u64);
+        if window_bytes >= pace.bytes_min {
+            window_bytes = 0;
+            window_end = Instant::now() + pace.window;
+        }
+    }
+    file.flush().await.map_err(FetchError::Storage)?;
+    Ok(bytes)
+}
+
+/// A file that removes itself unless it is kept.
+struct Partial {
+    file: BufWriter<tokio::fs::File>,
+    /// Where it lies, until it is kept.
+    path: Option<PathBuf>,
+}
+
+impl Partial {
+    /// Opened on a thread that hands over the guard with the file: whoever stops waiting for it
+    /// drops both.
+    async fn create(path: &Path) -> io::Result<Self> {
+        let path = path.to_owned();
+        let created = tokio::task::spawn_blocking(move || {
+            let file = File::create_new(&path)?;
+            Ok(Self {
+                file: BufWriter::with_capacity(WRITE_BYTES, tokio::fs::File::from_std(file)),
+                path: Some(path),
+            })
+        });
+        created.await.map_err(io::Error::other)?
+    }
+
+    fn keep(mut self) {
+        self.path = None;
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // Nobody is left to tell; a leftover is found by the sweep of its folder.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

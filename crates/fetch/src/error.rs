@@ -1,0 +1,138 @@
+//! What can go wrong with a fetch. A client sees one of five codes and its fixed sentence; why is
+//! a [`Cause`], for the log alone. Neither ever holds a path or a query of a URL, which may be a
+//! signature.
+
+use std::io;
+use std::net::SocketAddr;
+
+use kinora_contract::{Failure, FailureCode};
+
+use crate::address::Reason;
+
+/// Why there is no file. Its text is the public one; the private cause is its `source`.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The bytes could not be had. A name that does not resolve, a closed or filtered port, a bad
+    /// certificate and any status but 200 are all this, and look alike from outside.
+    #[error("{}", FailureCode::ReferenceUnreachable.sentence())]
+    Unreachable(#[source] Cause),
+    /// The URL leads where the service does not look. Nothing was sent there.
+    #[error("{}", FailureCode::ReferenceForbiddenAddress.sentence())]
+    Forbidden(#[source] Cause),
+    /// More bytes than asked for, declared or sent.
+    #[error("{}", FailureCode::ReferenceTooLarge.sentence())]
+    TooLarge,
+    /// The connection stood, and the bytes came too slowly.
+    #[error("{}", FailureCode::ReferenceTimeout.sentence())]
+    Timeout(#[source] Cause),
+    /// The file could not be written.
+    #[error("{}", FailureCode::StorageFailed.sentence())]
+    Storage(#[source] io::Error),
+}
+
+impl FetchError {
+    /// What the client is told.
+    pub fn failure(&self) -> Failure {
+        let code = match self {
+            Self::Unreachable(_) => FailureCode::ReferenceUnreachable,
+            Self::Forbidden(_) => FailureCode::ReferenceForbiddenAddress,
+            Self::TooLarge => FailureCode::ReferenceTooLarge,
+            Self::Timeout(_) => FailureCode::ReferenceTimeout,
+            Self::Storage(_) => FailureCode::StorageFailed,
+        };
+        code.into()
+    }
+}
+
+/// Why, for the log.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Not a URL.
+    #[error("not a URL: {0}")]
+    Url(#[source] url::ParseError),
+    /// Neither http nor https.
+    #[error("the scheme {0:?} is not read")]
+    Scheme(String),
+    /// The URL carries a user or a password.
+    #[error("the URL carries user information")]
+    UserInfo,
+    /// The URL cannot be asked for in HTTP/1.1.
+    #[error("the URL does not fit a request line")]
+    RequestLine(#[source] hyper::http::Error),
+    /// A privileged port that is not the web's.
+    #[error("port {0} is neither 80, 443 nor at least 1024")]
+    Port(u16),
+    /// An answer that is not public.
+    #[error("{host} is {address}: {reason}")]
+    Address {
+        /// The host as parsed.
+        host: String,
+        /// Address and port that would have been dialled.
+        address: SocketAddr,
+        /// What it is instead of public.
+        reason: Reason,
+    },
+    /// The resolver failed.
+    #[error("{host} does not resolve")]
+    Resolve {
+        /// The host as parsed.
+        host: String,
+        /// What the resolver said.
+        #[source]
+        source: io::Error,
+    },
+    /// The resolver knows the name and no address.
+    #[error("{0} has no address")]
+    NoAddress(String),
+    /// Refused, reset, or no way there.
+    #[error("no connection to {address}")]
+    Connect {
+        /// What was dialled.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A host that no certificate can name.
+    #[error("the host is no name for TLS")]
+    TlsName,
+    /// The handshake failed: no TLS there, or a certificate that does not hold.
+    #[error("no TLS session with {address}")]
+    Tls {
+        /// What was dialled.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Name, connection and handshake took too long.
+    #[error("no connection to {0} in time")]
+    ConnectTimeout(String),
+    /// The peer does not speak HTTP/1.1, sends endless headers, or stopped within the body.
+    #[error("the HTTP exchange failed")]
+    Http(#[source] hyper::Error),
+    /// Any status but 200 and the redirects.
+    #[error("the answer has status {0}")]
+    Status(u16),
+    /// A redirect that names no place.
+    #[error("the redirect has no readable Location")]
+    Location,
+    /// One redirect more than allowed.
+    #[error("more than {0} redirects")]
+    Redirects(usize),
+    /// The body is compressed, although nobody asked for it.
+    #[error("the body is encoded as {0:?}")]
+    Encoding(String),
+    /// All hops together took too long.
+    #[error("the time for the whole fetch is over")]
+    TotalTimeout,
+    /// The body came too slowly.
+    #[error("the body comes more slowly than {bytes_min} bytes in {window_ms} ms")]
+    Rate {
+        /// What should have come.
+        bytes_min: u64,
+        /// In what time.
+        window_ms: u128,
+    },
+}

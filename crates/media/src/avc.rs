@@ -1,0 +1,226 @@
+//! H.264 samples as MP4 stores them, to pictures (ISO/IEC 14496-15, 5.3.3; Rec. ITU-T H.264).
+//! Refuses pictures of another size than the file's index states, parameter sets that change,
+//! and whatever would make one sample cost more than one picture. Panics of the decoder are errors.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rusty_h264_common::YuvFrame;
+use rusty_h264_common::nal::emulation_unprevent;
+use rusty_h264_decoder::{Decoder, Sps};
+
+use crate::MediaError;
+use crate::boxes::Fields;
+use crate::format::MACROBLOCKS_MAX;
+
+/// Reference pictures of level 5.2 in macroblocks (Rec. ITU-T H.264, table A-1, `MaxDpbMbs`).
+pub(crate) const DPB_MACROBLOCKS_MAX: u32 = 184_320;
+/// Reference pictures whatever their size (Rec. ITU-T H.264, A.3.1, item h).
+pub(crate) const DPB_FRAMES_MAX: u32 = 16;
+/// Ours have one per picture; sliced encoders one per thread.
+const SLICES_MAX: usize = 64;
+const START_CODE: [u8; 3] = [0, 0, 1];
+
+/// The kinds of NAL units that matter here (Rec. ITU-T H.264, table 7-1).
+mod nal_type {
+    pub(super) const SLICE: u8 = 1;
+    pub(super) const PARTITION_A: u8 = 2;
+    pub(super) const PARTITION_C: u8 = 4;
+    pub(super) const IDR_SLICE: u8 = 5;
+    pub(super) const SPS: u8 = 7;
+    pub(super) const PPS: u8 = 8;
+}
+
+/// Decodes samples in decoding order.
+pub(crate) struct AvcDecoder {
+    decoder: Decoder,
+    width: u32,
+    height: u32,
+    macroblocks: u32,
+    /// Bytes of the length before each NAL unit of a sample.
+    length_bytes: usize,
+    parameter_sets: Vec<Vec<u8>>,
+    /// The access unit in the making, kept for its allocation.
+    access_unit: Vec<u8>,
+}
+
+impl AvcDecoder {
+    /// `avcc` is the body of an `avcC` box whose pictures must measure `width` by `height`.
+    pub(crate) fn new(avcc: &[u8], width: u32, height: u32) -> Result<Self, MediaError> {
+        let mut fields = Fields::new(avcc);
+        let length_bytes = usize::from(fields.skip(4)?.u8()? & 3) + 1;
+        let mut parameter_sets = Vec::new();
+        let sps_count = fields.u8()? & 0x1f;
+        read_sets(&mut fields, sps_count, nal_type::SPS, &mut parameter_sets)?;
+        let mut macroblocks = 0;
+        for sps in &parameter_sets {
+            macroblocks = check_sps(sps, width, height)?.max(macroblocks);
+        }
+        let pps_count = fields.u8()?;
+        read_sets(&mut fields, pps_count, nal_type::PPS, &mut parameter_sets)?;
+        let mut this = Self {
+            decoder: Decoder::new(),
+            width,
+            height,
+            macroblocks,
+            length_bytes,
+            parameter_sets,
+            access_unit: Vec::new(),
+        };
+        for set in &this.parameter_sets {
+            append_nal(&mut this.access_unit, set)?;
+        }
+        this.run()?;
+        Ok(this)
+    }
+
+    /// Most bytes that a sample can sensibly have: twice the picture uncompressed, plus messages.
+    pub(crate) fn sample_bytes_max(&self) -> u32 {
+        self.macroblocks * 384 * 2 + (64 << 10)
+    }
+
+    /// Pictures that level 5.2 allows to wait for their turn.
+    pub(crate) fn waiting_max(&self) -> u32 {
+        (DPB_MACROBLOCKS_MAX / self.macroblocks.max(1)).clamp(1, DPB_FRAMES_MAX)
+    }
+
+    /// The one picture of `sample`, I420 and cropped to the stated size. After an error the
+    /// decoder's state is unknown, and it must not be used any more.
+    pub(crate) fn decode(&mut self, sample: &[u8]) -> Result<YuvFrame, MediaError> {
+        self.access_unit.clear();
+        let mut slices = 0;
+        let mut rest = sample;
+        while !rest.is_empty() {
+            let nal = split_nal(&mut rest, self.length_bytes)?;
+            match nal.first().map(|header| header & 0x1f) {
+                Some(nal_type::SLICE | nal_type::IDR_SLICE) => {
+                    check_slice(nal, slices)?;
+                    append_nal(&mut self.access_unit, nal)?;
+                    slices += 1;
+                }
+                Some(nal_type::SPS | nal_type::PPS)
+                    if !self.parameter_sets.iter().any(|set| set == nal) =>
+                {
+                    return Err(MediaError::Malformed("its parameter sets change"));
+                }
+                Some(nal_type::PARTITION_A..=nal_type::PARTITION_C) => {
+                    return Err(MediaError::Malformed("its slices are partitioned"));
+                }
+                // Known parameter sets, messages, delimiters, filler.
+                _ => {}
+            }
+        }
+        let frame = self
+            .run()?
+            .ok_or(MediaError::Malformed("a sample holds no whole picture"))?;
+        if (frame.width, frame.height) != (self.width as usize, self.height as usize) {
+            return Err(MediaError::Malformed("a picture has another size"));
+        }
+        Ok(frame)
+    }
+
+    /// Feeds the access unit to the decoder.
+    fn run(&mut self) -> Result<Option<YuvFrame>, MediaError> {
+        let decoded = guarded(|| self.decoder.decode(&self.access_unit))?;
+        decoded.map_err(|cause| MediaError::Decode(cause.to_string()))
+    }
+}
+
+/// Runs foreign code that is fed with a file's content; its panics become errors.
+pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, MediaError> {
+    catch_unwind(AssertUnwindSafe(call))
+        .map_err(|_| MediaError::Decode("the decoder panicked".into()))
+}
+
+/// The next `count` parameter sets of an `avcC`.
+fn read_sets(
+    fields: &mut Fields<'_>,
+    count: u8,
+    kind: u8,
+    sets: &mut Vec<Vec<u8>>,
+) -> Result<(), MediaError> {
+    for _ in 0..count {
+        let bytes = usize::from(fields.u16()?);
+        let body = fields.rest();
+        fields.skip(bytes)?;
+        let set = &body[..bytes];
+        if set.first().is_none_or(|header| header & 0x1f != kind) {
+            return Err(MediaError::Malformed("a parameter set is of another kind"));
+        }
+        sets.push(set.to_vec());
+    }
+    Ok(())
+}
+
+/// Refuses pictures of another size, and what this decoder would show wrongly or at any cost.
+/// Returns the macroblocks of a picture.
+fn check_sps(nal: &[u8], width: u32, height: u32) -> Result<u32, MediaError> {
+    const WRONG_SIZE: MediaError = MediaError::Malformed("its pictures differ from their index");
+    let unsupported = |what: &str| Err(MediaError::Decode(format!("unsupported: {what}")));
+    let size = |sps: &Sps| (sps.display_width(), sps.display_height());
+    let (sps, shown) = guarded(|| {
+        let sps = Sps::parse(&emulation_unprevent(&nal[1..]))
+            .map_err(|cause| MediaError::Decode(cause.to_string()))?;
+        let shown = size(&sps);
+        Ok::<_, MediaError>((sps, shown))
+    })??;
+    if shown != (width as usize, height as usize) {
+        return Err(WRONG_SIZE);
+    }
+    let macroblocks = sps.pic_width_in_mbs * sps.pic_height_in_mbs;
+    let macroblocks = u32::try_from(macroblocks).map_err(|_| WRONG_SIZE)?;
+    if macroblocks > MACROBLOCKS_MAX {
+        return unsupported("pictures above level 5.2");
+    }
+    let references = sps.max_num_ref_frames;
+    if references > DPB_FRAMES_MAX || references * macroblocks > DPB_MACROBLOCKS_MAX {
+        return unsupported("more reference pictures than level 5.2 has");
+    }
+    // The decoder crops at the right and at the bottom only.
+    if sps.frame_crop_left != 0 || sps.frame_crop_top != 0 {
+        return unsupported("pictures cropped at the left or the top");
+    }
+    // It approximates this order, and fills such gaps one picture after the other.
+    if sps.pic_order_cnt_type == 1 {
+        return unsupported("picture order of type 1");
+    }
+    if sps.gaps_in_frame_num_allowed {
+        return unsupported("gaps between frame numbers");
+    }
+    Ok(macroblocks)
+}
+
+/// The next NAL unit of a sample.
+fn split_nal<'a>(rest: &mut &'a [u8], length_bytes: usize) -> Result<&'a [u8], MediaError> {
+    const CUT_OFF: MediaError = MediaError::Malformed("a sample is cut off");
+    let (length, body) = rest.split_at_checked(length_bytes).ok_or(CUT_OFF)?;
+    let length = length
+        .iter()
+        .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+    let (nal, after) = body.split_at_checked(length).ok_or(CUT_OFF)?;
+    *rest = after;
+    Ok(nal)
+}
+
+/// The first slice must begin a picture and no other may: a sample is one picture.
+fn check_slice(nal: &[u8], slices_before: usize) -> Result<(), MediaError> {
+    // `first_mb_in_slice` is 0 exactly if its Exp-Golomb code is the single bit 1.
+    let begins = nal.get(1).is_some_and(|header| header & 0x80 != 0);
+    if begins != (slices_before == 0) {
+        return Err(MediaError::Malformed("a sample is not one picture"));
+    }
+    if slices_before == SLICES_MAX {
+        return Err(MediaError::Malformed("a picture has too many slices"));
+    }
+    Ok(())
+}
+
+/// Appends `nal` as a byte stream has it (Rec. ITU-T H.264, annex B). A start code within would
+/// smuggle in units that nobody has looked at.
+fn append_nal(stream: &mut Vec<u8>, nal: &[u8]) -> Result<(), MediaError> {
+    if nal.windows(3).any(|bytes| bytes == START_CODE) {
+        return Err(MediaError::Malformed("a start code lies within a unit"));
+    }
+    stream.extend_from_slice(&START_CODE);
+    stream.extend_from_slice(nal);
+    Ok(())
+}

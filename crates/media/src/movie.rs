@@ -1,0 +1,191 @@
+//! The boxes of a whole file: its index, where its media data lie, and its tracks.
+//! Trusts no size: every box must fit in its parent, every sample in the media data, and memory
+//! is bounded by [`MOOV_BYTES_MAX`]. There is no recursion, so depth cannot be abused either.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+
+use crate::MediaError;
+use crate::boxes::{Fields, child, children, optional_child};
+use crate::sample_table::SampleTable;
+
+/// More than an hour's index needs.
+const MOOV_BYTES_MAX: u64 = 16 << 20;
+/// Ours have 3; fragmented files have many, and are not accepted anyway.
+const TOP_LEVEL_BOXES_MAX: usize = 64;
+
+/// The top level of a file: its index and where its media data lie.
+pub(crate) struct Movie {
+    moov: Vec<u8>,
+    media: Vec<Range<u64>>,
+    pub(crate) file_bytes: u64,
+}
+
+impl Movie {
+    pub(crate) fn read(file: &mut File) -> Result<Self, MediaError> {
+        let file_bytes = file.seek(SeekFrom::End(0))?;
+        let mut moov = None;
+        let mut media = Vec::new();
+        let mut position = 0;
+        for index in 0.. {
+            if position == file_bytes {
+                break;
+            }
+            if index == TOP_LEVEL_BOXES_MAX {
+                return Err(MediaError::Malformed("too many top-level boxes"));
+            }
+            let (kind, body) = read_header(file, position, file_bytes)?;
+            match &kind {
+                b"ftyp" => {}
+                _ if index == 0 => return Err(MediaError::Malformed("it does not start as MP4")),
+                b"moov" if moov.is_some() => return Err(MediaError::Malformed("two indexes")),
+                b"moov" => moov = Some(read_body(file, &body)?),
+                b"mdat" => media.push(body.clone()),
+                _ => {}
+            }
+            position = body.end;
+        }
+        let moov = moov.ok_or(MediaError::Malformed("it has no index"))?;
+        Ok(Self {
+            moov,
+            media,
+            file_bytes,
+        })
+    }
+
+    /// The tracks in the order of the file.
+    pub(crate) fn tracks(&self) -> impl Iterator<Item = Result<Track<'_>, MediaError>> {
+        let entries = children(&self.moov)
+            .filter(|entry| entry.as_ref().map_or(true, |(kind, _)| kind == b"trak"));
+        entries.map(|entry| Track::read(entry?.1, &self.media))
+    }
+
+    /// The first picture track, the only one that is played.
+    pub(crate) fn picture_track(&self) -> Result<Track<'_>, MediaError> {
+        for track in self.tracks() {
+            let track = track?;
+            if &track.handler == b"vide" {
+                return Ok(track);
+            }
+        }
+        Err(MediaError::Malformed("it has no picture track"))
+    }
+}
+
+/// A top-level box's kind and where its body lies (ISO/IEC 14496-12, 4.2).
+fn read_header(
+    file: &mut File,
+    position: u64,
+    file_bytes: u64,
+) -> Result<([u8; 4], Range<u64>), MediaError> {
+    const CUT_OFF: MediaError = MediaError::Malformed("a top-level box is cut off");
+    let left = file_bytes - position;
+    let mut header = [0; 16];
+    let header_bytes = if left < 16 { 8 } else { 16 };
+    if left < header_bytes {
+        return Err(CUT_OFF);
+    }
+    file.seek(SeekFrom::Start(position))?;
+    file.read_exact(&mut header[..header_bytes as usize])?;
+    let mut fields = Fields::new(&header);
+    let (size, kind) = (fields.u32()?, fields.array::<4>()?);
+    let (header_bytes, size) = match size {
+        0 => (8, left),
+        1 if left < 16 => return Err(CUT_OFF),
+        1 => (16, fields.u64()?),
+        size => (8, u64::from(size)),
+    };
+    if size < header_bytes || size > left {
+        return Err(CUT_OFF);
+    }
+    Ok((kind, position + header_bytes..position + size))
+}
+
+fn read_body(file: &mut File, body: &Range<u64>) -> Result<Vec<u8>, MediaError> {
+    let bytes = body.end - body.start;
+    if bytes > MOOV_BYTES_MAX {
+        return Err(MediaError::Malformed("its index is too large"));
+    }
+    file.seek(SeekFrom::Start(body.start))?;
+    let mut content = Vec::new();
+    file.take(bytes).read_to_end(&mut content)?;
+    if content.len() as u64 != bytes {
+        return Err(MediaError::Malformed("its index is cut off"));
+    }
+    Ok(content)
+}
+
+/// The parts of a `trak` that matter here.
+pub(crate) struct Track<'a> {
+    pub(crate) handler: [u8; 4],
+    pub(crate) timescale: u32,
+    stbl: &'a [u8],
+    media: &'a [Range<u64>],
+}
+
+/// How an H.264 track says it is coded.
+pub(crate) struct PictureEntry<'a> {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// The body of `avcC`.
+    pub(crate) avcc: &'a [u8],
+    /// The body of `colr`.
+    pub(crate) colr: Option<&'a [u8]>,
+    /// Entries in all: samples may refer to any of them.
+    pub(crate) entries: usize,
+}
+
+impl<'a> Track<'a> {
+    fn read(trak: &'a [u8], media: &'a [Range<u64>]) -> Result<Self, MediaError> {
+        let mdia = child(trak, b"mdia")?;
+        let handler = Fields::new(child(mdia, b"hdlr")?).skip(8)?.array()?;
+        let mut mdhd = Fields::new(child(mdia, b"mdhd")?);
+        let version = mdhd.u32()? >> 24;
+        let timescale = mdhd.skip(if version == 1 { 16 } else { 8 })?.u32()?;
+        if timescale == 0 {
+            return Err(MediaError::Malformed("a track has no time scale"));
+        }
+        let stbl = child(child(mdia, b"minf")?, b"stbl")?;
+        Ok(Self {
+            handler,
+            timescale,
+            stbl,
+            media,
+        })
+    }
+
+    pub(crate) fn table(&self) -> Result<SampleTable<'a>, MediaError> {
+        SampleTable::read(self.stbl, self.media)
+    }
+
+    /// The first sample entry, which must be `avc1` or `avc3` (ISO/IEC 14496-15, 5.4.2).
+    pub(crate) fn picture_entry(&self) -> Result<PictureEntry<'a>, MediaError> {
+        let entries = child(self.stbl, b"stsd")?;
+        let entries = entries
+            .get(8..)
+            .ok_or(MediaError::Malformed("a box is too short"))?;
+        let (kind, entry) = children(entries)
+            .next()
+            .ok_or(MediaError::Malformed("the picture track is not described"))??;
+        if !matches!(&kind, b"avc1" | b"avc3") {
+            return Err(MediaError::Malformed("the picture track is not H.264"));
+        }
+        let mut fields = Fields::new(entry);
+        fields.skip(24)?;
+        let (width, height) = (u32::from(fields.u16()?), u32::from(fields.u16()?));
+        let extensions = fields.skip(50)?.rest();
+        let avcc = child(extensions, b"avcC")?;
+        let parameter_sets = Fields::new(avcc).skip(5)?.u8()? & 0x1f;
+        if parameter_sets == 0 || width == 0 || height == 0 {
+            return Err(MediaError::Malformed("the picture track cannot be decoded"));
+        }
+        Ok(PictureEntry {
+            width,
+            height,
+            avcc,
+            colr: optional_child(extensions, b"colr")?,
+            entries: children(entries).count(),
+        })
+    }
+}
