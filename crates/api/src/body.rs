@@ -1,22 +1,23 @@
-//! Body bytes to one [`SubmitRequest`], from JSON or from a form. Bounded before it is read;
-//! file parts are refused, since references are given as URLs.
+//! Body bytes to fields, from JSON or from a form alike. Bounded before it is read; file parts are
+//! refused, since references are given as URLs.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kinora_contract::limits::{BODY_BYTES_MAX, FORM_PARTS_MAX};
-use kinora_contract::{ErrorCode, Form, SubmitRequest};
+use kinora_contract::{ErrorCode, Form, json};
+use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 
-/// Reads a submit request of either form.
-pub(crate) async fn submit_request(
+/// Reads the fields of a request of either form.
+pub(crate) async fn fields(
     headers: &HeaderMap,
     body: Body,
-) -> Result<SubmitRequest, ApiError> {
+) -> Result<Map<String, Value>, ApiError> {
     match media_type(headers) {
-        MediaType::Json => Ok(SubmitRequest::from_json(&read(headers, body).await?)?),
+        MediaType::Json => Ok(json::object(&read(headers, body).await?)?),
         MediaType::Form { boundary } => form(read(headers, body).await?, boundary).await,
         MediaType::Other => Err(ApiError::of(
             ErrorCode::UnsupportedMediaType,
@@ -78,7 +79,7 @@ fn too_large() -> ApiError {
     ApiError::new(ErrorCode::RequestTooLarge, message)
 }
 
-async fn form(body: Bytes, boundary: String) -> Result<SubmitRequest, ApiError> {
+async fn form(body: Bytes, boundary: String) -> Result<Map<String, Value>, ApiError> {
     let whole = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(body)]);
     let mut parts = multer::Multipart::new(whole, boundary);
     let mut form = Form::default();
@@ -108,7 +109,7 @@ async fn form(body: Bytes, boundary: String) -> Result<SubmitRequest, ApiError> 
         })?;
         form.push(&name, text)?;
     }
-    Ok(form.into_request()?)
+    Ok(form.into_fields())
 }
 
 fn unreadable() -> ApiError {

@@ -47,6 +47,13 @@ impl ApiError {
         self
     }
 
+    /// The same refusal in the words of another endpoint.
+    #[must_use]
+    pub(crate) fn reworded(mut self, words: impl FnOnce(Refusal) -> Refusal) -> Self {
+        self.refusal = words(self.refusal);
+        self
+    }
+
     /// An unknown task, or another project's: the two look the same.
     pub(crate) fn video_not_found() -> Self {
         Self::new(ErrorCode::VideoNotFound, "There is no such video.")

@@ -7,6 +7,7 @@ mod body;
 mod cancel;
 mod content;
 mod delete;
+mod edit;
 mod error;
 mod files;
 mod frame;

@@ -10,7 +10,9 @@ use utoipa_axum::routes;
 
 use crate::error::ApiError;
 use crate::state::{Api, SharedApi};
-use crate::{cancel, content, delete, health, list, models, openapi, read, submit, unsupported};
+use crate::{
+    cancel, content, delete, edit, health, list, models, openapi, read, submit, unsupported,
+};
 
 /// The routes that are in the OpenAPI document.
 pub(crate) fn described() -> OpenApiRouter<SharedApi> {
@@ -18,6 +20,8 @@ pub(crate) fn described() -> OpenApiRouter<SharedApi> {
         .routes(routes!(submit::submit, list::list))
         .routes(routes!(read::read, delete::delete))
         .routes(routes!(cancel::cancel))
+        .routes(routes!(edit::edits))
+        .routes(routes!(edit::remix))
         .routes(routes!(content::content))
         .routes(routes!(models::list))
         .routes(routes!(models::read))
@@ -31,10 +35,8 @@ pub fn router(api: Api) -> Router {
         .split_for_parts()
         .0
         .route("/openapi.json", get(openapi::serve))
-        .route("/v1/videos/edits", post(unsupported::operation))
         .route("/v1/videos/extensions", post(unsupported::operation))
         .route("/v1/videos/characters", post(unsupported::operation))
-        .route("/v1/videos/{id}/remix", post(unsupported::operation))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(Arc::new(api))

@@ -46,7 +46,7 @@ pub(crate) async fn submit(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let request = body::submit_request(&headers, body).await?;
+    let request = SubmitRequest::from_fields(body::fields(&headers, body).await?)?;
     accept(&api, &key.key, &headers, &request).await
 }
 

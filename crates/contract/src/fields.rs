@@ -101,7 +101,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-fn wrong_type(param: impl Into<String>, expected: &str) -> Refusal {
+pub(crate) fn wrong_type(param: impl Into<String>, expected: &str) -> Refusal {
     let param = param.into();
     let message = format!("'{param}' must be {expected}.");
     Refusal::of(ErrorCode::InvalidType, param, message)

@@ -38,6 +38,14 @@ limits! {
     SECONDS_DEFAULT: u32 = 5, "seconds", "Length when none is asked for";
     SEED_MAX: u32 = u32::MAX, "", "Largest seed";
     REFERENCES_MAX: usize = 12, "items", "Most reference items of one request";
+    REFERENCE_IMAGE_BYTES_MAX: u64 = 30_000_000, "bytes", "Largest file of a reference image";
+    REFERENCE_IMAGE_SIDE_MIN: u32 = 256, "pixels", "Shortest side of a reference image";
+    REFERENCE_IMAGE_SIDE_MAX: u32 = 6_000, "pixels", "Longest side of a reference image";
+    REFERENCE_IMAGE_RATIO_MIN: f64 = 0.4, "width / height", "Narrowest reference image";
+    REFERENCE_IMAGE_RATIO_MAX: f64 = 2.5, "width / height", "Widest reference image";
+    REFERENCE_AUDIO_BYTES_MAX: u64 = 15_000_000, "bytes", "Largest file of reference sound";
+    REFERENCE_AUDIO_SECONDS_MIN: f64 = 1.0, "seconds", "Shortest reference sound";
+    REFERENCE_AUDIO_SECONDS_MAX: f64 = 15.0, "seconds", "Longest reference sound, one or all of a request together";
     URL_CHARS_MAX: usize = 2_048, "characters", "Longest URL";
     METADATA_PAIRS_MAX: usize = 16, "pairs", "Most metadata pairs";
     METADATA_KEY_CHARS_MAX: usize = 64, "characters", "Longest metadata key";

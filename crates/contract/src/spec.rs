@@ -93,6 +93,42 @@ pub struct Edit {
     pub strength: f64,
 }
 
+/// One item of reference material.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference<'a> {
+    /// An image, by URL.
+    Image(&'a str),
+    /// Sound, by URL.
+    Audio(&'a str),
+}
+
+impl<'a> Reference<'a> {
+    /// Where it lies.
+    pub const fn url(self) -> &'a str {
+        match self {
+            Self::Image(url) | Self::Audio(url) => url,
+        }
+    }
+}
+
+impl Inputs {
+    /// Every item, in one fixed order: first and last frame; or images, then sound.
+    pub fn references(&self) -> Vec<Reference<'_>> {
+        match self {
+            Self::Text => Vec::new(),
+            Self::Frames { first, last } => std::iter::once(first)
+                .chain(last)
+                .map(|url| Reference::Image(url))
+                .collect(),
+            Self::References { images, audios } => {
+                let images = images.iter().map(|url| Reference::Image(url));
+                let audios = audios.iter().map(|url| Reference::Audio(url));
+                images.chain(audios).collect()
+            }
+        }
+    }
+}
+
 impl VideoSpec {
     /// The size in which frames are made: that of the request, or for a draft the 480p size
     /// of the same shape. `None` while an adaptive shape waits for its image.

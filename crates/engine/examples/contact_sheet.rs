@@ -14,7 +14,7 @@ use std::io::{BufWriter, Write};
 
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_engine::storyboard::Storyboard;
-use kinora_engine::{Control, Engine, EngineError, Job, Sink};
+use kinora_engine::{Control, Engine, EngineError, Job, Materials, Sink};
 
 /// Keeps chosen frames, reduced, and passes everything on to files.
 struct Sheet {
@@ -108,8 +108,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         final_of: None,
         edit: None,
     };
-    let engine = Storyboard::default();
-    let clip = engine.plan(&spec)?;
+    let (engine, materials) = (Storyboard::default(), Materials::default());
+    let clip = engine.plan(&spec, &materials)?;
     let wanted = (0..count)
         .map(|n| (clip.frames - 1) * (2 * n + 1) / (2 * count))
         .collect();
@@ -126,7 +126,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         pcm: file("pcm")?,
     };
     let start = std::time::Instant::now();
-    engine.generate(&Job { spec: &spec, clip }, &mut sheet, &Control::default())?;
+    let job = Job {
+        spec: &spec,
+        materials: &materials,
+        clip,
+    };
+    engine.generate(&job, &mut sheet, &Control::default())?;
     let took = start.elapsed().as_secs_f64();
     let (mut low, mut high) = (f64::MAX, 0.0_f64);
     for change in &sheet.changes {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_engine::storyboard::Storyboard;
-use kinora_engine::{Control, Engine, EngineError, Job, Sink};
+use kinora_engine::{Control, Engine, EngineError, Job, Materials, Picture, Sink};
 
 const ROUNDS: usize = 5;
 const PROMPTS: [(&str, &str); 4] = [
@@ -39,17 +39,66 @@ impl Sink for Nowhere {
     }
 }
 
-fn spec(prompt: &str, size: Size, seconds: u32) -> VideoSpec {
+/// A picture of `width` by `height` with fine and coarse detail.
+fn picture(width: u32, height: u32, phase: u32) -> Picture {
+    let texel = |index: u32| {
+        let (x, y) = (index % width, index / width);
+        [
+            x * 255 / width,
+            y * 255 / height,
+            (x * y / 37 + phase) & 255,
+        ]
+        .map(|part| part as u8)
+    };
+    Picture {
+        size: Size::new(width, height),
+        rgb: (0..width * height).flat_map(texel).collect(),
+    }
+}
+
+/// What clips from pictures work from: by name, inputs and materials.
+fn pictured() -> Vec<(&'static str, Inputs, Materials)> {
+    let url = || "https://example.com/a.png".to_owned();
+    let frames = |last: bool| Inputs::Frames {
+        first: url(),
+        last: last.then(url),
+    };
+    let first = Materials {
+        first_frame: Some(picture(1600, 1200, 0)),
+        ..Materials::default()
+    };
+    let both = Materials {
+        last_frame: Some(picture(1200, 1600, 90)),
+        ..first.clone()
+    };
+    let images = Materials {
+        images: (0..3)
+            .map(|nth| picture(1400, 1000 + nth * 400, nth * 50))
+            .collect(),
+        ..Materials::default()
+    };
+    let references = Inputs::References {
+        images: vec![url(); 3],
+        audios: Vec::new(),
+    };
+    vec![
+        ("first frame", frames(false), first),
+        ("first and last", frames(true), both),
+        ("3 images", references, images),
+    ]
+}
+
+fn spec(prompt: &str, inputs: &Inputs, size: Size) -> VideoSpec {
     VideoSpec {
         version: 1,
         model: "storyboard".to_owned(),
         prompt: prompt.to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(seconds),
+        seconds: Seconds::Fixed(5),
         frame: FrameSize::Fixed(size),
         seed: 42,
         generate_audio: true,
-        inputs: Inputs::Text,
+        inputs: inputs.clone(),
         draft: false,
         final_of: None,
         edit: None,
@@ -57,18 +106,27 @@ fn spec(prompt: &str, size: Size, seconds: u32) -> VideoSpec {
 }
 
 fn main() -> Result<(), EngineError> {
-    let engine = Storyboard::default();
+    let (engine, materials) = (Storyboard::default(), Materials::default());
     println!("| scene | size | frames/s (median of {ROUNDS}) | lowest | highest | first frame |");
     println!("|---|---|---|---|---|---|");
     for size in [Size::new(1280, 720), Size::new(1920, 1080)] {
-        for (name, prompt) in PROMPTS {
-            let spec = spec(prompt, size, 5);
-            let clip = engine.plan(&spec)?;
+        let painted = PROMPTS.map(|(name, prompt)| (name, prompt, Inputs::Text, materials.clone()));
+        let shown = pictured()
+            .into_iter()
+            .map(|(name, inputs, materials)| (name, PROMPTS[0].1, inputs, materials));
+        for (name, prompt, inputs, materials) in painted.into_iter().chain(shown) {
+            let spec = spec(prompt, &inputs, size);
+            let clip = engine.plan(&spec, &materials)?;
             let (mut rates, mut first_ms) = (Vec::new(), Vec::new());
             for _ in 0..ROUNDS {
                 let mut sink = Nowhere::default();
                 let start = Instant::now();
-                engine.generate(&Job { spec: &spec, clip }, &mut sink, &Control::default())?;
+                let job = Job {
+                    spec: &spec,
+                    materials: &materials,
+                    clip,
+                };
+                engine.generate(&job, &mut sink, &Control::default())?;
                 rates.push(f64::from(clip.frames) / start.elapsed().as_secs_f64());
                 first_ms.extend(sink.first.map(|first| (first - start).as_millis()));
             }

@@ -3,7 +3,7 @@
 
 use kinora_contract::VideoSpec;
 
-use crate::{CHANNELS, Control, Engine, EngineError, Job, SAMPLE_RATE_HZ, Sink};
+use crate::{CHANNELS, Control, Engine, EngineError, Job, Materials, SAMPLE_RATE_HZ, Sink};
 
 /// A broken promise, in words.
 #[derive(Debug, thiserror::Error)]
@@ -79,11 +79,12 @@ impl Sink for Witness {
 fn run(
     engine: &dyn Engine,
     spec: &VideoSpec,
+    materials: &Materials,
     cancel_at: Option<u32>,
     fail_at: Option<u32>,
 ) -> Result<(Witness, Result<(), EngineError>), Broken> {
     let clip = engine
-        .plan(spec)
+        .plan(spec, materials)
         .map_err(|error| Broken(format!("plan refused: {error}")))?;
     let control = Control::default();
     let mut seen = Witness {
@@ -93,34 +94,43 @@ fn run(
         fail_at,
         ..Witness::default()
     };
-    let result = engine.generate(&Job { spec, clip }, &mut seen, &control);
+    let result = engine.generate(
+        &Job {
+            spec,
+            materials,
+            clip,
+        },
+        &mut seen,
+        &control,
+    );
     Ok((seen, result))
 }
 
-/// Runs every check with `spec`, which the engine must support; give a small and short one.
+/// Runs every check with `spec` and its `materials`, which the engine must support; give small
+/// and short ones.
 ///
 /// # Errors
 /// The first promise that did not hold.
-pub fn check(engine: &dyn Engine, spec: &VideoSpec) -> Check {
-    outline(engine, spec)?;
-    repeats(engine, spec)?;
-    obeys_cancel(engine, spec)?;
-    returns_sink_errors(engine, spec)
+pub fn check(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+    outline(engine, spec, materials)?;
+    repeats(engine, spec, materials)?;
+    obeys_cancel(engine, spec, materials)?;
+    returns_sink_errors(engine, spec, materials)
 }
 
 /// The clip is exactly what was planned, and progress rises to the end.
 ///
 /// # Errors
 /// What did not hold.
-pub fn outline(engine: &dyn Engine, spec: &VideoSpec) -> Check {
+pub fn outline(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
     let clip = engine
-        .plan(spec)
+        .plan(spec, materials)
         .map_err(|error| Broken(format!("plan refused: {error}")))?;
     let again = engine
-        .plan(spec)
+        .plan(spec, materials)
         .map_err(|error| Broken(format!("plan refused: {error}")))?;
     hold(clip == again, "planning twice gives the same clip")?;
-    let (seen, result) = run(engine, spec, None, None)?;
+    let (seen, result) = run(engine, spec, materials, None, None)?;
     result.map_err(|error| Broken(format!("generation failed: {error}")))?;
     hold(
         seen.frames == clip.frames,
@@ -154,9 +164,9 @@ pub fn outline(engine: &dyn Engine, spec: &VideoSpec) -> Check {
 ///
 /// # Errors
 /// What did not hold.
-pub fn repeats(engine: &dyn Engine, spec: &VideoSpec) -> Check {
-    let (first, _) = run(engine, spec, None, None)?;
-    let (second, _) = run(engine, spec, None, None)?;
+pub fn repeats(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+    let (first, _) = run(engine, spec, materials, None, None)?;
+    let (second, _) = run(engine, spec, materials, None, None)?;
     hold(
         first.hash == second.hash,
         "the same spec gives the same frames and sound",
@@ -165,7 +175,7 @@ pub fn repeats(engine: &dyn Engine, spec: &VideoSpec) -> Check {
         seed: spec.seed.wrapping_add(1),
         ..spec.clone()
     };
-    let (third, _) = run(engine, &other, None, None)?;
+    let (third, _) = run(engine, &other, materials, None, None)?;
     hold(first.hash != third.hash, "another seed gives another clip")
 }
 
@@ -173,8 +183,8 @@ pub fn repeats(engine: &dyn Engine, spec: &VideoSpec) -> Check {
 ///
 /// # Errors
 /// What did not hold.
-pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec) -> Check {
-    let (seen, result) = run(engine, spec, Some(2), None)?;
+pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+    let (seen, result) = run(engine, spec, materials, Some(2), None)?;
     hold(
         matches!(result, Err(EngineError::Cancelled)),
         "a cancel is answered as one",
@@ -186,8 +196,8 @@ pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec) -> Check {
 ///
 /// # Errors
 /// What did not hold.
-pub fn returns_sink_errors(engine: &dyn Engine, spec: &VideoSpec) -> Check {
-    let (seen, result) = run(engine, spec, None, Some(3))?;
+pub fn returns_sink_errors(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+    let (seen, result) = run(engine, spec, materials, None, Some(3))?;
     let same = matches!(&result, Err(EngineError::Sink(cause)) if cause.is::<Refusal>());
     hold(same, "the sink's own error is returned")?;
     hold(

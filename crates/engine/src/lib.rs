@@ -5,6 +5,7 @@
 pub mod conformance;
 mod control;
 mod error;
+mod materials;
 mod open;
 pub mod storyboard;
 
@@ -12,6 +13,7 @@ pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec};
+pub use materials::{Footage, Materials, Picture, Playback, Sound};
 pub use open::{OpenOptions, open};
 
 /// Sample rate of all sound that engines make.
@@ -24,11 +26,12 @@ pub trait Engine: Send + Sync {
     /// Who this engine is and what it can take.
     fn describe(&self) -> &Description;
 
-    /// Decides what a spec's clip will be, before any work, deterministically.
+    /// Decides what a spec's clip will be, before any work, deterministically: also its length
+    /// where the spec leaves that to the engine. The spec's shape is decided before.
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] for a spec that needs what [`Engine::describe`] does not offer.
-    fn plan(&self, spec: &VideoSpec) -> Result<Clip, EngineError>;
+    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError>;
 
     /// Makes the clip that [`Engine::plan`] announced: exactly `clip.frames` frames in order,
     /// sound when `clip.audio`. Blocks until done; obeys `control`'s cancel within 2 s.
@@ -72,6 +75,8 @@ pub struct Clip {
 pub struct Job<'a> {
     /// What was asked for.
     pub spec: &'a VideoSpec,
+    /// What it works from.
+    pub materials: &'a Materials,
     /// What [`Engine::plan`] made of it.
     pub clip: Clip,
 }

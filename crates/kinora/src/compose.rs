@@ -12,9 +12,10 @@ use kinora_blobs::BlobStore;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_contract::{Catalog, ModelCard, built_in_cards};
 use kinora_engine::Engine;
+use kinora_fetch::Fetcher;
 use kinora_media::RecorderOptions;
 use kinora_store::{OpenOptions, Stores};
-use kinora_worker::{Lineup, Served, Worker};
+use kinora_worker::{Lineup, References, Served, Worker};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
@@ -66,7 +67,7 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         settings: Arc::new(api_settings(config, base_url)),
         stopping: CancellationToken::new(),
     };
-    let worker = worker(config, &stores, blobs, lineup);
+    let worker = worker(config, &stores, blobs, lineup)?;
     Ok(Service {
         stores,
         api,
@@ -83,7 +84,12 @@ fn api_settings(config: &Config, base_url: String) -> kinora_api::Settings {
     }
 }
 
-fn worker(config: &Config, stores: &Stores, blobs: Arc<dyn BlobStore>, lineup: Lineup) -> Worker {
+fn worker(
+    config: &Config,
+    stores: &Stores,
+    blobs: Arc<dyn BlobStore>,
+    lineup: Lineup,
+) -> Result<Worker, Failure> {
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
     let mut recorder = RecorderOptions {
         qp: config.media.qp,
@@ -92,10 +98,11 @@ fn worker(config: &Config, stores: &Stores, blobs: Arc<dyn BlobStore>, lineup: L
     if config.media.encoder_threads > 0 {
         recorder.encoder_threads = config.media.encoder_threads as usize;
     }
-    Worker {
+    Ok(Worker {
         tasks: stores.tasks.clone(),
         blobs,
         lineup,
+        references: Arc::new(References::new(fetcher(config)?)),
         clock: Arc::new(SystemClock),
         settings: kinora_worker::Settings {
             name: format!("pid {}", std::process::id()),
@@ -109,7 +116,23 @@ fn worker(config: &Config, stores: &Stores, blobs: Arc<dyn BlobStore>, lineup: L
             attempts_max: config.worker.attempts_max,
             recorder,
         },
-    }
+    })
+}
+
+/// The guarded fetcher of references.
+fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
+    let network = |text: &String| {
+        text.parse().map_err(|error| {
+            let what = format!("'{text}' in references.allow_networks is no network");
+            Failure::because(what, error)
+        })
+    };
+    let networks = config.references.allow_networks.iter().map(network);
+    let options = kinora_fetch::Options {
+        allow_networks: networks.collect::<Result<_, _>>()?,
+        ..kinora_fetch::Options::default()
+    };
+    Fetcher::new(options).map_err(|error| Failure::because("References cannot be fetched", error))
 }
 
 /// The served models, each restricted to what its engine can do.

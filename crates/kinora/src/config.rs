@@ -26,6 +26,7 @@ pub(crate) struct Config {
     pub(crate) queue: Queue,
     pub(crate) http: Http,
     pub(crate) worker: Worker,
+    pub(crate) references: References,
     pub(crate) media: Media,
     pub(crate) storyboard: Storyboard,
     pub(crate) models: Vec<Model>,
@@ -75,6 +76,12 @@ pub(crate) struct Worker {
     pub(crate) sweep_seconds: u32,
     pub(crate) attempts_max: u32,
     pub(crate) drain_seconds: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct References {
+    pub(crate) allow_networks: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

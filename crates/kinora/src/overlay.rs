@@ -75,6 +75,15 @@ fn read(like: &Value, text: &str) -> Option<Value> {
         Value::Integer(_) => text.parse().ok().map(Value::Integer),
         Value::Boolean(_) => text.parse().ok().map(Value::Boolean),
         Value::Float(_) => text.parse().ok().map(Value::Float),
+        // Only lists of text can be set so: one item, or several separated by commas.
+        Value::Array(items) if items.iter().all(Value::is_str) => {
+            let items = text
+                .split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty());
+            let items = items.map(|item| Value::String(item.to_owned()));
+            Some(Value::Array(items.collect()))
+        }
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use kinora_contract::{Task, TaskId, UnixMs};
+use kinora_contract::{Task, TaskId, UnixMs, VideoSpec};
 
 /// A worker's right to a task. `renew`, `finish` and `release` carry it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -12,18 +12,6 @@ pub struct Lease {
     pub task: TaskId,
     /// Fencing token: larger than that of every earlier lease of this store.
     pub token: u64,
-}
-
-impl Lease {
-    /// The blob keys of what a run under this lease publishes: video, thumbnail, spritesheet.
-    /// They carry the token, so that no two attempts share one. Both sides know them: the worker
-    /// puts the files there, and the store notes them as garbage once the lease ended otherwise
-    /// than in a completed task.
-    #[must_use]
-    pub fn file_keys(&self) -> [String; 3] {
-        ["video.mp4", "thumbnail.webp", "spritesheet.jpg"]
-            .map(|name| format!("videos/{}/{}/{name}", self.task, self.token))
-    }
 }
 
 /// What a worker asks for.
@@ -59,6 +47,9 @@ pub struct Renewed {
     pub engine: Option<String>,
     /// The lease lasts until then.
     pub until_ms: UnixMs,
+    /// The spec with what was left to the engine or to a reference (length, shape) decided, once
+    /// it is; it replaces the task's. Nothing else of it may differ.
+    pub decided: Option<Box<VideoSpec>>,
 }
 
 /// How a lease was lost.

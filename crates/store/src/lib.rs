@@ -4,12 +4,14 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod files;
 mod keys;
 mod lease;
 mod open;
 pub mod sqlite;
 mod task;
 
+pub use files::reference_keys;
 pub use keys::{ApiKey, KeyStore, NewKey, Scope};
 pub use lease::{Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 pub use open::{OpenError, OpenOptions, open, open_keys};
@@ -21,7 +23,7 @@ pub use task::{
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Artifact, Failure, TaskId, UnixMs};
+use kinora_contract::{Artifact, Failure, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 /// Where tasks live. A dozen methods, each with its guarantee.
@@ -77,6 +79,18 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when the store cannot change now.
     async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError>;
 
+    /// Up to `limit` waiting tasks that have references, in the order of acceptance, each with its
+    /// place, from behind the place `after` (0: from the first). For fetching ahead: a hint, since
+    /// each may be claimed or ended at any moment.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they cannot be read.
+    async fn waiting_with_references(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Arc<Task>)>, StoreError>;
+
     /// Leases up to `request.count` waiting tasks, fairly among projects: the project with the
     /// fewest running tasks first, its oldest task first. Each gets a fresh, larger token.
     ///
@@ -84,7 +98,8 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when the store cannot change now.
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
 
-    /// Extends a lease and records progress (never downward) and the engine's name.
+    /// Extends a lease and records progress (never downward), the engine's name, and what has
+    /// been decided of the spec.
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] when the token is stale: nothing was changed.

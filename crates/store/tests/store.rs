@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use kinora_contract::{Phase, State};
 use kinora_store::conformance::Harness;
-use kinora_store::conformance::fixtures::{
-    Bench, EXPIRY, NOW, cancelled, files, id, sweep_at, task,
-};
+use kinora_store::conformance::fixtures::{Bench, EXPIRY, NOW, cancelled, id, sweep_at, task};
 use kinora_store::{
     Idempotency, Insertion, NewKey, NewTask, OpenError, OpenOptions, Order, PageRequest, Scope,
     StoreError, Stores, open, open_keys,
@@ -308,19 +306,17 @@ async fn a_task_of_a_newer_version_is_unreadable_alone() {
         listed.iter().map(|view| view.task.id).collect::<Vec<_>>(),
         [id(3)]
     );
-    let [readable]: [kinora_store::Claim; 1] = stores.claim(9).await.try_into().unwrap();
+    let readable = stores.claim_one().await;
     stores.tasks.release(&readable.lease).await.unwrap();
-    let released = readable.lease.file_keys();
-    stores.tasks.forget_files(&released).await.unwrap();
+    let released = &readable.lease.file_keys();
+    stores.tasks.forget_files(released).await.unwrap();
     // It can be deleted, and it ages: its files are given up.
     let swept = stores.tasks.sweep(sweep_at(EXPIRY)).await.unwrap();
-    assert_eq!((swept.expired, swept.files), (1, files_of(&claim)));
+    let published =
+        kinora_store::conformance::fixtures::files(&format!("token-{}", claim.lease.token));
+    assert_eq!((swept.expired, swept.files), (1, published));
     stores.tasks.delete("one", id(2)).await.unwrap();
     assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
-}
-
-fn files_of(claim: &kinora_store::Claim) -> Vec<String> {
-    files(&format!("token-{}", claim.lease.token))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use kinora_contract::VideoSpec;
 use kinora_engine::Progress;
 use kinora_store::{Lease, LeaseLost, Renewed, StoreError};
 
@@ -59,7 +60,7 @@ impl Watch<'_> {
             }
             let percent = percent(self.progress);
             if beat.is_due(percent) {
-                match self.renew(percent).await {
+                match self.renew(percent, None).await {
                     Ok(()) => beat.done(percent),
                     Err(StoreError::LeaseLost(how)) => return Stop::Lost(how),
                     Err(error) => tracing::warn!(%error, "the lease could not be renewed yet"),
@@ -68,11 +69,20 @@ impl Watch<'_> {
         }
     }
 
-    async fn renew(&self, progress: u8) -> Result<(), StoreError> {
+    /// Writes down what was decided of the spec, so that clients see it.
+    pub(crate) async fn decide(&self, spec: VideoSpec) {
+        let percent = percent(self.progress);
+        if let Err(error) = self.renew(percent, Some(Box::new(spec))).await {
+            tracing::warn!(%error, "what was decided could not be written down");
+        }
+    }
+
+    async fn renew(&self, progress: u8, decided: Option<Box<VideoSpec>>) -> Result<(), StoreError> {
         let renewed = Renewed {
             progress,
             engine: Some(self.engine_name.to_owned()),
             until_ms: self.worker.clock.now_ms() + self.worker.settings.lease_ms,
+            decided,
         };
         self.worker.tasks.renew(self.lease, renewed).await
     }

@@ -1,8 +1,10 @@
 //! One task from claim to terminal state. Read it in the order in which a task crosses it:
 //!
 //! 1. [`claim`](mod@claim): asks the store for work while there is a free slot.
+//!    [`prefetch`](mod@prefetch) has fetched its references ahead of that.
 //! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
-//! 3. [`record`](mod@record): engine to file; [`publish`](mod@publish): file to blob store;
+//! 3. [`prepare`](mod@prepare): [`references`](mod@references) and [`source`](mod@source) opened,
+//!    the clip planned; [`record`](mod@record): engine to file; [`publish`](mod@publish): file to blob store;
 //!    [`finish`](mod@finish): the terminal state.
 //! 4. [`heartbeat`](mod@heartbeat): keeps the lease, and watches that the engine moves.
 //! 5. [`sweep`](mod@sweep): takes up what was left behind; [`drain`](mod@drain): the orderly stop.
@@ -14,9 +16,13 @@ mod drain;
 mod finish;
 mod heartbeat;
 mod lineup;
+mod prefetch;
+mod prepare;
 mod publish;
 mod record;
+mod references;
 mod run;
+mod source;
 mod sweep;
 
 use std::sync::Arc;
@@ -28,6 +34,7 @@ use kinora_contract::Clock;
 use kinora_media::RecorderOptions;
 use kinora_store::TaskStore;
 pub use lineup::{Lineup, Served};
+pub use references::References;
 
 /// What a worker works with.
 #[derive(Clone, Debug)]
@@ -38,6 +45,8 @@ pub struct Worker {
     pub blobs: Arc<dyn BlobStore>,
     /// Which engine serves which model.
     pub lineup: Lineup,
+    /// Fetches references.
+    pub references: Arc<References>,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
     /// How it works.
@@ -77,8 +86,10 @@ impl Worker {
         // Before the first claim: what a dead worker left goes before younger tasks.
         sweep::sweep_once(&worker).await;
         let sweeper = tokio::spawn(sweep::sweep_until_drain(worker.clone(), shutdown.clone()));
+        let fetcher = prefetch::prefetch_until_drain(worker.clone(), shutdown.clone());
+        let fetcher = tokio::spawn(fetcher);
         claim::claim_until_drain(worker, shutdown).await;
-        // The sweeper ends with the drain; a panic in it was logged by its task.
-        let _ = sweeper.await;
+        // Both end with the drain; a panic in them was logged by their task.
+        let _ = tokio::join!(sweeper, fetcher);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kinora_contract::VideoSpec;
 use kinora_engine::{
-    CHANNELS, Clip, Control, Engine, EngineError, Job, SAMPLE_RATE_HZ, Sink, Stage,
+    CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, SAMPLE_RATE_HZ, Sink, Stage,
 };
 use kinora_media::{
     AudioFormat, ClipFormat, MediaError, Mismatch, Recorder, RecorderOptions, Recording,
@@ -18,6 +18,8 @@ use tokio::sync::oneshot;
 pub(crate) struct RecordJob {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) spec: VideoSpec,
+    pub(crate) materials: Materials,
+    pub(crate) clip: Clip,
     pub(crate) staged: Staged,
     pub(crate) options: RecorderOptions,
     pub(crate) control: Control,
@@ -87,12 +89,12 @@ pub(crate) async fn record<T: Send + 'static>(
 
 fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     job.control.report(Stage::Preparing, 0.0)?;
-    let clip = job.engine.plan(&job.spec)?;
-    let format = clip_format(clip);
+    let format = clip_format(job.clip);
     let mut sink = RecorderSink(Recorder::create(job.staged.path(), format, job.options)?);
     let work = Job {
         spec: &job.spec,
-        clip,
+        materials: &job.materials,
+        clip: job.clip,
     };
     job.engine.generate(&work, &mut sink, &job.control)?;
     job.control.report(Stage::Finishing, 0.5)?;

@@ -1,4 +1,4 @@
-//! The straight line of one task: record, publish, finish. Every stage may be repeated from the
+//! The straight line of one task: prepare, record, publish, finish. Every stage may be repeated from the
 //! claim without harm, and nothing is written once the lease is lost.
 
 use std::path::PathBuf;
@@ -15,6 +15,7 @@ use crate::Worker;
 use crate::drain::Shutdown;
 use crate::finish::finish;
 use crate::heartbeat::{Stop, Watch};
+use crate::prepare::{Prepared, prepare};
 use crate::publish;
 use crate::record::{RecordError, RecordJob, Recorded, Staged, record};
 
@@ -48,9 +49,29 @@ pub(crate) async fn run_task(
         progress: &control.progress,
         shutdown: &shutdown,
     };
+    let prepared = tokio::select! {
+        prepared = prepare(&worker, &claim.task, &lease, served.engine.clone()) => prepared,
+        stop = watch.keep(None) => return give_up(&worker, &lease, stop, &shutdown).await,
+    };
+    let Prepared {
+        spec,
+        materials,
+        clip,
+    } = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            tracing::error!(%error, "the run could not be prepared");
+            return finish(&worker, &lease, Err(error.failure()), &shutdown).await;
+        }
+    };
+    if spec != claim.task.spec {
+        watch.decide(spec.clone()).await;
+    }
     let job = RecordJob {
         engine: served.engine,
-        spec: claim.task.spec,
+        spec,
+        materials,
+        clip,
         staged: Staged::at(staging_path(&worker, &lease)),
         options: worker.settings.recorder.clone(),
         control: control.clone(),

@@ -80,13 +80,14 @@ impl Move {
             ),
             zoom: blend(self.zoom_from, self.zoom_to),
             centre,
+            pixels: 1.0,
             time_s,
         }
     }
 }
 
 /// Steady in the middle, soft at both ends.
-fn ease(t: f32) -> f32 {
+pub(super) fn ease(t: f32) -> f32 {
     let smooth = t * t * (3.0 - 2.0 * t);
     smooth * 0.6 + t * 0.4
 }

@@ -57,6 +57,31 @@ impl Canvas {
         }
     }
 
+    /// Blends row `y` of `other` over this by `shares: [width] u16`, in 32,768ths.
+    pub(super) fn dissolve_row(&mut self, other: &Self, y: usize, shares: &[u16]) {
+        let line = &other.pixels[y * self.width * 4..][..self.width * 4];
+        let pixels = self.row(y).as_chunks_mut::<4>().0.iter_mut();
+        for ((own, new), to) in pixels.zip(line.as_chunks::<4>().0).zip(shares) {
+            let to = u32::from(*to);
+            for lane in 0..4 {
+                own[lane] = ((u32::from(own[lane]) * (32_768 - to) + u32::from(new[lane]) * to)
+                    >> 15) as u16;
+            }
+        }
+    }
+
+    /// Scales red, green and blue.
+    pub(super) fn gain(&mut self, gains: [f32; 3]) {
+        let [r, g, b] = gains.map(|gain| (gain.max(0.0) * 32_768.0) as u32);
+        let gains = [r, g, b, 0];
+        for pixel in self.pixels.as_chunks_mut::<4>().0 {
+            for lane in 0..4 {
+                let value = (u32::from(pixel[lane]) * gains[lane]) >> 15;
+                pixel[lane] = value.min(u32::from(FULL)) as u16;
+            }
+        }
+    }
+
     /// Writes the frame as `rgb: [height][width][3] u8`, darkened towards the corners by
     /// `vignette` (0.0 to 1.0) and scaled by `light` (0.0 black to 1.0).
     pub(super) fn finish(&self, vignette: f32, light: f32, rgb: &mut Vec<u8>) {

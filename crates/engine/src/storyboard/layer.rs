@@ -148,6 +148,7 @@ pub(super) struct Scratch {
 pub(super) struct Seen<'a> {
     layer: &'a Layer,
     map: Map,
+    pixels: f32,
     time_s: f32,
     scratch: Scratch,
 }
@@ -159,6 +160,7 @@ impl<'a> Seen<'a> {
         Self {
             layer,
             map,
+            pixels: view.pixels,
             time_s: view.time_s,
             scratch: Scratch {
                 held: [None; 2],
@@ -198,7 +200,7 @@ impl<'a> Seen<'a> {
             (y as f32 + 0.5 - self.map.down) / self.map.scale,
             self.time_s,
         );
-        let right = self.map.right + shift;
+        let right = self.map.right + shift * self.pixels;
         let step = 1.0 / (self.map.scale * layer.pitch);
         let start = ((0.5 - right) / self.map.scale - layer.left) / layer.pitch - 0.5;
         let column = |texel: f32| ((texel - start) / step).clamp(0.0, width as f32);

@@ -1,19 +1,29 @@
-//! The storyboard engine: an animatic painted from the words of the prompt, with a caption
-//! and a soft bed of sound. It is deterministic by seed and runs on any CPU.
-//! It is not a neural network and never pretends to be one: a slate says so in every frame.
+//! The storyboard engine: an animatic from the caller's pictures or painted from the words of
+//! the prompt, with captions and sound. It is deterministic by seed and runs on any CPU.
+//! It is not a neural network and never pretends to be one: a slate says so in every frame that
+//! is not the caller's own.
 
 mod actor;
 mod art;
 mod camera;
 mod canvas;
 mod caption;
+mod check;
 mod colour;
+mod cover;
+mod edit;
+mod film;
 mod layer;
+mod length;
 mod lexicon;
+mod morph;
+mod motion;
 mod noise;
 mod palette;
 mod particles;
 mod pen;
+mod photo;
+mod reel;
 mod render;
 mod rng;
 mod scene;
@@ -28,11 +38,11 @@ mod water;
 
 use std::num::NonZeroUsize;
 
-use kinora_contract::{Inputs, Seconds, VideoSpec};
+use kinora_contract::VideoSpec;
 
-use crate::{Clip, Control, Description, Engine, EngineError, Features, Job, Sink};
+use crate::{Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Sink};
 
-/// Frames per second of every clip.
+/// Frames per second of every clip but an edit, which keeps its source's.
 const FPS: u32 = 24;
 
 /// How a [`Storyboard`] works; nothing here changes what a clip looks or sounds like.
@@ -42,7 +52,14 @@ pub struct Options {
     pub threads: Option<NonZeroUsize>,
 }
 
-/// The engine that paints an animatic from a prompt.
+/// The engine that makes an animatic from a prompt and what else is given.
+///
+/// With `seconds: "auto"` it chooses the length by counting. The prompt falls into beats:
+/// listed shots ("Shot 1: …"), else sentences and turns ("then", "cut to"), eight at most. A
+/// beat lasts as long as its words take to read: one second and another for every 17
+/// characters (7 of Chinese, Japanese or Korean), but 2 to 5 seconds. Every reference image
+/// is given at least 1.5 seconds. The larger sum, rounded up to whole seconds and held within
+/// 2 to 15, is the length; the same prompt and number of images always give the same.
 #[derive(Debug)]
 pub struct Storyboard {
     description: Description,
@@ -53,8 +70,14 @@ impl Storyboard {
     /// An engine that works as `options` say. Cheap: nothing is loaded before the first clip.
     pub fn new(options: Options) -> Self {
         let features = Features {
+            first_frame: true,
+            last_frame: true,
+            reference_images_max: 9,
+            reference_audios_max: 3,
             audio_output: true,
-            ..Features::default()
+            auto_duration: true,
+            draft: true,
+            edit: true,
         };
         Self {
             description: Description {
@@ -78,32 +101,8 @@ impl Engine for Storyboard {
         &self.description
     }
 
-    fn plan(&self, spec: &VideoSpec) -> Result<Clip, EngineError> {
-        let refuse = |what: &str| Err(EngineError::Unsupported(what.to_owned()));
-        if spec.inputs != Inputs::Text {
-            return refuse("reference material");
-        }
-        if spec.edit.is_some() {
-            return refuse("editing an earlier video");
-        }
-        if spec.draft || spec.final_of.is_some() {
-            return refuse("drafts");
-        }
-        let Seconds::Fixed(seconds) = spec.seconds else {
-            return refuse("choosing the length");
-        };
-        let Some(size) = spec.render_size() else {
-            return refuse("a shape that follows an image");
-        };
-        if seconds == 0 || size.width == 0 || size.height == 0 {
-            return refuse("an empty clip");
-        }
-        Ok(Clip {
-            size,
-            fps: FPS,
-            frames: seconds * FPS,
-            audio: spec.generate_audio,
-        })
+    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+        check::clip(spec, materials, &self.description.features)
     }
 
     fn generate(

@@ -71,19 +71,30 @@ fn brush_tile() -> &'static Vec<i16> {
 }
 
 /// Lays the brush over what is painted: brightness varies by about `strength` (a share).
-pub(super) fn brush(pixmap: &mut Pixmap, strength: f32, seed: u64) {
+/// `pixels` (frame pixels per stage pixel) keeps its strokes as long in every resolution.
+pub(super) fn brush(pixmap: &mut Pixmap, strength: f32, pixels: f32, seed: u64) {
     let tile = brush_tile();
     let width = pixmap.width() as usize;
     let gain = (strength * 256.0) as i32;
     let (shift_x, shift_y) = ((seed & 255) as usize, ((seed >> 8) & 255) as usize);
+    let stride = (256.0 / f64::from(pixels)) as usize;
+    let mut strip = [0_i32; TILE];
     for (y, row) in pixmap.data_mut().chunks_exact_mut(width * 4).enumerate() {
-        let strip = &tile[(y + shift_y) % TILE * TILE..][..TILE];
+        let (upper, down) = (y * stride / 256 + shift_y, (y * stride % 256) as i32);
+        let tiles = |row: usize| &tile[row % TILE * TILE..][..TILE];
+        let pair = tiles(upper).iter().zip(tiles(upper + 1));
+        for (out, (a, b)) in strip.iter_mut().zip(pair) {
+            *out = i32::from(*a) * (256 - down) + i32::from(*b) * down;
+        }
         for (x, texel) in row.chunks_exact_mut(4).enumerate() {
             let alpha = i32::from(texel[3]);
             if alpha == 0 {
                 continue;
             }
-            let factor = 32_768 + i32::from(strip[(x + shift_x) % TILE]) * gain;
+            let (left, across) = (x * stride / 256 + shift_x, (x * stride % 256) as i32);
+            let (a, b) = (strip[left % TILE], strip[(left + 1) % TILE]);
+            let stroke = (a * (256 - across) + b * across) >> 16;
+            let factor = 32_768 + stroke * gain;
             for part in &mut texel[..3] {
                 *part = ((i32::from(*part) * factor + 16_384) >> 15).clamp(0, alpha) as u8;
             }

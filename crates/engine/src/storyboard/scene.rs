@@ -1,10 +1,13 @@
 //! A scene: painted once from a shot's reading, then drawn at any time. It is immutable after
 //! painting, so that several painters can draw frames of it at once.
 
+use kinora_contract::{Resolution, Size};
+
 use super::camera::Move;
 use super::canvas::Canvas;
 use super::layer::{Scratch, Seen, lay_all};
 use super::lexicon::{Framing, Hour, Place, Reading};
+use super::motion::Pulse;
 use super::palette::Palette;
 use super::rng::{Rng, hash};
 use super::scenes;
@@ -20,6 +23,7 @@ pub(super) struct Scene {
     seconds: f32,
     unit: f32,
     centre: (f32, f32),
+    pixels: f32,
     vignette: f32,
 }
 
@@ -68,23 +72,45 @@ fn place(reading: &Reading, rng: &mut Rng) -> Place {
         .unwrap_or(if unread { chance } else { Place::Hills })
 }
 
+/// The size of the stage of a film in frames of `size`, and frame pixels per stage pixel. All
+/// resolutions of a shape share one stage, so that a draft and its final are the same film.
+pub(super) fn stage_of(size: Size) -> (Size, f32) {
+    let stage = size
+        .named()
+        .map_or(size, |(_, ratio)| Resolution::P720.size(ratio));
+    let across = size.width as f32 / stage.width as f32;
+    let down = size.height as f32 / stage.height as f32;
+    (stage, across.max(down))
+}
+
+/// The palette of a shot, its place, and the camera's chance.
+fn look(shot: &Shot, whole: &str, seed: u32) -> (Palette, Place) {
+    // The palette of all shots is drawn from the same numbers: one film, one look.
+    let mut film = Rng::new(u64::from(seed) ^ hash(whole.as_bytes()).rotate_left(21));
+    let place = place(&shot.reading, &mut film);
+    let hour = hour(&shot.reading, place, &mut film);
+    (Palette::new(&shot.reading, hour, &mut film), place)
+}
+
+/// The colours that `shot` would be painted with. `whole` is the entire prompt.
+pub(super) fn palette(shot: &Shot, whole: &str, seed: u32) -> Palette {
+    look(shot, whole, seed).0
+}
+
 impl Scene {
-    /// Paints the scene of `shot`, `width` by `height` pixels. `whole` is the entire prompt.
-    pub(super) fn paint(shot: &Shot, whole: &str, seed: u32, width: usize, height: usize) -> Self {
+    /// Paints the scene of `shot` for frames of `size`. `whole` is the entire prompt.
+    pub(super) fn paint(shot: &Shot, whole: &str, seed: u32, size: Size, fps: u32) -> Self {
         let key = hash(whole.as_bytes()) ^ hash(shot.text.as_bytes()).rotate_left(9);
         let rng = Rng::new(u64::from(seed).wrapping_mul(0x9e37_79b9) ^ key);
-        // The palette of all shots is drawn from the same numbers: one film, one look.
-        let mut film = Rng::new(u64::from(seed) ^ hash(whole.as_bytes()).rotate_left(21));
         let reading = &shot.reading;
-        let place = place(reading, &mut film);
-        let hour = hour(reading, place, &mut film);
-        let palette = Palette::new(reading, hour, &mut film);
+        let (palette, place) = look(shot, whole, seed);
         let camera = Move::choose(
             reading,
             &mut rng.fork(if shot.closer { "near" } else { "far" }),
         );
-        let seconds = (shot.end - shot.appears()) as f32 / super::FPS as f32;
-        let (wide, high) = (width as f32, height as f32);
+        let seconds = (shot.end - shot.appears()) as f32 / fps as f32;
+        let (stage, pixels) = stage_of(size);
+        let (wide, high) = (stage.width as f32, stage.height as f32);
         let close = shot.closer || reading.frames(Framing::Close);
         let far = reading.frames(Framing::Wide) || reading.frames(Framing::Aerial);
         let nearness = if close {
@@ -97,6 +123,7 @@ impl Scene {
         let mut stage = Stage {
             width: wide,
             height: high,
+            pixels,
             unit: unit(wide, high),
             seconds,
             palette,
@@ -116,6 +143,7 @@ impl Scene {
             seconds,
             unit,
             centre,
+            pixels,
             vignette,
         }
     }
@@ -125,8 +153,10 @@ impl Scene {
     }
 
     /// Draws the scene `time_s` after its shot began to show.
-    pub(super) fn draw(&self, time_s: f32, canvas: &mut Canvas, bench: &mut Bench) {
-        let view = self.camera.at(time_s, self.seconds, self.unit, self.centre);
+    pub(super) fn draw(&self, time_s: f32, pulse: Pulse, canvas: &mut Canvas, bench: &mut Bench) {
+        let mut view = self.camera.at(time_s, self.seconds, self.unit, self.centre);
+        view.zoom *= pulse.zoom;
+        view.pixels = self.pixels;
         let mut seen: Vec<(usize, Seen<'_>)> = Vec::new();
         for (index, element) in self.elements.iter().enumerate() {
             if let Element::Plane(layer) = element {

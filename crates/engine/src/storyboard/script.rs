@@ -1,18 +1,20 @@
 //! From a prompt to shots: where it is cut, how long each part stays, and what each one says.
 //! It decides times and words; it paints nothing.
 
-use super::FPS;
 use super::lexicon::{Reading, Subject, read};
 use super::sentences::{Piece, gather, pieces};
 
-/// Shortest shot that a cut may leave.
-const SHOT_FRAMES_MIN: u32 = 2 * FPS;
+/// Shortest shot that a cut may leave, seconds.
+const SHOT_S_MIN: u32 = 2;
 /// Most shots in a clip.
 const SHOTS_MAX: usize = 8;
-/// From this length on, a single sentence is seen from two distances.
-const SPLIT_FRAMES_MIN: u32 = 8 * FPS;
-/// Length of a cross-dissolve.
-const DISSOLVE_FRAMES: u32 = FPS * 7 / 12;
+/// From this length on, a single sentence is seen from two distances, seconds.
+const SPLIT_S_MIN: u32 = 8;
+
+/// Length of a cross-dissolve in frames.
+pub(super) fn dissolve_frames(fps: u32) -> u32 {
+    fps * 7 / 12
+}
 
 /// One shot.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,42 +39,81 @@ impl Shot {
     }
 }
 
-/// The shots of a clip of `frames` frames; never empty, without gaps.
-pub(super) fn shots(prompt: &str, avoid: &str, frames: u32) -> Vec<Shot> {
-    let prompt = clean(prompt);
-    let room = ((frames / SHOT_FRAMES_MIN) as usize).clamp(1, SHOTS_MAX);
-    let pieces = gather(pieces(&prompt), room);
-    let twice = pieces.len() == 1 && frames >= SPLIT_FRAMES_MIN;
-    let weights: Vec<f32> = pieces
-        .iter()
-        .map(|piece| (piece.text.chars().count() as f32).clamp(30.0, 160.0))
-        .collect();
-    let mut ends = share_out(&weights, frames);
-    if twice {
-        ends = vec![frames * 11 / 20, frames];
-    }
-    let readings = readings(&pieces, avoid);
+/// The parts of a prompt that want a shot each; never empty.
+pub(super) fn beats(prompt: &str) -> Vec<Piece> {
+    gather(pieces(&clean(prompt)), SHOTS_MAX)
+}
+
+/// The shots of a clip whose uncut stretches end at the frames `ends`; never empty, without
+/// gaps. The prompt's parts are spread over the stretches in order; within one they dissolve.
+pub(super) fn shots(prompt: &str, avoid: &str, ends: &[u32], fps: u32) -> Vec<Shot> {
+    let frames = ends.last().copied().unwrap_or(0);
+    let least = (SHOT_S_MIN * fps).max(1);
+    let room = |frames: u32| ((frames / least) as usize).clamp(1, SHOTS_MAX);
+    let pieces = gather(pieces(&clean(prompt)), room(frames).max(ends.len()));
+    let (count, stretches) = (pieces.len(), ends.len().max(1));
+    let twice = count == 1 && stretches == 1 && frames >= SPLIT_S_MIN * fps;
+    let mut told: Vec<Piece> = Vec::new();
+    let mut made: Vec<(usize, u32, u32, bool)> = Vec::new();
     let mut start = 0;
+    let mut before = None;
+    for (nth, end) in ends.iter().enumerate() {
+        let from = nth * count / stretches;
+        let to = ((nth + 1) * count / stretches).max(from + 1);
+        if before != Some(from) {
+            let chunk = pieces[from..to].to_vec();
+            told.extend(gather(chunk, room(end - start)));
+        }
+        let first = if before == Some(from) {
+            told.len() - 1
+        } else {
+            made.last().map_or(0, |one| one.0 + 1)
+        };
+        before = Some(from);
+        let weights: Vec<f32> = told[first..].iter().map(weight).collect();
+        let parts = if twice {
+            vec![frames * 11 / 20, frames]
+        } else {
+            share_out(&weights, end - start, least)
+        };
+        let mut at = start;
+        for (part, stop) in parts.into_iter().enumerate() {
+            let piece = if twice { 0 } else { first + part };
+            made.push((piece, at, start + stop, part == 0));
+            at = start + stop;
+        }
+        start = *end;
+    }
+    label(&made, &told, avoid, fps)
+}
+
+fn weight(piece: &Piece) -> f32 {
+    (piece.text.chars().count() as f32).clamp(30.0, 160.0)
+}
+
+/// Shots from (piece, start, end, begins with a cut) and the pieces that they tell.
+fn label(parts: &[(usize, u32, u32, bool)], told: &[Piece], avoid: &str, fps: u32) -> Vec<Shot> {
+    let readings = readings(told, avoid);
     let mut made: Vec<Shot> = Vec::new();
-    for (index, end) in ends.into_iter().enumerate() {
-        let closer = twice && index == 1;
-        let at = if twice { 0 } else { index };
-        let piece = &pieces[at];
-        let dissolve = if index == 0 || piece.cut {
+    let mut before = None;
+    for &(index, start, end, cut) in parts {
+        let piece = &told[index];
+        let again = before == Some(index);
+        let closer = again && made.last().is_some_and(|shot| !shot.closer);
+        let dissolve = if cut || piece.cut && !again {
             0
         } else {
-            DISSOLVE_FRAMES.min(start)
+            dissolve_frames(fps).min(start)
         };
-        let (text, reading) = (piece.text.clone(), readings[at].clone());
         made.push(Shot {
-            text,
-            reading,
+            text: piece.text.clone(),
+            reading: readings[index].clone(),
             start,
             end,
             dissolve,
             closer,
         });
-        start = end;
+        before = Some(index);
     }
     made
 }
@@ -111,9 +152,9 @@ fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
 }
 
 /// Ends of consecutive parts whose lengths follow `weights`, each at least a short shot long.
-fn share_out(weights: &[f32], frames: u32) -> Vec<u32> {
+fn share_out(weights: &[f32], frames: u32, least: u32) -> Vec<u32> {
     let count = weights.len() as u32;
-    let least = SHOT_FRAMES_MIN.min(frames / count.max(1));
+    let least = least.min(frames / count.max(1));
     let spare = (frames - least * count) as f32;
     let total: f32 = weights.iter().sum::<f32>().max(1.0);
     let mut sum = 0.0;
@@ -158,7 +199,7 @@ mod tests {
     use super::*;
 
     fn texts(prompt: &str, frames: u32) -> Vec<String> {
-        shots(prompt, "", frames)
+        shots(prompt, "", &[frames], 24)
             .into_iter()
             .map(|shot| shot.text)
             .collect()
@@ -169,15 +210,13 @@ mod tests {
         let made = shots(
             "A red boat at sea. A forest in fog! Then the moon over a city.",
             "",
-            240,
+            &[240],
+            24,
         );
         assert_eq!(made.len(), 3);
         assert_eq!((made[0].start, made[2].end), (0, 240));
         assert!(made.windows(2).all(|pair| pair[0].end == pair[1].start));
-        assert!(
-            made.iter()
-                .all(|shot| shot.end - shot.start >= SHOT_FRAMES_MIN)
-        );
+        assert!(made.iter().all(|shot| shot.end - shot.start >= 48));
         assert_eq!(made[1].reading.place, Some(Place::Forest));
     }
 
@@ -185,7 +224,7 @@ mod tests {
     fn shots_inherit_from_what_went_before_and_from_the_film() {
         let prompt = "A red hot-air balloon over hills at dawn. The balloon above the sea. \
                       Rain over a city at night. All in a calm mood.";
-        let made = shots(prompt, "", 360);
+        let made = shots(prompt, "", &[360], 24);
         let read = |index: usize| &made[index].reading;
         assert!(
             made.iter()
@@ -210,7 +249,12 @@ mod tests {
             240,
         );
         assert_eq!(listed, ["a boat leaves the pier.", "waves.", "the horizon"]);
-        let made = shots("a quiet lake at dawn, cut to a neon city street", "", 240);
+        let made = shots(
+            "a quiet lake at dawn, cut to a neon city street",
+            "",
+            &[240],
+            24,
+        );
         assert_eq!(made.len(), 2);
         assert_eq!(made[1].dissolve, 0);
         assert_eq!(
@@ -222,9 +266,9 @@ mod tests {
     #[test]
     fn a_short_clip_never_has_more_shots_than_fit() {
         let long = "One thing happens here. ".repeat(40);
-        assert_eq!(shots(&long, "", 48).len(), 1);
-        assert!(shots(&long, "", 120).len() <= 2);
-        assert!(shots(&long, "", 360).len() <= SHOTS_MAX);
+        assert_eq!(shots(&long, "", &[48], 24).len(), 1);
+        assert!(shots(&long, "", &[120], 24).len() <= 2);
+        assert!(shots(&long, "", &[360], 24).len() <= SHOTS_MAX);
     }
 
     #[test]

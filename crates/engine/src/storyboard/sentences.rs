@@ -2,7 +2,7 @@
 //! what the pieces mean is read elsewhere.
 
 /// One piece of the prompt and how it is reached.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Piece {
     pub(super) text: String,
     pub(super) cut: bool,

@@ -31,6 +31,9 @@ pub(super) enum Element {
 pub(super) struct Stage<'a> {
     pub(super) width: f32,
     pub(super) height: f32,
+    /// Frame pixels per stage pixel: a stage is as large in every resolution of its shape, so
+    /// that chance falls alike in all of them.
+    pub(super) pixels: f32,
     /// The length that shapes are sized by, pixels.
     pub(super) unit: f32,
     pub(super) seconds: f32,
@@ -43,12 +46,13 @@ pub(super) struct Stage<'a> {
     pub(super) elements: Vec<Element>,
 }
 
-/// How a plane lies and moves.
+/// How a plane lies and moves. Lengths in stage pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plane {
     pub(super) depth: f32,
     pub(super) top: f32,
     pub(super) bottom: f32,
+    /// Frame pixels per texel.
     pub(super) pitch: f32,
     /// Pixels per second.
     pub(super) drift: f32,
@@ -90,23 +94,20 @@ impl Stage<'_> {
         let (left, right) = (-margin - reach, self.width + margin + reach);
         let top = plane.top.max(-margin - 2.0).floor();
         let bottom = plane.bottom.min(self.height + margin + 2.0).ceil();
-        let width = ((right - left) / plane.pitch).ceil() as u32 + 1;
-        let height = ((bottom - top) / plane.pitch).ceil().max(1.0) as u32 + 1;
-        let scale = 1.0 / plane.pitch;
+        let pitch = plane.pitch / self.pixels;
+        let width = ((right - left) / pitch).ceil() as u32 + 1;
+        let height = ((bottom - top) / pitch).ceil().max(1.0) as u32 + 1;
+        let scale = 1.0 / pitch;
         let onto = Transform::from_row(scale, 0.0, 0.0, scale, -left * scale, -top * scale);
         let Some(mut pen) = Pen::new(width, height, onto) else {
             return;
         };
         draw(&mut pen, left, right);
         if plane.brush > 0.0 {
-            noise::brush(&mut pen.pixmap, plane.brush, self.rng.next());
+            noise::brush(&mut pen.pixmap, plane.brush, self.pixels, self.rng.next());
         }
         let Plane {
-            pitch,
-            depth,
-            drift,
-            sway,
-            ..
+            depth, drift, sway, ..
         } = plane;
         let placing = Placing {
             pitch,
@@ -122,7 +123,7 @@ impl Stage<'_> {
 
     /// Paints a plane texel by texel: `paint(x, y)` gives colour and opacity.
     pub(super) fn field(&mut self, plane: Plane, paint: impl Fn(f32, f32) -> (Rgb, f32)) {
-        let pitch = plane.pitch;
+        let pitch = plane.pitch / self.pixels;
         self.plane(plane, |pen, left, _| {
             let width = pen.pixmap.width() as usize;
             let top = pen.top();

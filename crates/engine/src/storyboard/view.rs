@@ -1,6 +1,6 @@
 //! The camera at one instant, and what it does to a plane at some depth.
 
-/// Where the camera is. Lengths in pixels of the frame.
+/// Where the camera is. Lengths in stage pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     /// How far a plane of depth 1.0 is moved, right and down.
@@ -9,6 +9,8 @@ pub(super) struct View {
     pub(super) zoom: f32,
     /// The point that zooming keeps in place.
     pub(super) centre: (f32, f32),
+    /// Frame pixels per stage pixel.
+    pub(super) pixels: f32,
     /// Time since the start of the shot.
     pub(super) time_s: f32,
 }
@@ -26,9 +28,9 @@ impl View {
     pub(super) fn map(&self, depth: f32) -> Map {
         let scale = 1.0 + (self.zoom - 1.0) * (0.3 + 0.7 * depth);
         Map {
-            scale,
-            right: self.centre.0 * (1.0 - scale) + self.pan.0 * depth,
-            down: self.centre.1 * (1.0 - scale) + self.pan.1 * depth,
+            scale: scale * self.pixels,
+            right: (self.centre.0 * (1.0 - scale) + self.pan.0 * depth) * self.pixels,
+            down: (self.centre.1 * (1.0 - scale) + self.pan.1 * depth) * self.pixels,
         }
     }
 }

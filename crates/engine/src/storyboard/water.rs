@@ -17,7 +17,7 @@ pub(super) struct Water {
     pub(super) near: Rgb,
     /// How much of the mirror is covered by the water's own colour, far and near.
     pub(super) cover: (f32, f32),
-    /// Waver in pixels, at the near edge.
+    /// Waver in stage pixels, at the near edge.
     pub(super) reach: f32,
     /// Radians per second.
     pub(super) rate: f32,
@@ -37,6 +37,7 @@ impl Water {
         let last = (map.y(self.bottom).ceil().max(0.0) as usize).min(canvas.height);
         let width = canvas.width * 4;
         let span = (map.y(self.bottom) - horizon).max(1.0);
+        let reach = self.reach * view.pixels;
         let mut line = vec![0_u16; width];
         for y in (first..last).filter(|y| needed(*y)) {
             let below = (y as f32 + 0.5 - horizon).max(0.0);
@@ -45,9 +46,8 @@ impl Water {
             let wave = 34.0 * (1.0 + 14.0 * share).ln();
             let swing = (wave - self.rate * view.time_s).sin()
                 + 0.6 * (wave * 2.3 - self.rate * 1.4 * view.time_s + 1.3).sin();
-            let shift = self.reach * (0.15 + share) * swing;
-            let sink =
-                self.reach * 0.9 * share * (wave * 1.2 - self.rate * 1.1 * view.time_s).sin();
+            let shift = reach * (0.15 + share) * swing;
+            let sink = reach * 0.9 * share * (wave * 1.2 - self.rate * 1.1 * view.time_s).sin();
             let source = (horizon - below * 0.92 - 1.0 + sink).clamp(0.0, horizon.max(1.0) - 1.0);
             let (above, rest) = canvas.pixels.split_at_mut(y * width);
             let mirrored = &above[(source as usize).min(y - 1) * width..][..width];

@@ -4,7 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod any_prompt;
+mod drafts;
+mod edits;
+mod frames;
+mod length;
 mod outline;
 mod pictures;
+mod references;
 mod sound;
 mod support;

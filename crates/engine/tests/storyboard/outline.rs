@@ -1,20 +1,20 @@
 //! The clip as announced: conformance, sameness, sizes, refusals, streaming.
 
 use kinora_contract::size::listed_sizes;
-use kinora_contract::{Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{Engine, EngineError, conformance};
+use kinora_contract::{FrameSize, Inputs, Resolution, Size, VideoSpec};
+use kinora_engine::{Engine, EngineError, Materials, Picture, conformance};
 
 use super::support::*;
 
 #[test]
 fn the_engine_conforms() {
     let prompt = "A boat at sea. Then a fox in the forest at night.";
-    conformance::check(&engine(2), &spec(prompt, SMALL, 4, 7)).unwrap();
+    conformance::check(&engine(2), &spec(prompt, SMALL, 4, 7), &NONE).unwrap();
     let silent = VideoSpec {
         generate_audio: false,
         ..spec("a red kite", SMALL, 2, 1)
     };
-    conformance::check(&engine(3), &silent).unwrap();
+    conformance::check(&engine(3), &silent, &NONE).unwrap();
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn another_seed_is_another_composition() {
 fn every_listed_size_is_planned_and_painted_exactly() {
     for size in listed_sizes() {
         let spec = spec("a lighthouse on a cliff", size, 2, 3);
-        let clip = engine(2).plan(&spec).unwrap();
+        let clip = engine(2).plan(&spec, &NONE).unwrap();
         assert_eq!((clip.size, clip.fps, clip.frames), (size, 24, 48));
         let tape = tape(&spec, 2, 1);
         assert_eq!(tape.frames[0].len() as u64, size.pixels() * 3, "{size}");
@@ -62,30 +62,54 @@ fn every_listed_size_is_planned_and_painted_exactly() {
 }
 
 #[test]
-fn what_is_not_offered_is_refused() {
+fn everything_that_a_card_can_ask_for_is_offered() {
+    let features = engine(1).describe().features;
+    assert!(features.first_frame && features.last_frame && features.audio_output);
+    assert!(features.auto_duration && features.draft && features.edit);
+    assert_eq!(features.reference_images_max, 9);
+    assert_eq!(features.reference_audios_max, 3);
+}
+
+#[test]
+fn a_spec_without_its_material_is_refused_in_words() {
     let plain = spec("a cat", SMALL, 2, 1);
-    let frames = Inputs::Frames {
-        first: "https://example.com/a.png".to_owned(),
-        last: None,
-    };
-    let refused = [
-        VideoSpec {
-            inputs: frames,
-            ..plain.clone()
-        },
-        VideoSpec {
-            draft: true,
-            ..plain.clone()
-        },
-        VideoSpec {
-            seconds: Seconds::Auto,
-            ..plain.clone()
+    let url = || "https://example.com/a".to_owned();
+    let frames = |last: Option<String>| Inputs::Frames { first: url(), last };
+    let lacking = [
+        frames(None),
+        frames(Some(url())),
+        Inputs::References {
+            images: vec![url()],
+            audios: Vec::new(),
         },
     ];
-    for spec in refused {
-        let plan = engine(1).plan(&spec);
-        assert!(matches!(plan, Err(EngineError::Unsupported(_))), "{plan:?}");
+    for inputs in lacking {
+        let spec = VideoSpec {
+            inputs,
+            ..plain.clone()
+        };
+        let plan = engine(1).plan(&spec, &NONE);
+        assert!(matches!(plan, Err(EngineError::Failed(_))), "{plan:?}");
     }
+    let adaptive = VideoSpec {
+        frame: FrameSize::Adaptive(Resolution::P480),
+        ..plain.clone()
+    };
+    let plan = engine(1).plan(&adaptive, &NONE);
+    assert!(matches!(plan, Err(EngineError::Unsupported(_))), "{plan:?}");
+    let broken = Materials {
+        first_frame: Some(Picture {
+            size: SMALL,
+            rgb: vec![0; 7],
+        }),
+        ..NONE.clone()
+    };
+    let spec = VideoSpec {
+        inputs: frames(None),
+        ..plain
+    };
+    let plan = engine(1).plan(&spec, &broken);
+    assert!(matches!(plan, Err(EngineError::Failed(_))), "{plan:?}");
 }
 
 #[test]

@@ -110,6 +110,7 @@ pub fn renewed(progress: u8) -> Renewed {
         progress,
         engine: None,
         until_ms: NOW + 2 * LEASE_MS,
+        decided: None,
     }
 }
 

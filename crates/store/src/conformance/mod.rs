@@ -14,6 +14,7 @@ pub mod leases;
 pub mod model;
 pub mod owner;
 pub mod reading;
+pub mod references;
 pub mod restart;
 pub mod submit;
 pub mod sweep;
@@ -65,6 +66,9 @@ macro_rules! conformance_suite {
             reading: a_deleted_cursor_still_has_its_place,
             reading: expired_tasks_are_not_listed,
             reading: queue_positions_count_who_waits_ahead,
+            references: waiting_tasks_with_references_are_found_in_order,
+            references: references_are_swept_when_their_task_has_ended,
+            references: what_is_decided_of_a_spec_is_kept,
             sweep: an_expired_lease_goes_back_to_its_old_place,
             sweep: the_last_attempt_fails_with_worker_lost,
             sweep: a_lease_of_a_wrong_clock_counts_as_expired,

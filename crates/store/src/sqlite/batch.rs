@@ -10,6 +10,7 @@ use super::fault::Done;
 use super::index::Index;
 use super::record::{Change, Record};
 use super::rows;
+use crate::files::{keeps_references, reference_keys};
 
 /// An open transaction, with the queue as it will stand after it.
 #[derive(Debug)]
@@ -60,19 +61,23 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Replaces a record. What a run may have published is garbage unless its task completed.
+    /// Replaces a record. What a run may have published is garbage unless its task completed, and
+    /// references are garbage once they are of no use.
     pub(super) fn update(&mut self, before: &Record, after: Arc<Record>) -> Done<()> {
         rows::update(self.conn, before, &after)?;
         if !matches!(after.task.state, State::Completed(_)) {
             self.discard_attempt(before)?;
         }
+        if !keeps_references(&after.task) {
+            self.discard_references(&after)?;
+        }
         self.note(after.task.id, Some(after));
         Ok(())
     }
 
-    /// Replaces a running record by one that differs in lease end, progress and engine only.
-    pub(super) fn renew(&mut self, after: Arc<Record>) -> Done<()> {
-        rows::renew(self.conn, &after)?;
+    /// Replaces a running record by one that differs in lease end, progress, engine and spec only.
+    pub(super) fn renew(&mut self, before: &Record, after: Arc<Record>) -> Done<()> {
+        rows::renew(self.conn, before, &after)?;
         self.note(after.task.id, Some(after));
         Ok(())
     }
@@ -83,6 +88,11 @@ impl<'a> Batch<'a> {
             Some(lease) => rows::add_garbage(self.conn, &lease.file_keys()),
             None => Ok(()),
         }
+    }
+
+    /// Notes as garbage what was fetched for this record's task.
+    pub(super) fn discard_references(&self, record: &Record) -> Done<()> {
+        rows::add_garbage(self.conn, &reference_keys(&record.task))
     }
 
     /// Notes what has become of a row that was changed by a statement of the caller's own.

@@ -75,8 +75,11 @@ impl Operation for Renew {
             if renewed.engine.is_some() {
                 task.engine.clone_from(&renewed.engine);
             }
+            if let Some(decided) = &renewed.decided {
+                task.spec.clone_from(decided);
+            }
         });
-        batch.renew(after)?;
+        batch.renew(&before, after)?;
         Ok(Ok(()))
     }
 }

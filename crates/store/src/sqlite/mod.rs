@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Artifact, Failure, TaskId, UnixMs};
+use kinora_contract::{Artifact, Failure, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::{
@@ -131,6 +131,14 @@ impl TaskStore for SqliteStore {
                 id,
             })
             .await
+    }
+
+    async fn waiting_with_references(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Arc<Task>)>, StoreError> {
+        Ok(self.memory.waiting_with_references(after, limit))
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {

@@ -6,7 +6,7 @@ use kinora_contract::{Failure, State, TaskId, UnixMs};
 use rusqlite::{OptionalExtension, params};
 
 use super::batch::Batch;
-use super::fault::Done;
+use super::fault::{Done, Fault};
 use super::record::Record;
 use super::rows;
 use super::writer::Operation;
@@ -76,8 +76,13 @@ impl Operation for Delete {
         let files = rows::files(artifact.as_deref());
         rows::add_garbage(batch.conn, &files)?;
         // Noted only, for the sweep: its worker may be putting them this moment.
-        if let Some(running) = batch.index().get(self.id) {
-            batch.discard_attempt(running)?;
+        match batch.find(self.id) {
+            Ok(found) => found.map_or(Ok(()), |record| {
+                batch.discard_attempt(&record)?;
+                batch.discard_references(&record)
+            })?,
+            Err(Fault::Corrupt(_)) => {}
+            Err(fault) => return Err(fault),
         }
         remove(batch, self.id, seq)?;
         Ok(Deletion::Deleted { files })

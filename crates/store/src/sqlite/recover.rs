@@ -82,5 +82,5 @@ fn requeue_one(batch: &mut Batch<'_>, record: &Arc<Record>, attempts_max: u32) -
         until_ms: 0,
         ..lease
     });
-    batch.renew(record.with(ended, |_| {}))
+    batch.renew(record, record.with(ended, |_| {}))
 }

@@ -92,7 +92,7 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
 }
 
 /// Extends a lease, without touching what the indexes hold.
-pub(super) fn renew(conn: &Connection, after: &Record) -> Done<()> {
+pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET progress = ?1, engine = ?2, lease_until_ms = ?3 \
          WHERE seq = ?4 AND phase = 'running' AND lease_token = ?5",
@@ -104,7 +104,12 @@ pub(super) fn renew(conn: &Connection, after: &Record) -> Done<()> {
         int(after.seq),
         after.token().map(int),
     ])?;
-    expect_one(changed)
+    expect_one(changed)?;
+    if before.task.spec == after.task.spec {
+        return Ok(());
+    }
+    let mut query = conn.prepare_cached("UPDATE tasks SET spec = ?1 WHERE seq = ?2")?;
+    expect_one(query.execute(params![to_string(&after.task.spec)?, int(after.seq)])?)
 }
 
 /// Sets one of the counters.

@@ -87,7 +87,12 @@ fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
         )?
         .execute([seq])?;
     match rows::find(batch.conn, id) {
-        Ok(after) => batch.note(id, after),
+        Ok(after) => {
+            if let Some(record) = after.as_ref().filter(|record| record.task.spec.draft) {
+                batch.discard_references(record)?;
+            }
+            batch.note(id, after);
+        }
         // One that this version cannot read ages like all others.
         Err(Fault::Corrupt(_)) => batch.note(id, None),
         Err(fault) => return Err(fault),

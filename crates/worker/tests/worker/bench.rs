@@ -17,7 +17,7 @@ use kinora_media::RecorderOptions;
 use kinora_store::{
     Cancellation, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, TaskStore,
 };
-use kinora_worker::{Lineup, Served, Settings, Shutdown, Worker};
+use kinora_worker::{Lineup, References, Served, Settings, Shutdown, Worker};
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
@@ -28,6 +28,15 @@ use crate::wrappers::{FaultyBlobs, FaultyStore};
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// The hour at which tests begin.
 pub(crate) const NOW: u64 = 1_760_000_000_000;
+/// One that reaches this machine, as the callers' host.
+fn fetcher() -> kinora_fetch::Fetcher {
+    let options = kinora_fetch::Options {
+        allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
+        ..kinora_fetch::Options::default()
+    };
+    kinora_fetch::Fetcher::new(options).unwrap()
+}
+
 /// So long that a heartbeat renews for progress alone while a test runs.
 pub(crate) const LEASE_MS: u64 = 600_000;
 pub(crate) const RETENTION_MS: u64 = 10 * LEASE_MS;
@@ -91,6 +100,7 @@ impl Bench {
             tasks: self.faulty.clone(),
             blobs: self.blobs.clone(),
             lineup: Lineup::new(served),
+            references: Arc::new(References::new(fetcher())),
             clock: self.clock.clone(),
             settings: Settings {
                 name: "worker".to_owned(),
@@ -116,6 +126,10 @@ impl Bench {
     }
 
     pub(crate) async fn submit_to(&self, model: &str) -> TaskId {
+        self.submit_spec(spec(model)).await
+    }
+
+    pub(crate) async fn submit_spec(&self, spec: VideoSpec) -> TaskId {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         let mut random = [0; 10];
         random[2..].copy_from_slice(&number.to_be_bytes());
@@ -123,7 +137,7 @@ impl Bench {
         let new = NewTask {
             id,
             project: PROJECT.to_owned(),
-            spec: spec(model),
+            spec,
             metadata: BTreeMap::new(),
             now_ms: NOW,
             idempotency: None,
@@ -304,7 +318,7 @@ fn keys_of(artifacts: &[Artifact]) -> Vec<String> {
     keys
 }
 
-fn spec(model: &str) -> VideoSpec {
+pub(crate) fn spec(model: &str) -> VideoSpec {
     VideoSpec {
         version: SPEC_VERSION,
         model: model.to_owned(),

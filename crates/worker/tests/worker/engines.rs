@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{
-    CHANNELS, Clip, Control, Description, Engine, EngineError, Features, Job, SAMPLE_RATE_HZ, Sink,
-    Stage,
+    CHANNELS, Clip, Control, Description, Engine, EngineError, Features, Job, Materials,
+    SAMPLE_RATE_HZ, Sink, Stage,
 };
 
 use crate::bench::DEADLINE;
@@ -169,7 +169,7 @@ impl Engine for Puppet {
         &self.description
     }
 
-    fn plan(&self, _: &VideoSpec) -> Result<Clip, EngineError> {
+    fn plan(&self, _: &VideoSpec, _: &Materials) -> Result<Clip, EngineError> {
         match self.act {
             Act::PanicsInPlan => panic!("{PRIVATE}"),
             Act::RefusesInPlan => Err(EngineError::Unsupported(PRIVATE.to_owned())),

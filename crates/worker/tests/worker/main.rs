@@ -14,6 +14,7 @@ mod ending;
 mod engines;
 mod failures;
 mod life;
+mod references;
 mod rescue;
 mod stopping;
 mod storage;

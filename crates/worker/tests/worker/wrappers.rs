@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use kinora_blobs::{BlobEntry, BlobError, BlobStore, ByteStream};
-use kinora_contract::{Artifact, Failure, StoredFile, TaskId, UnixMs};
+use kinora_contract::{Artifact, Failure, StoredFile, Task, TaskId, UnixMs};
 use kinora_store::{
     Cancellation, Claim, ClaimRequest, Deletion, Insertion, Lease, NewTask, Page, PageRequest,
     Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
@@ -101,6 +101,14 @@ impl TaskStore for FaultyStore {
 
     async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError> {
         self.inner.delete(project, id).await
+    }
+
+    async fn waiting_with_references(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Arc<Task>)>, StoreError> {
+        self.inner.waiting_with_references(after, limit).await
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {

@@ -2,9 +2,11 @@
 //! the contrast holds on any background.
 
 use ab_glyph::{Font, PxScale, ScaleFont, point};
+use kinora_contract::Size;
 
 use super::super::canvas::{Canvas, lay_over};
 use super::super::colour::smooth;
+use super::super::scene::stage_of;
 use super::layout::{fonts, place};
 
 /// How dark the band is behind the middle of the text, 0.0 to 1.0.
@@ -22,16 +24,17 @@ pub(in super::super) struct Page {
     pixels: Vec<u16>,
 }
 
-/// Height of the letters' line in pixels.
-pub(super) fn text_size(width: usize, height: usize) -> f32 {
-    let short = width.min(height) as f32;
-    (short * 0.047).max(11.0)
+/// Height of the letters' line in stage pixels; `pixels` frame pixels are one of them.
+pub(super) fn text_size(stage: Size, pixels: f32) -> f32 {
+    let short = stage.width.min(stage.height) as f32;
+    (short * 0.047).max(11.0 / pixels)
 }
 
-/// The widest line in pixels.
-pub(super) fn line_width(width: usize) -> f32 {
+/// The widest line in stage pixels.
+pub(super) fn line_width(stage: Size) -> f32 {
     // Long lines are hard to read in very wide frames.
-    width as f32 * (1.0 - 2.0 * MARGIN) * if width > 1_400 { 0.74 } else { 0.9 }
+    let wide = stage.width > stage.height * 2;
+    stage.width as f32 * (1.0 - 2.0 * MARGIN) * if wide { 0.74 } else { 0.9 }
 }
 
 impl Page {
@@ -61,8 +64,10 @@ impl Page {
     }
 
     /// The slate in the upper left corner.
-    pub(in super::super) fn slate(text: &str, width: usize, height: usize) -> Option<Self> {
-        let size = (text_size(width, height) * 0.46).max(8.0);
+    pub(in super::super) fn slate(text: &str, frame: Size) -> Option<Self> {
+        let (stage, pixels) = stage_of(frame);
+        let (width, height) = (frame.width as usize, frame.height as usize);
+        let size = (text_size(stage, pixels) * pixels * 0.46).max(8.0);
         let (glyphs, wide) = place(text, size, size * 0.1);
         let inset = width.min(height) as f32 * 0.042;
         let mut mask = Mask::new((wide + size * 2.0) as usize, (size * 2.2) as usize)?;

@@ -8,7 +8,6 @@ use crate::SAMPLE_RATE_HZ;
 use super::super::lexicon::{Hour, Place, Weather};
 use super::super::rng::Rng;
 use super::super::script::Shot;
-use super::FRAME_SAMPLES;
 
 /// How loud each source is, 0.0 to 1.0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -112,10 +111,10 @@ pub(super) struct Ambience {
 }
 
 impl Ambience {
-    pub(super) fn new(shots: &[Shot], rng: &mut Rng) -> Self {
+    pub(super) fn new(shots: &[Shot], fps: u32, rng: &mut Rng) -> Self {
         let plan: Vec<(usize, Levels)> = shots
             .iter()
-            .map(|shot| (shot.start as usize * FRAME_SAMPLES, Levels::of(shot)))
+            .map(|shot| (super::samples(shot.start, fps), Levels::of(shot)))
             .collect();
         let now = plan.first().map_or_else(Levels::default, |first| first.1);
         let song = [

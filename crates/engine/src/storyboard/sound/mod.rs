@@ -1,27 +1,61 @@
-//! The sound bed: soft chords from mood and hour, and the ambience of each shot's place. It is
-//! made sample by sample from the seed, in step with the frames.
+//! The sound of a clip, in step with the frames: the caller's own where there is any, else a bed
+//! of soft chords from mood and hour and the ambience of each shot's place, made from the seed.
 
 mod ambience;
 mod chords;
+mod track;
 
-use crate::SAMPLE_RATE_HZ;
+use crate::{Job, SAMPLE_RATE_HZ};
 
-use super::FPS;
 use super::rng::{Rng, hash};
 use super::script::Shot;
 use ambience::Ambience;
 use chords::Chords;
+pub(super) use track::Track;
 
-/// Samples per channel that belong to one frame.
-pub(super) const FRAME_SAMPLES: usize = (SAMPLE_RATE_HZ / FPS) as usize;
+/// Samples per channel that belong to the first `frames` frames.
+pub(super) fn samples(frames: u32, fps: u32) -> usize {
+    (u64::from(frames) * u64::from(SAMPLE_RATE_HZ) / u64::from(fps.max(1))) as usize
+}
+
 /// No sample is louder.
 const PEAK: f32 = 0.7;
 const FADE_IN_S: f32 = 0.25;
 const FADE_OUT_S: f32 = 1.3;
 
-/// Makes the sound of a clip, one frame's worth at a time.
+/// The sound of a clip.
 #[derive(Debug)]
-pub(super) struct Sound {
+pub(super) enum Sound {
+    /// Made for the clip.
+    Bed(Box<Bed>),
+    /// The caller's own.
+    Laid(Track),
+}
+
+impl Sound {
+    /// The references where there are any, else a bed for `shots`.
+    pub(super) fn new(job: &Job<'_>, shots: &[Shot]) -> Self {
+        let (spec, clip) = (job.spec, job.clip);
+        if let Some(track) = Track::lay(&job.materials.audios, samples(clip.frames, clip.fps)) {
+            return Self::Laid(track);
+        }
+        let bed = Bed::new(shots, &spec.prompt, spec.seed, clip.frames, clip.fps);
+        Self::Bed(Box::new(bed))
+    }
+
+    /// What belongs to the next frame, up to the first `end` samples of each channel:
+    /// interleaved stereo.
+    pub(super) fn until(&mut self, end: usize) -> &[f32] {
+        match self {
+            Self::Bed(bed) => bed.until(end),
+            Self::Laid(track) => track.until(end),
+        }
+    }
+}
+
+/// Chords and ambience, made as they are asked for.
+#[derive(Debug)]
+pub(super) struct Bed {
     chords: Chords,
     ambience: Ambience,
     at: usize,
@@ -29,24 +63,23 @@ pub(super) struct Sound {
     pcm: Vec<f32>,
 }
 
-impl Sound {
-    pub(super) fn new(shots: &[Shot], prompt: &str, seed: u32, frames: u32) -> Self {
+impl Bed {
+    fn new(shots: &[Shot], prompt: &str, seed: u32, frames: u32, fps: u32) -> Self {
         let rng = Rng::new(u64::from(seed) ^ hash(prompt.as_bytes()).rotate_left(33));
-        let seconds = frames as f32 / FPS as f32;
+        let seconds = frames as f32 / fps as f32;
         Self {
             chords: Chords::new(shots, seconds, &mut rng.fork("chords")),
-            ambience: Ambience::new(shots, &mut rng.fork("ambience")),
+            ambience: Ambience::new(shots, fps, &mut rng.fork("ambience")),
             at: 0,
-            samples: frames as usize * FRAME_SAMPLES,
+            samples: samples(frames, fps),
             pcm: Vec::new(),
         }
     }
 
-    /// The next frame's worth: interleaved stereo, [`FRAME_SAMPLES`] of each channel.
-    pub(super) fn frame(&mut self) -> &[f32] {
+    fn until(&mut self, end: usize) -> &[f32] {
         self.pcm.clear();
         let rate = SAMPLE_RATE_HZ as f32;
-        for at in self.at..self.at + FRAME_SAMPLES {
+        for at in self.at..end {
             let time_s = at as f32 / rate;
             let left_s = self.samples.saturating_sub(at + 1) as f32 / rate;
             let fade = ease(time_s / FADE_IN_S) * ease(left_s / FADE_OUT_S);
@@ -56,7 +89,7 @@ impl Sound {
                 self.pcm.push(PEAK * (value * fade / PEAK).tanh());
             }
         }
-        self.at += FRAME_SAMPLES;
+        self.at = end;
         &self.pcm
     }
 }

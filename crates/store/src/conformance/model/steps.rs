@@ -128,6 +128,7 @@ impl Model {
             progress,
             engine: None,
             until_ms,
+            decided: None,
         };
         let done = stores.tasks.renew(&lease, renewed).await;
         if let Some(known) = self.holder(task, &lease, &done) {

@@ -1,0 +1,81 @@
+//! `POST /v1/videos/edits` and `POST /v1/videos/{id}/remix`: OpenAI's spellings of an edit. Both
+//! become a submit, and are judged, stored and answered as one.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use kinora_contract::VideoObject;
+use kinora_contract::edit_call::{
+    EditVideo, RemixVideo, edits_request, in_words_of_edits, remix_request,
+};
+
+use crate::auth::Writer;
+use crate::body;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::SharedApi;
+use crate::submit::accept;
+use crate::wire::PathId;
+
+/// Edit a video.
+///
+/// The same as a submit with `edit_task_id`, on the first model that edits unless `model` names
+/// one.
+#[utoipa::path(
+    post,
+    path = "/v1/videos/edits",
+    tag = "videos",
+    params(("Idempotency-Key" = Option<String>, Header, description = "As on a submit.")),
+    request_body(content(
+        (EditVideo = "application/json"),
+        (EditVideo = "multipart/form-data"),
+    )),
+    responses((status = 200, description = "The accepted task.", body = VideoObject), Refusals),
+    security(("bearer" = []))
+)]
+pub(crate) async fn edits(
+    State(api): State<SharedApi>,
+    Writer(key): Writer,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let sent = body::fields(&headers, body).await?;
+    let request = edits_request(sent, &api.catalog)?;
+    let accepted = accept(&api, &key.key, &headers, &request).await;
+    accepted.map_err(|error| error.reworded(in_words_of_edits))
+}
+
+/// Remix a video.
+///
+/// The same as an edit; the video is named by the path.
+#[utoipa::path(
+    post,
+    path = "/v1/videos/{id}/remix",
+    tag = "videos",
+    params(
+        ("id" = String, Path, description = "The completed video."),
+        ("Idempotency-Key" = Option<String>, Header, description = "As on a submit."),
+    ),
+    request_body(content(
+        (RemixVideo = "application/json"),
+        (RemixVideo = "multipart/form-data"),
+    )),
+    responses((status = 200, description = "The accepted task.", body = VideoObject), Refusals),
+    security(("bearer" = []))
+)]
+pub(crate) async fn remix(
+    State(api): State<SharedApi>,
+    Writer(key): Writer,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let sent = body::fields(&headers, body).await?;
+    if api.tasks.get(&key.key.project, id).await?.is_none() {
+        return Err(ApiError::video_not_found());
+    }
+    let request = remix_request(sent, id, &api.catalog)?;
+    let accepted = accept(&api, &key.key, &headers, &request).await;
+    accepted.map_err(|error| error.reworded(in_words_of_edits))
+}

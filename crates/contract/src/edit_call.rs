@@ -1,0 +1,210 @@
+//! OpenAI's spellings of an edit: `POST /v1/videos/edits` with `video: {id}`, and
+//! `POST /v1/videos/{id}/remix`. Both become a submit request with `edit_task_id`, and are judged
+//! as one; beside OpenAI's fields they take those of an edit here.
+
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::card::Catalog;
+use crate::error::{ErrorCode, Refusal};
+use crate::fields::wrong_type;
+use crate::id::TaskId;
+use crate::ranges::missing;
+use crate::request::SubmitRequest;
+
+/// The OpenAPI shape of `POST /v1/videos/edits`; the fields of an edit's submit are taken as well.
+#[derive(ToSchema)]
+pub struct EditVideo {
+    /// What the video shall become.
+    #[schema(example = "The same scene in deep snow")]
+    pub prompt: String,
+    /// A completed video of this project.
+    pub video: VideoRef,
+    /// A model that edits; the first one where none is named.
+    pub model: Option<String>,
+    /// 0.0 to 1.0 (default 0.6): how far the result may leave the source.
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub edit_strength: Option<f64>,
+}
+
+/// A video by its identifier.
+#[derive(ToSchema)]
+pub struct VideoRef {
+    /// Task identifier.
+    pub id: String,
+}
+
+/// The OpenAPI shape of `POST /v1/videos/{id}/remix`; the fields of an edit's submit are taken as
+/// well.
+#[derive(ToSchema)]
+pub struct RemixVideo {
+    /// What the video shall become.
+    #[schema(example = "The same scene at night")]
+    pub prompt: String,
+}
+
+/// The request of `POST /v1/videos/edits`.
+///
+/// # Errors
+/// As [`SubmitRequest::from_fields`]; `missing_required_parameter` without a video,
+/// `unsupported_operation` when no model edits.
+pub fn edits_request(
+    mut sent: Map<String, Value>,
+    catalog: &Catalog,
+) -> Result<SubmitRequest, Refusal> {
+    let source = take_video(&mut sent)?;
+    into_edit(sent, source, catalog)
+}
+
+/// The request of `POST /v1/videos/{id}/remix`.
+///
+/// # Errors
+/// As [`edits_request`].
+pub fn remix_request(
+    sent: Map<String, Value>,
+    source: TaskId,
+    catalog: &Catalog,
+) -> Result<SubmitRequest, Refusal> {
+    into_edit(sent, Value::String(source.to_string()), catalog)
+}
+
+/// The name of the field that these calls have instead of `edit_task_id`.
+#[must_use]
+pub fn in_words_of_edits(refusal: Refusal) -> Refusal {
+    match refusal.param.as_deref() {
+        Some("edit_task_id") => Refusal {
+            param: Some("video".to_owned()),
+            message: refusal.message.replace("edit_task_id", "video"),
+            ..refusal
+        },
+        _ => refusal,
+    }
+}
+
+/// `video: {"id": …}`, or the form's part `video[id]`.
+fn take_video(sent: &mut Map<String, Value>) -> Result<Value, Refusal> {
+    let id = match sent.remove("video") {
+        Some(Value::Object(mut video)) => {
+            let id = video.remove("id");
+            if !video.is_empty() {
+                return Err(wrong_type("video", "an object with the field 'id' alone"));
+            }
+            id
+        }
+        Some(Value::Null) | None => sent.remove("video[id]"),
+        Some(_) => return Err(wrong_type("video", "an object with the field 'id'")),
+    };
+    match id {
+        Some(Value::String(id)) => Ok(Value::String(id)),
+        Some(_) => Err(wrong_type("video", "an object whose 'id' is a string")),
+        None => Err(missing("video")),
+    }
+}
+
+fn into_edit(
+    mut sent: Map<String, Value>,
+    source: Value,
+    catalog: &Catalog,
+) -> Result<SubmitRequest, Refusal> {
+    let edits = |features: &crate::card::Features| features.edit;
+    let editor = catalog
+        .cards()
+        .iter()
+        .find(|card| edits(&card.capabilities.features));
+    let Some(editor) = editor else {
+        let message = "No model that is served here edits videos.";
+        return Err(Refusal::new(ErrorCode::UnsupportedOperation, message));
+    };
+    if sent.contains_key("edit_task_id") {
+        let message =
+            "Unknown parameter: 'edit_task_id'. The video is named by 'video' or the path.";
+        return Err(Refusal::of(
+            ErrorCode::UnknownParameter,
+            "edit_task_id",
+            message,
+        ));
+    }
+    if sent.get("model").is_none_or(Value::is_null) {
+        sent.insert("model".to_owned(), Value::String(editor.id.clone()));
+    }
+    sent.insert("edit_task_id".to_owned(), source);
+    SubmitRequest::from_fields(sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::card::built_in_cards;
+
+    fn fields(value: Value) -> Map<String, Value> {
+        let Value::Object(fields) = value else {
+            panic!("{value} is no object")
+        };
+        fields
+    }
+
+    #[test]
+    fn openais_spellings_are_an_edit_on_the_model_that_edits() {
+        let catalog = Catalog::new(built_in_cards()).unwrap();
+        let id = TaskId::from_parts(1, [2; 10]);
+        let plain = SubmitRequest::from_fields(fields(
+            json!({"model": "kinora-b1", "prompt": "snow", "edit_task_id": id}),
+        ));
+        for sent in [
+            json!({"prompt": "snow", "video": {"id": id}}),
+            json!({"prompt": "snow", "video[id]": id}),
+            json!({"prompt": "snow", "video": {"id": id}, "model": null}),
+        ] {
+            assert_eq!(edits_request(fields(sent), &catalog), plain);
+        }
+        let remix = remix_request(fields(json!({"prompt": "snow"})), id, &catalog);
+        assert_eq!(remix, plain);
+    }
+
+    #[test]
+    fn what_names_no_video_is_refused() {
+        let catalog = Catalog::new(built_in_cards()).unwrap();
+        for (sent, code, param) in [
+            (
+                json!({"prompt": "x"}),
+                ErrorCode::MissingRequiredParameter,
+                "video",
+            ),
+            (
+                json!({"video": null}),
+                ErrorCode::MissingRequiredParameter,
+                "video",
+            ),
+            (
+                json!({"video": {}}),
+                ErrorCode::MissingRequiredParameter,
+                "video",
+            ),
+            (json!({"video": "v"}), ErrorCode::InvalidType, "video"),
+            (json!({"video": {"id": 1}}), ErrorCode::InvalidType, "video"),
+            (
+                json!({"video": {"id": "v", "x": 1}}),
+                ErrorCode::InvalidType,
+                "video",
+            ),
+            (
+                json!({"video": {"id": "v"}, "edit_task_id": "v"}),
+                ErrorCode::UnknownParameter,
+                "edit_task_id",
+            ),
+            (
+                json!({"video": {"id": "v"}, "colour": 1}),
+                ErrorCode::UnknownParameter,
+                "colour",
+            ),
+        ] {
+            let refusal = edits_request(fields(sent), &catalog).unwrap_err();
+            assert_eq!(
+                (refusal.code, refusal.param.as_deref()),
+                (code, Some(param))
+            );
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What an engine works from beside the spec: opened reference material and, for an edit, the
+//! source video. Everything is decoded and bounded before; an engine never sees a URL or a file.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kinora_contract::Size;
+
+use crate::EngineError;
+
+/// The opened references of a job. Those that the spec does not name are absent.
+#[derive(Clone, Debug, Default)]
+pub struct Materials {
+    /// The result starts with this.
+    pub first_frame: Option<Picture>,
+    /// The result ends with this.
+    pub last_frame: Option<Picture>,
+    /// Images to show, in the caller's order.
+    pub images: Vec<Picture>,
+    /// Sound to hear, in the caller's order.
+    pub audios: Vec<Sound>,
+    /// The video that is edited.
+    pub source: Option<Arc<dyn Footage>>,
+}
+
+/// A still, upright and without transparency.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Size in pixels.
+    pub size: Size,
+    /// `[height][width][3] u8`, sRGB, full range.
+    pub rgb: Vec<u8>,
+}
+
+impl fmt::Debug for Picture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Picture({})", self.size)
+    }
+}
+
+/// A stretch of sound.
+#[derive(Clone, PartialEq)]
+pub struct Sound {
+    /// Interleaved stereo in -1.0 to 1.0 at [`crate::SAMPLE_RATE_HZ`].
+    pub pcm: Vec<f32>,
+}
+
+impl fmt::Debug for Sound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sound({} samples)", self.pcm.len())
+    }
+}
+
+/// A stored video that can be played from its beginning, as often as needed.
+pub trait Footage: Send + Sync + fmt::Debug {
+    /// Frame size in pixels.
+    fn size(&self) -> Size;
+
+    /// Frames per second, constant.
+    fn fps(&self) -> u32;
+
+    /// Number of frames.
+    fn frames(&self) -> u32;
+
+    /// Plays it from the first frame.
+    ///
+    /// # Errors
+    /// [`EngineError::Failed`] when it cannot be read.
+    fn play(&self) -> Result<Box<dyn Playback>, EngineError>;
+}
+
+/// A video being played.
+pub trait Playback: Send {
+    /// The next frame, `[height][width][3] u8`, sRGB, full range; `None` after the last.
+    ///
+    /// # Errors
+    /// [`EngineError::Failed`] when it cannot be read.
+    fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError>;
+}

@@ -1,0 +1,78 @@
+//! How a picture moves with what is heard (or, in an edit, with the light of its source): one
+//! value per frame, smoothed. It knows levels, neither notes nor beats.
+
+use super::sound::{Track, samples};
+
+/// How much a full swell magnifies.
+const ZOOM: f32 = 0.035;
+/// How much darker the picture is without any swell.
+const DIM: f32 = 0.14;
+/// How fast a swell rises and falls, as the time to a half, seconds.
+const RISE_S: f32 = 0.03;
+const FALL_S: f32 = 0.16;
+
+/// What a swell does to one frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pulse {
+    /// Magnification, 1.0 or more.
+    pub(super) zoom: f32,
+    /// Share of the light, at most 1.0.
+    pub(super) light: f32,
+}
+
+impl Pulse {
+    /// No motion of its own.
+    pub(super) const CALM: Self = Self {
+        zoom: 1.0,
+        light: 1.0,
+    };
+
+    /// That of a swell from 0.0 to 1.0.
+    pub(super) fn of(swell: f32) -> Self {
+        Self {
+            zoom: 1.0 + ZOOM * swell,
+            light: 1.0 - DIM * (1.0 - swell),
+        }
+    }
+}
+
+/// The swell of each frame.
+#[derive(Debug, Default)]
+pub(super) struct Swell(Vec<f32>);
+
+impl Swell {
+    /// Follows the loudness of `track`.
+    pub(super) fn of_sound(track: &Track, frames: u32, fps: u32) -> Self {
+        let level = |frame: u32| {
+            let (from, to) = (samples(frame, fps) * 2, samples(frame + 1, fps) * 2);
+            let pcm = track.pcm();
+            let part = &pcm[from.min(pcm.len())..to.min(pcm.len())];
+            let power: f32 = part.iter().map(|sample| sample * sample).sum();
+            (power / part.len().max(1) as f32).sqrt()
+        };
+        Self::of_levels((0..frames).map(level).collect(), fps)
+    }
+
+    /// Follows any level of 0.0 or more, one per frame, relative to the highest.
+    pub(super) fn of_levels(mut levels: Vec<f32>, fps: u32) -> Self {
+        let most = levels.iter().copied().fold(1e-6, f32::max);
+        let keep = |half_s: f32| (-std::f32::consts::LN_2 / (half_s * fps as f32)).exp();
+        let (rise, fall) = (keep(RISE_S), keep(FALL_S));
+        let mut held: Option<f32> = None;
+        for level in &mut levels {
+            let goal = (*level / most).sqrt();
+            let before = *held.get_or_insert(goal);
+            let keep = if goal > before { rise } else { fall };
+            *level = goal + (before - goal) * keep;
+            held = Some(*level);
+        }
+        Self(levels)
+    }
+
+    /// The pulse of `frame`.
+    pub(super) fn at(&self, frame: u32) -> Pulse {
+        self.0
+            .get(frame as usize)
+            .map_or(Pulse::CALM, |swell| Pulse::of(*swell))
+    }
+}

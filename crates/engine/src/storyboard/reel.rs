@@ -1,0 +1,125 @@
+//! What a clip shows when: from spec and materials to takes, one after the other, and to the
+//! lines that are read meanwhile. It draws nothing.
+
+use kinora_contract::Inputs;
+
+use super::script::{Shot, dissolve_frames, shots};
+use crate::Job;
+
+/// What a take shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Show {
+    /// A scene painted from the words.
+    Painted,
+    /// A reference image, by place; and how often it was shown before.
+    Image(usize, u32),
+    /// The first frame, and on to the last where there is one.
+    Frames,
+}
+
+/// A stretch of the clip.
+#[derive(Clone, Debug)]
+pub(super) struct Take {
+    pub(super) shot: Shot,
+    pub(super) show: Show,
+}
+
+/// The plan of a clip.
+#[derive(Debug)]
+pub(super) struct Reel {
+    /// Without gaps; never empty.
+    pub(super) takes: Vec<Take>,
+    /// What is read, and the reading that each line gives.
+    pub(super) lines: Vec<Shot>,
+}
+
+impl Reel {
+    /// The reel of `job`, whose uncut stretches end at the frames `ends`.
+    pub(super) fn new(job: &Job<'_>, ends: &[u32]) -> Self {
+        let (spec, clip) = (job.spec, job.clip);
+        let avoid = spec.negative_prompt.as_deref().unwrap_or_default();
+        let told = shots(&spec.prompt, avoid, ends, clip.fps);
+        let images = job.materials.images.len();
+        let show = |show: Show| move |shot: Shot| Take { shot, show };
+        let takes = match &spec.inputs {
+            Inputs::Frames { .. } => vec![show(Show::Frames)(Shot {
+                end: clip.frames,
+                ..told[0].clone()
+            })],
+            Inputs::References { .. } if images > 0 => pictures(&told, images, clip.fps),
+            _ => told.iter().cloned().map(show(Show::Painted)).collect(),
+        };
+        Self {
+            takes,
+            lines: merged(told),
+        }
+    }
+}
+
+/// Lines that go on over several shots become one.
+fn merged(told: Vec<Shot>) -> Vec<Shot> {
+    let mut lines: Vec<Shot> = Vec::new();
+    for shot in told {
+        match lines.last_mut() {
+            Some(last) if last.text == shot.text => last.end = shot.end,
+            _ => lines.push(shot),
+        }
+    }
+    lines
+}
+
+/// The images over the shots that the words ask for; where there are more images than shots,
+/// the longest shots are parted until every image has one.
+fn pictures(told: &[Shot], images: usize, fps: u32) -> Vec<Take> {
+    let mut parts: Vec<Shot> = told.to_vec();
+    while parts.len() < images {
+        let longest = (0..parts.len()).max_by_key(|at| {
+            let long = parts[*at].end - parts[*at].start;
+            (long, std::cmp::Reverse(*at))
+        });
+        let Some(at) = longest.filter(|at| parts[*at].end - parts[*at].start >= 2) else {
+            break;
+        };
+        let mut second = parts[at].clone();
+        second.start = u32::midpoint(parts[at].start, second.end);
+        second.dissolve = dissolve_frames(fps);
+        parts[at].end = second.start;
+        parts.insert(at + 1, second);
+    }
+    level(&mut parts, told.len() < images);
+    let count = parts.len();
+    let mut takes: Vec<Take> = Vec::new();
+    for (nth, mut shot) in parts.into_iter().enumerate() {
+        let image = nth * images / count;
+        let again = takes.iter().filter(|take| take.show_is(image)).count();
+        // A short take is seen more than it is dissolved.
+        let before = takes
+            .last()
+            .map_or(0, |take| take.shot.end - take.shot.start);
+        shot.dissolve = shot.dissolve.min(before / 3).min(shot.start);
+        takes.push(Take {
+            shot,
+            show: Show::Image(image, again as u32),
+        });
+    }
+    takes
+}
+
+/// Spreads parts evenly when they were parted for the images: no image waits for a long line.
+fn level(parts: &mut [Shot], even: bool) {
+    let (count, frames) = (parts.len() as u32, parts.last().map_or(0, |last| last.end));
+    let cut = parts.iter().skip(1).any(|part| part.dissolve == 0);
+    if !even || cut {
+        return;
+    }
+    for (part, nth) in parts.iter_mut().zip(0..) {
+        part.start = frames * nth / count;
+        part.end = frames * (nth + 1) / count;
+    }
+}
+
+impl Take {
+    fn show_is(&self, image: usize) -> bool {
+        matches!(self.show, Show::Image(one, _) if one == image)
+    }
+}

@@ -1,0 +1,90 @@
+//! The caller's sound under a clip: the references one after the other, repeated until the clip
+//! is full. It changes nothing about them but the joins, the end, and what would clip.
+
+use crate::{CHANNELS, SAMPLE_RATE_HZ, Sound};
+
+/// Length of the crossfade where one piece follows another.
+const JOIN: usize = SAMPLE_RATE_HZ as usize / 25;
+/// Length of the fade at the end of the clip.
+const FADE_OUT: usize = SAMPLE_RATE_HZ as usize * 2 / 5;
+const STEREO: usize = CHANNELS as usize;
+
+/// Sound that is laid out before the clip begins: at most a clip's worth, a few megabytes.
+#[derive(Debug)]
+pub(in super::super) struct Track {
+    pcm: Vec<f32>,
+    at: usize,
+}
+
+impl Track {
+    /// Lays `sounds` over `samples` samples of each channel; `None` when there is nothing to lay.
+    pub(in super::super) fn lay(sounds: &[Sound], samples: usize) -> Option<Self> {
+        let heard: Vec<&[f32]> = sounds
+            .iter()
+            .map(|sound| sound.pcm.as_slice())
+            .filter(|pcm| pcm.len() >= STEREO)
+            .collect();
+        if heard.is_empty() {
+            return None;
+        }
+        let mut pcm: Vec<f32> = Vec::with_capacity(samples * STEREO);
+        for piece in heard.iter().cycle() {
+            let whole = &piece[..piece.len() / STEREO * STEREO];
+            join(&mut pcm, whole, samples * STEREO);
+            if pcm.len() >= samples * STEREO {
+                break;
+            }
+        }
+        finish(&mut pcm);
+        Some(Self { pcm, at: 0 })
+    }
+
+    pub(super) fn until(&mut self, end: usize) -> &[f32] {
+        let end = (end * STEREO).min(self.pcm.len());
+        let part = &self.pcm[self.at.min(end)..end];
+        self.at = end;
+        part
+    }
+
+    /// All of it, interleaved stereo.
+    pub(in super::super) fn pcm(&self) -> &[f32] {
+        &self.pcm
+    }
+}
+
+/// Appends `piece` up to a total of `room`, crossfaded at equal power with what was before.
+fn join(pcm: &mut Vec<f32>, piece: &[f32], room: usize) {
+    // A join never eats more than a quarter of either side, so that every piece makes way.
+    let overlap = JOIN
+        .min(pcm.len() / STEREO / 4)
+        .min(piece.len() / STEREO / 4);
+    let start = pcm.len() - overlap * STEREO;
+    let (under, rest) = piece.split_at(overlap * STEREO);
+    for (index, (out, new)) in pcm[start..].iter_mut().zip(under).enumerate() {
+        let share = (index / STEREO) as f32 / overlap as f32;
+        let (sine, cosine) = (share * std::f32::consts::FRAC_PI_2).sin_cos();
+        *out = *out * cosine + new * sine;
+    }
+    let count = rest.len().min(room.saturating_sub(pcm.len()));
+    pcm.extend_from_slice(&rest[..count]);
+}
+
+/// Fades the end and lowers the whole where anything would clip.
+fn finish(pcm: &mut [f32]) {
+    let frames = pcm.len() / STEREO;
+    let fade = FADE_OUT.min(frames / 2);
+    for (left, pair) in pcm.chunks_exact_mut(STEREO).rev().take(fade).enumerate() {
+        let gain = super::ease(left as f32 / fade as f32);
+        pair.iter_mut().for_each(|sample| *sample *= gain);
+    }
+    // A sample that is no number would spread into every later stage.
+    for sample in pcm.iter_mut().filter(|sample| !sample.is_finite()) {
+        *sample = 0.0;
+    }
+    let peak = pcm
+        .iter()
+        .fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
+    if peak > 1.0 {
+        pcm.iter_mut().for_each(|sample| *sample /= peak);
+    }
+}

@@ -1,0 +1,202 @@
+//! An edit keeps as much of its source as asked: all of it at 0.0, its rhythm at 1.0.
+
+use std::sync::Arc;
+
+use kinora_contract::id::TaskId;
+use kinora_contract::{Edit, Inputs, Seconds, Size, VideoSpec};
+use kinora_engine::{Control, Engine, EngineError, Job, Materials, conformance};
+
+use super::support::*;
+
+const FPS: u32 = 30;
+
+/// Three seconds of drifting pictures with cuts at frames 30 and 65.
+fn source(size: Size) -> Vec<Vec<u8>> {
+    let hues = [0.05, 0.4, 0.75];
+    let wide = Size::new(size.width * 2, size.height);
+    let pictures = hues.map(|hue| picture(wide, hue));
+    let shown = |frame: usize| {
+        let picture = &pictures[usize::from(frame >= 30) + usize::from(frame >= 65)];
+        let rows = picture.rgb.chunks_exact(wide.width as usize * 3);
+        rows.flat_map(|row| row[frame * 3..][..size.width as usize * 3].to_vec())
+            .collect()
+    };
+    (0..90).map(shown).collect()
+}
+
+fn job(strength: f64, frames: &[Vec<u8>]) -> (VideoSpec, Materials) {
+    let spec = VideoSpec {
+        generate_audio: false,
+        seconds: Seconds::Auto,
+        edit: Some(Edit {
+            task_id: TaskId::from_parts(1, [3; 10]),
+            strength,
+        }),
+        ..spec(
+            "a snowy forest at night, moonlight",
+            Size::new(64, 64),
+            5,
+            9,
+        )
+    };
+    let materials = Materials {
+        source: Some(Arc::new(Memory::new(SMALL, FPS, frames.to_vec()))),
+        ..NONE.clone()
+    };
+    (spec, materials)
+}
+
+#[test]
+fn size_length_and_pace_are_the_sources() {
+    let frames = source(SMALL);
+    let (spec, materials) = job(0.6, &frames);
+    let clip = engine(1).plan(&spec, &materials).unwrap();
+    assert_eq!((clip.size, clip.fps, clip.frames), (SMALL, FPS, 90));
+    let plan = engine(1).plan(&spec, &NONE);
+    assert!(matches!(plan, Err(EngineError::Failed(_))), "{plan:?}");
+}
+
+#[test]
+fn strength_leads_from_the_source_to_a_new_picture() {
+    let frames = source(SMALL);
+    let mut before = -1.0;
+    for tenth in [0.0, 0.1, 0.25, 0.5, 0.75, 1.0] {
+        let (spec, materials) = job(tenth, &frames);
+        let tape = whole_of(&spec, &materials);
+        sheet(
+            &format!("edit_{}", (tenth * 100.0) as u32),
+            &tape.frames,
+            SMALL,
+        );
+        let apart = tape.frames.iter().zip(&frames).map(|(a, b)| change(a, b));
+        let apart = apart.sum::<f64>() / 90.0;
+        println!("strength {tenth}: {apart:.2} of 255 from the source");
+        assert!(
+            apart > before + 1e-9,
+            "{tenth}: {apart:.2} after {before:.2}"
+        );
+        if tenth == 0.0 {
+            assert!(tape.frames == frames, "strength 0.0 changes something");
+        }
+        before = apart;
+    }
+    assert!(before > 20.0, "strength 1.0 is only {before:.1} away");
+}
+
+#[test]
+fn cuts_stay_where_they_were() {
+    let (spec, materials) = job(1.0, &source(SMALL));
+    let frames = whole_of(&spec, &materials).frames;
+    let steps: Vec<f64> = frames
+        .windows(2)
+        .map(|two| change(&two[0], &two[1]))
+        .collect();
+    let mut order: Vec<usize> = (0..steps.len()).collect();
+    order.sort_by(|a, b| steps[*b].total_cmp(&steps[*a]));
+    let mut cuts = [order[0] + 1, order[1] + 1];
+    cuts.sort_unstable();
+    assert_eq!(cuts, [30, 65]);
+    assert!(steps[order[1]] > 3.0 * steps[order[2]]);
+}
+
+#[test]
+fn reference_images_of_an_edit_are_shown() {
+    let frames = source(SMALL);
+    let (mut spec, mut materials) = job(1.0, &frames);
+    spec.inputs = Inputs::References {
+        images: vec!["https://example.com/a.png".to_owned()],
+        audios: Vec::new(),
+    };
+    let size = Size::new(320, 240);
+    let rgb = [200, 60, 30].repeat(size.pixels() as usize);
+    materials.images = vec![kinora_engine::Picture { size, rgb }];
+    let tape = whole_of(&spec, &materials);
+    let own = mean(&tape.frames[40], SMALL, (0.3, 0.7), (0.2, 0.6));
+    assert!(own[0] > 1.8 * own[1] && own[1] > 1.3 * own[2], "{own:?}");
+}
+
+#[test]
+fn edits_conform() {
+    let frames = source(SMALL);
+    for strength in [0.3, 1.0] {
+        let (spec, materials) = job(strength, &frames);
+        conformance::check(&engine(2), &spec, &materials).unwrap();
+    }
+    let (spec, materials) = job(0.0, &frames);
+    conformance::outline(&engine(2), &spec, &materials).unwrap();
+    conformance::obeys_cancel(&engine(2), &spec, &materials).unwrap();
+    conformance::returns_sink_errors(&engine(2), &spec, &materials).unwrap();
+}
+
+#[test]
+fn a_cancel_is_obeyed_while_the_source_is_looked_through() {
+    #[derive(Debug)]
+    struct Endless(Control);
+    impl kinora_engine::Footage for Endless {
+        fn size(&self) -> Size {
+            SMALL
+        }
+        fn fps(&self) -> u32 {
+            FPS
+        }
+        fn frames(&self) -> u32 {
+            u32::MAX
+        }
+        fn play(&self) -> Result<Box<dyn kinora_engine::Playback>, EngineError> {
+            Ok(Box::new(Turning(self.0.clone(), 0)))
+        }
+    }
+    struct Turning(Control, u32);
+    impl kinora_engine::Playback for Turning {
+        fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+            self.1 += 1;
+            assert!(self.1 < 6, "read on after the cancel");
+            if self.1 == 5 {
+                self.0.cancel.cancel();
+            }
+            Ok(Some(vec![9; SMALL.pixels() as usize * 3]))
+        }
+    }
+    let control = Control::default();
+    let (spec, _) = job(0.5, &[]);
+    let materials = Materials {
+        source: Some(Arc::new(Endless(control.clone()))),
+        ..NONE.clone()
+    };
+    let clip = engine(1).plan(&spec, &materials).unwrap();
+    let job = Job {
+        spec: &spec,
+        materials: &materials,
+        clip,
+    };
+    let mut tape = Tape {
+        frames: Vec::new(),
+        pcm: Vec::new(),
+        limit: 0,
+    };
+    let result = engine(1).generate(&job, &mut tape, &control);
+    assert!(matches!(result, Err(EngineError::Cancelled)));
+}
+
+#[test]
+fn a_source_that_ends_early_is_a_failure_in_words() {
+    for strength in [0.0, 0.5, 1.0] {
+        let (spec, mut materials) = job(strength, &[]);
+        let mut memory = Memory::new(SMALL, FPS, source(SMALL)[..20].to_vec());
+        memory.claims = 40;
+        materials.source = Some(Arc::new(memory));
+        let clip = engine(2).plan(&spec, &materials).unwrap();
+        let job = Job {
+            spec: &spec,
+            materials: &materials,
+            clip,
+        };
+        let mut tape = Tape {
+            frames: Vec::new(),
+            pcm: Vec::new(),
+            limit: usize::MAX,
+        };
+        let result = engine(2).generate(&job, &mut tape, &Control::default());
+        assert!(matches!(result, Err(EngineError::Failed(_))), "{result:?}");
+    }
+}

@@ -1,0 +1,36 @@
+//! The blob keys of a task's files. Both sides know them: the worker puts the files there, and the
+//! store notes them as garbage in the transaction that makes them useless.
+
+use kinora_contract::{State, Task};
+
+use crate::Lease;
+
+impl Lease {
+    /// What a run under this lease publishes: video, thumbnail, spritesheet. The keys carry the
+    /// token, so that no two attempts share one; they are garbage once the lease ended otherwise
+    /// than in a completed task.
+    #[must_use]
+    pub fn file_keys(&self) -> [String; 3] {
+        ["video.mp4", "thumbnail.webp", "spritesheet.jpg"]
+            .map(|name| format!("videos/{}/{}/{name}", self.task, self.token))
+    }
+}
+
+/// The fetched references of a task, in the order of [`kinora_contract::Inputs::references`].
+/// They serve every attempt, and are garbage once the task has ended; those of a completed draft
+/// are kept as long as the draft, for its final.
+#[must_use]
+pub fn reference_keys(task: &Task) -> Vec<String> {
+    (0..task.spec.inputs.references().len())
+        .map(|index| format!("references/{}/{index}", task.id))
+        .collect()
+}
+
+/// Whether a task in this state still needs its references.
+pub(crate) fn keeps_references(task: &Task) -> bool {
+    match task.state {
+        State::Waiting | State::Running => true,
+        State::Completed(_) => task.spec.draft,
+        State::Failed(_) | State::Expired => false,
+    }
+}

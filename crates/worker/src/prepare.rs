@@ -1,0 +1,205 @@
+//! From a claimed task to what an engine works from: references and source at hand, decoded one
+//! task at a time so that memory stays bounded, the spec decided, the clip planned.
+
+use std::sync::Arc;
+
+use kinora_blobs::BlobError;
+use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
+use kinora_contract::{
+    Failure, FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec,
+};
+use kinora_decode::DecodeError;
+use kinora_engine::{Clip, Engine, EngineError, Materials, Picture, SAMPLE_RATE_HZ, Sound};
+use kinora_media::MediaError;
+use kinora_store::{Lease, StoreError};
+
+use crate::Worker;
+use crate::record::Staged;
+use crate::references::{GatherError, download};
+use crate::source::StoredVideo;
+
+/// What a recording needs.
+pub(crate) struct Prepared {
+    /// Nothing in it is undecided.
+    pub(crate) spec: VideoSpec,
+    pub(crate) materials: Materials,
+    pub(crate) clip: Clip,
+}
+
+/// Why there is nothing to record.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrepareError {
+    #[error(transparent)]
+    Gather(#[from] GatherError),
+    #[error("reference {index}: {error}")]
+    Decode { index: usize, error: DecodeError },
+    #[error("the reference sounds are {0:.1} s long together")]
+    AudioTooLong(f64),
+    #[error("the source of the edit is gone")]
+    SourceGone,
+    #[error("the source of the edit: {0}")]
+    Source(#[from] MediaError),
+    #[error("files could not be brought here: {0}")]
+    Blobs(#[from] BlobError),
+    #[error("the source could not be looked up: {0}")]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Plan(#[from] EngineError),
+    #[error("preparing panicked")]
+    Panicked,
+}
+
+impl PrepareError {
+    /// What the client of the task is told.
+    pub(crate) fn failure(&self) -> Failure {
+        let with = |code: FailureCode, message: String| Failure {
+            message,
+            ..code.into()
+        };
+        match self {
+            Self::Gather(error) => error.failure(),
+            Self::Decode { error, .. } => error.failure(),
+            Self::AudioTooLong(seconds) => with(
+                FailureCode::AudioTooLong,
+                format!(
+                    "The reference sounds are {seconds:.1} s long together; at most \
+                     {REFERENCE_AUDIO_SECONDS_MAX} s are taken."
+                ),
+            ),
+            Self::SourceGone => with(
+                FailureCode::GenerationFailed,
+                "The video to be edited was deleted or has expired.".to_owned(),
+            ),
+            Self::Blobs(_) | Self::Store(_) => FailureCode::StorageFailed.into(),
+            Self::Plan(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory.into(),
+            Self::Source(_) | Self::Plan(_) | Self::Panicked => {
+                FailureCode::GenerationFailed.into()
+            }
+        }
+    }
+}
+
+/// Brings everything here, opens it, and asks the engine for its plan.
+pub(crate) async fn prepare(
+    worker: &Worker,
+    task: &Task,
+    lease: &Lease,
+    engine: Arc<dyn Engine>,
+) -> Result<Prepared, PrepareError> {
+    let blobs = &*worker.blobs;
+    let keys = worker
+        .references
+        .gather(&*worker.tasks, blobs, task)
+        .await?;
+    let place = |name: String| Staged::at(blobs.staging_dir().join(name));
+    let (id, token) = (lease.task, lease.token);
+    let mut files = Vec::with_capacity(keys.len());
+    for (index, key) in keys.iter().enumerate() {
+        let file = place(format!("{id}-{token}-input-{index}"));
+        download(blobs, key, file.path()).await?;
+        files.push(file);
+    }
+    let source = match source_key(worker, task).await? {
+        Some(key) => {
+            let file = place(format!("{id}-{token}-source.mp4"));
+            download(blobs, &key, file.path()).await?;
+            Some(file)
+        }
+        None => None,
+    };
+    // The semaphore is never closed.
+    let _turn = worker.references.decoding.acquire().await;
+    let spec = task.spec.clone();
+    let opened = tokio::task::spawn_blocking(move || open(spec, &files, source, &*engine));
+    opened.await.unwrap_or(Err(PrepareError::Panicked))
+}
+
+/// The stored video that an edit starts from.
+async fn source_key(worker: &Worker, task: &Task) -> Result<Option<String>, PrepareError> {
+    let Some(edit) = &task.spec.edit else {
+        return Ok(None);
+    };
+    let source = worker.tasks.get(&task.project, edit.task_id).await?;
+    match source.as_ref().map(|view| &view.task.state) {
+        Some(State::Completed(artifact)) => Ok(Some(artifact.video.key.clone())),
+        _ => Err(PrepareError::SourceGone),
+    }
+}
+
+/// Decodes, decides and plans; blocks.
+fn open(
+    mut spec: VideoSpec,
+    files: &[Staged],
+    source: Option<Staged>,
+    engine: &dyn Engine,
+) -> Result<Prepared, PrepareError> {
+    if let (FrameSize::Adaptive(resolution), Some(first)) = (spec.frame, files.first()) {
+        let (width, height) = kinora_decode::image_size(first.path()).map_err(at(0))?;
+        spec.frame = FrameSize::Fixed(resolution.nearest(width, height));
+    }
+    let mut materials = decode(&spec, files)?;
+    if let Some(file) = source {
+        materials.source = Some(Arc::new(StoredVideo::open(file)?));
+    }
+    let clip = engine.plan(&spec, &materials)?;
+    if spec.seconds == Seconds::Auto {
+        spec.seconds = Seconds::Fixed(clip.frames.div_ceil(clip.fps.max(1)));
+    }
+    Ok(Prepared {
+        spec,
+        materials,
+        clip,
+    })
+}
+
+fn decode(spec: &VideoSpec, files: &[Staged]) -> Result<Materials, PrepareError> {
+    let cover = spec.render_size().unwrap_or(Size::new(1, 1));
+    let picture = |index: usize| picture(files, index, cover);
+    let mut materials = Materials::default();
+    match &spec.inputs {
+        Inputs::Text => {}
+        Inputs::Frames { last, .. } => {
+            materials.first_frame = Some(picture(0)?);
+            materials.last_frame = last.as_ref().map(|_| picture(1)).transpose()?;
+        }
+        Inputs::References { images, audios } => {
+            materials.images = (0..images.len()).map(picture).collect::<Result<_, _>>()?;
+            let sounds = images.len()..images.len() + audios.len();
+            materials.audios = sounds
+                .map(|index| sound(files, index))
+                .collect::<Result<_, _>>()?;
+            check_together(&materials.audios)?;
+        }
+    }
+    Ok(materials)
+}
+
+fn picture(files: &[Staged], index: usize, cover: Size) -> Result<Picture, PrepareError> {
+    let image = kinora_decode::image(files[index].path(), (cover.width, cover.height));
+    let image = image.map_err(at(index))?;
+    Ok(Picture {
+        size: Size::new(image.width, image.height),
+        rgb: image.rgb,
+    })
+}
+
+fn sound(files: &[Staged], index: usize) -> Result<Sound, PrepareError> {
+    let sound = kinora_decode::sound(files[index].path()).map_err(at(index))?;
+    Ok(Sound { pcm: sound.pcm })
+}
+
+/// A lossy codec's padding must not make three sounds of 5 s too long.
+const PADDING_SECONDS: f64 = 0.25;
+
+fn check_together(sounds: &[Sound]) -> Result<(), PrepareError> {
+    let samples: usize = sounds.iter().map(|sound| sound.pcm.len() / 2).sum();
+    let seconds = samples as f64 / f64::from(SAMPLE_RATE_HZ);
+    if seconds > REFERENCE_AUDIO_SECONDS_MAX + PADDING_SECONDS {
+        return Err(PrepareError::AudioTooLong(seconds));
+    }
+    Ok(())
+}
+
+fn at(index: usize) -> impl Fn(DecodeError) -> PrepareError {
+    move |error| PrepareError::Decode { index, error }
+}

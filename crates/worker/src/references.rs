@@ -1,0 +1,191 @@
+//! A task's references: fetched once, under guard, and kept in the blob store until the task has
+//! ended, so that a rerun does not fetch again. Whoever comes first fetches; others wait for it.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use futures_util::StreamExt;
+use futures_util::future::try_join_all;
+use kinora_blobs::{BlobError, BlobStore};
+use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
+use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId};
+use kinora_fetch::{FetchError, Fetcher};
+use kinora_store::{StoreError, TaskStore, reference_keys};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::Semaphore;
+
+use crate::record::Staged;
+
+/// Fetches references, and knows which tasks' are being fetched at the moment.
+#[derive(Debug)]
+pub struct References {
+    fetcher: Fetcher,
+    gates: Mutex<HashMap<TaskId, Weak<Gate>>>,
+    /// One task's files are decoded at a time: a large image takes 150 MB for a moment.
+    pub(crate) decoding: Semaphore,
+}
+
+/// Held by the one who fetches a task's references.
+type Gate = tokio::sync::Mutex<()>;
+
+/// Why the references of a task are not at hand.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GatherError {
+    /// One of them cannot be had: the task has failed.
+    #[error("reference {index}: {error}")]
+    Fetch { index: usize, error: FetchError },
+    #[error("references could not be stored: {0}")]
+    Blobs(#[from] BlobError),
+    #[error("references could not be looked after: {0}")]
+    Store(#[from] StoreError),
+    #[error("the task has ended meanwhile")]
+    Ended,
+}
+
+impl GatherError {
+    /// What the client of the task is told.
+    pub(crate) fn failure(&self) -> Failure {
+        match self {
+            Self::Fetch { error, .. } => error.failure(),
+            _ => FailureCode::StorageFailed.into(),
+        }
+    }
+}
+
+impl References {
+    /// References fetched by `fetcher`.
+    pub fn new(fetcher: Fetcher) -> Self {
+        Self {
+            fetcher,
+            gates: Mutex::default(),
+            decoding: Semaphore::new(1),
+        }
+    }
+
+    /// Makes sure that every reference of `task` is in the blob store, and returns their keys in
+    /// the spec's order. The final of a draft takes the draft's, while they are kept.
+    pub(crate) async fn gather(
+        &self,
+        tasks: &dyn TaskStore,
+        blobs: &dyn BlobStore,
+        task: &Task,
+    ) -> Result<Vec<String>, GatherError> {
+        let gate = self.gate(task.id);
+        let _held = gate.lock().await;
+        let draft = match task.spec.final_of {
+            Some(draft) => tasks.get(&task.project, draft).await?,
+            None => None,
+        };
+        let drafts = draft.map_or_else(Vec::new, |view| reference_keys(&view.task));
+        let own = reference_keys(task);
+        let mut keys = Vec::with_capacity(own.len());
+        let mut missing = Vec::new();
+        for (index, key) in own.iter().enumerate() {
+            let candidates = std::iter::once(key).chain(drafts.get(index));
+            let Some(known) = first_present(blobs, candidates).await? else {
+                missing.push(index);
+                keys.push(key.clone());
+                continue;
+            };
+            keys.push(known);
+        }
+        if missing.is_empty() {
+            return Ok(keys);
+        }
+        let references = task.spec.inputs.references();
+        let fetched = missing
+            .iter()
+            .map(|index| self.fetch(blobs, task.id, *index, references[*index], &own[*index]));
+        let fetched = try_join_all(fetched).await;
+        // A task that ended meanwhile has had its files swept before these came.
+        if fetched.is_err() || !is_unfinished(tasks, task.id).await? {
+            remove(blobs, &own).await;
+        }
+        fetched?;
+        is_unfinished(tasks, task.id)
+            .await?
+            .then_some(keys)
+            .ok_or(GatherError::Ended)
+    }
+
+    async fn fetch(
+        &self,
+        blobs: &dyn BlobStore,
+        task: TaskId,
+        index: usize,
+        reference: Reference<'_>,
+        key: &str,
+    ) -> Result<(), GatherError> {
+        let bytes_max = match reference {
+            Reference::Image(_) => REFERENCE_IMAGE_BYTES_MAX,
+            Reference::Audio(_) => REFERENCE_AUDIO_BYTES_MAX,
+        };
+        let staged = Staged::at(
+            blobs
+                .staging_dir()
+                .join(format!("{task}-reference-{index}")),
+        );
+        let bytes = self
+            .fetcher
+            .fetch(reference.url(), staged.path(), bytes_max)
+            .await
+            .map_err(|error| GatherError::Fetch { index, error })?;
+        tracing::debug!(%task, index, bytes, "reference fetched");
+        match blobs.put_file(key, staged.path()).await {
+            Ok(_) | Err(BlobError::Exists(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn gate(&self, task: TaskId) -> Arc<Gate> {
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gate) = gates.get(&task).and_then(Weak::upgrade) {
+            return gate;
+        }
+        gates.retain(|_, gate| gate.strong_count() > 0);
+        let gate = Arc::new(Gate::default());
+        gates.insert(task, Arc::downgrade(&gate));
+        gate
+    }
+}
+
+async fn first_present(
+    blobs: &dyn BlobStore,
+    keys: impl Iterator<Item = &String>,
+) -> Result<Option<String>, BlobError> {
+    for key in keys {
+        if blobs.head(key).await?.is_some() {
+            return Ok(Some(key.clone()));
+        }
+    }
+    Ok(None)
+}
+
+async fn is_unfinished(tasks: &dyn TaskStore, id: TaskId) -> Result<bool, StoreError> {
+    let found = tasks.get_of_any_project(id).await?;
+    Ok(
+        found
+            .is_some_and(|view| matches!(view.task.state.phase(), Phase::Waiting | Phase::Running)),
+    )
+}
+
+/// Removes what may be there. What cannot be removed now is noted as garbage when the task ends.
+async fn remove(blobs: &dyn BlobStore, keys: &[String]) {
+    for key in keys {
+        if let Err(error) = blobs.delete(key).await {
+            tracing::warn!(%error, %key, "a reference that is not needed any more was left behind");
+        }
+    }
+}
+
+/// Copies a blob to a file of this machine.
+pub(crate) async fn download(blobs: &dyn BlobStore, key: &str, to: &Path) -> Result<(), BlobError> {
+    let mut stream = blobs.read(key, 0..u64::MAX).await?;
+    let mut file = tokio::fs::File::create_new(to).await?;
+    while let Some(chunk) = stream.next().await {
+        file.write_all(&chunk?).await?;
+    }
+    file.flush().await.map_err(io::Error::into)
+}

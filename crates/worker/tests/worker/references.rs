@@ -1,0 +1,167 @@
+//! References: fetched ahead of their turn and once, kept for a rerun, gone with their task.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kinora_contract::{FrameSize, Inputs, Resolution, Seconds, Size, TaskId};
+
+use crate::bench::{Bench, LEASE_MS, MODEL, Running, spec, until};
+use crate::engines::{Act, Puppet};
+
+/// A grey 300 x 300 picture: a binary-free PNG would be larger than this GIF.
+fn picture() -> Vec<u8> {
+    let mut gif = b"GIF89a\x2c\x01\x2c\x01\x80\x00\x00\x80\x80\x80\x00\x00\x00".to_vec();
+    gif.extend(b"\x2c\x00\x00\x00\x00\x2c\x01\x2c\x01\x00\x02");
+    // LZW of 90,000 zeros: clear codes keep every code three bits wide (GIF89a, appendix F).
+    let mut bits = Vec::new();
+    for _ in 0..90_000 / 2 {
+        bits.extend([4_u8, 0, 0]);
+    }
+    bits.push(5);
+    let mut bytes: Vec<u8> = bits
+        .chunks(8)
+        .flat_map(|codes| {
+            let word = codes.iter().enumerate().fold(0_u32, |word, (at, code)| {
+                word | u32::from(*code) << (3 * at)
+            });
+            word.to_le_bytes()[..3].to_vec()
+        })
+        .collect();
+    bytes.push(0);
+    for block in bytes.chunks(255) {
+        gif.push(block.len() as u8);
+        gif.extend(block);
+    }
+    gif.extend(b"\x00;");
+    gif
+}
+
+/// Serves `answer` to everybody, and counts.
+fn serve(answer: Vec<u8>) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/picture", listener.local_addr().unwrap());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                head.push(byte[0]);
+            }
+            count.fetch_add(1, Ordering::SeqCst);
+            let length = answer.len();
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n"
+            )
+            .unwrap();
+            let _ = stream.write_all(&answer);
+        }
+    });
+    (url, asked)
+}
+
+async fn submit(bench: &Bench, url: &str) -> TaskId {
+    let mut spec = spec(MODEL);
+    spec.inputs = Inputs::Frames {
+        first: url.to_owned(),
+        last: None,
+    };
+    spec.frame = FrameSize::Adaptive(Resolution::P480);
+    spec.seconds = Seconds::Auto;
+    bench.submit_spec(spec).await
+}
+
+/// Keys of references that are kept.
+async fn kept(bench: &Bench) -> usize {
+    let keys = bench.keys().await;
+    keys.iter()
+        .filter(|key| key.starts_with("references/"))
+        .count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reference_is_fetched_once_and_goes_with_the_end_of_its_task() {
+    let bench = Bench::new();
+    let (url, asked) = serve(picture());
+    let id = submit(&bench, &url).await;
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let running = Running::start(bench.worker(&engine));
+    until("the engine at work", async || engine.at_work() == 1).await;
+    assert_eq!(kept(&bench).await, 1);
+    // What the picture and the engine decided is seen while it runs.
+    let task = bench.task(id).await;
+    let wanted = FrameSize::Fixed(Size::new(480, 480));
+    assert_eq!(
+        (task.spec.frame, task.spec.seconds),
+        (wanted, Seconds::Fixed(1))
+    );
+    engine.release();
+    bench.completes(id).await;
+    until("the reference gone", async || kept(&bench).await == 0).await;
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    running.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rerun_does_not_fetch_again() {
+    let bench = Bench::new();
+    let (url, asked) = serve(picture());
+    let id = submit(&bench, &url).await;
+    let engine = Arc::new(Puppet::at_first(Act::Silent));
+    let running = Running::start(bench.worker(&engine));
+    until("the engine at work", async || engine.started() == 1).await;
+    // Its lease runs out: the sweep gives the task to the queue, and so back to this worker.
+    bench.clock.advance(2 * LEASE_MS);
+    bench.completes(id).await;
+    assert_eq!(
+        (bench.task(id).await.attempt, asked.load(Ordering::SeqCst)),
+        (2, 1)
+    );
+    running.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reference_that_cannot_be_had_fails_its_task_while_it_waits() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let blocker = bench.submit().await;
+    let running = Running::start(bench.worker(&engine));
+    until("the engine at work", async || engine.at_work() == 1).await;
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    for (url, code) in [
+        (format!("http://{address}/x"), "reference_unreachable"),
+        (
+            "http://10.0.0.1/x".to_owned(),
+            "reference_forbidden_address",
+        ),
+    ] {
+        let id = submit(&bench, &url).await;
+        assert_eq!(bench.fails(id).await.0, code);
+        assert!(
+            bench.task(id).await.started_at_ms.is_none(),
+            "it got a slot"
+        );
+    }
+    engine.release();
+    bench.completes(blocker).await;
+    running.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_picture_fails_its_task_and_stays_nowhere() {
+    let bench = Bench::new();
+    let (url, _) = serve(b"<html>Not found</html>".to_vec());
+    let id = submit(&bench, &url).await;
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    assert_eq!(bench.fails(id).await.0, "unsupported_image");
+    until("the reference gone", async || kept(&bench).await == 0).await;
+    running.drained().await;
+}
