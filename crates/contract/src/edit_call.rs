@@ -81,7 +81,7 @@ pub fn in_words_of_edits(refusal: Refusal) -> Refusal {
     }
 }
 
-/// `video: {"id": …}`, or the form's part `video[id]`.
+/// `video: {"id": …}`, as which a form's part `video[id]` arrives.
 fn take_video(sent: &mut Map<String, Value>) -> Result<Value, Refusal> {
     let id = match sent.remove("video") {
         Some(Value::Object(mut video)) => {
@@ -91,7 +91,7 @@ fn take_video(sent: &mut Map<String, Value>) -> Result<Value, Refusal> {
             }
             id
         }
-        Some(Value::Null) | None => sent.remove("video[id]"),
+        Some(Value::Null) | None => None,
         Some(_) => return Err(wrong_type("video", "an object with the field 'id'")),
     };
     match id {
@@ -137,6 +137,7 @@ mod tests {
 
     use super::*;
     use crate::card::built_in_cards;
+    use crate::form::Form;
 
     fn fields(value: Value) -> Map<String, Value> {
         let Value::Object(fields) = value else {
@@ -154,11 +155,14 @@ mod tests {
         ));
         for sent in [
             json!({"prompt": "snow", "video": {"id": id}}),
-            json!({"prompt": "snow", "video[id]": id}),
             json!({"prompt": "snow", "video": {"id": id}, "model": null}),
         ] {
             assert_eq!(edits_request(fields(sent), &catalog), plain);
         }
+        let mut form = Form::default();
+        form.push("prompt", "snow".to_owned()).unwrap();
+        form.push("video[id]", id.to_string()).unwrap();
+        assert_eq!(edits_request(form.into_fields(), &catalog), plain);
         let remix = remix_request(fields(json!({"prompt": "snow"})), id, &catalog);
         assert_eq!(remix, plain);
     }

@@ -23,31 +23,35 @@ impl Form {
     pub fn push(&mut self, name: &str, text: String) -> Result<(), Refusal> {
         let (field, index) = split(name);
         match (fields::kind(field), index) {
-            (Some(Kind::Texts), None | Some("")) => {
-                let list = self
-                    .fields
-                    .entry(field)
-                    .or_insert_with(|| Value::Array(Vec::new()));
-                if let Value::Array(items) = list {
-                    items.push(Value::String(text));
-                }
-                Ok(())
-            }
+            (Some(Kind::Texts), None | Some("")) => self.append(field, text),
             (Some(Kind::Pairs | Kind::InputReference), Some(key)) => {
-                let object = self
-                    .fields
-                    .entry(field)
-                    .or_insert_with(|| Value::Object(Map::new()));
-                let Value::Object(pairs) = object else {
-                    return Err(twice(field));
-                };
-                match pairs.insert(key.to_owned(), Value::String(text)) {
-                    Some(_) => Err(twice(name)),
-                    None => Ok(()),
-                }
+                self.insert_pair(field, key, text)
             }
             (Some(kind), None) => self.insert_once(field, read(kind, text)),
+            // Known by name, but of no kind: refused as unsupported, or another call's field.
+            (None, Some("")) if fields::is_known(field) => self.append(field, text),
+            (None, Some(key)) if fields::is_known(field) => self.insert_pair(field, key, text),
             _ => self.insert_once(name, Value::String(text)),
+        }
+    }
+
+    fn append(&mut self, field: &str, text: String) -> Result<(), Refusal> {
+        let list = self.fields.entry(field);
+        match list.or_insert_with(|| Value::Array(Vec::new())) {
+            Value::Array(items) => items.push(Value::String(text)),
+            _ => return Err(twice(field)),
+        }
+        Ok(())
+    }
+
+    fn insert_pair(&mut self, field: &str, key: &str, text: String) -> Result<(), Refusal> {
+        let object = self.fields.entry(field);
+        let Value::Object(pairs) = object.or_insert_with(|| Value::Object(Map::new())) else {
+            return Err(twice(field));
+        };
+        match pairs.insert(key.to_owned(), Value::String(text)) {
+            Some(_) => Err(twice(&format!("{field}[{key}]"))),
+            None => Ok(()),
         }
     }
 

@@ -154,7 +154,10 @@ fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refu
         return Err(unsupported(param));
     }
     let unsupported_value = |param: &str, value: &str| {
-        let message = format!("'{param}' cannot be '{value}' on the model '{}'.", card.id);
+        let message = format!(
+            "'{value}' as '{param}' is not supported on the model '{}'.",
+            card.id
+        );
         Refusal::of(ErrorCode::UnsupportedValue, param, message)
     };
     if request.seconds == Some(SecondsField::Auto) && !can.auto_duration {

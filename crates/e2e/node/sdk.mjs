@@ -136,8 +136,9 @@ const checks = {
     const long = () => client.videos.create(small({ seconds: "99" }));
     const range = await refused(OpenAI.BadRequestError, long, 400, "invalid_value");
     assert.equal(range.param, "seconds");
-    const remix = () => client.videos.remix(NO_TASK, { prompt: PROMPT });
-    await refused(OpenAI.BadRequestError, remix, 400, "unsupported_operation");
+    const video = { id: NO_TASK };
+    const extend = () => client.videos.extend({ video, prompt: PROMPT, seconds: "4" });
+    await refused(OpenAI.BadRequestError, extend, 400, "unsupported_operation");
     const file = await toFile(Buffer.from("\x89PNG", "latin1"), "a.png", { type: "image/png" });
     const upload = () => client.videos.create(small({ input_reference: file }));
     await refused(OpenAI.BadRequestError, upload, 400, "file_upload_unsupported");
@@ -156,6 +157,38 @@ const checks = {
     for (const call of ["retrieve", "delete", "downloadContent"]) {
       const ask = () => client.videos[call](NO_TASK);
       await refused(OpenAI.NotFoundError, ask, 404, "video_not_found");
+    }
+    const remix = () => client.videos.remix(NO_TASK, { prompt: PROMPT });
+    await refused(OpenAI.NotFoundError, remix, 404, "video_not_found");
+  },
+
+  async "edit and remix"() {
+    const source = await poll((await client.videos.create(small({ model: "kinora-a1" }))).id);
+    for (const edited of [
+      await client.videos.edit({ prompt: "The same in snow", video: { id: source.id } }),
+      await client.videos.remix(source.id, { prompt: "The same at night" }),
+    ]) {
+      assert.equal(edited.remixed_from_video_id, source.id);
+      const done = await poll(edited.id);
+      assert.deepEqual([done.status, done.model], ["completed", "kinora-b1"]);
+      assert.deepEqual([done.size, done.seconds], [source.size, source.seconds]);
+    }
+    const unknown = () => client.videos.edit({ prompt: "Snow", video: { id: NO_TASK } });
+    const error = await refused(OpenAI.BadRequestError, unknown, 400, "edit_source_not_usable");
+    assert.equal(error.param, "video");
+  },
+
+  async "references arrive in every spelling"() {
+    const image_url = "http://127.0.0.1:9/first.png";
+    for (const references of [
+      { input_reference: { image_url } },
+      { reference_images: [image_url, image_url] },
+    ]) {
+      const failed = await poll((await client.videos.create(small(references))).id);
+      assert.deepEqual(
+        [failed.status, failed.error.code],
+        ["failed", "reference_forbidden_address"],
+      );
     }
   },
 

@@ -144,8 +144,10 @@ def check_bad_request():
     assert error.param == "model" and "sora-9" in error.message, error.message
     long = lambda: client.videos.create(model="kinora-a1", prompt=PROMPT, seconds="99")
     assert refused(openai.BadRequestError, long, 400, "invalid_value").param == "seconds"
-    remix = lambda: client.videos.remix(NO_TASK, prompt=PROMPT)
-    refused(openai.BadRequestError, remix, 400, "unsupported_operation")
+    extend = lambda: client.videos.extend(
+        prompt=PROMPT, seconds="4", video=openai.omit, extra_body={"video": {"id": NO_TASK}}
+    )
+    refused(openai.BadRequestError, extend, 400, "unsupported_operation")
     upload = lambda: create(input_reference=("a.png", b"\x89PNG", "image/png"))
     error = refused(openai.BadRequestError, upload, 400, "file_upload_unsupported")
     assert error.param == "input_reference", error
@@ -161,6 +163,82 @@ def check_authentication():
 def check_not_found():
     for call in (client.videos.retrieve, client.videos.delete, client.videos.download_content):
         refused(openai.NotFoundError, lambda: call(NO_TASK), 404, "video_not_found")
+    remix = lambda: client.videos.remix(NO_TASK, prompt=PROMPT)
+    refused(openai.NotFoundError, remix, 404, "video_not_found")
+
+
+def edit(video_id):
+    """This SDK types `video={"id": …}`, but raises before it sends one: see the next check."""
+    return client.videos.edit(
+        prompt="The same in snow", video=openai.omit, extra_body={"video": {"id": video_id}}
+    )
+
+
+def check_objects_where_the_sdk_expects_files_never_leave_it():
+    """When this fails the SDK was mended: use its own spelling here and in docs/api.md."""
+    before = len(requests)
+    for call in (
+        lambda: client.videos.edit(prompt=PROMPT, video={"id": NO_TASK}),
+        lambda: create(input_reference={"image_url": "https://example.com/a.png"}),
+    ):
+        try:
+            call()
+        except RuntimeError as error:
+            assert "to be bytes" in str(error), error
+        else:
+            raise AssertionError("the SDK sends it now")
+    assert len(requests) == before
+
+
+def check_edit_and_remix():
+    source = client.videos.create_and_poll(
+        model="kinora-a1", prompt=PROMPT, seconds="2", extra_body=SMALL
+    )
+    for edited in (
+        edit(source.id),
+        client.videos.remix(source.id, prompt="The same at night"),
+    ):
+        assert edited.remixed_from_video_id == source.id, edited
+        done = client.videos.poll(edited.id)
+        assert (done.status, done.model) == ("completed", "kinora-b1"), done
+        assert (done.size, done.seconds) == (source.size, source.seconds), done
+        assert client.videos.download_content(done.id).read()[4:8] == b"ftyp"
+    unknown = lambda: edit(NO_TASK)
+    error = refused(openai.BadRequestError, unknown, 400, "edit_source_not_usable")
+    assert error.param == "video", error
+
+
+def check_draft_and_final():
+    draft = create(model="kinora-a1", extra_body={"draft": True, "resolution": "720p"})
+    draft = client.videos.poll(draft.id)
+    assert (draft.status, draft.size, draft.draft) == ("completed", "854x480", True), draft
+    final = client.videos.create(
+        model="kinora-a1", prompt=openai.omit, extra_body={"draft_task_id": draft.id}
+    )
+    final = client.videos.poll(final.id)
+    assert (final.status, final.size) == ("completed", "1280x720"), final
+    assert (final.draft_task_id, final.seed) == (draft.id, draft.seed), final
+
+
+def check_automatic_duration():
+    video = client.videos.create(
+        model="kinora-b1", prompt=PROMPT, seconds="auto", extra_body=SMALL
+    )
+    assert video.seconds == "auto", video
+    done = client.videos.poll(video.id)
+    assert done.status == "completed" and 2 <= int(done.seconds) <= 15, done
+
+
+def check_references():
+    """Nothing here is reachable; the SDK's spellings arrive, and the task says why it failed."""
+    image = {"image_url": "http://127.0.0.1:9/first.png"}
+    for references in (
+        {"extra_body": {"input_reference": image}},
+        {"extra_body": {"reference_images": [image["image_url"]] * 2}},
+    ):
+        failed = client.videos.poll(create(**references).id)
+        assert failed.status == "failed", failed
+        assert failed.error.code == "reference_forbidden_address", failed
 
 
 def check_conflicts_are_not_retried():

@@ -3,7 +3,8 @@
 //! `docs/api.md` says, so that a mistake in a shared type cannot hide itself.
 //!
 //! [`Setup`] starts a [`Server`] on a [`DataFolder`]; [`Client`] speaks to it; [`Reply`] judges
-//! what came back; [`raw`] speaks to it below HTTP; [`media`] looks into files.
+//! what came back; [`raw`] speaks to it below HTTP; [`media`] and
+//! [`compare`] look into files; [`Host`] serves what [`studio`] makes.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,12 +16,15 @@
 mod binary;
 mod client;
 mod command;
+pub mod compare;
 mod data;
+mod host;
 pub mod media;
 mod process;
 pub mod raw;
 mod reply;
 mod server;
+pub mod studio;
 mod video;
 mod wait;
 
@@ -28,6 +32,7 @@ pub use binary::workspace;
 pub use client::{Client, Form, Request};
 pub use command::{Finished, keys, kinora, run};
 pub use data::DataFolder;
+pub use host::Host;
 pub use reply::Reply;
 pub use server::{Server, Setup};
 pub use video::{Tracker, Video};

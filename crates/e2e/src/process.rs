@@ -98,6 +98,11 @@ impl Process {
         }
     }
 
+    /// Its number, by which the system knows it.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }

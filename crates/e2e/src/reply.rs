@@ -154,26 +154,19 @@ impl Reply {
         );
     }
 
-    /// Asserts a refusal with this status and code.
-    pub fn refused(&self, status: u16, code: &str) {
+    /// Asserts a refusal with this status and code, and returns its error.
+    pub fn refused(&self, status: u16, code: &str) -> Value {
         let error = self.assert_envelope();
-        assert_eq!(
-            (self.status, error["code"].as_str()),
-            (status, Some(code)),
-            "{}",
-            self.shown()
-        );
+        let found = (self.status, error["code"].as_str());
+        assert_eq!(found, (status, Some(code)), "{}", self.shown());
+        error
     }
 
-    /// Asserts a refusal with this status, code and param.
-    pub fn refused_for(&self, status: u16, code: &str, param: Option<&str>) {
-        self.refused(status, code);
-        assert_eq!(
-            self.json()["error"]["param"].as_str(),
-            param,
-            "{}",
-            self.shown()
-        );
+    /// Asserts a refusal with this status, code and param, and returns its error.
+    pub fn refused_for(&self, status: u16, code: &str, param: Option<&str>) -> Value {
+        let error = self.refused(status, code);
+        assert_eq!(error["param"].as_str(), param, "{}", self.shown());
+        error
     }
 }
 

@@ -153,6 +153,17 @@ impl Server {
         assert!(found.is_some(), "never logged: {parts:?}\n{}", self.log());
     }
 
+    /// The most memory that it has had resident so far, in MiB.
+    pub fn memory_peak_mib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.process.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib: u64 = peak
+            .and_then(|text| text.split_whitespace().next()?.parse().ok())
+            .unwrap();
+        kib / 1024
+    }
+
     /// Asks for an orderly stop.
     pub fn terminate(&self) {
         self.process.signal(Signal::TERM);

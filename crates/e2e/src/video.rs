@@ -119,8 +119,10 @@ const ALWAYS: &[(&str, Judge)] = &[
     }),
     ("created_at", Value::is_u64),
     ("prompt", Value::is_string),
-    ("seconds", is_number_as_text),
-    ("size", is_size),
+    ("seconds", |value| {
+        value == "auto" || is_number_as_text(value)
+    }),
+    ("size", |value| value == "adaptive" || is_size(value)),
     ("seed", |value| {
         value
             .as_u64()
@@ -192,6 +194,10 @@ fn assert_video_object(value: &Value) {
         status == "completed",
         "progress: {value:#}"
     );
+    if status == "completed" {
+        let decided = is_number_as_text(&value["seconds"]) && is_size(&value["size"]);
+        assert!(decided, "undecided to the end: {value:#}");
+    }
     assert_eq!(value.get("result_url"), value.get("url"), "{value:#}");
     let message = value.get("error").map(|error| &error["message"]);
     assert_eq!(value.get("fail_reason"), message, "{value:#}");
@@ -314,6 +320,10 @@ mod tests {
                 ("url", json!("http://elsewhere")),
                 ("fail_reason", json!("Another.")),
                 ("error", json!(null)),
+                (
+                    "seconds",
+                    json!(if progress == 100 { "auto" } else { "soon" }),
+                ),
             ];
             for (name, value) in faults {
                 let mut bad = good.clone();

@@ -181,7 +181,7 @@ mod measured {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn images_are_read_or_refused_within_the_memory_budget() {
+fn p13_images_are_read_or_refused_within_the_memory_budget() {
     use measured::read;
     use png::{BitDepth, ColorType};
 
@@ -231,7 +231,7 @@ fn images_are_read_or_refused_within_the_memory_budget() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn sound_is_read_or_refused_within_the_memory_budget() {
+fn p13_sound_is_read_or_refused_within_the_memory_budget() {
     use measured::read;
 
     let sine = "sine=frequency=440:duration=15:sample_rate=44100";
@@ -252,7 +252,7 @@ fn sound_is_read_or_refused_within_the_memory_budget() {
 }
 
 #[test]
-fn headers_that_lie_about_their_size_cost_nothing() {
+fn p13_headers_that_lie_about_their_size_cost_nothing() {
     let honest = encoded(picture(300, 300), ImageFormat::Png);
     for (width, height, expected) in [
         (u32::MAX, u32::MAX, "unsupported_image"),
@@ -276,7 +276,7 @@ fn headers_that_lie_about_their_size_cost_nothing() {
 }
 
 #[test]
-fn endless_scans_are_refused() {
+fn p13_endless_scans_are_refused() {
     let progressive = jpeg(&picture(600, 600), jpeg_encoder::ColorType::Rgb, true);
     let last = progressive
         .windows(2)
@@ -291,7 +291,7 @@ fn endless_scans_are_refused() {
 }
 
 #[test]
-fn a_cut_image_is_never_taken_for_a_whole_one() {
+fn p13_a_cut_image_is_never_taken_for_a_whole_one() {
     let original = picture(300, 280);
     let jpeg = |progressive| jpeg(&original, jpeg_encoder::ColorType::Rgb, progressive);
     // A thumbnail's end marker inside the metadata is not the end of the image.

@@ -8,16 +8,20 @@
 )]
 
 mod bounds;
+mod capabilities;
 #[path = "../../../contract/tests/contract/cases.rs"]
 mod cases;
 mod downloads;
+mod drafts;
 mod durability;
+mod edits;
 mod framework;
 mod idempotency;
 mod keys;
 mod lifecycle;
 mod lists;
 mod openapi;
+mod references;
 mod refusals;
 mod restarts;
 mod routes;

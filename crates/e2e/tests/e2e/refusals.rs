@@ -113,13 +113,7 @@ fn every_request_at_a_limit_is_accepted_over_http() {
 #[test]
 fn openai_s_other_operations_are_refused_as_unsupported() {
     let client = shared().newcomer();
-    let remix = format!("/v1/videos/{NO_TASK}/remix");
-    for path in [
-        "/v1/videos/edits",
-        "/v1/videos/extensions",
-        "/v1/videos/characters",
-        &remix,
-    ] {
+    for path in ["/v1/videos/extensions", "/v1/videos/characters"] {
         client.post(path).refused(400, "unsupported_operation");
         let body = json!({"prompt": "x", "video": {"id": NO_TASK}});
         let reply = client.request("POST", path).json(&body).send();

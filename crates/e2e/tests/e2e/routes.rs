@@ -42,6 +42,8 @@ pub(crate) const ROUTES: &[Route] = &[
     route("/v1/videos/{id}", &["DELETE", "GET"]),
     route("/v1/videos/{id}/cancel", &["POST"]),
     route("/v1/videos/{id}/content", &["GET"]),
+    route("/v1/videos/edits", &["POST"]),
+    route("/v1/videos/{id}/remix", &["POST"]),
     route("/v1/models", &["GET"]),
     route("/v1/models/{id}", &["GET"]),
     open("/healthz"),
@@ -50,10 +52,8 @@ pub(crate) const ROUTES: &[Route] = &[
         described: false,
         ..open("/openapi.json")
     },
-    refused("/v1/videos/edits"),
     refused("/v1/videos/extensions"),
     refused("/v1/videos/characters"),
-    refused("/v1/videos/{id}/remix"),
 ];
 
 /// A well-formed id that no task has.

@@ -14,6 +14,19 @@ pub(crate) fn shared() -> &'static Server {
     SERVER.get_or_init(Server::start)
 }
 
+/// A service that fetches references from this machine as well: from a test's own [`Host`].
+///
+/// [`Host`]: kinora_e2e::Host
+pub(crate) fn reaching() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| reaching_from(Setup::default()).start())
+}
+
+/// The same of another service.
+pub(crate) fn reaching_from(setup: Setup) -> Setup {
+    setup.set("KINORA_REFERENCES_ALLOW_NETWORKS", "127.0.0.0/8")
+}
+
 /// The shortest and smallest clip.
 pub(crate) fn quick(model: &str) -> Value {
     json!({"model": model, "prompt": "A paper boat crosses a pond", "seconds": 2,

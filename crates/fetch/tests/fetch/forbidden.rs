@@ -190,7 +190,7 @@ fn forbidden(error: &FetchError) -> bool {
 }
 
 #[tokio::test]
-async fn no_spelling_of_a_host_reaches_inside() {
+async fn p09_no_spelling_of_a_host_reaches_inside() {
     let canary = Canary::everywhere().await;
     for host in HOSTS {
         for scheme in ["http", "https"] {
@@ -205,7 +205,7 @@ async fn no_spelling_of_a_host_reaches_inside() {
 }
 
 #[tokio::test]
-async fn no_redirect_reaches_inside() {
+async fn p09_no_redirect_reaches_inside() {
     let canary = Canary::everywhere().await;
     let port = canary.port;
     let server = Server::start(move |path| {
@@ -224,7 +224,7 @@ async fn no_redirect_reaches_inside() {
 }
 
 #[tokio::test]
-async fn no_answer_of_a_resolver_reaches_inside_alone_or_among_public_ones() {
+async fn p09_no_answer_of_a_resolver_reaches_inside_alone_or_among_public_ones() {
     let canary = Canary::everywhere().await;
     let server = Server::start(|_| ok(b"never asked")).await;
     for answer in ANSWERS {
@@ -248,7 +248,7 @@ async fn no_answer_of_a_resolver_reaches_inside_alone_or_among_public_ones() {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_answer_is_dialled_where_it_was_judged() {
+async fn p09_a_name_that_changes_its_answer_is_dialled_where_it_was_judged() {
     let (_server, canary) = Canary::beside(|_| ok(b"public")).await;
     let port = canary.port;
     let script = Script::new(&[&[PUBLIC], &["127.0.0.1"]]);
@@ -261,7 +261,7 @@ async fn a_name_that_changes_its_answer_is_dialled_where_it_was_judged() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_the_same_name_is_resolved_and_judged_anew() {
+async fn p09_a_redirect_to_the_same_name_is_resolved_and_judged_anew() {
     let (server, canary) = Canary::beside(|_| redirect(302, "/again")).await;
     let port = canary.port;
     let script = Script::new(&[&[PUBLIC], &[PUBLIC], &["127.0.0.1"]]);
@@ -274,7 +274,7 @@ async fn a_redirect_to_the_same_name_is_resolved_and_judged_anew() {
 }
 
 #[tokio::test]
-async fn the_resolver_of_the_system_is_judged_too() {
+async fn p09_the_resolver_of_the_system_is_judged_too() {
     let canary = Canary::everywhere().await;
     let fetcher = Fetcher::new(Options::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();

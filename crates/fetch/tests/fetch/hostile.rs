@@ -29,7 +29,7 @@ fn held(head: &str) -> Vec<Step> {
 }
 
 #[tokio::test]
-async fn more_bytes_than_allowed_are_refused_before_or_while_they_come() {
+async fn p13_more_bytes_than_allowed_are_refused_before_or_while_they_come() {
     let server = Server::start(|path| match path {
         // Would hang if the declared length were not enough to refuse.
         "/declared" => held("HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n"),
@@ -50,7 +50,7 @@ async fn more_bytes_than_allowed_are_refused_before_or_while_they_come() {
 }
 
 #[tokio::test]
-async fn a_length_that_lies_gives_the_declared_bytes_or_nothing() {
+async fn p13_a_length_that_lies_gives_the_declared_bytes_or_nothing() {
     let server = Server::start(|path| match path {
         "/more" => send("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfourand more"),
         "/less" => send("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nfour"),
@@ -91,7 +91,7 @@ async fn a_length_that_lies_gives_the_declared_bytes_or_nothing() {
 }
 
 #[tokio::test]
-async fn a_drip_below_the_minimum_rate_is_cut_off_and_a_slow_but_steady_body_is_not() {
+async fn p13_a_drip_below_the_minimum_rate_is_cut_off_and_a_slow_but_steady_body_is_not() {
     let server = Server::start(|path| match path {
         "/drip" => endless(
             "HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n",
@@ -127,7 +127,7 @@ async fn a_drip_below_the_minimum_rate_is_cut_off_and_a_slow_but_steady_body_is_
 }
 
 #[tokio::test]
-async fn the_total_time_ends_what_is_never_too_slow_for_the_rate() {
+async fn p13_the_total_time_ends_what_is_never_too_slow_for_the_rate() {
     let server = Server::start(|path| match path {
         "/body" => endless(
             "HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n",
@@ -162,7 +162,7 @@ async fn the_total_time_ends_what_is_never_too_slow_for_the_rate() {
 }
 
 #[tokio::test]
-async fn endless_heads_and_trailers_end_at_their_bound() {
+async fn p13_endless_heads_and_trailers_end_at_their_bound() {
     let server = Server::start(|path| match path {
         "/many" => endless("HTTP/1.1 200 OK\r\n", b"x: y\r\n", Duration::ZERO),
         "/long" => endless("HTTP/1.1 200 OK\r\nx: ", &[b'y'; 1_000], Duration::ZERO),
@@ -247,7 +247,7 @@ impl Resolve for Silent {
 }
 
 #[tokio::test]
-async fn outside_all_that_cannot_be_reached_looks_the_same() {
+async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
     let server =
         Server::start(|_| send("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")).await;
     // Accepts into its backlog and never says a word: to TLS that is a filtered port.

@@ -1,0 +1,96 @@
+//! A caller's own host: a small file server on a loopback port that serves what it is given and
+//! remembers who asked for what. It refuses to be clever: no ranges, no types, one answer each.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// Serves files; every path has one answer.
+#[derive(Debug)]
+pub struct Host {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    files: Mutex<HashMap<String, Vec<u8>>>,
+    asked: Mutex<Vec<String>>,
+    closed: AtomicBool,
+}
+
+impl Host {
+    /// A host without files, on a free port of 127.0.0.1.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared::default());
+        let of_host = shared.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                if of_host.closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                let shared = of_host.clone();
+                // A client that hangs up is no concern of the others.
+                thread::spawn(move || stream.map(|stream| shared.answer(stream)));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// Serves `bytes` under `/name`, and returns the address of it.
+    pub fn serve(&self, name: &str, bytes: impl Into<Vec<u8>>) -> String {
+        let mut files = self.shared.files.lock().unwrap();
+        files.insert(format!("/{name}"), bytes.into());
+        self.url(name)
+    }
+
+    /// The address of `/name`, whether it is served or not.
+    pub fn url(&self, name: &str) -> String {
+        format!("http://{}/{name}", self.address)
+    }
+
+    /// How often `/name` was asked for.
+    pub fn asked_for(&self, name: &str) -> usize {
+        let asked = self.shared.asked.lock().unwrap();
+        asked.iter().filter(|path| path[1..] == *name).count()
+    }
+
+    /// Closes the port: whoever comes now is refused by the kernel.
+    pub fn close(self) {}
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        // Wakes the thread that waits for the next one, so that it lets the port go.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+impl Shared {
+    fn answer(&self, stream: TcpStream) -> std::io::Result<()> {
+        let mut lines = BufReader::new(stream.try_clone()?).lines();
+        let head = lines.next().transpose()?.unwrap_or_default();
+        for line in lines {
+            if line?.is_empty() {
+                break;
+            }
+        }
+        let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let file = self.files.lock().unwrap().get(&path).cloned();
+        self.asked.lock().unwrap().push(path);
+        let (status, body) = file.map_or(("404 Not Found", Vec::new()), |body| ("200 OK", body));
+        let length = body.len();
+        let mut stream = stream;
+        write!(
+            stream,
+            "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        )?;
+        stream.write_all(&body)
+    }
+}
