@@ -46,6 +46,12 @@ limits! {
     REFERENCE_AUDIO_BYTES_MAX: u64 = 15_000_000, "bytes", "Largest file of reference sound";
     REFERENCE_AUDIO_SECONDS_MIN: f64 = 1.0, "seconds", "Shortest reference sound";
     REFERENCE_AUDIO_SECONDS_MAX: f64 = 15.0, "seconds", "Longest reference sound, one or all of a request together";
+    REFERENCE_CONNECT_SECONDS: u64 = 10, "seconds", "How long connecting to a reference's host may take";
+    REFERENCE_FETCH_SECONDS: u64 = 60, "seconds", "How long the whole fetch of a reference may take";
+    REFERENCE_RATE_WINDOW_SECONDS: u64 = 10, "seconds", "Time in which a reference must bring its least bytes";
+    REFERENCE_RATE_BYTES_MIN: u64 = 10_240, "bytes", "Least bytes of a reference in that time";
+    REFERENCE_REDIRECTS_MAX: usize = 5, "redirects", "Most redirects on the way to a reference";
+    REFERENCE_DECODE_BYTES_MAX: u64 = 285_000_000, "bytes", "Most memory that reading one reference image may take";
     URL_CHARS_MAX: usize = 2_048, "characters", "Longest URL";
     METADATA_PAIRS_MAX: usize = 16, "pairs", "Most metadata pairs";
     METADATA_KEY_CHARS_MAX: usize = 64, "characters", "Longest metadata key";

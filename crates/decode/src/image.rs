@@ -6,14 +6,14 @@ use std::path::Path;
 
 use image::metadata::Orientation;
 use kinora_contract::limits::{
-    REFERENCE_IMAGE_BYTES_MAX, REFERENCE_IMAGE_RATIO_MAX, REFERENCE_IMAGE_RATIO_MIN,
-    REFERENCE_IMAGE_SIDE_MAX, REFERENCE_IMAGE_SIDE_MIN,
+    REFERENCE_DECODE_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX, REFERENCE_IMAGE_RATIO_MAX,
+    REFERENCE_IMAGE_RATIO_MIN, REFERENCE_IMAGE_SIDE_MAX, REFERENCE_IMAGE_SIDE_MIN,
 };
 
 use crate::{Cause, DecodeError, animated, file, jpeg, pixels, png};
 
 /// Most bytes that reading one image may hold at any time, its file included.
-pub(crate) const MEMORY_BYTES_MAX: u64 = 285_000_000;
+pub(crate) const MEMORY_BYTES_MAX: u64 = REFERENCE_DECODE_BYTES_MAX;
 
 /// A decoded image.
 #[derive(Clone, Debug, PartialEq, Eq)]

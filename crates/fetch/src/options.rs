@@ -3,6 +3,10 @@
 
 use std::time::Duration;
 
+use kinora_contract::limits::{
+    REFERENCE_CONNECT_SECONDS, REFERENCE_FETCH_SECONDS, REFERENCE_RATE_BYTES_MIN,
+    REFERENCE_RATE_WINDOW_SECONDS, REFERENCE_REDIRECTS_MAX,
+};
 use tokio_rustls::rustls;
 
 use crate::network::Network;
@@ -32,11 +36,11 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             allow_networks: Vec::new(),
-            connect_timeout: Duration::from_secs(10),
-            total_timeout: Duration::from_mins(1),
-            rate_window: Duration::from_secs(10),
-            rate_min_bytes: 10 * 1024,
-            redirects_max: 5,
+            connect_timeout: Duration::from_secs(REFERENCE_CONNECT_SECONDS),
+            total_timeout: Duration::from_secs(REFERENCE_FETCH_SECONDS),
+            rate_window: Duration::from_secs(REFERENCE_RATE_WINDOW_SECONDS),
+            rate_min_bytes: REFERENCE_RATE_BYTES_MIN,
+            redirects_max: REFERENCE_REDIRECTS_MAX,
             extra_roots_pem: None,
         }
     }

@@ -15,6 +15,7 @@ mod downloads;
 mod drafts;
 mod durability;
 mod edits;
+mod examples;
 mod framework;
 mod idempotency;
 mod keys;

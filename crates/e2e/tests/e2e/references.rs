@@ -192,7 +192,9 @@ fn p13_bombs_end_cleanly_within_300_mb() {
     let client = server.client();
     // As many as there are slots, so that what they need is not taken for growth.
     let plain = [(); 2].map(|()| client.submit(&quick("kinora-b1")));
-    plain.map(|video| client.wait_completed(video.id()));
+    for video in plain {
+        client.wait_completed(video.id());
+    }
     let before = server.memory_peak_mib();
 
     let host = Host::start();

@@ -1,4 +1,4 @@
-//! The tables in `docs/api.md` that derive from the code, each between `<!-- NAME:start -->` and
+//! The tables in `docs/api.md` and the README that derive from the code, each between `<!-- NAME:start -->` and
 //! `<!-- NAME:end -->`, compared exactly. `KINORA_UPDATE_DOCS=1` writes them anew instead.
 
 use std::fmt::Write;
@@ -14,49 +14,62 @@ use kinora_engine::storyboard::Storyboard;
 
 use crate::files::root;
 
-const PAGE: &str = "docs/api.md";
-
 /// All tables in one test: two tests that rewrite one page would race.
 #[test]
-fn the_tables_of_the_api_page_are_what_the_code_does() {
-    let path = root().join(PAGE);
-    let written = fs::read_to_string(&path).unwrap();
-    let tables = [
+fn the_tables_of_the_documents_are_what_the_code_does() {
+    let api = [
         ("models", models()),
         ("sizes", sizes()),
         ("limits", limits()),
         ("errors", errors()),
         ("failures", failures()),
     ];
+    assert_tables("docs/api.md", &api);
+    assert_tables("README.md", &[("models", models())]);
+}
+
+/// The documents show the cards; this is why that is also what a fresh service does.
+#[test]
+fn the_embedded_engine_serves_everything_that_the_cards_name() {
+    let engine = Storyboard::default().describe().features;
+    for card in built_in_cards() {
+        let own = card.capabilities.features;
+        assert_eq!(own.restricted_to(engine), own, "{}", card.id);
+    }
+}
+
+fn assert_tables(page: &str, tables: &[(&str, String)]) {
+    let path = root().join(page);
+    let written = fs::read_to_string(&path).unwrap();
     let mut expected = written.clone();
-    for (name, table) in &tables {
-        expected = with_block(&expected, name, table);
+    for (name, table) in tables {
+        expected = with_block(page, &expected, name, table);
     }
     if std::env::var_os("KINORA_UPDATE_DOCS").is_some() {
         fs::write(&path, &expected).unwrap();
         return;
     }
-    for (name, table) in &tables {
+    for (name, table) in tables {
         assert!(
-            with_block(&written, name, table) == written,
-            "the table '{name}' of {PAGE} is out of date; it should read:\n\n{table}\n\
+            with_block(page, &written, name, table) == written,
+            "the table '{name}' of {page} is out of date; it should read:\n\n{table}\n\
              `KINORA_UPDATE_DOCS=1 cargo test -p kinora-tidy` writes it."
         );
     }
 }
 
-/// `page` with what stands between the markers of `name` replaced by `table`.
-fn with_block(page: &str, name: &str, table: &str) -> String {
+/// `text` of `page` with what stands between the markers of `name` replaced by `table`.
+fn with_block(page: &str, text: &str, name: &str, table: &str) -> String {
     let (start, end) = (
         format!("<!-- {name}:start -->\n"),
         format!("<!-- {name}:end -->"),
     );
-    let split = page.split_once(&start).and_then(|(before, rest)| {
+    let split = text.split_once(&start).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(&end)?;
         Some((before, after))
     });
     let Some((before, after)) = split else {
-        panic!("{PAGE} has no place for the table '{name}': {start}{end}");
+        panic!("{page} has no place for the table '{name}': {start}{end}");
     };
     format!("{before}{start}\n{table}\n{end}{after}")
 }
@@ -82,8 +95,11 @@ fn limits() -> String {
     table(["what", "limit", "constant"], limits::TABLE.iter().map(row))
 }
 
-/// A whole number with commas between its thousands.
+/// A number with commas between its thousands.
 fn grouped(value: f64) -> String {
+    if value.fract() != 0.0 {
+        return value.to_string();
+    }
     let digits = format!("{value:.0}");
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -136,31 +152,19 @@ fn sizes() -> String {
     )
 }
 
-/// Both models as the contract has them, and as the embedded engine serves them.
+/// Both models as their cards describe them.
 fn models() -> String {
-    let engine = Storyboard::default().describe().features;
     let cards = built_in_cards();
-    let columns: Vec<(String, Features, &ModelCard)> = cards
-        .iter()
-        .flat_map(|card| {
-            let own = card.capabilities.features;
-            let served = own.restricted_to(engine);
-            [
-                (format!("`{}`", card.id), own, card),
-                (format!("`{}` on `{}`", card.id, card.engine), served, card),
-            ]
-        })
-        .collect();
     let mut text = String::from("| |");
-    columns
-        .iter()
-        .for_each(|(name, ..)| write!(text, " {name} |").unwrap());
-    writeln!(text, "\n|---|{}", "---|".repeat(columns.len())).unwrap();
+    for card in &cards {
+        write!(text, " `{}` |", card.id).unwrap();
+    }
+    writeln!(text, "\n|---|{}", "---|".repeat(cards.len())).unwrap();
     for (what, cell) in ROWS {
         write!(text, "| {what} |").unwrap();
-        columns
-            .iter()
-            .for_each(|(_, can, card)| write!(text, " {} |", cell(can, card)).unwrap());
+        for card in &cards {
+            write!(text, " {} |", cell(&card.capabilities.features, card)).unwrap();
+        }
         text.push('\n');
     }
     text
@@ -202,7 +206,8 @@ const ROWS: &[(&str, Cell)] = &[
     ("edits (`edit_task_id`, `edit_strength`)", |can, _| {
         yes(can.edit)
     }),
-    ("reference video, continuation", |_, _| yes(false)),
+    ("reference video", |_, _| yes(false)),
+    ("continuation of a video", |_, _| yes(false)),
 ];
 
 fn yes(can: bool) -> String {
