@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{Extensions, HeaderMap, header};
 use kinora_contract::{ErrorCode, KeyText};
 use kinora_store::{ApiKey, Scope};
 
 use crate::error::ApiError;
+use crate::rates::Meter;
 use crate::state::{Api, SharedApi};
 
 /// A key that may read.
@@ -22,7 +23,8 @@ impl FromRequestParts<SharedApi> for Reader {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
-        authorize(api, &parts.headers, Scope::Read).await.map(Self)
+        let key = authorize(api, &parts.headers, &parts.extensions, Scope::Read).await;
+        key.map(Self)
     }
 }
 
@@ -30,22 +32,35 @@ impl FromRequestParts<SharedApi> for Writer {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
-        authorize(api, &parts.headers, Scope::Write).await.map(Self)
+        let key = authorize(api, &parts.headers, &parts.extensions, Scope::Write).await;
+        key.map(Self)
     }
 }
 
-/// The key of a request, when it is usable and has `scope`.
+/// The key of a request, when it is usable, within its rate and has `scope`.
 pub(crate) async fn authorize(
     api: &Api,
     headers: &HeaderMap,
+    extensions: &Extensions,
     scope: Scope,
 ) -> Result<Arc<ApiKey>, ApiError> {
     let Some(text) = bearer(headers) else {
         return Err(unauthorized());
     };
     let found = api.keys.find_key(&text.sha256()).await?;
-    let usable = found.filter(|key| key.is_usable(api.clock.now_ms()));
+    let now_ms = api.clock.now_ms();
+    let usable = found.filter(|key| key.is_usable(now_ms));
     let key = usable.ok_or_else(unauthorized)?;
+    // The listener hands out the meter; who calls the router without it is not metered.
+    if let Some(meter) = extensions.get::<Arc<Meter>>() {
+        let standing = meter.count(&key.key.id, key.key.requests_per_minute, now_ms);
+        if let Some(seconds) = standing.and_then(|one| one.retry_after_seconds) {
+            let message = "This API key has used up its requests per minute; wait for 'Retry-After'.";
+            return Err(
+                ApiError::new(ErrorCode::RateLimitExceeded, message).retry_after(seconds)
+            );
+        }
+    }
     if !key.key.scopes.contains(&scope) {
         let message = format!("This API key lacks the scope '{}'.", scope.name());
         return Err(ApiError::new(ErrorCode::ScopeMissing, message));

@@ -10,6 +10,7 @@ use kinora_contract::{ErrorCode, Form, json};
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
+use crate::listen::is_too_slow;
 
 /// Reads the fields of a request of either form.
 pub(crate) async fn fields(
@@ -67,6 +68,7 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
     match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(error) if is_too_slow(&*error) => Err(ApiError::too_slow()),
         Err(_) => Err(ApiError::new(
             ErrorCode::InvalidJson,
             "The body ended before it was whole.",

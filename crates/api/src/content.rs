@@ -1,9 +1,10 @@
 //! `GET /v1/videos/{id}/content`: the bytes, by key or by signed address, with ranges and
 //! validators. A signed address opens one variant of one task until it expires.
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kinora_blobs::BlobError;
 use kinora_contract::{ErrorCode, State as TaskState, StoredFile, Task, TaskId};

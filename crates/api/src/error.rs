@@ -20,6 +20,8 @@ pub(crate) struct ApiError {
     retry_after_seconds: Option<u64>,
     /// The official SDKs retry some statuses by themselves; this overrules them.
     should_retry: Option<bool>,
+    /// In place of the code's own status; the connection is closed after it.
+    closing: Option<StatusCode>,
 }
 
 impl ApiError {
@@ -67,6 +69,14 @@ impl ApiError {
         )
     }
 
+    /// A body that did not arrive in time: nothing was done, so the same request may be sent again.
+    pub(crate) fn too_slow() -> Self {
+        let message = "The body did not arrive in time; send the request again.";
+        let mut error = Self::new(ErrorCode::InvalidValue, message);
+        error.closing = Some(StatusCode::REQUEST_TIMEOUT);
+        error
+    }
+
     /// A fault of the service.
     pub(crate) fn internal(cause: &dyn Display) -> Self {
         tracing::error!(%cause, "internal error");
@@ -93,6 +103,7 @@ impl From<Refusal> for ApiError {
             refusal,
             retry_after_seconds: None,
             should_retry: None,
+            closing: None,
         }
     }
 }
@@ -115,10 +126,13 @@ impl From<NoEntropy> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let code = self.refusal.code;
-        let status =
-            StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = json_response(status, &self.refusal.body());
+        let own = StatusCode::from_u16(code.http_status());
+        let own = own.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = json_response(self.closing.unwrap_or(own), &self.refusal.body());
         let headers = response.headers_mut();
+        if self.closing.is_some() {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         if let Some(seconds) = self.retry_after_seconds {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -75,7 +75,9 @@ pub(crate) async fn accept(
         idempotency,
         bounds: api.bounds(key.unfinished_max),
     };
-    answer(api, api.tasks.insert(new).await?)
+    let insertion = api.tasks.insert(new).await?;
+    kinora_crash::point("api.before_answer");
+    answer(api, insertion)
 }
 
 fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {

@@ -1,4 +1,5 @@
-//! Where the binary under test is. It is built once per run, since a stale one proves nothing.
+//! Where the binary under test is. It is built once per run, since a stale one proves nothing;
+//! with crash points, which do nothing unless a variable names one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +29,7 @@ fn build() -> PathBuf {
     let output = Command::new(cargo)
         .args(["build", "--quiet", "--package", "kinora", "--target-dir"])
         .arg(profile.parent().unwrap())
+        .args(["--features", "crash-points"])
         .args(release.then_some("--release"))
         .current_dir(workspace())
         .output()

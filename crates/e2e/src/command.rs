@@ -38,13 +38,7 @@ pub fn kinora() -> Command {
 
 /// Runs a command to its end.
 pub fn run(command: Command) -> Finished {
-    let mut process = Process::start(command, None);
-    let status = process.wait();
-    Finished {
-        status,
-        stdout: process.stdout.text(),
-        stderr: process.stderr.text(),
-    }
+    Process::start(command, None).finished()
 }
 
 /// Runs `kinora keys` on a data folder.

@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use tempfile::TempDir;
 
-use crate::video::Tracker;
+use crate::reply::Reply;
+use crate::video::{Tracker, Video};
 
 /// A folder for `--data`; removed when the last user is gone.
 #[derive(Clone, Debug)]
@@ -54,6 +55,11 @@ impl DataFolder {
             .key
             .set(key.to_owned())
             .expect("a first key was printed twice");
+    }
+
+    /// The video object of a 200, judged as a step of its task.
+    pub fn judged(&self, reply: &Reply) -> Video {
+        Video::judged(reply.ok(), &self.0.tracker)
     }
 
     pub(crate) fn tracker(&self) -> Tracker {

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::command::Finished;
 use crate::wait::{PATIENCE, until};
 
 /// What a process wrote so far.
@@ -108,6 +109,15 @@ impl Process {
     }
 
     /// Waits for the end and for the last of its output.
+    /// Waits for its end, and takes all that it wrote.
+    pub(crate) fn finished(&mut self) -> Finished {
+        Finished {
+            status: self.wait(),
+            stdout: self.stdout.text(),
+            stderr: self.stderr.text(),
+        }
+    }
+
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let status = until("the end of a process", || self.child.try_wait().unwrap());
         self.watchdog.dismiss();

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::command::{keys, kinora};
+use crate::command::{Finished, keys, kinora};
 use crate::data::DataFolder;
 use crate::process::Process;
 
@@ -55,14 +55,20 @@ impl Setup {
 
     /// Starts it, and returns when it serves.
     pub fn start(self) -> Server {
-        let process = Process::start(self.command(), Some(self.data.root()));
+        let server = self.try_start();
+        server.unwrap_or_else(|ended| panic!("the service did not start: {ended:#?}"))
+    }
+
+    /// Starts it, and returns when it serves, or how it ended before.
+    pub fn try_start(self) -> Result<Server, Finished> {
+        let mut process = Process::start(self.command(), Some(self.data.root()));
         let address = process.stderr.wait_for(|line| {
             let event: Value = serde_json::from_str(line).ok()?;
             let serving = event["message"] == "serving";
             serving.then(|| event["address"].as_str().unwrap().parse().unwrap())
         });
         let Some(address) = address else {
-            panic!("the service did not start:\n{}", process.stderr.text());
+            return Err(process.finished());
         };
         if self.data.key().is_none() {
             let key = process.stdout.wait_for(|line| {
@@ -72,11 +78,11 @@ impl Setup {
             self.data
                 .remember_key(&key.expect("the first start printed no key"));
         }
-        Server {
+        Ok(Server {
             process,
             address,
             data: self.data,
-        }
+        })
     }
 }
 

@@ -1,14 +1,20 @@
-//! How many frames per second the storyboard makes, without an encoder: a markdown table,
-//! the median of several rounds. Run it with `--release` on an idle machine.
+//! How many frames per second the storyboard makes, without an encoder, and the longest wait
+//! between two frames, which bounds how late a cancel is obeyed: a markdown table of medians.
+//! Run it with `--release` on an idle machine; `-- --fast` makes one round.
 #![allow(clippy::print_stdout)]
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
+use kinora_contract::id::TaskId;
+use kinora_contract::{Edit, FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_engine::storyboard::Storyboard;
-use kinora_engine::{Control, Engine, EngineError, Job, Materials, Picture, Sink};
+use kinora_engine::{
+    Control, Engine, EngineError, Footage, Job, Materials, Picture, Playback, Sink,
+};
 
 const ROUNDS: usize = 5;
+const SECONDS: u32 = 5;
 const PROMPTS: [(&str, &str); 4] = [
     (
         "sea",
@@ -22,15 +28,29 @@ const PROMPTS: [(&str, &str); 4] = [
     ("mountains", "snowy mountains at dawn, a hiker walks"),
 ];
 
-/// Takes everything and keeps nothing.
-#[derive(Default)]
+/// Takes everything and keeps nothing but times.
 struct Nowhere {
-    first: Option<Instant>,
+    before: Instant,
+    first_ms: Option<u128>,
+    wait_ms: u128,
+}
+
+impl Nowhere {
+    fn new() -> Self {
+        Self {
+            before: Instant::now(),
+            first_ms: None,
+            wait_ms: 0,
+        }
+    }
 }
 
 impl Sink for Nowhere {
     fn frame(&mut self, _: &[u8]) -> Result<(), EngineError> {
-        self.first.get_or_insert_with(Instant::now);
+        let waited_ms = self.before.elapsed().as_millis();
+        self.first_ms.get_or_insert(waited_ms);
+        self.wait_ms = self.wait_ms.max(waited_ms);
+        self.before = Instant::now();
         Ok(())
     }
 
@@ -56,9 +76,100 @@ fn picture(width: u32, height: u32, phase: u32) -> Picture {
     }
 }
 
-/// What clips from pictures work from: by name, inputs and materials.
-fn pictured() -> Vec<(&'static str, Inputs, Materials)> {
+/// A source video: one picture that slides.
+#[derive(Clone, Debug)]
+struct Sliding {
+    picture: Arc<Picture>,
+    at: u32,
+}
+
+impl Footage for Sliding {
+    fn size(&self) -> Size {
+        self.picture.size
+    }
+
+    fn fps(&self) -> u32 {
+        24
+    }
+
+    fn frames(&self) -> u32 {
+        SECONDS * 24
+    }
+
+    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Playback for Sliding {
+    fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+        self.at += 1;
+        let mut rgb = self.picture.rgb.clone();
+        rgb.rotate_left(self.at as usize * 3);
+        Ok(Some(rgb))
+    }
+}
+
+/// One row of the table.
+struct Case {
+    name: &'static str,
+    spec: VideoSpec,
+    materials: Materials,
+}
+
+fn spec(prompt: &str, inputs: Inputs, size: Size) -> VideoSpec {
+    VideoSpec {
+        version: 1,
+        model: "storyboard".to_owned(),
+        prompt: prompt.to_owned(),
+        negative_prompt: None,
+        seconds: Seconds::Fixed(SECONDS),
+        frame: FrameSize::Fixed(size),
+        seed: 42,
+        generate_audio: true,
+        inputs,
+        draft: false,
+        final_of: None,
+        edit: None,
+    }
+}
+
+fn drafted(case: &Case) -> Case {
+    Case {
+        name: "its draft",
+        spec: VideoSpec {
+            draft: true,
+            ..case.spec.clone()
+        },
+        materials: case.materials.clone(),
+    }
+}
+
+/// Clips that are painted from words, each with its draft.
+fn painted(size: Size) -> Vec<Case> {
+    let case = |(name, prompt)| Case {
+        name,
+        spec: spec(prompt, Inputs::Text, size),
+        materials: Materials::default(),
+    };
+    PROMPTS
+        .map(case)
+        .into_iter()
+        .flat_map(|case| {
+            let draft = drafted(&case);
+            [case, draft]
+        })
+        .collect()
+}
+
+/// Clips from pictures and from a video.
+fn pictured(size: Size) -> Vec<Case> {
     let url = || "https://example.com/a.png".to_owned();
+    let case = |name, inputs, materials| Case {
+        name,
+        spec: spec(PROMPTS[0].1, inputs, size),
+        materials,
+    };
     let frames = |last: bool| Inputs::Frames {
         first: url(),
         last: last.then(url),
@@ -71,70 +182,78 @@ fn pictured() -> Vec<(&'static str, Inputs, Materials)> {
         last_frame: Some(picture(1200, 1600, 90)),
         ..first.clone()
     };
-    let images = Materials {
-        images: (0..3)
-            .map(|nth| picture(1400, 1000 + nth * 400, nth * 50))
-            .collect(),
-        ..Materials::default()
+    let images = |count: u32, width: u32, height: u32| {
+        let all = (0..count).map(|nth| picture(width, height + nth * 200, nth * 50));
+        let materials = Materials {
+            images: all.collect(),
+            ..Materials::default()
+        };
+        let inputs = Inputs::References {
+            images: vec![url(); count as usize],
+            audios: Vec::new(),
+        };
+        (inputs, materials)
     };
-    let references = Inputs::References {
-        images: vec![url(); 3],
-        audios: Vec::new(),
-    };
+    let (four, large) = (images(4, 1400, 1000), images(2, 5800, 5600));
+    let mut edit = case("edit", Inputs::Text, Materials::default());
+    edit.spec.edit = Some(Edit {
+        task_id: TaskId::from_parts(1, [1; 10]),
+        strength: 0.6,
+    });
+    edit.materials.source = Some(Arc::new(Sliding {
+        picture: Arc::new(picture(size.width, size.height, 0)),
+        at: 0,
+    }));
+    let four = case("4 images", four.0, four.1);
+    let draft = drafted(&four);
     vec![
-        ("first frame", frames(false), first),
-        ("first and last", frames(true), both),
-        ("3 images", references, images),
+        case("first frame", frames(false), first),
+        case("first and last frame", frames(true), both),
+        four,
+        draft,
+        case("2 images of 33 megapixels", large.0, large.1),
+        edit,
     ]
 }
 
-fn spec(prompt: &str, inputs: &Inputs, size: Size) -> VideoSpec {
-    VideoSpec {
-        version: 1,
-        model: "storyboard".to_owned(),
-        prompt: prompt.to_owned(),
-        negative_prompt: None,
-        seconds: Seconds::Fixed(5),
-        frame: FrameSize::Fixed(size),
-        seed: 42,
-        generate_audio: true,
-        inputs: inputs.clone(),
-        draft: false,
-        final_of: None,
-        edit: None,
+fn measure(case: &Case, rounds: usize) -> Result<(), EngineError> {
+    let engine = Storyboard::default();
+    let Case {
+        name,
+        spec,
+        materials,
+    } = case;
+    let clip = engine.plan(spec, materials)?;
+    let (mut took_ms, mut first_ms, mut wait_ms) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let (start, mut sink) = (Instant::now(), Nowhere::new());
+        let job = Job {
+            spec,
+            materials,
+            clip,
+        };
+        engine.generate(&job, &mut sink, &Control::default())?;
+        took_ms.push(start.elapsed().as_millis());
+        first_ms.extend(sink.first_ms);
+        wait_ms.push(sink.wait_ms);
     }
+    let [took_ms, first_ms, wait_ms] = [took_ms, first_ms, wait_ms].map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    });
+    let (size, rate) = (clip.size, u128::from(clip.frames) * 1_000 / took_ms.max(1));
+    println!("| {name} | {size} | {rate} | {took_ms} ms | {first_ms} ms | {wait_ms} ms |");
+    Ok(())
 }
 
 fn main() -> Result<(), EngineError> {
-    let (engine, materials) = (Storyboard::default(), Materials::default());
-    println!("| scene | size | frames/s (median of {ROUNDS}) | lowest | highest | first frame |");
+    let fast = std::env::args().any(|word| word == "--fast");
+    let rounds = if fast { 1 } else { ROUNDS };
+    println!("| clip | size | frames/s (median of {rounds}) | time | first frame | longest wait |");
     println!("|---|---|---|---|---|---|");
     for size in [Size::new(1280, 720), Size::new(1920, 1080)] {
-        let painted = PROMPTS.map(|(name, prompt)| (name, prompt, Inputs::Text, materials.clone()));
-        let shown = pictured()
-            .into_iter()
-            .map(|(name, inputs, materials)| (name, PROMPTS[0].1, inputs, materials));
-        for (name, prompt, inputs, materials) in painted.into_iter().chain(shown) {
-            let spec = spec(prompt, &inputs, size);
-            let clip = engine.plan(&spec, &materials)?;
-            let (mut rates, mut first_ms) = (Vec::new(), Vec::new());
-            for _ in 0..ROUNDS {
-                let mut sink = Nowhere::default();
-                let start = Instant::now();
-                let job = Job {
-                    spec: &spec,
-                    materials: &materials,
-                    clip,
-                };
-                engine.generate(&job, &mut sink, &Control::default())?;
-                rates.push(f64::from(clip.frames) / start.elapsed().as_secs_f64());
-                first_ms.extend(sink.first.map(|first| (first - start).as_millis()));
-            }
-            rates.sort_by(f64::total_cmp);
-            first_ms.sort_unstable();
-            let (low, middle, high) = (rates[0], rates[ROUNDS / 2], rates[ROUNDS - 1]);
-            let first_ms = first_ms[ROUNDS / 2];
-            println!("| {name} | {size} | {middle:.0} | {low:.0} | {high:.0} | {first_ms} ms |");
+        for case in painted(size).iter().chain(&pictured(size)) {
+            measure(case, rounds)?;
         }
     }
     Ok(())

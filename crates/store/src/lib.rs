@@ -4,6 +4,8 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "faulty")]
+pub mod faulty;
 mod files;
 mod keys;
 mod lease;

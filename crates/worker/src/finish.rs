@@ -21,11 +21,13 @@ pub(crate) async fn finish(
         // Before the state: nothing refers to these files, and nothing will.
         publish::withdraw(&*worker.blobs, lease).await;
     }
+    kinora_crash::point("worker.before_finish");
     let completed = outcome.is_ok();
     let mut pause = Duration::from_millis(200);
     loop {
         match write(worker, lease, &outcome).await {
             Ok(Written::Stands) => {
+                kinora_crash::point("worker.finished");
                 tracing::info!(completed, "task finished");
                 return;
             }

@@ -25,6 +25,7 @@ pub(crate) async fn publish(
     stopped: &CancellationToken,
 ) -> Result<Artifact, BlobError> {
     let Recorded { recording, staged } = recorded;
+    kinora_crash::point("worker.recorded");
     let poster = Bytes::from(recording.poster_webp);
     let sheet = Bytes::from(recording.spritesheet_jpeg);
     let [video_key, thumbnail_key, spritesheet_key] = lease.file_keys();
@@ -32,6 +33,7 @@ pub(crate) async fn publish(
     let spritesheet =
         tenacious(stopped, || blobs.put_bytes(&spritesheet_key, sheet.clone())).await?;
     let video = tenacious(stopped, || blobs.put_file(&video_key, staged.path())).await?;
+    kinora_crash::point("worker.published");
     let info = recording.info;
     Ok(Artifact {
         video,

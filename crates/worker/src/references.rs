@@ -133,10 +133,13 @@ impl References {
             .await
             .map_err(|error| GatherError::Fetch { index, error })?;
         tracing::debug!(%task, index, bytes, "reference fetched");
+        kinora_crash::point("worker.reference_fetched");
         match blobs.put_file(key, staged.path()).await {
-            Ok(_) | Err(BlobError::Exists(_)) => Ok(()),
-            Err(error) => Err(error.into()),
+            Ok(_) | Err(BlobError::Exists(_)) => {}
+            Err(error) => return Err(error.into()),
         }
+        kinora_crash::point("worker.reference_stored");
+        Ok(())
     }
 
     fn gate(&self, task: TaskId) -> Arc<Gate> {

@@ -39,6 +39,7 @@ pub(crate) async fn run_task(
         engine = served.engine_name(),
         "task started"
     );
+    kinora_crash::point("worker.claimed");
     let lease = claim.lease.clone();
     let control = Control::default();
     let engine_name = served.engine_name();
@@ -67,6 +68,7 @@ pub(crate) async fn run_task(
     if spec != claim.task.spec {
         watch.decide(spec.clone()).await;
     }
+    kinora_crash::point("worker.prepared");
     let job = RecordJob {
         engine: served.engine,
         spec,

@@ -59,7 +59,10 @@ async fn sweep(worker: &Worker) -> Result<(), StoreError> {
     let mut gone = Vec::with_capacity(swept.files.len());
     for key in swept.files {
         match worker.blobs.delete(&key).await {
-            Ok(()) => gone.push(key),
+            Ok(()) => {
+                kinora_crash::point("worker.swept_file");
+                gone.push(key);
+            }
             Err(error) => tracing::warn!(%error, %key, "an expired file could not be removed yet"),
         }
     }

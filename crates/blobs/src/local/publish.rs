@@ -22,11 +22,13 @@ pub(super) fn publish(objects: &Path, key: String, from: &Path) -> Result<Stored
     let (bytes, sha256) = measure(&mut file)?;
     // The bytes before the name: a name that survives a crash never names a torn file.
     file.sync_all()?;
+    kinora_crash::point("blobs.synced");
     let path = objects.join(&key);
     link(from, &path).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => BlobError::Exists(key.clone()),
         _ => error.into(),
     })?;
+    kinora_crash::point("blobs.linked");
     if let Err(error) = sync_upwards(objects, &path) {
         let _ = fs::remove_file(&path);
         return Err(error.into());

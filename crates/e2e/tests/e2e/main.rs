@@ -19,6 +19,7 @@ mod examples;
 mod framework;
 mod idempotency;
 mod keys;
+mod kills;
 mod lifecycle;
 mod lists;
 mod openapi;

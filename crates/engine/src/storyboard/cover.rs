@@ -1,5 +1,5 @@
-//! Pictures scaled to a frame: cut to cover it, or set whole over a blurred, darkened cover of
-//! themselves. Scaling is bicubic (Catmull-Rom, its reach widened when it reduces).
+//! Pictures scaled to a frame: cut to cover it, or hung whole, with a soft shadow, before a
+//! blurred, darkened cover of themselves. Scaling is bicubic (Catmull-Rom, its reach widened when it reduces).
 
 use crate::Picture;
 
@@ -8,7 +8,13 @@ const SPARE: f64 = 0.25;
 /// From this ratio of the two shapes on, a picture is shown whole.
 const SHAPE_MAX: f64 = 1.5;
 /// Light of the blurred ground around a picture that is shown whole.
-const GROUND: u32 = 105;
+const GROUND: u32 = 140;
+/// The room that such a picture takes of the frame.
+const HUNG: f64 = 0.92;
+/// How much of the ground's light the shadow at its rim takes, and how far the shadow reaches,
+/// as a share of the frame's shorter side.
+const SHADOW: f64 = 0.5;
+const SHADOW_REACH: f64 = 0.03;
 
 /// A scaled picture.
 #[derive(Debug)]
@@ -45,18 +51,35 @@ pub(super) fn cover(picture: &Picture, width: usize, height: usize) -> Texture {
     scale(picture, span(across, width), span(down, height))
 }
 
-/// Whether `picture` is too unlike the frame in shape to be cut to it.
-pub(super) fn is_unlike(picture: &Picture, width: usize, height: usize) -> bool {
+/// How a picture's shape goes into a frame's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// Too unlike to be cut to it.
+    Whole,
+    /// Cut above and below, if at all.
+    Tall,
+    /// Cut at the sides.
+    Wide,
+}
+
+/// How `picture` goes into `width` by `height`.
+pub(super) fn fit(picture: &Picture, width: usize, height: usize) -> Fit {
     let (across, down) = sides(picture);
     let ratio = across / down / (width as f64 / height as f64);
-    ratio.max(1.0 / ratio) > SHAPE_MAX
+    if ratio.max(1.0 / ratio) > SHAPE_MAX {
+        Fit::Whole
+    } else if ratio <= 1.0 {
+        Fit::Tall
+    } else {
+        Fit::Wide
+    }
 }
 
 /// `picture` whole within `width` by `height`, over a ground made of itself.
 pub(super) fn fitted(picture: &Picture, width: usize, height: usize) -> Texture {
     let mut texture = ground(picture, width, height);
     let (across, down) = sides(picture);
-    let step = (across / width as f64).max(down / height as f64);
+    let step = (across / width as f64).max(down / height as f64) / HUNG;
     let count = |side: f64, most: usize| ((side / step).round() as usize).clamp(1, most);
     let span = |side: f64, count: usize| Span {
         start: 0.0,
@@ -66,11 +89,33 @@ pub(super) fn fitted(picture: &Picture, width: usize, height: usize) -> Texture 
     let (w, h) = (count(across, width), count(down, height));
     let whole = scale(picture, span(across, w), span(down, h));
     let (left, top) = ((width - w) / 2, (height - h) / 2);
+    shade(&mut texture, (left, left + w), (top, top + h));
     for (row, y) in whole.texels.chunks_exact(w * 4).zip(top..) {
         let at = (y * width + left) * 4;
         texture.texels[at..at + w * 4].copy_from_slice(row);
     }
     texture
+}
+
+/// Darkens `texture` softly around the rectangle of `columns` by `rows`.
+fn shade(texture: &mut Texture, columns: (usize, usize), rows: (usize, usize)) {
+    let reach = texture.width.min(texture.height) as f64 * SHADOW_REACH;
+    let fall = |at: usize, (from, to): (usize, usize)| {
+        let away = from.saturating_sub(at).max((at + 1).saturating_sub(to));
+        (-(away as f64 / reach).powi(2)).exp()
+    };
+    let across: Vec<f64> = (0..texture.width).map(|x| fall(x, columns)).collect();
+    for (y, row) in texture
+        .texels
+        .chunks_exact_mut(texture.width * 4)
+        .enumerate()
+    {
+        let down = fall(y, rows) * SHADOW;
+        for (texel, across) in row.as_chunks_mut::<4>().0.iter_mut().zip(&across) {
+            let keep = ((1.0 - down * across) * 256.0) as u32;
+            *texel = texel.map(|part| ((u32::from(part) * keep) >> 8) as u8);
+        }
+    }
 }
 
 /// A blurred, darkened cover: reduced to a few texels, smoothed, and enlarged again.

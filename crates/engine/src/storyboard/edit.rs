@@ -1,9 +1,7 @@
-//! An edit: what the source does over time, and how far its frames give way to new ones. It
-//! reads footage frame by frame and keeps numbers only, never a clip.
+//! An edit's source: what it does over time, and its frames one by one. It keeps numbers only,
+//! never a clip.
 
-use super::canvas::{Canvas, FULL};
-use super::colour::Rgb;
-use super::palette::Palette;
+use super::colour::smooth;
 use crate::{Control, EngineError, Footage, Playback, Stage};
 
 /// Cells of the coarse picture in which changes are looked for.
@@ -23,6 +21,33 @@ pub(super) struct Rhythm {
     pub(super) ends: Vec<u32>,
     /// Mean light of each frame, 0.0 to 1.0.
     pub(super) light: Vec<f32>,
+    /// Mean light of each uncut stretch.
+    means: Vec<f32>,
+}
+
+impl Rhythm {
+    fn new(ends: Vec<u32>, light: Vec<f32>) -> Self {
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let stretch = |(start, end): (u32, &u32)| {
+            let part = &light[start as usize..*end as usize];
+            part.iter().sum::<f32>() / part.len().max(1) as f32
+        };
+        let means = starts.zip(&ends).map(stretch).collect();
+        Self { ends, light, means }
+    }
+
+    /// The mean light of the stretch that holds `frame`.
+    pub(super) fn mean(&self, frame: u32) -> f32 {
+        let stretch = self.ends.partition_point(|end| *end <= frame);
+        self.means.get(stretch).copied().unwrap_or(1.0)
+    }
+
+    /// What a fade of the source from or to black leaves of the light at `frame`, 0.0 to 1.0.
+    pub(super) fn fade(&self, frame: u32) -> f32 {
+        let light = self.light.get(frame as usize).copied().unwrap_or(1.0);
+        let share = light / self.mean(frame).max(1e-3);
+        0.15 + 0.85 * smooth(0.0, 0.6, share)
+    }
 }
 
 type Cells = Vec<[f32; 3]>;
@@ -51,10 +76,7 @@ pub(super) fn survey(
         before = Some(cells);
     }
     let least = ((source.fps() as f32 * STRETCH_S_MIN) as u32).max(2);
-    Ok(Rhythm {
-        ends: ends(&changes, least),
-        light,
-    })
+    Ok(Rhythm::new(ends(&changes, least), light))
 }
 
 /// Means of the cells of a frame, from every third pixel of every third row.
@@ -126,56 +148,6 @@ impl Reel {
     }
 }
 
-/// The colour for each level of light, 15 bits: dark, middle and bright of a palette.
-#[derive(Debug)]
-pub(super) struct Grade(Vec<[u16; 4]>);
-
-impl Grade {
-    pub(super) fn new(palette: &Palette) -> Self {
-        let dark = palette.sky_top.mix(Rgb::BLACK, 0.62);
-        let middle = palette.haze.mix(palette.ground, 0.35);
-        let bright = palette.sky_low.mix(Rgb::WHITE, 0.45);
-        let level = |level: i32| {
-            let share = level as f32 / 255.0;
-            let own = Rgb {
-                r: share,
-                g: share,
-                b: share,
-            };
-            let hue = if share < 0.5 {
-                dark.mix(middle, share * 2.0)
-            } else {
-                middle.mix(bright, share * 2.0 - 1.0)
-            };
-            // Light stays what it was; the hue is the palette's.
-            own.tinted(hue, 0.9).fixed()
-        };
-        Self((0..256).map(level).collect())
-    }
-
-    /// Blends the source's frame into a new one on `canvas`: `strength` 0.0 leaves the source
-    /// alone, 1.0 the new frame. Between, the source also takes on the palette:
-    /// `(1 - s) source + s ((1 - s) graded + s new)`.
-    pub(super) fn blend(&self, source: &[u8], strength: f32, canvas: &mut Canvas) {
-        let s = strength.clamp(0.0, 1.0);
-        let [own, graded, new] =
-            [1.0 - s, s * (1.0 - s), s * s].map(|share| (share * 32_768.0).round() as u32);
-        let pixels = canvas.pixels.as_chunks_mut::<4>().0.iter_mut();
-        for (out, rgb) in pixels.zip(source.as_chunks::<3>().0) {
-            // Rec. 709 luma in 256ths.
-            let luma =
-                (u32::from(rgb[0]) * 54 + u32::from(rgb[1]) * 183 + u32::from(rgb[2]) * 19) >> 8;
-            let tone = self.0.get(luma as usize).copied().unwrap_or_default();
-            for lane in 0..3 {
-                let sum = u32::from(rgb[lane]) * 128 * own
-                    + u32::from(tone[lane]) * graded
-                    + u32::from(out[lane]) * new;
-                out[lane] = (sum >> 15).min(u32::from(FULL)) as u16;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,5 +160,15 @@ mod tests {
         assert_eq!(ends(&changes, 6), [20, 60]);
         assert_eq!(ends(&[20.0; 60], 6), [60]);
         assert_eq!(ends(&[0.0], 6), [1]);
+    }
+
+    #[test]
+    fn a_fade_is_known_by_its_own_stretch() {
+        let light = [vec![0.1, 0.3], vec![0.6; 18], vec![0.05; 20]].concat();
+        let rhythm = Rhythm::new(vec![20, 40], light);
+        assert!(rhythm.fade(0) < 0.5 && rhythm.fade(0) < rhythm.fade(1));
+        assert!((rhythm.fade(10) - 1.0).abs() < 1e-6);
+        // Dark from cut to cut is night, no fade.
+        assert!((rhythm.fade(30) - 1.0).abs() < 1e-6);
     }
 }

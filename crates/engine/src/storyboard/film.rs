@@ -8,13 +8,14 @@ use kinora_contract::VideoSpec;
 use super::canvas::Canvas;
 use super::caption::{Caption, Page};
 use super::colour::smooth;
-use super::cover::{cover, fitted, is_unlike};
-use super::edit::{Grade, Rhythm};
+use super::cover::{Fit, cover, fit, fitted};
+use super::edit::Rhythm;
 use super::morph::Morph;
 use super::motion::{Pulse, Swell};
 use super::palette::Palette;
 use super::photo::{Look, Photo};
 use super::reel::{Reel, Show, Take};
+use super::restyle::{Restyle, Tints};
 use super::rng::{Rng, hash};
 use super::scene::{Bench, Scene, palette};
 use super::script::Shot;
@@ -60,7 +61,9 @@ pub(super) struct Film<'a> {
     pub(super) clip: Clip,
     pub(super) reel: Reel,
     sets: Vec<Slot<Set>>,
-    grades: Vec<Slot<Grade>>,
+    tints: Vec<Slot<Tints>>,
+    restyle: Slot<Restyle>,
+    rhythm: Option<Rhythm>,
     captions: Vec<Slot<Caption>>,
     slate: Option<Page>,
     swell: Swell,
@@ -92,8 +95,8 @@ impl<'a> Film<'a> {
         let reel = Reel::new(job, ends);
         let draft = if spec.draft { "DRAFT · " } else { "" };
         let slate = format!("KINORA STORYBOARD · {draft}seed {}", spec.seed);
-        let swell = match rhythm {
-            Some(rhythm) => Swell::of_levels(rhythm.light, clip.fps),
+        let swell = match &rhythm {
+            Some(rhythm) => Swell::of_levels(rhythm.light.clone(), clip.fps),
             None => Track::lay(&materials.audios, samples(clip.frames, clip.fps))
                 .map_or_else(Swell::default, |track| {
                     Swell::of_sound(&track, clip.frames, clip.fps)
@@ -104,7 +107,9 @@ impl<'a> Film<'a> {
             materials,
             clip,
             sets: slots(reel.takes.len()),
-            grades: slots(reel.takes.len()),
+            tints: slots(reel.takes.len()),
+            restyle: Mutex::new(None),
+            rhythm,
             captions: slots(reel.lines.len()),
             reel,
             slate: Page::slate(&slate, clip.size),
@@ -170,13 +175,19 @@ impl<'a> Film<'a> {
         let materials = self.materials;
         match (take.show, &materials.first_frame) {
             (Show::Image(image, again), _) => materials.images.get(image).map(|picture| {
-                let (mut from, mut to) = Look::way(&shot.reading, &mut rng);
+                let fit = fit(picture, clip.size.width as usize, clip.size.height as usize);
+                let way = Look::way(&shot.reading, &mut rng);
+                let (mut from, mut to) = match fit {
+                    Fit::Whole => Look::straight(way),
+                    Fit::Tall => Look::raised(way),
+                    Fit::Wide => way,
+                };
                 if again % 2 == 1 {
                     // Seen again: from nearer, so that a new shot is a new view.
                     from.zoom += 0.22;
                     to.zoom += 0.22;
                 }
-                Set::Photo(self.photo(picture, vec![from, to], shot, true))
+                Set::Photo(self.photo(picture, vec![from, to], shot, fit == Fit::Whole))
             }),
             (Show::Frames, Some(first)) => Some(self.frames(first, shot, &mut rng)),
             _ => None,
@@ -209,10 +220,10 @@ impl<'a> Film<'a> {
         Set::Morph(Morph::new(first, last, width, height, rng.next()))
     }
 
-    fn photo(&self, picture: &Picture, path: Vec<Look>, shot: &Shot, may_fit: bool) -> Photo {
+    fn photo(&self, picture: &Picture, path: Vec<Look>, shot: &Shot, whole: bool) -> Photo {
         let size = self.clip.size;
         let (width, height) = (size.width as usize, size.height as usize);
-        let texture = if may_fit && is_unlike(picture, width, height) {
+        let texture = if whole {
             fitted(picture, width, height)
         } else {
             cover(picture, width, height)
@@ -226,7 +237,7 @@ impl<'a> Film<'a> {
         for (index, take) in self.reel.takes.iter().enumerate() {
             if past(&take.shot) {
                 release(&self.sets[index]);
-                release(&self.grades[index]);
+                release(&self.tints[index]);
             }
         }
         for (line, caption) in self.reel.lines.iter().zip(&self.captions) {
@@ -288,8 +299,13 @@ impl<'a> Film<'a> {
             0.25 + 0.75 * smooth(0.0, 1.0, frames as f32 / (fade + 1) as f32)
         };
         let (materials, takes) = (self.materials, &self.reel.takes);
-        if self.spec.edit.is_some() {
-            return 1.0;
+        if let Some(rhythm) = &self.rhythm {
+            // Where the source is still seen, it brings its own fade.
+            return if self.strength < 1.0 {
+                1.0
+            } else {
+                rhythm.fade(frame)
+            };
         }
         let first = match materials.first_frame {
             Some(_) => 1.0,
@@ -331,16 +347,29 @@ impl<'a> Film<'a> {
             canvas.dissolve(other, share);
             vignette += (coming - vignette) * share;
         }
-        if let Some(source) = source {
-            let grade = held(&self.grades[index], || {
-                Grade::new(&self.palette(&takes[index].shot))
+        if let (Some(source), Some(rhythm)) = (source, &self.rhythm) {
+            let tints = held(&self.tints[index], || {
+                Tints::new(&self.palette(&takes[index].shot))
             });
-            grade.blend(source, self.strength, canvas);
+            let light = (rhythm.mean(frame), rhythm.fade(frame));
+            self.restyle().blend(source, &tints, light, canvas);
         }
-        let ink = self.away(frame, LETTERS_S) * (self.strength * 2.0).min(1.0);
+        let ink = self.away(frame, LETTERS_S) * smooth(0.3, 0.5, self.strength);
         self.letter(frame, ink, canvas);
         let light = self.light(frame) * self.swell_light(frame);
         canvas.finish(vignette * ink * self.strength, light, rgb);
+    }
+
+    fn restyle(&self) -> Arc<Restyle> {
+        let (size, seed) = (self.clip.size, u64::from(self.spec.seed));
+        held(&self.restyle, || {
+            Restyle::new(
+                self.strength,
+                size.width as usize,
+                size.height as usize,
+                seed,
+            )
+        })
     }
 
     fn swell_light(&self, frame: u32) -> f32 {

@@ -5,10 +5,9 @@ use super::canvas::Canvas;
 use super::colour::smooth;
 use super::motion::Pulse;
 use super::noise::cloudy;
+use super::patches::{Patches, Place};
 use super::photo::Photo;
 
-/// Frame pixels per value of the mask, for a short side of 720.
-const PITCH: f32 = 12.0;
 /// Share of the dissolve that a single place takes.
 const SOFT: f32 = 0.7;
 /// The part of the clip in which the dissolve happens.
@@ -20,30 +19,20 @@ const TO: f32 = 0.82;
 pub(super) struct Morph {
     first: Photo,
     last: Photo,
-    /// `[rows][columns]`: when each place turns, 0.0 to 1.0.
-    mask: Vec<f32>,
-    columns: usize,
-    rows: usize,
+    /// When each place turns, 0.0 to 1.0.
+    mask: Patches,
 }
 
 impl Morph {
     pub(super) fn new(first: Photo, last: Photo, width: usize, height: usize, seed: u64) -> Self {
-        let pitch = (PITCH * width.min(height) as f32 / 720.0).max(1.0);
-        let columns = (width as f32 / pitch).ceil() as usize + 1;
-        let rows = (height as f32 / pitch).ceil() as usize + 1;
-        let unit = width.min(height) as f32 / pitch;
-        let value = |index: usize| {
-            let (x, y) = ((index % columns) as f32, (index / columns) as f32);
-            let patches = cloudy(seed, x / unit * 1.8, y / unit * 1.8, 2);
+        let value = |place: Place| {
+            let patches = cloudy(seed, place.x * 1.8, place.y * 1.8, 2);
             (0.5 + patches * 0.75).clamp(0.0, 1.0)
         };
-        let mask = (0..columns * rows).map(value).collect();
         Self {
             first,
             last,
-            mask,
-            columns,
-            rows,
+            mask: Patches::new(width, height, value),
         }
     }
 
@@ -68,27 +57,11 @@ impl Morph {
         self.last.draw(share, grade, pulse, second);
         let mut shares = vec![0; canvas.width];
         for y in 0..canvas.height {
-            self.row(y, turn, (canvas.width, canvas.height), &mut shares);
+            for (share, when) in shares.iter_mut().zip(self.mask.row(y)) {
+                let start = when * (1.0 - SOFT);
+                *share = (smooth(start, start + SOFT, turn) * 32_768.0) as u16;
+            }
             canvas.dissolve_row(second, y, &shares);
-        }
-    }
-
-    /// The share of the last picture, in 32,768ths, along row `y` of the frame.
-    fn row(&self, y: usize, turn: f32, (width, height): (usize, usize), shares: &mut [u16]) {
-        let down = y as f32 / height as f32 * (self.rows - 1) as f32;
-        let upper = (down as usize).min(self.rows - 2);
-        let part = down - upper as f32;
-        let line = |row: usize| &self.mask[row * self.columns..][..self.columns];
-        let (a, b) = (line(upper), line(upper + 1));
-        let step = (self.columns - 1) as f32 / width as f32;
-        for (x, share) in shares.iter_mut().enumerate() {
-            let across = x as f32 * step;
-            let left = (across as usize).min(self.columns - 2);
-            let side = across - left as f32;
-            let at = |line: &[f32]| line[left] + (line[left + 1] - line[left]) * side;
-            let when = at(a) + (at(b) - at(a)) * part;
-            let start = when * (1.0 - SOFT);
-            *share = (smooth(start, start + SOFT, turn) * 32_768.0) as u16;
         }
     }
 }

@@ -80,7 +80,10 @@ pub(super) fn brush(pixmap: &mut Pixmap, strength: f32, pixels: f32, seed: u64) 
     let stride = (256.0 / f64::from(pixels)) as usize;
     let mut strip = [0_i32; TILE];
     for (y, row) in pixmap.data_mut().chunks_exact_mut(width * 4).enumerate() {
-        let (upper, down) = (y * stride / 256 + shift_y, (y * stride % 256) as i32);
+        let (upper, down) = (
+            y * stride / 256 + shift_y,
+            i32::from((y * stride % 256) as u8),
+        );
         let tiles = |row: usize| &tile[row % TILE * TILE..][..TILE];
         let pair = tiles(upper).iter().zip(tiles(upper + 1));
         for (out, (a, b)) in strip.iter_mut().zip(pair) {
@@ -91,7 +94,10 @@ pub(super) fn brush(pixmap: &mut Pixmap, strength: f32, pixels: f32, seed: u64) 
             if alpha == 0 {
                 continue;
             }
-            let (left, across) = (x * stride / 256 + shift_x, (x * stride % 256) as i32);
+            let (left, across) = (
+                x * stride / 256 + shift_x,
+                i32::from((x * stride % 256) as u8),
+            );
             let (a, b) = (strip[left % TILE], strip[(left + 1) % TILE]);
             let stroke = (a * (256 - across) + b * across) >> 16;
             let factor = 32_768 + stroke * gain;

@@ -41,6 +41,25 @@ impl Look {
         }
     }
 
+    /// The way `(from, to)` for a picture that is shown whole: straight in or out, and gently,
+    /// so that its surround stays even.
+    pub(super) fn straight((from, to): (Self, Self)) -> (Self, Self) {
+        let near = |look: Self| Self::new(0.0, 0.0, 1.0 + (look.zoom - 1.0) * 0.4);
+        let (from, to) = (near(from), near(to));
+        if from == to {
+            (Self::REST, to)
+        } else {
+            (from, to)
+        }
+    }
+
+    /// The way `(from, to)` for a picture that is cut above and below: a little higher, where
+    /// heads are.
+    pub(super) fn raised((from, to): (Self, Self)) -> (Self, Self) {
+        let higher = |look: Self| Self::new(look.across, look.down - 0.5, look.zoom);
+        (higher(from), higher(to))
+    }
+
     /// Where a camera that begins at rest goes, as the words ask or by chance.
     pub(super) fn goal(reading: &Reading, rng: &mut Rng) -> Self {
         let (from, to) = Self::way(reading, rng);

@@ -45,7 +45,6 @@ fn agree(name: &str, spec: &VideoSpec, materials: &Materials) {
         .map(|(a, b)| ssim(a, b, COMMON))
         .collect();
     let all = like.iter().sum::<f64>() / like.len() as f64;
-    println!("{name}: draft and final agree to {all:.3}");
     assert!(all > 0.8, "{name}: {all:.3} {like:.2?}");
 }
 

@@ -1,6 +1,7 @@
 //! An edit keeps as much of its source as asked: all of it at 0.0, its rhythm at 1.0.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kinora_contract::id::TaskId;
 use kinora_contract::{Edit, Inputs, Seconds, Size, VideoSpec};
@@ -60,7 +61,7 @@ fn size_length_and_pace_are_the_sources() {
 fn strength_leads_from_the_source_to_a_new_picture() {
     let frames = source(SMALL);
     let mut before = -1.0;
-    for tenth in [0.0, 0.1, 0.25, 0.5, 0.75, 1.0] {
+    for tenth in [0.0, 0.1, 0.25, 0.4, 0.6, 0.8, 1.0] {
         let (spec, materials) = job(tenth, &frames);
         let tape = whole_of(&spec, &materials);
         sheet(
@@ -70,7 +71,6 @@ fn strength_leads_from_the_source_to_a_new_picture() {
         );
         let apart = tape.frames.iter().zip(&frames).map(|(a, b)| change(a, b));
         let apart = apart.sum::<f64>() / 90.0;
-        println!("strength {tenth}: {apart:.2} of 255 from the source");
         assert!(
             apart > before + 1e-9,
             "{tenth}: {apart:.2} after {before:.2}"
@@ -176,6 +176,101 @@ fn a_cancel_is_obeyed_while_the_source_is_looked_through() {
     };
     let result = engine(1).generate(&job, &mut tape, &control);
     assert!(matches!(result, Err(EngineError::Cancelled)));
+}
+
+/// Footage that counts the frames it gave, and a sink that counts those it got.
+#[derive(Debug)]
+struct Counted {
+    given: Arc<AtomicUsize>,
+    got: usize,
+    lead_max: usize,
+}
+
+impl kinora_engine::Footage for Counted {
+    fn size(&self) -> Size {
+        SMALL
+    }
+
+    fn fps(&self) -> u32 {
+        FPS
+    }
+
+    fn frames(&self) -> u32 {
+        120
+    }
+
+    fn play(&self) -> Result<Box<dyn kinora_engine::Playback>, EngineError> {
+        self.given.store(0, Ordering::SeqCst);
+        Ok(Box::new(Counting(Arc::clone(&self.given))))
+    }
+}
+
+struct Counting(Arc<AtomicUsize>);
+
+impl kinora_engine::Playback for Counting {
+    fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(Some(vec![90; SMALL.pixels() as usize * 3]))
+    }
+}
+
+impl kinora_engine::Sink for Counted {
+    fn frame(&mut self, _: &[u8]) -> Result<(), EngineError> {
+        let given = self.given.load(Ordering::SeqCst);
+        self.lead_max = self.lead_max.max(given.saturating_sub(self.got));
+        self.got += 1;
+        Ok(())
+    }
+
+    fn audio(&mut self, _: &[f32]) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_source_is_read_only_as_fast_as_its_edit_is_made() {
+    let counted = |given: &Arc<AtomicUsize>| Counted {
+        given: Arc::clone(given),
+        got: 0,
+        lead_max: 0,
+    };
+    for strength in [0.0, 0.6] {
+        let given = Arc::new(AtomicUsize::new(0));
+        let (spec, mut materials) = job(strength, &[]);
+        materials.source = Some(Arc::new(counted(&given)));
+        let clip = engine(2).plan(&spec, &materials).unwrap();
+        let job = Job {
+            spec: &spec,
+            materials: &materials,
+            clip,
+        };
+        let mut sink = counted(&given);
+        engine(2)
+            .generate(&job, &mut sink, &Control::default())
+            .unwrap();
+        assert_eq!((sink.got, given.load(Ordering::SeqCst)), (120, 120));
+        assert!((1..=4).contains(&sink.lead_max), "{}", sink.lead_max);
+    }
+}
+
+/// A source that comes up from black: what is new comes up with it.
+#[test]
+fn a_fade_of_the_source_stays_a_fade() {
+    let mut frames = source(SMALL);
+    for (frame, rgb) in frames.iter_mut().take(10).enumerate() {
+        rgb.iter_mut()
+            .for_each(|part| *part = (usize::from(*part) * frame / 10) as u8);
+    }
+    for strength in [0.6, 1.0] {
+        let (spec, materials) = job(strength, &frames);
+        let tape = whole_of(&spec, &materials);
+        let light = |frame: usize| {
+            let all = mean(&tape.frames[frame], SMALL, (0.0, 1.0), (0.0, 1.0));
+            all.iter().sum::<f64>()
+        };
+        assert!(light(0) < 0.4 * light(20), "{strength}");
+        assert!(light(0) < light(3) && light(3) < light(9), "{strength}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Reference images are shown in order; reference sound is heard and moves the picture.
 
 use kinora_contract::{Inputs, Size, VideoSpec};
-use kinora_engine::{Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
+use kinora_engine::{Engine, Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
 
 use super::support::*;
 
@@ -57,7 +57,7 @@ fn every_image_is_shown_in_order_however_short_the_clip() {
         [190, 40, 190],
         [30, 180, 190],
         [220, 120, 30],
-        [120, 120, 120],
+        [70, 70, 70],
         [90, 40, 140],
     ];
     for (count, seconds) in [(9, 2), (9, 12), (3, 5), (1, 4), (4, 15)] {
@@ -73,13 +73,15 @@ fn every_image_is_shown_in_order_however_short_the_clip() {
             let best = (0..count)
                 .min_by(|a, b| apart(&colours[*a]).total_cmp(&apart(&colours[*b])))
                 .unwrap();
-            (apart(&colours[best]) < 24.0).then_some(best)
+            // The hour's light moves a colour by less than 30, a dissolve by more than 60.
+            (apart(&colours[best]) < 40.0).then_some(best)
         };
         let mut seen: Vec<usize> = tape.frames.iter().filter_map(nearest).collect();
         for image in 0..count {
             let shown = seen.iter().filter(|one| **one == image).count();
+            let even = tape.frames.len() / count;
             assert!(
-                shown >= 3,
+                shown >= 3 && shown >= even * 2 / 5,
                 "{count} in {seconds} s: {image} in {shown} frames"
             );
         }
@@ -143,15 +145,22 @@ fn the_picture_moves_with_the_loudness() {
 }
 
 #[test]
-fn no_sound_is_made_when_none_is_asked_for() {
-    let (mut spec, materials) = job(
+fn without_a_sound_track_the_picture_still_moves_with_the_loudness() {
+    let (heard, materials) = job(
         2,
         "a walk",
         vec![flat([9, 90, 90])],
         vec![swelling(2.0, 0.5)],
     );
-    spec.generate_audio = false;
-    assert!(whole_of(&spec, &materials).pcm.is_empty());
+    let silent = VideoSpec {
+        generate_audio: false,
+        ..heard.clone()
+    };
+    assert!(engine(1).plan(&heard, &materials).unwrap().audio);
+    assert!(!engine(1).plan(&silent, &materials).unwrap().audio);
+    let tape = whole_of(&silent, &materials);
+    assert!(tape.pcm.is_empty());
+    assert!(tape.frames == whole_of(&heard, &materials).frames);
 }
 
 #[test]

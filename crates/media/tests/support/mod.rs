@@ -11,7 +11,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use kinora_media::{AudioFormat, ClipFormat, Recorder, RecorderOptions, Recording};
+use kinora_media::{
+    AudioFormat, ClipFormat, MediaError, Recorder, RecorderOptions, Recording, VideoReader,
+};
 
 /// Stereo sound at the only sample rate.
 pub(crate) const STEREO: AudioFormat = AudioFormat {
@@ -58,6 +60,26 @@ pub(crate) fn record(
         recorder.push_frame(&frame(&format, index)).unwrap();
     }
     recorder.finish().unwrap()
+}
+
+/// Everything that the reader gives, and the error that ended it.
+pub(crate) fn read_all(path: &Path) -> (Vec<Vec<u8>>, Option<MediaError>) {
+    let mut frames = Vec::new();
+    let mut reader = match VideoReader::open(path) {
+        Ok(reader) => reader,
+        Err(error) => return (frames, Some(error)),
+    };
+    loop {
+        match reader.next_frame() {
+            Ok(Some(frame)) => frames.push(frame),
+            Ok(None) => return (frames, None),
+            Err(error) => {
+                assert!(reader.next_frame().is_err(), "a failed reader went on");
+                return (frames, Some(error));
+            }
+        }
+        assert!(frames.len() <= reader.info().frames as usize);
+    }
 }
 
 /// Runs one of the two programs and returns its standard output; anything on standard error,

@@ -229,7 +229,9 @@ impl State {
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
         let mut batch = Batch::new(&self.conn, &mut self.index);
         let done = run(&mut batch, jobs).and_then(|failures| {
+            kinora_crash::point("store.before_commit");
             self.conn.execute_batch("COMMIT")?;
+            kinora_crash::point("store.after_commit");
             Ok(failures)
         });
         if done.is_ok() {

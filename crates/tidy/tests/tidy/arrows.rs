@@ -8,6 +8,7 @@ use crate::files::{crate_folders, manifest};
 /// A crate's floor; crates stand on floors below their own.
 const FLOORS: &[(&str, u32)] = &[
     ("contract", 0),
+    ("crash", 0),
     ("h264", 0),
     ("blobs", 1),
     ("decode", 1),

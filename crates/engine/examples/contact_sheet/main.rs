@@ -4,17 +4,22 @@
 //! ```sh
 //! cargo run --release -p kinora-engine --example contact_sheet -- \
 //!     --size 1280x720 --seconds 5 --seed 42 --prompt "a red balloon over green hills" \
-//!     --out sheet.png [--count 6] [--raw clip.rgb] [--pcm clip.f32]
+//!     --out sheet.png [--count 6] [--columns 2] [--raw clip.rgb] [--pcm clip.f32] \
+//!     [--first-frame a.png [--last-frame b.png]] [--image a.png …] [--audio a.f32 …] \
+//!     [--draft true] [--source clip.rgb --strength 0.6]
 //! ```
 #![allow(clippy::print_stdout)]
+
+mod given;
 
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
+use given::argument;
+use kinora_contract::Size;
 use kinora_engine::storyboard::Storyboard;
-use kinora_engine::{Control, Engine, EngineError, Job, Materials, Sink};
+use kinora_engine::{Control, Engine, EngineError, Job, Sink};
 
 /// Keeps chosen frames, reduced, and passes everything on to files.
 struct Sheet {
@@ -78,11 +83,6 @@ impl Sink for Sheet {
     }
 }
 
-fn argument(name: &str) -> Option<String> {
-    let mut words = std::env::args().skip_while(|word| word.strip_prefix("--") != Some(name));
-    words.nth(1)
-}
-
 fn file(name: &str) -> Result<Option<BufWriter<File>>, Box<dyn Error>> {
     Ok(argument(name)
         .map(File::create)
@@ -92,30 +92,17 @@ fn file(name: &str) -> Result<Option<BufWriter<File>>, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let size: Size = argument("size").unwrap_or("1280x720".to_owned()).parse()?;
-    let seconds: u32 = argument("seconds").unwrap_or("5".to_owned()).parse()?;
     let count: u32 = argument("count").unwrap_or("6".to_owned()).parse()?;
-    let spec = VideoSpec {
-        version: 1,
-        model: "storyboard".to_owned(),
-        prompt: argument("prompt").unwrap_or("a red balloon over green hills".to_owned()),
-        negative_prompt: argument("avoid"),
-        seconds: Seconds::Fixed(seconds),
-        frame: FrameSize::Fixed(size),
-        seed: argument("seed").unwrap_or("42".to_owned()).parse()?,
-        generate_audio: true,
-        inputs: Inputs::Text,
-        draft: false,
-        final_of: None,
-        edit: None,
-    };
-    let (engine, materials) = (Storyboard::default(), Materials::default());
+    let materials = given::materials(size)?;
+    let spec = given::spec(size, &materials)?;
+    let engine = Storyboard::default();
     let clip = engine.plan(&spec, &materials)?;
     let wanted = (0..count)
-        .map(|n| (clip.frames - 1) * (2 * n + 1) / (2 * count))
+        .map(|n| (clip.frames - 1) * n / (count - 1).max(1))
         .collect();
     let step: usize = argument("reduce").unwrap_or("2".to_owned()).parse()?;
     let mut sheet = Sheet {
-        size,
+        size: clip.size,
         wanted,
         step,
         at: 0,
@@ -151,7 +138,12 @@ fn write_sheet(sheet: &Sheet, path: &str) -> Result<(), Box<dyn Error>> {
         sheet.size.width as usize / sheet.step,
         sheet.size.height as usize / sheet.step,
     );
-    let columns = if w > h { 2 } else { 3 }.min(sheet.kept.len().max(1));
+    let columns = match argument("columns") {
+        Some(columns) => columns.parse::<usize>()?,
+        None if w > h => 2,
+        None => 3,
+    }
+    .clamp(1, sheet.kept.len().max(1));
     let rows = sheet.kept.len().div_ceil(columns);
     let mut page = vec![0_u8; columns * w * rows * h * 3];
     for (index, small) in sheet.kept.iter().enumerate() {

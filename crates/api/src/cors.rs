@@ -1,0 +1,171 @@
+//! Which pages of other origins a browser lets speak to this service: none, unless configured.
+//! Keys travel in a header that such a page must hold itself; cookies are never involved.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// Seconds that a browser may remember what it was allowed.
+const REMEMBERED_SECONDS: u64 = 600;
+
+/// The origins whose pages may call.
+#[derive(Clone, Debug, Default)]
+pub struct Cors {
+    origins: Vec<HeaderValue>,
+    any: bool,
+}
+
+/// A text that is no origin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no origin, as in https://app.example.com, and not \"*\"")]
+pub struct BadOrigin(String);
+
+impl Cors {
+    /// Pages of `origins`; `*` is all.
+    ///
+    /// # Errors
+    /// [`BadOrigin`] for a text that no browser would send as an origin.
+    pub fn new<'o>(origins: impl IntoIterator<Item = &'o str>) -> Result<Self, BadOrigin> {
+        let mut cors = Self::default();
+        for text in origins {
+            if text == "*" {
+                cors.any = true;
+            } else {
+                let value = origin(text).ok_or_else(|| BadOrigin(text.to_owned()))?;
+                cors.origins.push(value);
+            }
+        }
+        Ok(cors)
+    }
+
+    const fn is_off(&self) -> bool {
+        self.origins.is_empty() && !self.any
+    }
+
+    fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let origin = headers.get(header::ORIGIN)?;
+        if self.any {
+            return Some(HeaderValue::from_static("*"));
+        }
+        self.origins.contains(origin).then(|| origin.clone())
+    }
+
+    /// The answer to a browser that asks beforehand, when this is one and it may.
+    pub(crate) fn preflight(&self, request: &Request<Body>) -> Option<Response> {
+        let headers = request.headers();
+        if request.method() != Method::OPTIONS
+            || !headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+        {
+            return None;
+        }
+        self.allowed(headers)?;
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        let out = response.headers_mut();
+        out.insert(
+            header::ACCESS_CONTROL_ALLOW_METHODS,
+            HeaderValue::from_static("GET, POST, DELETE"),
+        );
+        // SDKs add headers of their own; none of them opens anything here.
+        if let Some(asked) = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+            out.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+        }
+        out.insert(
+            header::ACCESS_CONTROL_MAX_AGE,
+            HeaderValue::from(REMEMBERED_SECONDS),
+        );
+        Some(response)
+    }
+
+    /// What a browser must find on an answer to a request that had the headers `asked`.
+    pub(crate) fn grant(&self, asked: Option<HeaderValue>, headers: &mut HeaderMap) {
+        if self.is_off() {
+            return;
+        }
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
+        if let Some(origin) = asked {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(
+                header::ACCESS_CONTROL_EXPOSE_HEADERS,
+                HeaderValue::from_static("*"),
+            );
+        }
+    }
+
+    /// The grant that a request with these headers has, for [`Self::grant`].
+    pub(crate) fn granted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        if self.is_off() {
+            return None;
+        }
+        self.allowed(headers)
+    }
+}
+
+/// Scheme, host and perhaps a port, in lower case as browsers send it.
+fn origin(text: &str) -> Option<HeaderValue> {
+    let (scheme, host) = text.split_once("://")?;
+    let named = |part: &str, others: &str| {
+        let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || others.contains(c);
+        !part.is_empty() && part.chars().all(known)
+    };
+    let fits = named(scheme, "+-.") && named(host, "-._:[]");
+    fits.then(|| HeaderValue::from_str(text).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_has_no_path_and_no_capitals() {
+        for good in [
+            "https://app.example.com",
+            "http://localhost:3000",
+            "http://[::1]:8080",
+            "chrome-extension://abc",
+            "*",
+        ] {
+            assert!(Cors::new([good]).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "app.example.com",
+            "https://",
+            "https://App.example.com",
+            "https://app.example.com/",
+            "https://a,https://b",
+            "https://a b",
+            "null",
+        ] {
+            assert_eq!(Cors::new([bad]).unwrap_err(), BadOrigin(bad.to_owned()));
+        }
+    }
+
+    fn asked(method: &str, origin: &str) -> Request<Body> {
+        Request::builder()
+            .method(method)
+            .header("origin", origin)
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", "authorization, x-mine")
+            .body(Body::empty())
+            .unwrap()
+    }
+
+    #[test]
+    fn only_a_configured_origin_is_granted_anything() {
+        let cors = Cors::new(["https://a.example"]).unwrap();
+        let answer = cors.preflight(&asked("OPTIONS", "https://a.example")).unwrap();
+        assert_eq!(answer.status(), 204);
+        assert_eq!(
+            answer.headers()["access-control-allow-headers"],
+            "authorization, x-mine"
+        );
+        assert!(cors.preflight(&asked("OPTIONS", "https://b.example")).is_none());
+        assert!(cors.preflight(&asked("GET", "https://a.example")).is_none());
+        let off = Cors::default();
+        assert!(off.preflight(&asked("OPTIONS", "https://a.example")).is_none());
+        let any = Cors::new(["*"]).unwrap();
+        let request = asked("GET", "https://b.example");
+        assert_eq!(any.granted(request.headers()).unwrap(), "*");
+        assert_eq!(cors.granted(request.headers()), None);
+    }
+}

@@ -1,0 +1,270 @@
+//! Requests per minute of each key: a bucket that fills steadily. A key may spend a
+//! minute's worth at once, and then as fast as the bucket fills. Lives in memory, so a restart
+//! fills all buckets.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use axum::http::{HeaderMap, HeaderValue};
+use kinora_contract::UnixMs;
+
+/// What one request takes out of a bucket. A limit of `n` a minute adds `n` per millisecond, so
+/// that everything is exact in whole numbers.
+const REQUEST: u64 = 60_000;
+/// Below this many buckets none is looked for that could be forgotten.
+const FORGET_FROM: usize = 1024;
+
+/// The buckets of all keys.
+#[derive(Debug)]
+pub(crate) struct RateLimits {
+    /// For keys without a limit of their own; 0 is none.
+    default_per_minute: u32,
+    buckets: Mutex<Buckets>,
+}
+
+#[derive(Debug, Default)]
+struct Buckets {
+    of_keys: HashMap<String, Bucket>,
+    /// At this size, full ones are forgotten.
+    forget_at: usize,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    level: u64,
+    per_minute: u32,
+    at_ms: UnixMs,
+}
+
+/// Where a key stands after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Requests per minute.
+    limit: u32,
+    /// Requests that could follow at once.
+    remaining: u32,
+    /// Until the bucket is full again.
+    reset_ms: u64,
+    /// For a request that was one too many: when there is room again.
+    pub(crate) retry_after_seconds: Option<u64>,
+}
+
+/// A request's way to the buckets, and back to its answer's headers.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    limits: std::sync::Arc<RateLimits>,
+    standing: OnceLock<Standing>,
+}
+
+impl RateLimits {
+    pub(crate) fn new(default_per_minute: u32) -> Self {
+        Self {
+            default_per_minute,
+            buckets: Mutex::default(),
+        }
+    }
+
+    /// Counts a request of the key `id`; `None` when it has no limit.
+    fn take(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<Standing> {
+        let limit = own.unwrap_or(self.default_per_minute);
+        if limit == 0 {
+            return None;
+        }
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = buckets.of_keys.get_mut(id) {
+            return Some(bucket.take(limit, now_ms));
+        }
+        let mut bucket = Bucket {
+            level: u64::from(limit) * REQUEST,
+            per_minute: limit,
+            at_ms: now_ms,
+        };
+        let standing = bucket.take(limit, now_ms);
+        buckets.add(id.to_owned(), bucket);
+        Some(standing)
+    }
+}
+
+impl Buckets {
+    /// A full bucket is the same as none: those are forgotten whenever their number has doubled.
+    fn add(&mut self, id: String, bucket: Bucket) {
+        if self.of_keys.len() >= self.forget_at.max(FORGET_FROM) {
+            let now_ms = bucket.at_ms;
+            self.of_keys.retain(|_, one| {
+                one.fill(now_ms);
+                one.level < one.capacity()
+            });
+            self.forget_at = self.of_keys.len() * 2;
+        }
+        self.of_keys.insert(id, bucket);
+    }
+}
+
+impl Bucket {
+    fn capacity(&self) -> u64 {
+        u64::from(self.per_minute) * REQUEST
+    }
+
+    /// Adds what has come since. A clock that was set back only stops the filling for a moment.
+    fn fill(&mut self, now_ms: UnixMs) {
+        let passed_ms = now_ms.saturating_sub(self.at_ms);
+        let come = passed_ms.saturating_mul(self.per_minute.into());
+        self.level = self.level.saturating_add(come).min(self.capacity());
+        self.at_ms = now_ms;
+    }
+
+    fn take(&mut self, limit: u32, now_ms: UnixMs) -> Standing {
+        self.per_minute = limit;
+        self.fill(now_ms);
+        let missing = REQUEST.saturating_sub(self.level);
+        if missing == 0 {
+            self.level -= REQUEST;
+        }
+        let wait_ms = |missing: u64| missing.div_ceil(limit.into());
+        Standing {
+            limit,
+            remaining: u32::try_from(self.level / REQUEST).unwrap_or(u32::MAX),
+            reset_ms: wait_ms(self.capacity() - self.level),
+            retry_after_seconds: (missing > 0).then(|| wait_ms(missing).div_ceil(1000)),
+        }
+    }
+}
+
+impl Standing {
+    /// Tells the client, in OpenAI's headers.
+    pub(crate) fn write(self, headers: &mut HeaderMap) {
+        headers.insert("x-ratelimit-limit-requests", self.limit.into());
+        headers.insert("x-ratelimit-remaining-requests", self.remaining.into());
+        if let Ok(reset) = HeaderValue::try_from(span(self.reset_ms)) {
+            headers.insert("x-ratelimit-reset-requests", reset);
+        }
+    }
+}
+
+/// A span of time as OpenAI writes it: `250ms`, `12s`, `6m0s`.
+fn span(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms}ms"),
+        _ => match ms.div_ceil(1000) {
+            seconds @ 0..60 => format!("{seconds}s"),
+            seconds => format!("{}m{}s", seconds / 60, seconds % 60),
+        },
+    }
+}
+
+impl Meter {
+    pub(crate) const fn new(limits: std::sync::Arc<RateLimits>) -> Self {
+        Self {
+            limits,
+            standing: OnceLock::new(),
+        }
+    }
+
+    /// Counts this request to the key `id`, once; what comes back is also for [`Self::standing`].
+    pub(crate) fn count(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<Standing> {
+        let standing = self.limits.take(id, own, now_ms)?;
+        Some(*self.standing.get_or_init(|| standing))
+    }
+
+    /// Where the request's key stands, when it has a limit.
+    pub(crate) fn standing(&self) -> Option<Standing> {
+        self.standing.get().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: UnixMs = 1_800_000_000_000;
+
+    #[test]
+    fn p12_a_minute_s_worth_at_once_then_one_when_it_was_said() {
+        let limits = RateLimits::new(0);
+        let take = |at| limits.take("k", Some(2), at).unwrap();
+        assert_eq!(
+            take(NOW),
+            Standing {
+                limit: 2,
+                remaining: 1,
+                reset_ms: 30_000,
+                retry_after_seconds: None
+            }
+        );
+        assert_eq!(take(NOW).remaining, 0);
+        let refused = take(NOW + 500);
+        assert_eq!(refused.retry_after_seconds, Some(30));
+        assert_eq!(take(NOW + 29_999).retry_after_seconds, Some(1));
+        assert_eq!(take(NOW + 500 + 30_000).retry_after_seconds, None);
+    }
+
+    #[test]
+    fn keys_have_buckets_of_their_own_and_some_have_no_limit() {
+        let limits = RateLimits::new(1);
+        assert!(limits.take("a", None, NOW).unwrap().retry_after_seconds.is_none());
+        assert!(limits.take("a", None, NOW).unwrap().retry_after_seconds.is_some());
+        assert!(limits.take("b", None, NOW).unwrap().retry_after_seconds.is_none());
+        assert_eq!(limits.take("c", Some(0), NOW), None);
+        assert_eq!(RateLimits::new(0).take("d", None, NOW), None);
+    }
+
+    #[test]
+    fn p10_a_clock_that_is_set_back_neither_locks_out_nor_gives_for_nothing() {
+        let limits = RateLimits::new(0);
+        let take = |at| limits.take("k", Some(1), at).unwrap().retry_after_seconds;
+        assert_eq!(take(NOW), None);
+        let back = NOW - 10 * 3_600_000;
+        assert_eq!(take(back), Some(60));
+        assert_eq!(take(back + 60_000), None);
+        assert_eq!(take(NOW), None, "a jump ahead fills the bucket");
+        assert_eq!(take(NOW), Some(60), "and no further");
+    }
+
+    #[test]
+    fn p08_buckets_of_keys_that_went_away_are_forgotten() {
+        let limits = RateLimits::new(60);
+        for number in 0..50_000_u64 {
+            // Each second a new key: after one more, its bucket is full again.
+            limits.take(&format!("key_{number}"), None, NOW + number * 1000);
+        }
+        assert!(limits.buckets.lock().unwrap().of_keys.len() <= FORGET_FROM);
+    }
+
+    #[test]
+    fn spans_are_written_as_openai_does() {
+        for (ms, text) in [
+            (0, "0ms"),
+            (250, "250ms"),
+            (1000, "1s"),
+            (1001, "2s"),
+            (59_001, "1m0s"),
+            (360_000, "6m0s"),
+            (61_000, "1m1s"),
+        ] {
+            assert_eq!(span(ms), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn p12_who_waits_as_told_is_let_in(
+            limit in prop_oneof![1..100_u32, Just(u32::MAX)],
+            steps in prop::collection::vec(0..5_000_u64, 1..300),
+        ) {
+            let limits = RateLimits::new(limit);
+            let mut now_ms = NOW;
+            for step in steps {
+                now_ms += step;
+                let standing = limits.take("k", None, now_ms).unwrap();
+                prop_assert!(standing.reset_ms <= 60_000);
+                if let Some(seconds) = standing.retry_after_seconds {
+                    prop_assert!((1..=60).contains(&seconds));
+                    now_ms += seconds * 1000;
+                    let again = limits.take("k", None, now_ms).unwrap();
+                    prop_assert_eq!(again.retry_after_seconds, None);
+                }
+            }
+        }
+    }
+}

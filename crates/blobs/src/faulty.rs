@@ -1,0 +1,126 @@
+//! A [`BlobStore`] around another that fails before doing, fails after having done, or lets
+//! others go first, as its [`Plan`] says. For tests: it adds nothing and hides nothing else.
+
+// One plan for both wrappers, without an arrow between the two crates.
+#[path = "../../store/src/faulty/plan.rs"]
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use kinora_contract::StoredFile;
+
+pub use plan::{Fault, Injected, Plan, Rates};
+
+use crate::{BlobEntry, BlobError, BlobStore, ByteStream};
+
+/// The methods of [`BlobStore`] that may go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// [`BlobStore::put_file`]. Failed after it was done, it leaves a blob under the key: what
+    /// the interface excludes, and a connection that breaks does not.
+    PutFile,
+    /// [`BlobStore::put_bytes`], as [`Method::PutFile`].
+    PutBytes,
+    /// [`BlobStore::head`].
+    Head,
+    /// [`BlobStore::read`]. Failed after it was done, it is a stream that breaks off.
+    Read,
+    /// [`BlobStore::delete`].
+    Delete,
+    /// [`BlobStore::list`].
+    List,
+}
+
+/// A blob store with faults.
+#[derive(Debug)]
+pub struct FaultyBlobs {
+    inner: Arc<dyn BlobStore>,
+    plan: Arc<Plan<Method>>,
+}
+
+impl FaultyBlobs {
+    /// `inner`, with the faults of `plan`.
+    pub fn new(inner: Arc<dyn BlobStore>, plan: Arc<Plan<Method>>) -> Self {
+        Self { inner, plan }
+    }
+
+    /// Does `call`, which is not begun before it is awaited, as the plan says.
+    async fn call<T>(
+        &self,
+        method: Method,
+        call: impl Future<Output = Result<T, BlobError>> + Send,
+    ) -> Result<T, BlobError> {
+        let decision = self.plan.decide(method);
+        decision.pause().await;
+        if decision.fault == Some(Fault::Before) {
+            return Err(injected("not done").into());
+        }
+        let done = call.await;
+        decision.pause().await;
+        match decision.fault {
+            Some(_) => Err(injected("done, and its answer lost").into()),
+            None => done,
+        }
+    }
+}
+
+fn injected(how: &str) -> io::Error {
+    io::Error::other(format!("an injected fault: {how}"))
+}
+
+#[async_trait]
+impl BlobStore for FaultyBlobs {
+    async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError> {
+        self.call(Method::PutFile, self.inner.put_file(key, from))
+            .await
+    }
+
+    async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
+        self.call(Method::PutBytes, self.inner.put_bytes(key, bytes))
+            .await
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
+        self.call(Method::Head, self.inner.head(key)).await
+    }
+
+    async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {
+        let decision = self.plan.decide(Method::Read);
+        decision.pause().await;
+        if decision.fault == Some(Fault::Before) {
+            return Err(injected("not done").into());
+        }
+        let bytes = self.inner.read(key, range).await?;
+        if decision.fault.is_none() {
+            return Ok(bytes);
+        }
+        let broken = stream::once(async { Err(injected("the stream broke off")) });
+        Ok(Box::pin(bytes.take(1).chain(broken)))
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), BlobError> {
+        self.call(Method::Delete, self.inner.delete(key)).await
+    }
+
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<BlobEntry>, BlobError> {
+        self.call(Method::List, self.inner.list(prefix, after, limit))
+            .await
+    }
+
+    fn staging_dir(&self) -> &Path {
+        self.inner.staging_dir()
+    }
+}

@@ -1,0 +1,1 @@
+//! A seeded simulation of the service: see `tests/sim`. There is nothing to use here.

@@ -1,0 +1,94 @@
+//! What truly lies in the blob store: a [`BlobStore`] around the real one that measures what is
+//! put and crosses out what is deleted, below all injected faults.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use kinora_blobs::{BlobEntry, BlobError, BlobStore, ByteStream};
+use kinora_contract::StoredFile;
+use sha2::{Digest, Sha256};
+
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    inner: Arc<dyn BlobStore>,
+    held: Mutex<BTreeMap<String, StoredFile>>,
+}
+
+impl Ledger {
+    /// Around a store that holds what `held` says.
+    pub(crate) fn new(inner: Arc<dyn BlobStore>, held: BTreeMap<String, StoredFile>) -> Self {
+        let held = Mutex::new(held);
+        Self { inner, held }
+    }
+
+    /// Everything that is there, by key.
+    pub(crate) fn held(&self) -> MutexGuard<'_, BTreeMap<String, StoredFile>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, measured: StoredFile, told: &Result<StoredFile, BlobError>) {
+        let Ok(told) = told else { return };
+        assert_eq!(*told, measured, "P4: the blob store tells another length or hash");
+        let before = self.held().insert(measured.key.clone(), measured);
+        assert!(before.is_none(), "P3: {} was published twice", told.key);
+    }
+}
+
+/// Length and SHA-256 of what is to be found under `key`.
+pub(crate) fn measure(key: &str, bytes: &[u8]) -> StoredFile {
+    let sha256 = Sha256::digest(bytes);
+    StoredFile {
+        key: key.to_owned(),
+        bytes: bytes.len() as u64,
+        sha256: sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
+}
+
+#[async_trait]
+impl BlobStore for Ledger {
+    async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError> {
+        let bytes = std::fs::read(from)?;
+        let told = self.inner.put_file(key, from).await;
+        self.note(measure(key, &bytes), &told);
+        told
+    }
+
+    async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
+        let told = self.inner.put_bytes(key, bytes.clone()).await;
+        self.note(measure(key, &bytes), &told);
+        told
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
+        self.inner.head(key).await
+    }
+
+    async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {
+        self.inner.read(key, range).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), BlobError> {
+        let deleted = self.inner.delete(key).await;
+        if deleted.is_ok() {
+            self.held().remove(key);
+        }
+        deleted
+    }
+
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<BlobEntry>, BlobError> {
+        self.inner.list(prefix, after, limit).await
+    }
+
+    fn staging_dir(&self) -> &Path {
+        self.inner.staging_dir()
+    }
+}

@@ -1,0 +1,125 @@
+//! Many lives, on all cores, each from its own seed; and the report of one that broke a promise.
+
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::world::{Trace, World};
+
+const SEEDS: u64 = 2_000;
+const OPERATIONS: u64 = 200;
+
+/// What a life came to, for the summary.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    lives: u64,
+    tasks: u64,
+    faults: [u64; 2],
+    orphans: u64,
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    let set = std::env::var(name).ok();
+    set.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
+async fn live(seed: u64, operations: u64, trace: Trace) -> Sums {
+    let mut world = World::new(seed, trace).await;
+    for _ in 0..operations {
+        world.operate().await;
+    }
+    world.come_to_rest().await;
+    Sums {
+        lives: 1,
+        tasks: world.book.gone.len() as u64,
+        faults: world.injected(),
+        orphans: world.orphans,
+    }
+}
+
+/// One life; its story when it broke a promise.
+fn try_to_live(seed: u64, operations: u64) -> Result<Sums, String> {
+    let trace = Trace::default();
+    let lived = catch_unwind(AssertUnwindSafe(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(live(seed, operations, trace.clone()))
+    }));
+    lived.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let mut story = format!("seed {seed} broke a promise after these operations:\n");
+        for (number, line) in trace.lines().iter().enumerate() {
+            let _ = writeln!(story, "{number:4} {line}");
+        }
+        let _ = write!(
+            story,
+            "{}\nreplay: KINORA_SIM_FIRST_SEED={seed} KINORA_SIM_SEEDS=1 \
+             KINORA_SIM_OPERATIONS={operations} cargo test -p kinora-sim",
+            text.unwrap_or_default()
+        );
+        story
+    })
+}
+
+/// Lives the seeds from `first` on, two or more at a time; the first broken promise ends it.
+fn live_all(first: u64, count: u64, operations: u64) -> Result<Sums, String> {
+    let next = AtomicU64::new(0);
+    let live_some = || -> Result<Sums, String> {
+        let mut sums = Sums::default();
+        loop {
+            let number = next.fetch_add(1, Ordering::SeqCst);
+            if number >= count {
+                return Ok(sums);
+            }
+            let life = try_to_live(first + number, operations).inspect_err(|_| {
+                next.store(count, Ordering::SeqCst);
+            })?;
+            sums = sums.and(life);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(live_some)).collect();
+        let mut all = Sums::default();
+        for thread in threads {
+            all = all.and(thread.join().expect("a life's panic is caught")?);
+        }
+        Ok(all)
+    })
+}
+
+impl Sums {
+    fn and(self, other: Self) -> Self {
+        Self {
+            lives: self.lives + other.lives,
+            tasks: self.tasks + other.tasks,
+            faults: [0, 1].map(|at| self.faults[at] + other.faults[at]),
+            orphans: self.orphans + other.orphans,
+        }
+    }
+}
+
+#[test]
+fn every_promise_holds_after_every_operation_of_every_life() {
+    let first = setting("KINORA_SIM_FIRST_SEED", 1);
+    let operations = setting("KINORA_SIM_OPERATIONS", OPERATIONS);
+    let began = Instant::now();
+    match live_all(first, setting("KINORA_SIM_SEEDS", SEEDS), operations) {
+        Ok(sums) => println!("from seed {first} in {:.1?}: {sums:?}", began.elapsed()),
+        Err(story) => panic!("{story}"),
+    }
+}
+
+#[test]
+fn a_seed_lives_the_same_life_every_time() {
+    let story = |seed| {
+        let trace = Trace::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(live(seed, OPERATIONS, trace.clone()));
+        trace.lines()
+    };
+    for seed in 1..=5 {
+        assert_eq!(story(seed), story(seed), "seed {seed}");
+    }
+}

@@ -1,0 +1,30 @@
+//! A seeded simulation of the whole service under a manual clock: each seed is one life of a few
+//! hundred operations, drawn from about thirty kinds, and after each of them every promise that
+//! can be looked at is looked at.
+//!
+//! Real are: the router and all behind it, the contract, the SQLite store on a file, the local
+//! blob store, and the faulty wrappers around both. Modelled are: the sockets (requests go to the
+//! router in process), the machine's death (what lies on the disk at that moment is copied and
+//! opened), and the three workers, whose effects on the two stores are made one by one in the
+//! order of `kinora-worker`'s modules, without timers, engine and encoder: see `worker`.
+//!
+//! `KINORA_SIM_SEEDS` says how many lives, `KINORA_SIM_FIRST_SEED` which is the first,
+//! `KINORA_SIM_OPERATIONS` how long each is. A failing life prints its seed and all it did.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a simulation stops at the first broken promise"
+)]
+
+mod book;
+mod client;
+mod http;
+mod ledger;
+mod lives;
+mod operations;
+mod quiescence;
+mod rng;
+mod worker;
+mod world;

@@ -1,0 +1,306 @@
+//! What may happen next: the kinds of operations, how often each is drawn, and what it does.
+
+use kinora_blobs::faulty::{Injected as BlobInjected, Rates as BlobRates};
+use kinora_contract::{FailureCode, State, TaskId};
+use kinora_store::faulty::{Method, Rates as StoreRates};
+
+use crate::book::Cause;
+use crate::client::Submit;
+use crate::worker::{Stage, sweep_at};
+use crate::world::{HOUR_MS, LEASE_MS, PROJECTS, RETENTION_MS, SWEEP_MS, World};
+
+/// A kind of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Submit,
+    SubmitFinal,
+    SubmitKeyed,
+    Twin,
+    Twins,
+    ChangedBody,
+    TornSubmit,
+    Get,
+    List,
+    Content,
+    Cancel,
+    Delete,
+    Prefetch,
+    Claim,
+    Heartbeat,
+    Step,
+    Fail,
+    Die,
+    Hang,
+    ComeBack,
+    Release,
+    Race,
+    Sweep,
+    ClockSmall,
+    ClockLease,
+    ClockHour,
+    ClockBack,
+    ClockDay,
+    Restart,
+    Kill,
+    StoreAway,
+    BlobsAway,
+    FaultsUp,
+    FaultsDown,
+}
+
+/// How often each kind is drawn, relative to the others.
+const KINDS: &[(Kind, u64)] = &[
+    (Kind::Submit, 80),
+    (Kind::SubmitFinal, 20),
+    (Kind::SubmitKeyed, 40),
+    (Kind::Twin, 40),
+    (Kind::Twins, 15),
+    (Kind::ChangedBody, 10),
+    (Kind::TornSubmit, 15),
+    (Kind::Get, 30),
+    (Kind::List, 10),
+    (Kind::Content, 30),
+    (Kind::Cancel, 20),
+    (Kind::Delete, 20),
+    (Kind::Prefetch, 15),
+    (Kind::Claim, 90),
+    (Kind::Heartbeat, 60),
+    (Kind::Step, 300),
+    (Kind::Fail, 10),
+    (Kind::Die, 12),
+    (Kind::Hang, 12),
+    (Kind::ComeBack, 25),
+    (Kind::Release, 12),
+    (Kind::Race, 20),
+    (Kind::Sweep, 60),
+    (Kind::ClockSmall, 60),
+    (Kind::ClockLease, 20),
+    (Kind::ClockHour, 15),
+    (Kind::ClockBack, 8),
+    (Kind::ClockDay, 2),
+    (Kind::Restart, 8),
+    (Kind::Kill, 8),
+    (Kind::StoreAway, 6),
+    (Kind::BlobsAway, 6),
+    (Kind::FaultsUp, 10),
+    (Kind::FaultsDown, 35),
+];
+
+impl World {
+    /// Draws one operation, does it, and looks whether every promise still holds.
+    pub(crate) async fn operate(&mut self) {
+        let kind = self.draw();
+        let hour = self.now_ms() / 1000 % 1_000_000;
+        self.trace.push(format!("{hour} {kind:?}"));
+        match kind {
+            Kind::Submit => {
+                let submit = self.new_submit(false, None);
+                self.submit(&submit, 1).await;
+            }
+            Kind::SubmitFinal => self.submit_final().await,
+            Kind::SubmitKeyed => self.submit_keyed(1).await,
+            Kind::Twins => self.submit_keyed(2).await,
+            Kind::Twin => self.submit_again().await,
+            Kind::ChangedBody => self.submit_changed().await,
+            Kind::TornSubmit => {
+                let keyed = self.rng.percent(50);
+                let submit = self.new_submit(keyed, None);
+                self.remember(&submit);
+                self.submit_torn(&submit).await;
+            }
+            Kind::List => self.list().await,
+            Kind::Get | Kind::Content | Kind::Cancel | Kind::Delete => {
+                let Some((id, project)) = self.any_task() else { return };
+                self.trace.result(&id.to_string());
+                match kind {
+                    Kind::Get => self.get(id, project).await,
+                    Kind::Content => self.content(id, project).await,
+                    Kind::Cancel => self.cancel(id, project).await,
+                    _ => self.delete(id, project).await,
+                }
+            }
+            Kind::Prefetch => self.prefetch().await,
+            Kind::Race => self.race().await,
+            Kind::Sweep => self.sweep().await,
+            Kind::Restart => self.restart().await,
+            Kind::Kill => self.kill().await,
+            Kind::Claim | Kind::Heartbeat | Kind::Step | Kind::Fail | Kind::Die | Kind::Hang
+            | Kind::ComeBack | Kind::Release => self.work(kind).await,
+            Kind::StoreAway | Kind::BlobsAway | Kind::FaultsUp | Kind::FaultsDown => {
+                self.change_faults(kind);
+            }
+            _ => self.move_clock(kind),
+        }
+        self.observe().await;
+    }
+
+    fn draw(&mut self) -> Kind {
+        let all = KINDS.iter().map(|(_, weight)| weight).sum();
+        let mut left = self.rng.below(all);
+        for (kind, weight) in KINDS {
+            if left < *weight {
+                return *kind;
+            }
+            left -= weight;
+        }
+        Kind::Sweep
+    }
+
+    async fn submit_keyed(&mut self, copies: usize) {
+        let submit = self.new_submit(true, None);
+        self.remember(&submit);
+        self.submit(&submit, copies).await;
+    }
+
+    fn remember(&mut self, submit: &Submit) {
+        if submit.key.is_some() {
+            self.sent.push(submit.clone());
+        }
+    }
+
+    async fn submit_again(&mut self) {
+        let Some(submit) = self.rng.pick(&self.sent) else { return };
+        let copies = 1 + self.rng.below(3) as usize;
+        self.submit(&submit, copies).await;
+    }
+
+    async fn submit_changed(&mut self) {
+        let Some(earlier) = self.rng.pick(&self.sent) else { return };
+        let changed = Submit {
+            project: earlier.project,
+            key: earlier.key,
+            ..self.new_submit(true, None)
+        };
+        self.submit(&changed, 1).await;
+    }
+
+    async fn submit_final(&mut self) {
+        let drafts: Vec<(usize, TaskId)> = self.book.tasks.values()
+            .filter(|known| known.task.spec.draft)
+            .map(|known| (usize::from(known.task.project == PROJECTS[1]), known.task.id))
+            .collect();
+        let Some(draft) = self.rng.pick(&drafts) else { return };
+        let submit = self.new_submit(false, Some(draft));
+        self.submit(&submit, 1).await;
+    }
+
+    /// Something that one of the workers does or suffers.
+    async fn work(&mut self, kind: Kind) {
+        let able: Vec<usize> = (0..self.workers.len())
+            .filter(|k| {
+                let worker = &self.workers[*k];
+                match kind {
+                    Kind::Claim => worker.is_free(),
+                    Kind::ComeBack => worker.hung,
+                    Kind::Hang => !worker.hung,
+                    Kind::Die => true,
+                    _ => worker.is_at_work(),
+                }
+            })
+            .collect();
+        let Some(k) = self.rng.pick(&able) else { return };
+        self.trace.result(&format!("worker {k}"));
+        match kind {
+            Kind::Claim => self.claim(k).await,
+            Kind::Heartbeat => self.heartbeat(k).await,
+            Kind::Step => self.step(k).await,
+            Kind::Fail => self.fail(k),
+            Kind::Die => self.workers[k].forget(),
+            Kind::Release => self.release(k).await,
+            _ => self.workers[k].hung = kind == Kind::Hang,
+        }
+    }
+
+    /// A finish, a cancel and a sweep at once, for the same task where one is ready.
+    async fn race(&mut self) {
+        let ready = self.workers.iter().filter(|worker| !worker.hung).flat_map(|worker| {
+            worker.runs.iter().filter_map(|run| match &run.stage {
+                Stage::Finish(outcome) => Some((run.task.clone(), run.lease.clone(), outcome.clone())),
+                _ => None,
+            })
+        });
+        let Some((task, lease, outcome)) = self.rng.pick(&ready.collect::<Vec<_>>()) else { return };
+        self.trace.result(&task.id.to_string());
+        let (now_ms, tasks) = (self.now_ms(), self.service().tasks.clone());
+        let end_ms = now_ms + RETENTION_MS;
+        let failure: kinora_contract::Failure = FailureCode::Cancelled.into();
+        let finish = tasks.finish(&lease, outcome.clone(), now_ms, end_ms);
+        let cancel = tasks.cancel(&task.project, task.id, failure.clone(), now_ms, end_ms);
+        let sweep = tasks.sweep(sweep_at(now_ms));
+        let (finished, swept) = if self.rng.percent(50) {
+            let (finished, _, swept) = tokio::join!(finish, cancel, sweep);
+            (finished, swept)
+        } else {
+            let (swept, _, finished) = tokio::join!(sweep, cancel, finish);
+            (finished, swept)
+        };
+        self.book.note(Cause::Cancelled { task: task.id, failure });
+        self.book.note(Cause::Finished { lease, outcome, told: finished.is_ok() });
+        self.book.note(Cause::Swept { now_ms, told: swept.is_ok() });
+        self.observe().await;
+        let phase = self.book.tasks.get(&task.id).map(|known| &known.task.state);
+        let completed = matches!(phase, Some(State::Completed(_)));
+        self.trace.result(if completed { "finished" } else { "cancelled or swept" });
+    }
+
+    /// Every worker gives back what it runs, then the store is closed and opened.
+    async fn restart(&mut self) {
+        for k in 0..self.workers.len() {
+            if !self.workers[k].hung {
+                self.release(k).await;
+            }
+            self.workers[k].forget();
+        }
+        self.reopen().await;
+    }
+
+    fn move_clock(&mut self, kind: Kind) {
+        let now_ms = self.now_ms();
+        self.clock.set(match kind {
+            Kind::ClockLease => now_ms + LEASE_MS + SWEEP_MS,
+            Kind::ClockHour => now_ms + HOUR_MS,
+            Kind::ClockBack => now_ms - 2 * HOUR_MS,
+            Kind::ClockDay => now_ms + 25 * HOUR_MS,
+            _ => now_ms + 1 + self.rng.below(LEASE_MS / 2),
+        });
+    }
+
+    fn change_faults(&mut self, kind: Kind) {
+        self.faults = kind != Kind::FaultsDown;
+        match kind {
+            // As a full disk: nothing can be changed, and reads go on.
+            Kind::StoreAway => {
+                self.store_plan.set(StoreRates::AWAY);
+                for read in Method::READS {
+                    self.store_plan.set_of(read, Some(StoreRates::NONE));
+                }
+            }
+            Kind::BlobsAway => self.blob_plan.set(BlobRates::AWAY),
+            Kind::FaultsUp => {
+                let ppm = [10_000, 50_000, 200_000][self.rng.below(3) as usize];
+                self.faults_everywhere(ppm);
+            }
+            _ => self.faults_everywhere(0),
+        }
+    }
+
+    fn faults_everywhere(&mut self, ppm: u32) {
+        self.store_plan.set(StoreRates::each(ppm));
+        for read in Method::READS {
+            self.store_plan.set_of(read, None);
+        }
+        self.blob_plan.set(BlobRates::each(ppm));
+    }
+
+    /// Ends every fault.
+    pub(crate) fn be_well(&mut self) {
+        self.change_faults(Kind::FaultsDown);
+    }
+
+    /// Faults so far, of the store and of the blob store.
+    pub(crate) fn injected(&self) -> [u64; 2] {
+        let BlobInjected { before, after, .. } = self.blob_plan.injected();
+        let store = self.store_plan.injected();
+        [store.before + store.after, before + after]
+    }
+}

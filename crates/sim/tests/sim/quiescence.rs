@@ -1,0 +1,104 @@
+//! The end of a life: all faults end, hung workers come back, and what was accepted must come to
+//! its end, be there until its time is over, and leave nothing behind.
+
+use std::collections::BTreeSet;
+
+use kinora_contract::{Phase, State};
+use kinora_store::reference_keys;
+
+use crate::world::{LEASE_MS, RETENTION_MS, SWEEP_MS, TOMBSTONE_MS, World};
+
+/// Three attempts of at most sixteen tasks by six slots, each within a dozen steps.
+const ROUNDS_MAX: u32 = 200;
+
+impl World {
+    /// Ends the life in order.
+    pub(crate) async fn come_to_rest(&mut self) {
+        self.trace.push("come to rest".to_owned());
+        self.be_well();
+        for worker in &mut self.workers {
+            worker.hung = false;
+        }
+        self.work_off().await;
+        self.contents_are_readable().await;
+        self.sweep().await;
+        self.sweep().await;
+        self.only_the_wanted_is_kept();
+        self.expire().await;
+    }
+
+    /// Works until every task is at its end.
+    async fn work_off(&mut self) {
+        let unfinished =
+            |phase: Phase| matches!(phase, Phase::Waiting | Phase::Running);
+        for _ in 0..ROUNDS_MAX {
+            if self.book.count(|task| unfinished(task.state.phase())) == 0 {
+                break;
+            }
+            for k in 0..self.workers.len() {
+                self.heartbeat(k).await;
+                if self.workers[k].is_free() {
+                    self.claim(k).await;
+                }
+                while !self.workers[k].runs.is_empty() {
+                    self.step(k).await;
+                }
+            }
+            // A claim whose answer was lost, and a worker that died, are found by time alone.
+            self.clock.advance(LEASE_MS + SWEEP_MS);
+            self.sweep().await;
+        }
+        let left = self.book.count(|task| unfinished(task.state.phase()));
+        assert_eq!(left, 0, "P5: {left} tasks never end: {:?}", self.book.tasks);
+        while let Some(k) = (0..self.workers.len()).find(|k| !self.workers[*k].runs.is_empty()) {
+            self.step(k).await;
+        }
+    }
+
+    async fn contents_are_readable(&mut self) {
+        for (id, known) in self.book.tasks.clone() {
+            let project = usize::from(known.task.project == crate::world::PROJECTS[1]);
+            self.get(id, project).await;
+            self.content(id, project).await;
+        }
+    }
+
+    /// Beside results and the references of drafts there is nothing but what a worker put when
+    /// its lease was over and then could not remove, being dead or without its blob store.
+    fn only_the_wanted_is_kept(&mut self) {
+        let mut wanted = BTreeSet::new();
+        for known in self.book.tasks.values() {
+            if let State::Completed(artifact) = &known.task.state {
+                wanted.extend(artifact.files().map(|file| file.key.clone()));
+                if known.task.spec.draft {
+                    wanted.extend(reference_keys(&known.task));
+                }
+            }
+        }
+        let held: BTreeSet<String> = self.service().ledger.held().keys().cloned().collect();
+        let left: Vec<&String> = held.difference(&wanted).collect();
+        let unexplained: Vec<_> = left.iter().filter(|key| !self.book.late.contains(**key)).collect();
+        assert!(unexplained.is_empty(), "garbage that nobody sweeps: {unexplained:?}");
+        self.orphans = left.len() as u64;
+    }
+
+    /// Past its time everything goes: first the content, then the task.
+    async fn expire(&mut self) {
+        self.clock.advance(RETENTION_MS);
+        self.sweep().await;
+        self.sweep().await;
+        let kept = self.book.count(|task| task.state != State::Expired);
+        // A clock that went back has left some a little longer to live.
+        for known in self.book.tasks.values().filter(|_| kept > 0) {
+            let later = known.task.expires_at_ms.is_some_and(|end| end > self.now_ms());
+            assert!(later || known.task.state == State::Expired, "never expires: {known:?}");
+        }
+        self.clock.advance(TOMBSTONE_MS + 100 * RETENTION_MS);
+        for _ in 0..3 {
+            self.sweep().await;
+        }
+        assert!(self.book.tasks.is_empty(), "never forgotten: {:?}", self.book.tasks);
+        let held = self.service().ledger.held().len() as u64;
+        assert_eq!(held, self.orphans, "files outlive their tasks");
+    }
+}

@@ -1,0 +1,300 @@
+//! What a simulated life is made of: the clock, the service over its files, three workers, and
+//! the book. Opening, closing and killing the service happen here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use kinora_api::{Api, Settings};
+use kinora_blobs::faulty::FaultyBlobs;
+use kinora_blobs::sign::{Secret, Signer};
+use kinora_blobs::{BlobStore, LocalBlobs};
+use kinora_contract::{Catalog, Clock, KeyText, ManualClock, Task, TaskId, built_in_cards};
+use kinora_store::faulty::FaultyStore;
+use kinora_store::{NewKey, OpenOptions, Order, PageRequest, Scope, Stores, TaskStore};
+use tokio_util::sync::CancellationToken;
+
+use crate::book::{Book, Cause, Known};
+use crate::client::Submit;
+use crate::ledger::Ledger;
+use crate::rng::{Rng, SeededEntropy};
+use crate::worker::Worker;
+
+pub(crate) const LEASE_MS: u64 = 30_000;
+pub(crate) const SWEEP_MS: u64 = 5_000;
+pub(crate) const HOUR_MS: u64 = 3_600_000;
+pub(crate) const RETENTION_MS: u64 = 2 * HOUR_MS;
+pub(crate) const TOMBSTONE_MS: u64 = 2 * HOUR_MS;
+pub(crate) const ATTEMPTS_MAX: u32 = 3;
+pub(crate) const WAITING_MAX: u64 = 8;
+pub(crate) const PROJECT_UNFINISHED_MAX: u64 = 6;
+pub(crate) const PROJECTS: [&str; 2] = ["one", "two"];
+const NOW_MS: u64 = 1_760_000_000_000;
+
+pub(crate) type StorePlan = kinora_store::faulty::Plan<kinora_store::faulty::Method>;
+pub(crate) type BlobPlan = kinora_blobs::faulty::Plan<kinora_blobs::faulty::Method>;
+
+/// What has happened, for people.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trace(Arc<Mutex<Vec<String>>>);
+
+impl Trace {
+    pub(crate) fn push(&self, line: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+
+    /// Adds what came of the last line.
+    pub(crate) fn result(&self, text: &str) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = lines.last_mut() {
+            last.push_str(&format!(" -> {text}"));
+        }
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The service, open.
+#[derive(Debug)]
+pub(crate) struct Service {
+    /// Without faults: for the book alone.
+    pub(crate) real: Stores,
+    /// As workers and API see it.
+    pub(crate) tasks: Arc<dyn TaskStore>,
+    pub(crate) blobs: Arc<dyn BlobStore>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) router: Router,
+}
+
+/// One life.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) rng: Rng,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) store_plan: Arc<StorePlan>,
+    pub(crate) blob_plan: Arc<BlobPlan>,
+    /// Whether a call may fail at all.
+    pub(crate) faults: bool,
+    pub(crate) keys: [KeyText; 2],
+    pub(crate) book: Book,
+    pub(crate) workers: [Worker; 3],
+    pub(crate) trace: Trace,
+    /// Requests made so far.
+    pub(crate) requests: u64,
+    /// Those with an idempotency key, to be sent again.
+    pub(crate) sent: Vec<Submit>,
+    /// Blobs that nobody will ever remove.
+    pub(crate) orphans: u64,
+    service: Option<Service>,
+    entropy: Arc<SeededEntropy>,
+    folder: tempfile::TempDir,
+    /// Which copy of the database is served: each kill leaves its own.
+    copy: u32,
+}
+
+impl World {
+    pub(crate) async fn new(seed: u64, trace: Trace) -> Self {
+        let mut rng = Rng::seeded(seed);
+        let mut key = || {
+            let random = [(); 64].map(|()| rng.next() as u8);
+            KeyText::from_random(&random).expect("enough usable bytes")
+        };
+        let keys = [key(), key()];
+        let mut world = Self {
+            clock: Arc::new(ManualClock::at(NOW_MS)),
+            store_plan: Arc::new(StorePlan::seeded(rng.next())),
+            blob_plan: Arc::new(BlobPlan::seeded(rng.next())),
+            faults: false,
+            keys,
+            book: Book::default(),
+            workers: Default::default(),
+            trace,
+            requests: 0,
+            sent: Vec::new(),
+            orphans: 0,
+            service: None,
+            entropy: Arc::new(SeededEntropy::seeded(rng.next())),
+            folder: folder(),
+            copy: 0,
+            rng,
+        };
+        world.open(BTreeMap::new());
+        for (project, key) in PROJECTS.iter().zip(&world.keys) {
+            let added = world.service().real.keys.add_key(api_key(project, key));
+            added.await.unwrap();
+        }
+        world
+    }
+
+    pub(crate) fn service(&self) -> &Service {
+        self.service.as_ref().expect("the service is open")
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    fn database(&self) -> PathBuf {
+        self.folder.path().join(format!("{}/kinora.db", self.copy))
+    }
+
+    fn open(&mut self, held: BTreeMap<String, kinora_contract::StoredFile>) {
+        let url = format!("sqlite:{}", self.database().display());
+        let options = OpenOptions {
+            // Small, so that much is read from disk.
+            finished_cached_max: 32,
+            attempts_max: ATTEMPTS_MAX,
+            ..OpenOptions::default()
+        };
+        let real = kinora_store::open(&url, &options).expect("P11: the store opens");
+        let blobs = LocalBlobs::open(self.folder.path().join("results")).unwrap();
+        let ledger = Arc::new(Ledger::new(Arc::new(blobs), held));
+        let tasks: Arc<dyn TaskStore> =
+            Arc::new(FaultyStore::new(real.tasks.clone(), self.store_plan.clone()));
+        let blobs: Arc<dyn BlobStore> =
+            Arc::new(FaultyBlobs::new(ledger.clone(), self.blob_plan.clone()));
+        let router = kinora_api::router(Api {
+            tasks: tasks.clone(),
+            keys: real.keys.clone(),
+            blobs: blobs.clone(),
+            catalog: Arc::new(Catalog::new(built_in_cards()).unwrap()),
+            signer: Arc::new(Signer::new(Secret::new([7; 32]), None)),
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+            settings: Arc::new(Settings {
+                base_url: "http://sim".to_owned(),
+                waiting_max: WAITING_MAX,
+                project_unfinished_max: PROJECT_UNFINISHED_MAX,
+                retention_ms: RETENTION_MS,
+            }),
+            stopping: CancellationToken::new(),
+        });
+        self.service = Some(Service {
+            real,
+            tasks,
+            blobs,
+            ledger,
+            router,
+        });
+    }
+
+    /// Closes the store in order and opens it again. Whoever ran something was told before.
+    pub(crate) async fn reopen(&mut self) {
+        let service = self.service.take().expect("the service is open");
+        let held = service.ledger.held().clone();
+        drop(service);
+        self.open(held);
+        self.after_reopening().await;
+    }
+
+    /// Ends the service without a word, and opens what lies on the disk at that moment, torn as
+    /// the last, unacknowledged write to the log may be.
+    pub(crate) async fn kill(&mut self) {
+        for worker in &mut self.workers {
+            worker.forget();
+        }
+        let from = self.database();
+        self.copy += 1;
+        let to = self.database();
+        std::fs::create_dir(to.parent().unwrap()).unwrap();
+        std::fs::copy(&from, &to).unwrap();
+        let log = |path: &Path| path.with_extension("db-wal");
+        let mut bytes = std::fs::read(log(&from)).unwrap_or_default();
+        if self.rng.percent(50) {
+            let torn = self.rng.below(5_000);
+            bytes.extend((0..torn).map(|_| self.rng.next() as u8));
+        }
+        std::fs::write(log(&to), bytes).unwrap();
+        self.reopen().await;
+    }
+
+    async fn after_reopening(&mut self) {
+        self.book.note(Cause::Reopened);
+        self.observe().await;
+    }
+
+    /// Compares the store with the book, and the blobs with the store.
+    pub(crate) async fn observe(&mut self) {
+        let tasks = self.service().real.tasks.clone();
+        let ids: Vec<(TaskId, String)> = self.book.tasks.iter()
+            .map(|(id, known)| (*id, known.task.project.clone()))
+            .collect();
+        for (id, project) in ids {
+            let found = tasks.get(&project, id).await.unwrap();
+            self.book.observe(id, found.as_ref());
+        }
+        if self.book.causes.iter().any(|cause| matches!(cause, Cause::Submitted { .. })) {
+            self.discover().await;
+        }
+        self.book.settle();
+        self.contents_are_there();
+    }
+
+    /// Enters the tasks that the book does not know yet.
+    pub(crate) async fn discover(&mut self) {
+        for project in PROJECTS {
+            for task in self.listed(project).await {
+                if !self.book.tasks.contains_key(&task.id) {
+                    self.book.enter(&task);
+                }
+            }
+        }
+    }
+
+    /// All tasks of a project that are not expired, newest first.
+    pub(crate) async fn listed(&self, project: &str) -> Vec<Task> {
+        let request = PageRequest {
+            project: project.to_owned(),
+            after: None,
+            limit: 10_000,
+            order: Order::Descending,
+        };
+        let page = self.service().real.tasks.list(request).await.unwrap();
+        page.tasks.iter().map(|view| (*view.task).clone()).collect()
+    }
+
+    fn contents_are_there(&self) {
+        let held = self.service().ledger.held();
+        for Known { task, .. } in self.book.tasks.values() {
+            let kinora_contract::State::Completed(artifact) = &task.state else { continue };
+            for file in artifact.files() {
+                assert_eq!(
+                    held.get(&file.key),
+                    Some(file),
+                    "P4: {} is completed and its content is not there as recorded",
+                    task.id
+                );
+            }
+        }
+    }
+}
+
+/// In memory where there is such a folder: what is simulated is the order of things, and the
+/// kernel's page cache outlives a simulated kill anyway.
+fn folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() {
+        tempfile::tempdir_in(memory)
+    } else {
+        tempfile::tempdir()
+    };
+    made.expect("a temporary folder")
+}
+
+fn api_key(project: &str, key: &KeyText) -> NewKey {
+    NewKey {
+        id: format!("key_{project}"),
+        sha256: key.sha256(),
+        name: project.to_owned(),
+        project: project.to_owned(),
+        scopes: Scope::ALL.to_vec(),
+        models: None,
+        requests_per_minute: None,
+        unfinished_max: None,
+        created_at_ms: 0,
+        expires_at_ms: None,
+    }
+}

@@ -1,0 +1,189 @@
+//! A [`TaskStore`] around another that fails before doing, fails after having done, or lets
+//! others go first, as its [`Plan`] says. For tests: it adds nothing and hides nothing else.
+
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::{Artifact, Failure, Task, TaskId, UnixMs};
+use tokio::sync::watch;
+
+pub use plan::{Fault, Injected, Plan, Rates};
+
+use crate::{
+    Cancellation, Claim, ClaimRequest, Deletion, Insertion, Lease, NewTask, Page, PageRequest,
+    Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
+};
+
+/// The methods of [`TaskStore`] that may go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// [`TaskStore::insert`].
+    Insert,
+    /// [`TaskStore::get`].
+    Get,
+    /// [`TaskStore::get_of_any_project`].
+    GetOfAnyProject,
+    /// [`TaskStore::list`].
+    List,
+    /// [`TaskStore::cancel`].
+    Cancel,
+    /// [`TaskStore::delete`].
+    Delete,
+    /// [`TaskStore::waiting_with_references`].
+    WaitingWithReferences,
+    /// [`TaskStore::claim`].
+    Claim,
+    /// [`TaskStore::renew`].
+    Renew,
+    /// [`TaskStore::check`].
+    Check,
+    /// [`TaskStore::finish`].
+    Finish,
+    /// [`TaskStore::release`].
+    Release,
+    /// [`TaskStore::sweep`].
+    Sweep,
+    /// [`TaskStore::forget_files`].
+    ForgetFiles,
+}
+
+impl Method {
+    /// Those that only read.
+    pub const READS: [Self; 5] = [
+        Self::Get,
+        Self::GetOfAnyProject,
+        Self::List,
+        Self::WaitingWithReferences,
+        Self::Check,
+    ];
+}
+
+/// A task store with faults.
+#[derive(Debug)]
+pub struct FaultyStore {
+    inner: Arc<dyn TaskStore>,
+    plan: Arc<Plan<Method>>,
+}
+
+impl FaultyStore {
+    /// `inner`, with the faults of `plan`.
+    pub fn new(inner: Arc<dyn TaskStore>, plan: Arc<Plan<Method>>) -> Self {
+        Self { inner, plan }
+    }
+
+    /// Does `call`, which is not begun before it is awaited, as the plan says.
+    async fn call<T>(
+        &self,
+        method: Method,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let decision = self.plan.decide(method);
+        decision.pause().await;
+        if decision.fault == Some(Fault::Before) {
+            return Err(injected("not done"));
+        }
+        let done = call.await;
+        decision.pause().await;
+        match decision.fault {
+            Some(_) => Err(injected("done, and its answer lost")),
+            None => done,
+        }
+    }
+}
+
+fn injected(how: &str) -> StoreError {
+    StoreError::Unavailable(format!("an injected fault: {how}").into())
+}
+
+#[async_trait]
+impl TaskStore for FaultyStore {
+    async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
+        self.call(Method::Insert, self.inner.insert(new)).await
+    }
+
+    async fn get(&self, project: &str, id: TaskId) -> Result<Option<TaskView>, StoreError> {
+        self.call(Method::Get, self.inner.get(project, id)).await
+    }
+
+    async fn get_of_any_project(&self, id: TaskId) -> Result<Option<TaskView>, StoreError> {
+        let call = self.inner.get_of_any_project(id);
+        self.call(Method::GetOfAnyProject, call).await
+    }
+
+    async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
+        self.call(Method::List, self.inner.list(request)).await
+    }
+
+    async fn cancel(
+        &self,
+        project: &str,
+        id: TaskId,
+        failure: Failure,
+        now_ms: UnixMs,
+        expires_at_ms: UnixMs,
+    ) -> Result<Cancellation, StoreError> {
+        let call = self
+            .inner
+            .cancel(project, id, failure, now_ms, expires_at_ms);
+        self.call(Method::Cancel, call).await
+    }
+
+    async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError> {
+        self.call(Method::Delete, self.inner.delete(project, id))
+            .await
+    }
+
+    async fn waiting_with_references(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Arc<Task>)>, StoreError> {
+        let call = self.inner.waiting_with_references(after, limit);
+        self.call(Method::WaitingWithReferences, call).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        self.call(Method::Claim, self.inner.claim(request)).await
+    }
+
+    async fn renew(&self, lease: &Lease, renewed: Renewed) -> Result<(), StoreError> {
+        self.call(Method::Renew, self.inner.renew(lease, renewed))
+            .await
+    }
+
+    async fn check(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.call(Method::Check, self.inner.check(lease)).await
+    }
+
+    async fn finish(
+        &self,
+        lease: &Lease,
+        outcome: Result<Artifact, Failure>,
+        now_ms: UnixMs,
+        expires_at_ms: UnixMs,
+    ) -> Result<(), StoreError> {
+        let call = self.inner.finish(lease, outcome, now_ms, expires_at_ms);
+        self.call(Method::Finish, call).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.call(Method::Release, self.inner.release(lease)).await
+    }
+
+    async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+        self.call(Method::Sweep, self.inner.sweep(request)).await
+    }
+
+    async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError> {
+        self.call(Method::ForgetFiles, self.inner.forget_files(keys))
+            .await
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes()
+    }
+}

@@ -1,0 +1,224 @@
+//! The wrapper with nothing to do passes the suite of what it wraps; the plan does what it was
+//! told; and a caller who tries again as the interface says is never betrayed.
+#![cfg(feature = "conformance")]
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use kinora_contract::{Phase, State};
+
+use super::*;
+use crate::conformance::Harness;
+use crate::conformance::fixtures::{Bench, EXPIRY, LEASE_MS, MODELS, NOW, artifact, id, task};
+use crate::{Idempotency, OpenOptions, Stores, open};
+
+/// Stores behind a plan that lets all calls pass.
+struct Calm(tempfile::TempDir);
+
+impl Calm {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+}
+
+#[async_trait]
+impl Harness for Calm {
+    async fn open(&self, name: &str) -> Stores {
+        let path = self.0.path().join(name).join("kinora.db");
+        let url = format!("sqlite:{}", path.display());
+        let stores = open(&url, &OpenOptions::default()).unwrap();
+        let plan = Arc::new(Plan::seeded(1));
+        Stores {
+            tasks: Arc::new(FaultyStore::new(stores.tasks, plan)),
+            keys: stores.keys,
+        }
+    }
+}
+
+crate::conformance_suite!(Calm::new());
+
+/// A real store, and the same behind `plan`.
+async fn both(harness: &Calm, plan: &Arc<Plan<Method>>) -> (Stores, FaultyStore) {
+    let real = harness.open("one").await;
+    let faulty = FaultyStore::new(real.tasks.clone(), plan.clone());
+    (real, faulty)
+}
+
+#[tokio::test]
+async fn a_call_fails_by_its_number_before_or_after_it_is_done() {
+    let plan = Arc::new(Plan::seeded(1));
+    let harness = Calm::new();
+    let (real, faulty) = both(&harness, &plan).await;
+    plan.fail_call(Method::Insert, 2, Fault::Before);
+    plan.fail_call(Method::Insert, 3, Fault::After);
+    for (number, stored, said) in [(1, true, true), (2, false, false), (3, true, false)] {
+        assert_eq!(faulty.insert(task(number, "one")).await.is_ok(), said);
+        let found = real.tasks.get("one", id(number)).await.unwrap();
+        assert_eq!(found.is_some(), stored, "task {number}");
+    }
+    plan.fail_next(Method::Insert, 1, Fault::Before);
+    assert!(faulty.insert(task(4, "one")).await.is_err());
+    assert!(faulty.insert(task(4, "one")).await.is_ok());
+    let wanted = Injected {
+        before: 2,
+        after: 1,
+        delays: 0,
+    };
+    assert_eq!((plan.injected(), plan.calls(Method::Insert)), (wanted, 5));
+}
+
+#[tokio::test]
+async fn a_method_s_own_rates_leave_the_others_alone() {
+    let plan = Arc::new(Plan::seeded(1));
+    let harness = Calm::new();
+    let (_, faulty) = both(&harness, &plan).await;
+    plan.set(Rates::AWAY);
+    for read in Method::READS {
+        plan.set_of(read, Some(Rates::NONE));
+    }
+    assert!(faulty.insert(task(1, "one")).await.is_err());
+    assert!(faulty.get("one", id(1)).await.unwrap().is_none());
+    plan.set_of(Method::Get, None);
+    assert!(faulty.get("one", id(1)).await.is_err());
+    plan.set(Rates::NONE);
+    assert!(faulty.insert(task(1, "one")).await.is_ok());
+}
+
+#[test]
+fn equal_seeds_fail_alike_and_as_often_as_they_were_told() {
+    const CALLS: u32 = 100_000;
+    let faults = |seed| {
+        let plan = Plan::seeded(seed);
+        plan.set(Rates::each(50_000));
+        let decided: Vec<_> = (0..CALLS)
+            .map(|_| plan.decide(Method::Get).fault)
+            .collect();
+        (decided, plan.injected())
+    };
+    let (decided, injected) = faults(7);
+    assert_eq!((&decided, injected), (&faults(7).0, faults(7).1));
+    assert_ne!(decided, faults(8).0);
+    for count in [injected.before, injected.after, injected.delays] {
+        assert!((4_700..5_300).contains(&count), "{injected:?}");
+    }
+}
+
+/// A client and a worker who do what the interface tells them to do about a failed call.
+struct Stubborn(FaultyStore);
+
+impl Stubborn {
+    /// Sends the same request, each time with an id of its own, until it is answered.
+    async fn submit(&self, numbers: &mut u64, key: u64) -> TaskId {
+        loop {
+            *numbers += 1;
+            let idempotency = Some(Idempotency {
+                key: key.to_string(),
+                fingerprint: [0; 32],
+                expires_at_ms: u64::MAX >> 1,
+            });
+            let new = NewTask {
+                idempotency,
+                ..task(*numbers, "one")
+            };
+            match self.0.insert(new).await {
+                Ok(Insertion::Inserted(view) | Insertion::Replayed(view)) => return view.task.id,
+                Ok(other) => panic!("{other:?}"),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Completes a lease; a refused second try is looked up.
+    async fn complete(&self, lease: &Lease) {
+        let outcome = artifact(&format!("token-{}", lease.token));
+        loop {
+            match self
+                .0
+                .finish(lease, Ok(outcome.clone()), NOW, EXPIRY)
+                .await
+            {
+                Ok(()) => return,
+                Err(StoreError::LeaseLost(_)) => break,
+                Err(_) => {}
+            }
+        }
+        let found = loop {
+            if let Ok(found) = self.0.get_of_any_project(lease.task).await {
+                break found.expect("the task is there");
+            }
+        };
+        assert_eq!(found.task.state, State::Completed(Box::new(outcome)));
+    }
+
+    /// Works until nothing is left; a claim whose answer was lost comes back by the sweep.
+    async fn work_off(&self, tasks: u64) {
+        let mut now_ms = NOW;
+        let mut done = 0;
+        while done < tasks {
+            now_ms += LEASE_MS;
+            let sweep = SweepRequest {
+                attempts_max: u32::MAX,
+                lease_ahead_max_ms: u64::MAX >> 1,
+                retention_ms: EXPIRY,
+                ..crate::conformance::fixtures::sweep_at(now_ms)
+            };
+            // A task completed at `NOW` shall not expire while others are worked on.
+            assert!(now_ms < EXPIRY, "{done} of {tasks} done");
+            let _ = self.0.sweep(sweep).await;
+            let request = ClaimRequest {
+                worker: "stubborn".to_owned(),
+                models: MODELS.map(str::to_owned).into(),
+                count: 50,
+                now_ms,
+                lease_ms: LEASE_MS,
+            };
+            for claim in self.0.claim(request).await.unwrap_or_default() {
+                self.complete(&claim.lease).await;
+                done += 1;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p06_at_five_percent_faults_no_key_makes_two_tasks_and_no_acknowledged_task_is_lost() {
+    const KEYS: u64 = 200;
+    for seed in 1..=5 {
+        let plan = Arc::new(Plan::seeded(seed));
+        let harness = Calm::new();
+        let (real, faulty) = both(&harness, &plan).await;
+        plan.set(Rates::each(50_000));
+        let stubborn = Stubborn(faulty);
+        let (mut numbers, mut acknowledged) = (0, BTreeMap::new());
+        for round in 0..3 {
+            for key in 0..KEYS {
+                let id = stubborn.submit(&mut numbers, key).await;
+                let first = *acknowledged.entry(key).or_insert(id);
+                assert_eq!(id, first, "seed {seed}, round {round}: two tasks of key {key}");
+            }
+        }
+        stubborn.work_off(KEYS).await;
+        let mut stored = Vec::new();
+        loop {
+            let request = PageRequest {
+                project: "one".to_owned(),
+                after: stored.last().copied(),
+                limit: 100,
+                order: crate::Order::Ascending,
+            };
+            let page = real.tasks.list(request).await.unwrap();
+            for view in &page.tasks {
+                assert_eq!(view.task.state.phase(), Phase::Completed, "seed {seed}");
+            }
+            stored.extend(page.tasks.iter().map(|view| view.task.id));
+            if !page.has_more {
+                break;
+            }
+        }
+        let mut wanted: Vec<_> = acknowledged.into_values().collect();
+        wanted.sort_unstable();
+        assert_eq!(stored, wanted, "seed {seed}: lost or doubled tasks");
+        let injected = plan.injected();
+        assert!(injected.before > 10 && injected.after > 10, "{injected:?}");
+    }
+}
