@@ -27,7 +27,19 @@ impl Finished {
 
 /// `kinora`, with none of the variables of whoever runs the tests.
 pub fn kinora() -> Command {
-    let mut command = Command::new(kinora_binary());
+    kinora_under(&[])
+}
+
+/// The same, started by another program: `outer` with its arguments.
+pub(crate) fn kinora_under(outer: &[String]) -> Command {
+    let mut command = match outer {
+        [] => Command::new(kinora_binary()),
+        [program, arguments @ ..] => {
+            let mut command = Command::new(program);
+            command.args(arguments).arg(kinora_binary());
+            command
+        }
+    };
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("KINORA_") {
             command.env_remove(name);

@@ -1,6 +1,7 @@
 //! `kinora serve` as a process: started, killed, stopped, started again on the same data.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::command::{Finished, keys, kinora};
+use crate::command::{Finished, keys, kinora_under};
 use crate::data::DataFolder;
 use crate::process::Process;
 
@@ -17,6 +18,7 @@ use crate::process::Process;
 pub struct Setup {
     data: DataFolder,
     variables: Vec<(String, String)>,
+    outer: Vec<String>,
 }
 
 impl Setup {
@@ -24,7 +26,7 @@ impl Setup {
     pub fn on(data: &DataFolder) -> Self {
         Self {
             data: data.clone(),
-            variables: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -36,9 +38,22 @@ impl Setup {
         self
     }
 
+    /// Its data folder's path.
+    pub fn data_path(&self) -> PathBuf {
+        self.data.path()
+    }
+
+    /// Started by another program, which must become it, or watch it from aside: signals go to
+    /// the process that is started.
+    #[must_use]
+    pub fn under(mut self, outer: &[&str]) -> Self {
+        self.outer = outer.iter().map(|&word| word.to_owned()).collect();
+        self
+    }
+
     /// The command line of it.
     pub fn command(&self) -> Command {
-        let mut command = kinora();
+        let mut command = kinora_under(&self.outer);
         command
             .args([
                 "serve",
@@ -168,6 +183,12 @@ impl Server {
             .and_then(|text| text.split_whitespace().next()?.parse().ok())
             .unwrap();
         kib / 1024
+    }
+
+    /// Its own view of `path`: of a file system that only it has mounted.
+    pub fn inside(&self, path: &Path) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.process.id()));
+        root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// Asks for an orderly stop.

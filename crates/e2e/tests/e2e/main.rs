@@ -29,5 +29,7 @@ mod restarts;
 mod routes;
 mod sdk;
 mod stopping;
+mod storage;
 mod support;
+mod syncs;
 mod tenancy;

@@ -1,0 +1,140 @@
+//! A disk that is full, in each place where it hurts: reads go on, nothing is half accepted, and
+//! when there is room again the service goes on by itself. The disk is a small tmpfs that only
+//! the service sees.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use kinora_e2e::{Client, Host, Server, Setup, studio, until};
+use serde_json::json;
+
+use crate::support::{quick, reaching_from};
+
+/// A service whose data lie on a file system of `mebibytes`.
+fn on_small_disk(mebibytes: u32) -> Server {
+    let setup = reaching_from(Setup::default());
+    let script = format!(
+        "mkdir -p \"$KINORA_DATA\" && \
+         mount -t tmpfs -o size={mebibytes}m tmpfs \"$KINORA_DATA\" && exec \"$0\" \"$@\""
+    );
+    let data = setup.data_path();
+    setup
+        .set("KINORA_DATA", data.display())
+        .under(&[
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            &script,
+        ])
+        .start()
+}
+
+/// A file that takes all room but `left` bytes.
+struct Ballast(PathBuf);
+
+impl Ballast {
+    fn load(server: &Server, left: u64) -> Self {
+        let folder = server.inside(&server.data().path());
+        let path = folder.join("ballast");
+        let mut file = fs::File::create(&path).unwrap();
+        let mut written = 0;
+        let page = [7_u8; 4096];
+        while file.write_all(&page).is_ok() {
+            written += page.len() as u64;
+        }
+        file.set_len(written.saturating_sub(left)).unwrap();
+        Self(path)
+    }
+
+    fn drop_it(self) {
+        fs::remove_file(&self.0).unwrap();
+    }
+}
+
+fn assert_reads_go_on(client: &Client, id: &str) {
+    client.video(id);
+    client.get("/v1/videos").list();
+    assert_eq!(client.get("/v1/models").status, 200);
+}
+
+/// Files in the making, on the service's own disk.
+fn staged(server: &Server) -> usize {
+    let folder: &Path = &server.data().path().join("results/staging");
+    fs::read_dir(server.inside(folder)).unwrap().count()
+}
+
+#[test]
+fn p11_a_full_disk_refuses_submits_and_recovers_by_itself() {
+    let server = on_small_disk(24);
+    let client = server.client();
+    let before = client.submit(&quick("kinora-b1"));
+    client.wait_completed(before.id());
+    let ballast = Ballast::load(&server, 0);
+    let mut refused = None;
+    // The log may have a little room of its own left.
+    until("a submit to be refused", || {
+        let reply = client.submit_json(&json!({
+            "model": "kinora-b1", "prompt": "x".repeat(5000), "seconds": 2, "resolution": "480p",
+        }));
+        refused = (reply.status != 200).then_some(reply);
+        refused.is_some().then_some(())
+    });
+    let refused = refused.unwrap();
+    refused.refused(503, "storage_unavailable");
+    assert!(
+        refused
+            .number("retry-after")
+            .is_some_and(|s| (1..=120).contains(&s))
+    );
+    assert_reads_go_on(&client, before.id());
+    let (_, listed) = client.get("/v1/videos?limit=100").list();
+    ballast.drop_it();
+    // Nothing of the refused one is there, and the next is taken without a restart.
+    let after = until("a submit to be taken again", || {
+        let reply = client.submit_json(&quick("kinora-a1"));
+        (reply.status == 200).then(|| reply.video())
+    });
+    client.wait_completed(after.id());
+    let (_, all) = client.get("/v1/videos?limit=100").list();
+    assert_eq!(all.len(), listed.len() + 1);
+}
+
+#[test]
+fn p11_a_disk_too_full_for_the_result_fails_the_task_and_leaves_nothing() {
+    let server = on_small_disk(24);
+    let client = server.client();
+    let ballast = Ballast::load(&server, 150_000);
+    let mut body = quick("kinora-a1");
+    body["resolution"] = json!("1080p");
+    let doomed = client.submit(&body);
+    let failed = client.wait_for(doomed.id(), "failed");
+    assert_eq!(failed["error"]["code"], "storage_failed", "{failed:#?}");
+    assert!(!failed.text("fail_reason").contains('/'), "{failed:#?}");
+    assert_eq!(staged(&server), 0);
+    ballast.drop_it();
+    let next = client.submit(&quick("kinora-a1"));
+    client.wait_completed(next.id());
+}
+
+#[test]
+fn p11_a_disk_too_full_for_a_reference_fails_the_task_and_leaves_nothing() {
+    let server = on_small_disk(24);
+    let client = server.client();
+    let host = Host::start();
+    let picture = studio::landscape("large.bmp.png", (1600, 1200));
+    assert!(picture.len() > 300_000, "{} bytes", picture.len());
+    let ballast = Ballast::load(&server, 150_000);
+    let mut body = quick("kinora-b1");
+    body["first_frame"] = json!(host.serve("large.png", picture));
+    let doomed = client.submit(&body);
+    let failed = client.wait_for(doomed.id(), "failed");
+    assert_eq!(failed["error"]["code"], "storage_failed", "{failed:#?}");
+    assert_eq!(staged(&server), 0);
+    ballast.drop_it();
+    let next = client.submit(&body);
+    client.wait_completed(next.id());
+}
