@@ -40,7 +40,7 @@ pub use object::{Links, VideoDeleted, VideoList, VideoObject};
 pub use page::PageQuery;
 pub use request::SubmitRequest;
 pub use size::{AspectRatio, Resolution, Size};
-pub use spec::{Edit, FrameSize, Inputs, Reference, Seconds, VideoSpec};
+pub use spec::{Edit, FrameSize, Inputs, Reference, SPEC_VERSION, Seconds, VideoSpec};
 pub use task::{Artifact, Phase, State, Status, StoredFile, Task};
 pub use time::{Clock, ManualClock, UnixMs};
 pub use validate::{Intent, Submission, validate};

@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Create, list and revoke API keys; works while the service runs.
     Keys(KeysArgs),
+    /// Look at disk, clock, configuration and engines, and say what to do about what is wrong.
+    Doctor(PlaceArgs),
     /// Print the configuration file with all defaults and what they mean.
     Config,
     /// Print the OpenAPI document.
@@ -114,6 +116,9 @@ pub(crate) struct CreateArgs {
     /// Days until it expires [default: never]
     #[arg(long, value_name = "DAYS")]
     pub(crate) expires_in_days: Option<u32>,
+    /// Requests per minute at most; 0 for no limit [default: as configured]
+    #[arg(long, value_name = "REQUESTS")]
+    pub(crate) requests_per_minute: Option<u32>,
     /// Unfinished tasks of its project at most [default: as configured]
     #[arg(long, value_name = "TASKS")]
     pub(crate) unfinished_max: Option<u32>,

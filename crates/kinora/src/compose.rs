@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_api::Api;
+use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
 use kinora_blobs::BlobStore;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_contract::{Catalog, ModelCard, built_in_cards};
 use kinora_engine::Engine;
-use kinora_fetch::Fetcher;
+use kinora_fetch::{Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_store::{OpenOptions, Stores};
 use kinora_worker::{Lineup, References, Served, Worker};
@@ -90,7 +90,6 @@ fn worker(
     blobs: Arc<dyn BlobStore>,
     lineup: Lineup,
 ) -> Result<Worker, Failure> {
-    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
     let mut recorder = RecorderOptions {
         qp: config.media.qp,
         ..RecorderOptions::default()
@@ -121,22 +120,55 @@ fn worker(
 
 /// The guarded fetcher of references.
 fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
-    let network = |text: &String| {
-        text.parse().map_err(|error| {
-            let what = format!("'{text}' in references.allow_networks is no network");
-            Failure::because(what, error)
-        })
-    };
-    let networks = config.references.allow_networks.iter().map(network);
     let options = kinora_fetch::Options {
-        allow_networks: networks.collect::<Result<_, _>>()?,
+        allow_networks: networks(
+            "references.allow_networks",
+            &config.references.allow_networks,
+        )?,
         ..kinora_fetch::Options::default()
     };
     Fetcher::new(options).map_err(|error| Failure::because("References cannot be fetched", error))
 }
 
+/// The networks that the setting `name` lists.
+fn networks(name: &str, texts: &[String]) -> Result<Vec<Network>, Failure> {
+    let network = |text: &String| {
+        text.parse()
+            .map_err(|error| Failure::because(format!("'{text}' in {name} is no network"), error))
+    };
+    texts.iter().map(network).collect()
+}
+
+/// What the listener is to guard against.
+pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
+    let proxies = networks("http.trusted_proxies", &http.trusted_proxies)?;
+    let trusts = move |address| proxies.iter().any(|network| network.contains(address));
+    let cors = Cors::new(http.cors_origins.iter().map(String::as_str))
+        .map_err(|error| Failure::because("The setting http.cors_origins is wrong", error))?;
+    let tls = http
+        .is_tls()
+        .then(|| Tls::from_files(&http.tls_certificate, &http.tls_key))
+        .transpose()
+        .map_err(|error| Failure::because("HTTPS cannot be served", error))?;
+    Ok(Guards {
+        first_byte_timeout: seconds(http.first_byte_timeout_seconds),
+        idle_timeout: seconds(http.idle_timeout_seconds),
+        request_timeout: seconds(http.request_timeout_seconds),
+        write_timeout: seconds(http.write_timeout_seconds),
+        connections_per_address_max: http.connections_per_address_max as usize,
+        requests_per_minute: http.requests_per_minute,
+        trusted_proxies: TrustedProxies::those(trusts),
+        cors,
+        tls,
+    })
+}
+
+fn seconds(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into())
+}
+
 /// The served models, each restricted to what its engine can do.
-fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
+pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
     let mut engines: BTreeMap<String, Arc<dyn Engine>> = BTreeMap::new();
     let mut cards = Vec::new();
     let mut served = Vec::new();
@@ -161,7 +193,8 @@ fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
     Ok((catalog, Lineup::new(served)))
 }
 
-fn engine(name: &str, config: &Config) -> Result<Arc<dyn Engine>, Failure> {
+/// Opens an engine by its configured name.
+pub(crate) fn engine(name: &str, config: &Config) -> Result<Arc<dyn Engine>, Failure> {
     let options = kinora_engine::OpenOptions {
         storyboard_threads: NonZeroUsize::new(config.storyboard.threads as usize),
     };

@@ -64,8 +64,18 @@ pub(crate) struct Queue {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Http {
     pub(crate) connections_max: u32,
+    pub(crate) connections_per_address_max: u32,
+    pub(crate) first_byte_timeout_seconds: u32,
     pub(crate) header_timeout_seconds: u32,
+    pub(crate) request_timeout_seconds: u32,
+    pub(crate) idle_timeout_seconds: u32,
+    pub(crate) write_timeout_seconds: u32,
     pub(crate) drain_seconds: u32,
+    pub(crate) requests_per_minute: u32,
+    pub(crate) trusted_proxies: Vec<String>,
+    pub(crate) cors_origins: Vec<String>,
+    pub(crate) tls_certificate: PathBuf,
+    pub(crate) tls_key: PathBuf,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -107,6 +117,32 @@ pub(crate) struct Model {
     pub(crate) engine: String,
 }
 
+impl Http {
+    /// What must be at least 1.
+    const fn positive(&self) -> [(&'static str, u32); 7] {
+        [
+            ("http.connections_max", self.connections_max),
+            (
+                "http.connections_per_address_max",
+                self.connections_per_address_max,
+            ),
+            (
+                "http.first_byte_timeout_seconds",
+                self.first_byte_timeout_seconds,
+            ),
+            ("http.header_timeout_seconds", self.header_timeout_seconds),
+            ("http.request_timeout_seconds", self.request_timeout_seconds),
+            ("http.idle_timeout_seconds", self.idle_timeout_seconds),
+            ("http.write_timeout_seconds", self.write_timeout_seconds),
+        ]
+    }
+
+    /// Whether HTTPS is served.
+    pub(crate) fn is_tls(&self) -> bool {
+        !self.tls_certificate.as_os_str().is_empty()
+    }
+}
+
 impl Config {
     /// Reads file and variables, and applies the flags that every command has.
     pub(crate) fn load(place: &PlaceArgs) -> Result<Self, Failure> {
@@ -122,6 +158,12 @@ impl Config {
         }
         config.check()?;
         Ok(config)
+    }
+
+    /// The built-in defaults alone.
+    #[cfg(test)]
+    pub(crate) fn defaults() -> Self {
+        Self::read(None, &[]).unwrap()
     }
 
     /// Defaults, under the file, under the variables.
@@ -147,11 +189,6 @@ impl Config {
             ("worker.lease_seconds", self.worker.lease_seconds),
             ("worker.sweep_seconds", self.worker.sweep_seconds),
             ("worker.attempts_max", self.worker.attempts_max),
-            ("http.connections_max", self.http.connections_max),
-            (
-                "http.header_timeout_seconds",
-                self.http.header_timeout_seconds,
-            ),
             ("queue.waiting_max", self.queue.waiting_max),
             (
                 "queue.project_unfinished_max",
@@ -159,13 +196,19 @@ impl Config {
             ),
             ("results.retention_days", self.results.retention_days),
         ];
-        if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
+        let mut positive = positive.into_iter().chain(self.http.positive());
+        if let Some((key, _)) = positive.find(|(_, value)| *value == 0) {
             return Err(Failure::new(format!(
                 "The setting {key} must be at least 1."
             )));
         }
         if !(10..=51).contains(&self.media.qp) {
             return Err(Failure::new("The setting media.qp must be from 10 to 51."));
+        }
+        if self.http.is_tls() == self.http.tls_key.as_os_str().is_empty() {
+            return Err(Failure::new(
+                "The settings http.tls_certificate and http.tls_key need each other.",
+            ));
         }
         let base = &self.base_url;
         if !(base.is_empty() || base.starts_with("http://") || base.starts_with("https://")) {
@@ -255,6 +298,12 @@ mod tests {
             ("[worker]\nslots = 0", &[], "worker.slots"),
             ("[media]\nqp = 99", &[], "media.qp"),
             ("base_url = \"example.com\"", &[], "base_url"),
+            (
+                "[http]\nidle_timeout_seconds = 0",
+                &[],
+                "http.idle_timeout_seconds",
+            ),
+            ("[http]\ntls_key = \"key.pem\"", &[], "http.tls_certificate"),
             ("listen = ", &[], "kinora.toml"),
             (
                 "",

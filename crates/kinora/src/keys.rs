@@ -120,6 +120,7 @@ pub(crate) struct NewKeyParts {
     scopes: Vec<Scope>,
     models: Option<Vec<String>>,
     expires_in_days: Option<u32>,
+    requests_per_minute: Option<u32>,
     unfinished_max: Option<u32>,
 }
 
@@ -132,6 +133,7 @@ impl NewKeyParts {
             scopes: Scope::ALL.to_vec(),
             models: None,
             expires_in_days: None,
+            requests_per_minute: None,
             unfinished_max: None,
         }
     }
@@ -158,6 +160,7 @@ impl NewKeyParts {
             scopes,
             models: (!args.models.is_empty()).then(|| args.models.clone()),
             expires_in_days: args.expires_in_days,
+            requests_per_minute: args.requests_per_minute,
             unfinished_max: args.unfinished_max,
         })
     }
@@ -177,7 +180,7 @@ impl NewKeyParts {
             project: self.project,
             scopes: self.scopes,
             models: self.models,
-            requests_per_minute: None,
+            requests_per_minute: self.requests_per_minute,
             unfinished_max: self.unfinished_max,
             created_at_ms: now_ms,
             expires_at_ms: self

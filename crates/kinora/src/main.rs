@@ -4,6 +4,7 @@
 mod cli;
 mod compose;
 mod config;
+mod doctor;
 mod failure;
 mod keys;
 mod logging;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Keys(args) => keys::run(&args),
+        Command::Doctor(place) => doctor::run(&place),
         Command::Config => {
             print(config::DEFAULT_FILE);
             Ok(())

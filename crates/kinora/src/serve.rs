@@ -50,11 +50,12 @@ pub(crate) fn print_openapi() -> Result<(), Failure> {
 
 async fn serve(config: &Config) -> Result<(), Failure> {
     let signals = Signals::new()?;
+    let guards = compose::guards(&config.http)?;
     let listener = TcpListener::bind(config.listen).await.map_err(|error| {
         Failure::because(format!("{} cannot be listened on", config.listen), error)
     })?;
     let address = listener.local_addr().unwrap_or(config.listen);
-    let base_url = base_url(&config.base_url, address);
+    let base_url = base_url(config, address);
     let Service {
         stores,
         api,
@@ -79,7 +80,8 @@ async fn serve(config: &Config) -> Result<(), Failure> {
         request_id_prefix: keys::random()?,
     };
     let drained = shutdown.clone();
-    let api = kinora_api::serve(listener, kinora_api::router(api), settings, async move {
+    let router = kinora_api::router(api);
+    let api = kinora_api::serve_guarded(listener, router, settings, guards, async move {
         drained.draining().await;
     });
     tokio::spawn(obey_signals(signals, stopping, shutdown.clone()));
@@ -106,14 +108,19 @@ async fn obey_signals(mut signals: Signals, stopping: CancellationToken, shutdow
 }
 
 /// What result addresses begin with.
-fn base_url(configured: &str, address: SocketAddr) -> String {
-    if !configured.is_empty() {
-        return configured.trim_end_matches('/').to_owned();
+fn base_url(config: &Config, address: SocketAddr) -> String {
+    if !config.base_url.is_empty() {
+        return config.base_url.trim_end_matches('/').to_owned();
     }
+    let scheme = if config.http.is_tls() {
+        "https"
+    } else {
+        "http"
+    };
     if address.ip().is_unspecified() {
-        return format!("http://localhost:{}", address.port());
+        return format!("{scheme}://localhost:{}", address.port());
     }
-    format!("http://{address}")
+    format!("{scheme}://{address}")
 }
 
 /// The signals that ask for a stop.

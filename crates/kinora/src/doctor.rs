@@ -1,0 +1,137 @@
+//! `kinora doctor`: looks at everything that the service will stand on, changes nothing, and says
+//! what to do about what is wrong. It exits with a failure when the service could not keep its
+//! promises here.
+
+mod disk;
+mod surroundings;
+
+use std::fmt::Write;
+
+use crate::cli::PlaceArgs;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::print;
+
+/// How one thing stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// As it should be; what was seen.
+    Good(String),
+    /// It works, and the operator should know.
+    Note(String),
+    /// The service would fail, or could not keep its promises; what to do.
+    Bad(String),
+}
+
+/// Looks at everything and prints what was found.
+pub(crate) fn run(place: &PlaceArgs) -> Result<(), Failure> {
+    let config = match Config::load(place) {
+        Ok(config) => config,
+        Err(failure) => {
+            print(&report(&[(
+                "configuration",
+                Finding::Bad(failure.to_string()),
+            )]));
+            return Err(summary(1));
+        }
+    };
+    let findings = examine(&config);
+    print(&report(&findings));
+    let bad = findings
+        .iter()
+        .filter(|(_, found)| matches!(found, Finding::Bad(_)));
+    match bad.count() {
+        0 => Ok(()),
+        count => Err(summary(count)),
+    }
+}
+
+fn summary(bad: usize) -> Failure {
+    let things = if bad == 1 {
+        "thing needs"
+    } else {
+        "things need"
+    };
+    Failure::new(format!("{bad} {things} attention, see above"))
+}
+
+fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
+    let base_url = surroundings::base_url(config);
+    let mut findings = vec![
+        (
+            "configuration",
+            Finding::Good("read, and every key is known".to_owned()),
+        ),
+        ("data folder", disk::folder(&config.data)),
+    ];
+    if let Some(folder) = disk::nearest_existing(&config.data) {
+        findings.push(("file system", disk::file_system(&folder)));
+        findings.push(("free space", disk::free_space(&folder)));
+        findings.push(("links and syncs", disk::links_and_syncs(&folder)));
+    }
+    findings.push(("clock", surroundings::clock(&config.data)));
+    findings.push(("listen address", surroundings::listen(config.listen)));
+    findings.push(("result addresses", base_url));
+    findings.push(("models", surroundings::models(config)));
+    findings.extend(surroundings::engines(config));
+    findings
+}
+
+/// One line for each finding.
+fn report(findings: &[(&str, Finding)]) -> String {
+    let mut text = String::new();
+    for (what, finding) in findings {
+        let (mark, words) = match finding {
+            Finding::Good(words) => ("ok  ", words),
+            Finding::Note(words) => ("note", words),
+            Finding::Bad(words) => ("BAD ", words),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{mark}  {what:<17}  {words}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fresh_place_is_found_good_and_left_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::defaults();
+        config.data = folder.path().join("data");
+        config.listen = ([127, 0, 0, 1], 0).into();
+        let findings = examine(&config);
+        let text = report(&findings);
+        let bad = findings
+            .iter()
+            .any(|(_, found)| matches!(found, Finding::Bad(_)));
+        assert!(!bad, "{text}");
+        assert!(text.contains("storyboard"), "{text}");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            0,
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn each_thing_that_is_wrong_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "no folder").unwrap();
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut config = Config::defaults();
+        config.data = file;
+        config.listen = taken.local_addr().unwrap();
+        config.base_url = "video.example.com".to_owned();
+        config.models[0].engine = "steam".to_owned();
+        let bad: Vec<&str> = examine(&config)
+            .iter()
+            .filter(|(_, found)| matches!(found, Finding::Bad(_)))
+            .map(|(what, _)| *what)
+            .collect();
+        assert_eq!(bad, ["data folder", "result addresses", "models"]);
+    }
+}

@@ -1,0 +1,164 @@
+//! What is around the data: the clock, the address, the models and whether their engines make a
+//! frame.
+
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use kinora_contract::{Clock, FrameSize, Inputs, Seconds, Size, VideoSpec};
+use kinora_engine::{Control, Engine, EngineError, Job, Materials, Sink};
+
+use super::Finding;
+use crate::compose;
+use crate::config::Config;
+use crate::system::SystemClock;
+
+/// 2026-01-01: no clock that is right shows less.
+const EARLIEST_MS: u64 = 1_767_225_600_000;
+/// Files from further ahead than this were written by another clock.
+const AHEAD_MS_MAX: u64 = 5 * 60 * 1000;
+
+pub(super) fn clock(data: &Path) -> Finding {
+    let now_ms = SystemClock.now_ms();
+    if now_ms < EARLIEST_MS {
+        return Finding::Bad(
+            "it stands before 2026; set it, for example by chrony or systemd-timesyncd".to_owned(),
+        );
+    }
+    let written = std::fs::metadata(data.join("kinora.db-wal"))
+        .or_else(|_| std::fs::metadata(data.join("kinora.db")))
+        .and_then(|found| found.modified());
+    let written_ms = written
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+        .map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        });
+    if written_ms > now_ms + AHEAD_MS_MAX {
+        let minutes = (written_ms - now_ms) / 60_000;
+        return Finding::Note(format!(
+            "it is {minutes} min behind the last change of the data: expiry comes that much later"
+        ));
+    }
+    Finding::Good("plausible".to_owned())
+}
+
+pub(super) fn listen(address: SocketAddr) -> Finding {
+    match TcpListener::bind(address) {
+        Ok(_) => Finding::Good(format!("{address} is free")),
+        Err(error) => Finding::Note(format!(
+            "{address} cannot be had now ({error}): the service runs already, or another does"
+        )),
+    }
+}
+
+pub(super) fn base_url(config: &Config) -> Finding {
+    let base_url = &config.base_url;
+    if base_url.is_empty() {
+        let at = config.listen;
+        return Finding::Note(format!(
+            "http://{at}, which only this machine may reach; set base_url to what clients use"
+        ));
+    }
+    if base_url.starts_with("https://") || base_url.starts_with("http://") {
+        Finding::Good(format!("begin with {base_url}"))
+    } else {
+        Finding::Bad(format!(
+            "base_url is '{base_url}'; it must begin with https:// or http://"
+        ))
+    }
+}
+
+pub(super) fn models(config: &Config) -> Finding {
+    match compose::models(config) {
+        Ok((catalog, _)) => {
+            let ids: Vec<&str> = catalog
+                .cards()
+                .iter()
+                .map(|card| card.id.as_str())
+                .collect();
+            Finding::Good(ids.join(", "))
+        }
+        Err(failure) => Finding::Bad(failure.to_string()),
+    }
+}
+
+/// Lets every engine that opens make one frame; those that do not are told of by their models.
+pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
+    let names: BTreeSet<&str> = config.models.iter().map(|model| &*model.engine).collect();
+    let opened = names
+        .into_iter()
+        .filter_map(|name| Some((name, compose::engine(name, config).ok()?)));
+    opened
+        .map(|(name, engine)| ("engine", first_frame(name, &*engine)))
+        .collect()
+}
+
+fn first_frame(name: &str, engine: &dyn Engine) -> Finding {
+    let spec = trial(name);
+    let materials = Materials::default();
+    let begun = Instant::now();
+    let mut sink = OneFrame::default();
+    let made = engine.plan(&spec, &materials).and_then(|clip| {
+        let job = Job {
+            spec: &spec,
+            materials: &materials,
+            clip,
+        };
+        let control = Control::default();
+        sink.control = Some(control.clone());
+        engine.generate(&job, &mut sink, &control)
+    });
+    match (sink.frames, made) {
+        (0, Err(error)) => Finding::Bad(format!("{name} makes no frame: {error}")),
+        (0, Ok(())) => Finding::Bad(format!("{name} makes no frame")),
+        _ => Finding::Good(format!(
+            "{name} made a frame after {} ms",
+            millis(begun.elapsed())
+        )),
+    }
+}
+
+fn millis(time: Duration) -> u128 {
+    time.as_millis()
+}
+
+/// The smallest clip there is.
+fn trial(model: &str) -> VideoSpec {
+    VideoSpec {
+        version: kinora_contract::SPEC_VERSION,
+        model: model.to_owned(),
+        prompt: "A lighthouse".to_owned(),
+        negative_prompt: None,
+        seconds: Seconds::Fixed(2),
+        frame: FrameSize::Fixed(Size::new(480, 480)),
+        seed: 1,
+        generate_audio: false,
+        inputs: Inputs::Text,
+        draft: false,
+        final_of: None,
+        edit: None,
+    }
+}
+
+/// Takes one frame and then has enough.
+#[derive(Default)]
+struct OneFrame {
+    frames: u32,
+    control: Option<Control>,
+}
+
+impl Sink for OneFrame {
+    fn frame(&mut self, _rgb: &[u8]) -> Result<(), EngineError> {
+        self.frames += 1;
+        if let Some(control) = &self.control {
+            control.cancel.cancel();
+        }
+        Ok(())
+    }
+
+    fn audio(&mut self, _pcm: &[f32]) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
