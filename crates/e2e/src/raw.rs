@@ -38,13 +38,13 @@ pub fn connect(address: SocketAddr) -> TcpStream {
 }
 
 /// Reads one answer with a `Content-Length` body.
-pub fn answer(stream: &mut TcpStream) -> Reply {
+pub fn answer(stream: &mut impl Read) -> Reply {
     try_answer(stream).unwrap_or_else(|(error, bytes)| {
         panic!("{error} after {:?}", String::from_utf8_lossy(&bytes));
     })
 }
 
-fn try_answer(stream: &mut TcpStream) -> Result<Reply, (std::io::Error, Vec<u8>)> {
+fn try_answer(stream: &mut impl Read) -> Result<Reply, (std::io::Error, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];
     loop {

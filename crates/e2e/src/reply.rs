@@ -122,6 +122,11 @@ impl Reply {
         );
         let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
         assert!(text("message").len() > 10, "{}", self.shown());
+        assert!(
+            !text("message").contains("/tmp"),
+            "a path: {}",
+            self.shown()
+        );
         assert!(!text("code").is_empty(), "{}", self.shown());
         assert!(
             error["param"].is_null() || error["param"].is_string(),

@@ -199,7 +199,7 @@ impl Server {
     /// Waits for its end.
     pub fn wait(mut self) -> (ExitStatus, String) {
         let status = self.process.wait();
-        (status, self.process.stderr.text())
+        (status, self.log())
     }
 
     /// Ends it as the kernel would, without a word to it: `kill -9`.
@@ -207,4 +207,26 @@ impl Server {
         self.process.signal(Signal::KILL);
         self.wait();
     }
+}
+
+impl Drop for Server {
+    /// Whatever a test was about: nothing that opens anything may stand in the log.
+    fn drop(&mut self) {
+        let log = self.log();
+        if !std::thread::panicking() {
+            assert_no_secrets(&log);
+        }
+    }
+}
+
+/// Panics when a text holds a key or a signature.
+fn assert_no_secrets(text: &str) {
+    for part in text.split("kinora_").skip(1) {
+        let tail: String = part
+            .chars()
+            .take_while(char::is_ascii_alphanumeric)
+            .collect();
+        assert!(tail.len() < 36, "a key was logged");
+    }
+    assert!(!text.contains("signature="), "a signature was logged");
 }

@@ -19,7 +19,7 @@ fn assert_full(server: &Server) {
 }
 
 #[test]
-fn a_project_has_no_more_unfinished_tasks_than_it_may() {
+fn p12_a_project_has_no_more_unfinished_tasks_than_it_may() {
     let server = busy_with("KINORA_QUEUE_PROJECT_UNFINISHED_MAX", 2);
     let second = server.client().submit(&quick("kinora-b1"));
     assert_full(&server);
@@ -38,7 +38,7 @@ fn a_project_has_no_more_unfinished_tasks_than_it_may() {
 }
 
 #[test]
-fn the_queue_holds_no_more_waiting_tasks_than_it_may() {
+fn p12_the_queue_holds_no_more_waiting_tasks_than_it_may() {
     let server = busy_with("KINORA_QUEUE_WAITING_MAX", 2);
     let send = |key: &str| {
         let client = server.newcomer();
@@ -54,7 +54,7 @@ fn the_queue_holds_no_more_waiting_tasks_than_it_may() {
 }
 
 #[test]
-fn what_was_accepted_is_repeated_even_when_the_queue_is_full() {
+fn p12_what_was_accepted_is_repeated_even_when_the_queue_is_full() {
     let server = busy_with("KINORA_QUEUE_PROJECT_UNFINISHED_MAX", 2);
     let send = |key: &str| {
         let client = server.client();

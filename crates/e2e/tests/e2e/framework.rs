@@ -99,7 +99,7 @@ fn submit_raw(head: &str, body: &[u8]) -> Reply {
 }
 
 #[test]
-fn a_body_over_the_limit_is_413_declared_or_not() {
+fn p08_a_body_over_the_limit_is_413_declared_or_not() {
     let json = "content-type: application/json\r\n";
     // Nothing but the head is sent: it is refused for what it announces.
     let declared = format!("{json}content-length: {}\r\n", BODY_BYTES_MAX + 1);
@@ -155,7 +155,7 @@ fn head_with(lines: &str) -> Reply {
 }
 
 #[test]
-fn headers_over_the_limits_are_431() {
+fn p08_headers_over_the_limits_are_431() {
     let lines = |count: usize| -> String {
         (0..count)
             .map(|number| format!("x-{number}: y\r\n"))
@@ -243,7 +243,7 @@ fn a_body_that_ends_early_is_refused() {
 }
 
 #[test]
-fn silent_connections_neither_stay_nor_keep_others_out() {
+fn p08_silent_connections_neither_stay_nor_keep_others_out() {
     use std::io::Read;
     let server = Setup::default()
         .set("KINORA_HTTP_CONNECTIONS_MAX", 2)

@@ -21,7 +21,7 @@ fn assert_replays(reply: &Reply, id: &str) {
 }
 
 #[test]
-fn the_same_request_again_is_the_same_task() {
+fn p06_the_same_request_again_is_the_same_task() {
     let client = shared().newcomer();
     let first = submit(&client, "order-17", &quick("kinora-b1"));
     assert_eq!(first.header("idempotent-replayed"), None);
@@ -63,7 +63,7 @@ fn the_key_with_another_request_is_422() {
 }
 
 #[test]
-fn json_and_form_twins_are_the_same_request() {
+fn p06_json_and_form_twins_are_the_same_request() {
     let client = shared().newcomer();
     let mut body = quick("kinora-a1");
     body["generate_audio"] = json!(false);
@@ -108,8 +108,8 @@ fn a_deleted_task_frees_its_key() {
 }
 
 #[test]
-fn thirty_two_twins_at_once_are_one_task() {
-    const TWINS: usize = 32;
+fn p06_sixty_four_twins_at_once_are_one_task() {
+    const TWINS: usize = 64;
     let client = shared().newcomer();
     let start = Barrier::new(TWINS);
     let twin = || {
@@ -135,7 +135,7 @@ fn thirty_two_twins_at_once_are_one_task() {
 }
 
 #[test]
-fn a_restart_forgets_no_key() {
+fn p06_a_restart_forgets_no_key() {
     let server = Server::start();
     let data = server.data().clone();
     let id = submit(&server.client(), "k", &quick("kinora-b1"))

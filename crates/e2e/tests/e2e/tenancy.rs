@@ -19,7 +19,7 @@ fn visible(reply: &Reply, id: &str) -> (u16, Vec<(String, String)>, String) {
 }
 
 #[test]
-fn another_project_s_task_cannot_be_told_from_none() {
+fn p07_another_project_s_task_cannot_be_told_from_none() {
     let (owner, stranger) = (shared().newcomer(), shared().newcomer());
     let running = owner.submit(&quick("kinora-b1"));
     let done = owner.submit(&quick("kinora-b1"));
@@ -60,13 +60,19 @@ fn another_project_s_task_cannot_be_told_from_none() {
         };
         assert_eq!(ask(done.id()), ask(NO_TASK), "{field}");
     }
+    let edit = |id: &str| {
+        let body = json!({"prompt": "x", "video": {"id": id}});
+        let request = stranger.request("POST", "/v1/videos/edits");
+        visible(&request.json(&body).send(), id)
+    };
+    assert_eq!(edit(done.id()), edit(NO_TASK));
     assert!(stranger.get("/v1/videos").list().1.is_empty());
     assert_eq!(owner.get("/v1/videos").list().1.len(), 2);
     assert_eq!(owner.wait_completed(running.id()).status(), "completed");
 }
 
 #[test]
-fn a_foreign_key_beside_a_signed_address_opens_nothing() {
+fn p07_a_foreign_key_beside_a_signed_address_opens_nothing() {
     let (owner, stranger) = (shared().newcomer(), shared().newcomer());
     let video = owner.submit(&quick("kinora-b1"));
     let video = owner.wait_completed(video.id());
