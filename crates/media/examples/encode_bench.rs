@@ -1,4 +1,4 @@
-//! Our recorder (and reader) against `ffmpeg -c:v libx264 -preset veryfast` on the same frames: rounds are
+//! Our recorder against `ffmpeg -c:v libx264 -preset veryfast` on the same frames: rounds are
 //! interleaved, medians are printed as a Markdown table. Needs ffmpeg; Linux only (CPU times).
 //! `cargo run --release -p kinora-media --example encode_bench [width height frames rounds]`
 
@@ -9,26 +9,17 @@
     reason = "a benchmark for people to read"
 )]
 
+mod measure;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
-use kinora_media::{ClipFormat, Recorder, RecorderOptions, VideoReader, video_encoder_variant};
+use kinora_media::{ClipFormat, Recorder, RecorderOptions, video_encoder_variant};
+use measure::{Sample, median, peak_memory_mib};
 
 const FPS: u32 = 24;
-/// Of the kernel's CPU accounting in `/proc/self/stat`, the same on all usual machines.
-const TICKS_PER_SECOND: f64 = 100.0;
-
-/// One encode: seconds, CPU seconds and bytes.
-#[derive(Clone, Copy)]
-struct Sample {
-    wall: f64,
-    cpu: f64,
-    bytes: f64,
-}
-
 fn main() {
     let arguments: Vec<u32> = std::env::args()
         .skip(1)
@@ -79,10 +70,6 @@ fn main() {
         let (wall, cpu, bytes) = (n / sample.wall, n / sample.cpu, sample.bytes);
         println!("| {name} | {wall:.0} | {cpu:.0} | {bytes:.0} | {psnr} |");
     }
-    let read: Vec<_> = (0..rounds).map(|_| read_back(&ours, frames)).collect();
-    let (read, n) = (median(&read), f64::from(frames));
-    let (wall, cpu) = (n / read.wall, n / read.cpu);
-    println!("| our file read back to RGB | {wall:.0} | {cpu:.0} | | |");
     let (wall, cpu) = (their.wall / our.wall, their.cpu / our.cpu);
     let size = our.bytes / their.bytes;
     println!("| ratio | {wall:.2} | {cpu:.2} | {size:.2} | |");
@@ -134,7 +121,7 @@ fn noise(x: f32, y: f32) -> f32 {
 }
 
 fn record(path: &Path, format: &ClipFormat, clip: &[Vec<u8>]) -> Sample {
-    measure(path, || {
+    encode(path, || {
         let mut recorder = Recorder::create(path, *format, RecorderOptions::default()).unwrap();
         clip.iter()
             .for_each(|rgb| recorder.push_frame(rgb).unwrap());
@@ -142,20 +129,18 @@ fn record(path: &Path, format: &ClipFormat, clip: &[Vec<u8>]) -> Sample {
     })
 }
 
-/// Our own file back to RGB frames.
-fn read_back(path: &Path, frames: u32) -> Sample {
-    measure(path, || {
-        let mut reader = VideoReader::open(path).unwrap();
-        let count = std::iter::from_fn(|| reader.next_frame().unwrap()).count();
-        assert_eq!(count, frames as usize);
-    })
+/// What an encode that writes to `path` takes.
+fn encode(path: &Path, run: impl FnOnce()) -> Sample {
+    let mut sample = measure::measure(run);
+    sample.bytes = path.metadata().unwrap().len() as f64;
+    sample
 }
 
 /// The same frames through a pipe, as a service would call ffmpeg.
 fn x264(path: &Path, format: &ClipFormat, clip: &[Vec<u8>]) -> Sample {
     let size = format!("{}x{}", format.width, format.height);
     let rate = FPS.to_string();
-    measure(path, || {
+    encode(path, || {
         let mut ffmpeg = Command::new("ffmpeg")
             .args([
                 "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", &size,
@@ -181,49 +166,6 @@ fn x264(path: &Path, format: &ClipFormat, clip: &[Vec<u8>]) -> Sample {
         drop(pipe);
         assert!(ffmpeg.wait().unwrap().success());
     })
-}
-
-fn measure(path: &Path, encode: impl FnOnce()) -> Sample {
-    let (cpu, start) = (cpu_seconds(), Instant::now());
-    encode();
-    let wall = start.elapsed().as_secs_f64();
-    let bytes = path.metadata().unwrap().len() as f64;
-    Sample {
-        wall,
-        cpu: cpu_seconds() - cpu,
-        bytes,
-    }
-}
-
-/// User and system time of this process and of the children that it has waited for.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let after_name = stat.rsplit_once(')').unwrap().1;
-    let ticks = after_name
-        .split_whitespace()
-        .skip(11)
-        .take(4)
-        .map(|t| t.parse::<f64>().unwrap());
-    ticks.sum::<f64>() / TICKS_PER_SECOND
-}
-
-fn peak_memory_mib() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? / 1024)
-}
-
-fn median(samples: &[Sample]) -> Sample {
-    let middle = |field: fn(&Sample) -> f64| {
-        let mut values: Vec<f64> = samples.iter().map(field).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    Sample {
-        wall: middle(|s| s.wall),
-        cpu: middle(|s| s.cpu),
-        bytes: middle(|s| s.bytes),
-    }
 }
 
 /// ffmpeg's own mean luma PSNR of the file against the raw frames.

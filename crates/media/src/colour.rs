@@ -73,7 +73,7 @@ impl Coding {
 }
 
 /// Converts `frame` into `[height][width][3] u8`. Chroma is repeated, not interpolated: the way
-/// out averages four pixels, so that a picture that is only passed on keeps its chroma exactly.
+/// back averages those four pixels, so that a picture that is only passed on stays within a level.
 pub(crate) fn i420_to_rgb(frame: &YuvFrame, coding: Coding) -> Result<Vec<u8>, MediaError> {
     let side = |pixels: usize| {
         u32::try_from(pixels).map_err(|cause| MediaError::Picture(cause.to_string()))
