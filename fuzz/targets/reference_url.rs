@@ -11,7 +11,9 @@ fuzz_target!(|text: &str| {
     let lower = text.to_ascii_lowercase();
     assert!(lower.starts_with("http:") || lower.starts_with("https:"), "{text:?}");
     assert!(!text.contains(char::is_whitespace) && !text.contains(char::is_control), "{text:?}");
-    let authority = text.splitn(4, '/').nth(2).unwrap_or_default();
-    let authority = authority.split(['?', '#', '\\']).next().unwrap_or_default();
+    // As browsers read it: any number of slashes of either kind begins the authority.
+    let (_, rest) = text.split_once(':').unwrap_or_default();
+    let authority = rest.trim_start_matches(['/', '\\']);
+    let authority = authority.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     assert!(!authority.contains('@'), "{text:?}");
 });

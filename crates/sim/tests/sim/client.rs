@@ -1,207 +1,28 @@
-//! What clients do through the real router, and what each answer must then be.
+//! What else clients do through the real router, and what each answer must then be.
 
-use std::collections::BTreeSet;
-
-use futures_util::FutureExt;
-use futures_util::future::join_all;
 use kinora_contract::{FailureCode, Phase, State, TaskId};
-use serde_json::json;
 
-use crate::book::{BoundKey, Cause, number_of};
+use crate::book::Cause;
 use crate::http::{Answer, Call};
 use crate::ledger::measure;
-use crate::world::{HOUR_MS, PROJECT_UNFINISHED_MAX, PROJECTS, WAITING_MAX, World};
-
-/// How long a key is kept: a promise of the contract, and no setting.
-const KEY_KEPT_MS: u64 = 24 * HOUR_MS;
-
-/// A submit, to be sent once or again. Its number is in its metadata, and so in its task.
-#[derive(Clone, Debug)]
-pub(crate) struct Submit {
-    pub(crate) number: u64,
-    pub(crate) project: usize,
-    pub(crate) key: Option<String>,
-    /// The draft whose final is asked for.
-    pub(crate) draft: Option<TaskId>,
-    pub(crate) body: String,
-}
-
-impl Submit {
-    fn call(&self) -> Call {
-        Call {
-            idempotency_key: self.key.clone(),
-            body: Some(self.body.clone()),
-            ..Call::new("POST", "/v1/videos".to_owned())
-        }
-    }
-}
-
-/// What the book expects of a submit.
-struct Expected {
-    /// What the key is bound to, if it is.
-    bound: Option<BoundKey>,
-    full: bool,
-    /// Tasks of this number that were there before.
-    before: BTreeSet<TaskId>,
-}
+use crate::world::{PROJECTS, World};
 
 impl World {
-    /// A fresh request: of text, with references, a draft, or the final of `draft`.
-    pub(crate) fn new_submit(&mut self, keyed: bool, draft: Option<(usize, TaskId)>) -> Submit {
-        self.requests += 1;
-        let number = self.requests;
-        let project = draft.map_or_else(|| self.rng.below(2) as usize, |(project, _)| project);
-        let metadata = json!({"request": number.to_string()});
-        let body = match (draft, self.rng.below(4)) {
-            (Some((_, id)), _) => {
-                json!({"model": "kinora-a1", "draft_task_id": id.to_string(), "metadata": metadata})
-            }
-            (None, 0) => json!({
-                "model": "kinora-a1", "prompt": "a boat", "metadata": metadata, "draft": true,
-                "input_reference": "http://pictures.test/boat.png",
-            }),
-            (None, 1) => json!({
-                "model": "kinora-b1", "prompt": "a tower", "metadata": metadata,
-                "first_frame": "http://pictures.test/1.png",
-                "last_frame": "http://pictures.test/2.png",
-            }),
-            (None, 2) => json!({"model": "kinora-b1", "prompt": "a hill", "metadata": metadata}),
-            (None, _) => json!({"model": "kinora-a1", "prompt": "a road", "metadata": metadata}),
-        };
-        Submit {
-            number,
-            project,
-            key: keyed.then(|| format!("key-{number}")),
-            draft: draft.map(|(_, id)| id),
-            body: body.to_string(),
-        }
-    }
-
-    /// Sends `copies` of a request at once and judges the answers.
-    pub(crate) async fn submit(&mut self, submit: &Submit, copies: usize) {
-        let expected = self.expect(submit);
-        let (router, key) = (self.service().router.clone(), &self.keys[submit.project]);
-        let sent = (0..copies).map(|_| submit.call().send(router.clone(), key.clone()));
-        let answers = join_all(sent).await;
-        self.judge(submit, &expected, &answers).await;
-    }
-
-    /// Sends a request whose client goes away before the answer.
-    pub(crate) async fn submit_torn(&mut self, submit: &Submit) {
-        let expected = self.expect(submit);
-        let router = self.service().router.clone();
-        let sent = submit.call().send(router, self.keys[submit.project].clone());
-        let answer = sent.now_or_never();
-        // Behind this the writer has done whatever it was left with.
-        self.service().real.tasks.forget_files(&[]).await.unwrap();
-        self.judge(submit, &expected, answer.as_slice()).await;
-    }
-
-    fn expect(&mut self, submit: &Submit) -> Expected {
-        let project = PROJECTS[submit.project];
-        let bound = submit.key.as_ref().and_then(|key| {
-            self.book.keys.get(&(project.to_owned(), key.clone())).cloned()
-        });
-        let now_ms = self.now_ms();
-        let bound = bound.filter(|key| now_ms < key.expires_at_ms);
-        if bound.as_ref().is_none_or(|key| key.maybe_free) {
-            self.book.note(Cause::Submitted {
-                request: submit.number,
-                now_ms,
-            });
-        }
-        let unfinished = |phase: Phase| matches!(phase, Phase::Waiting | Phase::Running);
-        let waiting = self.book.count(|task| task.state.phase() == Phase::Waiting);
-        let own = self.book.count(|task| task.project == project && unfinished(task.state.phase()));
-        Expected {
-            bound,
-            full: waiting >= WAITING_MAX || own >= PROJECT_UNFINISHED_MAX,
-            before: self.made_by(submit.number),
-        }
-    }
-
-    fn made_by(&self, number: u64) -> BTreeSet<TaskId> {
-        let tasks = self.book.tasks.iter();
-        tasks.filter(|(_, known)| number_of(&known.task) == number).map(|(id, _)| *id).collect()
-    }
-
-    async fn judge(&mut self, submit: &Submit, expected: &Expected, answers: &[Answer]) {
-        self.observe().await;
-        let after = self.made_by(submit.number);
-        let made = after.difference(&expected.before).next().copied();
-        if let (Some(id), Some(key)) = (made, &submit.key) {
-            let bound = BoundKey {
-                request: submit.number,
-                task: id,
-                expires_at_ms: self.now_ms() + KEY_KEPT_MS,
-                maybe_free: false,
-            };
-            let project = PROJECTS[submit.project].to_owned();
-            self.book.keys.insert((project, key.clone()), bound);
-        }
-        if made.is_some() {
-            assert!(!expected.full, "P12: accepted past the bounds: {submit:?}");
-        }
-        for answer in answers {
-            self.trace.result(&format!("{} {}", answer.status, answer.code()));
-            self.judge_one(submit, expected, made, answer);
-        }
-    }
-
-    fn judge_one(&self, submit: &Submit, expected: &Expected, made: Option<TaskId>, answer: &Answer) {
-        let bound = expected.bound.as_ref();
-        match answer.status {
-            200 => {
-                let id: TaskId = answer.json()["id"].as_str().unwrap().parse().unwrap();
-                let twin = bound.filter(|key| key.request == submit.number).map(|key| key.task);
-                let right = Some(id) == made || (Some(id) == twin && answer.has("idempotent-replayed"));
-                assert!(right, "P6: {submit:?} was answered with {id}, not {made:?} or {twin:?}");
-            }
-            422 => {
-                let other = bound.is_some_and(|key| key.request != submit.number);
-                assert!(other, "P6: the key of {submit:?} was not reused: {answer:?}");
-            }
-            429 => {
-                let free = bound.is_none_or(|key| key.maybe_free);
-                assert!(expected.full && free, "P12: refused within the bounds: {submit:?}");
-                assert!(answer.has("retry-after"), "P12: {answer:?}");
-            }
-            410 => {
-                let expired = bound.is_some_and(|key| self.book.phase(key.task) == Some(Phase::Expired));
-                assert!(expired, "P6: {submit:?}: {answer:?}");
-            }
-            400 => {
-                assert_eq!(answer.code(), "draft_not_usable", "{submit:?}: {answer:?}");
-                let draft = submit.draft.and_then(|id| self.book.tasks.get(&id));
-                let usable = draft.is_some_and(|known| {
-                    matches!(known.task.state, State::Completed(_))
-                        && known.task.expires_at_ms.is_some_and(|end| self.now_ms() < end)
-                });
-                assert!(!usable, "P4: a draft that is there cannot be used: {draft:?}");
-            }
-            _ => self.may_be_away(answer),
-        }
-    }
-
-    /// The one answer that a fault of the service may have.
-    fn may_be_away(&self, answer: &Answer) {
-        assert!(
-            self.faults && answer.status == 503 && answer.has("retry-after"),
-            "P11: with faults {}: {answer:?}",
-            self.faults
-        );
-    }
-
     /// Any task that was ever seen, with its project.
     pub(crate) fn any_task(&mut self) -> Option<(TaskId, usize)> {
-        let known = self.book.tasks.iter().map(|(id, known)| (*id, known.task.project.clone()));
+        let known = self
+            .book
+            .tasks
+            .iter()
+            .map(|(id, known)| (*id, known.task.project.clone()));
         let all: Vec<_> = known.chain(self.book.gone.clone()).collect();
         let (id, project) = self.rng.pick(&all)?;
         Some((id, usize::from(project == PROJECTS[1])))
     }
 
     async fn ask(&self, project: usize, method: &'static str, path: String) -> Answer {
-        let answer = Call::new(method, path).send(self.service().router.clone(), self.keys[project].clone());
+        let answer =
+            Call::new(method, path).send(self.service().router.clone(), self.keys[project].clone());
         let answer = answer.await;
         self.trace.result(&answer.status.to_string());
         answer
@@ -216,9 +37,16 @@ impl World {
         match (answer.status, known) {
             (200, Some(known)) => {
                 let (object, task) = (answer.json(), &known.task);
-                assert_eq!(object["status"], task.status().unwrap().as_str(), "P2: {object}");
+                assert_eq!(
+                    object["status"],
+                    task.status().unwrap().as_str(),
+                    "P2: {object}"
+                );
                 assert_eq!(object["progress"], task.progress, "P2: {object}");
-                assert_eq!(object["metadata"]["request"], task.metadata["request"], "P7: {object}");
+                assert_eq!(
+                    object["metadata"]["request"], task.metadata["request"],
+                    "P7: {object}"
+                );
                 let done = matches!(task.state, State::Completed(_));
                 assert_eq!(object["result_url"].is_string(), done, "P4: {object}");
             }
@@ -235,7 +63,9 @@ impl World {
         let project = self.rng.below(2) as usize;
         let (mut listed, mut after) = (Vec::new(), String::new());
         loop {
-            let answer = self.ask(project, "GET", format!("/v1/videos?limit=7{after}")).await;
+            let answer = self
+                .ask(project, "GET", format!("/v1/videos?limit=7{after}"))
+                .await;
             if answer.status != 200 {
                 return self.may_be_away(&answer);
             }
@@ -261,14 +91,26 @@ impl World {
             task: id,
             failure: FailureCode::Cancelled.into(),
         });
-        let answer = self.ask(project, "POST", format!("/v1/videos/{id}/cancel")).await;
+        let answer = self
+            .ask(project, "POST", format!("/v1/videos/{id}/cancel"))
+            .await;
         self.observe().await;
         match answer.status {
             200 => {
-                assert!(before.is_some_and(|phase| !phase.is_terminal()), "P2: {before:?} was cancelled");
-                assert_eq!(self.book.phase(id), Some(Phase::Failed), "P2: not cancelled: {answer:?}");
+                assert!(
+                    before.is_some_and(|phase| !phase.is_terminal()),
+                    "P2: {before:?} was cancelled"
+                );
+                assert_eq!(
+                    self.book.phase(id),
+                    Some(Phase::Failed),
+                    "P2: not cancelled: {answer:?}"
+                );
             }
-            409 => assert!(matches!(before, Some(Phase::Completed | Phase::Failed)), "P2: {before:?}"),
+            409 => assert!(
+                matches!(before, Some(Phase::Completed | Phase::Failed)),
+                "P2: {before:?}"
+            ),
             410 => assert_eq!(before, Some(Phase::Expired)),
             404 => assert_eq!(before, None, "P1: {answer:?}"),
             _ => self.may_be_away(&answer),
@@ -279,10 +121,16 @@ impl World {
     pub(crate) async fn delete(&mut self, id: TaskId, project: usize) {
         let before = self.book.phase(id);
         self.book.note(Cause::Deleted { task: id });
-        let answer = self.ask(project, "DELETE", format!("/v1/videos/{id}")).await;
+        let answer = self
+            .ask(project, "DELETE", format!("/v1/videos/{id}"))
+            .await;
         self.observe().await;
         match answer.status {
-            200 => assert_eq!(self.book.phase(id), None, "P2: an acknowledged delete is lost"),
+            200 => assert_eq!(
+                self.book.phase(id),
+                None,
+                "P2: an acknowledged delete is lost"
+            ),
             404 => assert_eq!(before, None, "P1: {answer:?}"),
             _ => self.may_be_away(&answer),
         }
@@ -292,14 +140,20 @@ impl World {
     pub(crate) async fn content(&mut self, id: TaskId, project: usize) {
         let variant = self.rng.below(3) as usize;
         let name = ["video", "thumbnail", "spritesheet"][variant];
-        let answer = self.ask(project, "GET", format!("/v1/videos/{id}/content?variant={name}")).await;
+        let answer = self
+            .ask(
+                project,
+                "GET",
+                format!("/v1/videos/{id}/content?variant={name}"),
+            )
+            .await;
         let state = self.book.tasks.get(&id).map(|known| &known.task.state);
         match (answer.status, state) {
             (200, Some(State::Completed(artifact))) => {
                 let file = artifact.files()[variant];
                 match &answer.body {
                     Some(bytes) => assert_eq!(measure(&file.key, bytes), *file, "P4: {id} {name}"),
-                    None => assert!(self.faults, "P4: {id} {name} broke off"),
+                    None => assert!(self.may_fail(), "P4: {id} {name} broke off"),
                 }
             }
             (409, Some(State::Waiting | State::Running | State::Failed(_))) => {}

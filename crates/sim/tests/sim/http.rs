@@ -69,7 +69,10 @@ impl Answer {
         if self.status == 200 {
             return String::new();
         }
-        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+        self.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     pub(crate) fn has(&self, header: &str) -> bool {

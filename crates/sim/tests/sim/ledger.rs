@@ -32,7 +32,10 @@ impl Ledger {
 
     fn note(&self, measured: StoredFile, told: &Result<StoredFile, BlobError>) {
         let Ok(told) = told else { return };
-        assert_eq!(*told, measured, "P4: the blob store tells another length or hash");
+        assert_eq!(
+            *told, measured,
+            "P4: the blob store tells another length or hash"
+        );
         let before = self.held().insert(measured.key.clone(), measured);
         assert!(before.is_none(), "P3: {} was published twice", told.key);
     }

@@ -1,5 +1,6 @@
 //! Many lives, on all cores, each from its own seed; and the report of one that broke a promise.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,18 +11,48 @@ use crate::world::{Trace, World};
 const SEEDS: u64 = 2_000;
 const OPERATIONS: u64 = 200;
 
+/// So many lives see everything that a life can see.
+const LIVES_FOR_ALL: u64 = 200;
+
+/// What must have happened, so that a simulation which has gone idle is found out.
+const EVENTS: &[&str] = &[
+    "Waiting to Running ",
+    "Running to Waiting ",
+    "Running to Completed ",
+    "Completed to Expired ",
+    "Failed to Expired ",
+    "Waiting to Failed cancelled",
+    "Waiting to Failed reference_unreachable",
+    "Running to Failed cancelled",
+    "Running to Failed generation_failed",
+    "Running to Failed storage_failed",
+    "Running to Failed worker_lost",
+    "submit 200",
+    "submit 400",
+    "submit 410",
+    "submit 422",
+    "submit 429",
+    "submit 503",
+    "submit 503, disk full",
+];
+
 /// What a life came to, for the summary.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sums {
     lives: u64,
     tasks: u64,
+    /// Turns of tasks and answers to submits, by name.
+    seen: BTreeMap<String, u64>,
     faults: [u64; 2],
     orphans: u64,
 }
 
 fn setting(name: &str, default: u64) -> u64 {
     let set = std::env::var(name).ok();
-    set.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+    set.map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is no number"))
+    })
 }
 
 async fn live(seed: u64, operations: u64, trace: Trace) -> Sums {
@@ -30,10 +61,12 @@ async fn live(seed: u64, operations: u64, trace: Trace) -> Sums {
         world.operate().await;
     }
     world.come_to_rest().await;
+    let faults = world.injected();
     Sums {
         lives: 1,
         tasks: world.book.gone.len() as u64,
-        faults: world.injected(),
+        seen: world.book.seen,
+        faults,
         orphans: world.orphans,
     }
 }
@@ -42,7 +75,9 @@ async fn live(seed: u64, operations: u64, trace: Trace) -> Sums {
 fn try_to_live(seed: u64, operations: u64) -> Result<Sums, String> {
     let trace = Trace::default();
     let lived = catch_unwind(AssertUnwindSafe(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         runtime.block_on(live(seed, operations, trace.clone()))
     }));
     lived.map_err(|panic| {
@@ -90,8 +125,12 @@ fn live_all(first: u64, count: u64, operations: u64) -> Result<Sums, String> {
 }
 
 impl Sums {
-    fn and(self, other: Self) -> Self {
+    fn and(mut self, other: Self) -> Self {
+        for (what, times) in other.seen {
+            *self.seen.entry(what).or_default() += times;
+        }
         Self {
+            seen: self.seen,
             lives: self.lives + other.lives,
             tasks: self.tasks + other.tasks,
             faults: [0, 1].map(|at| self.faults[at] + other.faults[at]),
@@ -106,7 +145,13 @@ fn every_promise_holds_after_every_operation_of_every_life() {
     let operations = setting("KINORA_SIM_OPERATIONS", OPERATIONS);
     let began = Instant::now();
     match live_all(first, setting("KINORA_SIM_SEEDS", SEEDS), operations) {
-        Ok(sums) => println!("from seed {first} in {:.1?}: {sums:?}", began.elapsed()),
+        Ok(sums) => {
+            println!("from seed {first} in {:.1?}: {sums:#?}", began.elapsed());
+            if sums.lives >= LIVES_FOR_ALL {
+                let missed = EVENTS.iter().filter(|what| !sums.seen.contains_key(**what));
+                assert_eq!(missed.count(), 0, "of {EVENTS:?} some never happened");
+            }
+        }
         Err(story) => panic!("{story}"),
     }
 }
@@ -115,11 +160,15 @@ fn every_promise_holds_after_every_operation_of_every_life() {
 fn a_seed_lives_the_same_life_every_time() {
     let story = |seed| {
         let trace = Trace::default();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         runtime.block_on(live(seed, OPERATIONS, trace.clone()));
         trace.lines()
     };
     for seed in 1..=5 {
-        assert_eq!(story(seed), story(seed), "seed {seed}");
+        for (number, (one, other)) in story(seed).iter().zip(story(seed)).enumerate() {
+            assert_eq!(*one, other, "seed {seed}, operation {number}");
+        }
     }
 }

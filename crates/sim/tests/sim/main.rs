@@ -6,7 +6,7 @@
 //! blob store, and the faulty wrappers around both. Modelled are: the sockets (requests go to the
 //! router in process), the machine's death (what lies on the disk at that moment is copied and
 //! opened), and the three workers, whose effects on the two stores are made one by one in the
-//! order of `kinora-worker`'s modules, without timers, engine and encoder: see `worker`.
+//! order of `kinora-worker`'s modules, without timers, engine and encoder: see `worker` and `steps`.
 //!
 //! `KINORA_SIM_SEEDS` says how many lives, `KINORA_SIM_FIRST_SEED` which is the first,
 //! `KINORA_SIM_OPERATIONS` how long each is. A failing life prints its seed and all it did.
@@ -26,5 +26,8 @@ mod lives;
 mod operations;
 mod quiescence;
 mod rng;
+mod steps;
+mod submit;
+mod transitions;
 mod worker;
 mod world;

@@ -2,10 +2,11 @@
 
 use kinora_blobs::faulty::{Injected as BlobInjected, Rates as BlobRates};
 use kinora_contract::{FailureCode, State, TaskId};
+use kinora_store::Cancellation;
 use kinora_store::faulty::{Method, Rates as StoreRates};
 
 use crate::book::Cause;
-use crate::client::Submit;
+use crate::submit::Submit;
 use crate::worker::{Stage, sweep_at};
 use crate::world::{HOUR_MS, LEASE_MS, PROJECTS, RETENTION_MS, SWEEP_MS, World};
 
@@ -86,6 +87,18 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::FaultsDown, 35),
 ];
 
+/// What one of the workers does or suffers.
+const WORKERS: [Kind; 8] = [
+    Kind::Claim,
+    Kind::Heartbeat,
+    Kind::Step,
+    Kind::Fail,
+    Kind::Die,
+    Kind::Hang,
+    Kind::ComeBack,
+    Kind::Release,
+];
+
 impl World {
     /// Draws one operation, does it, and looks whether every promise still holds.
     pub(crate) async fn operate(&mut self) {
@@ -110,7 +123,9 @@ impl World {
             }
             Kind::List => self.list().await,
             Kind::Get | Kind::Content | Kind::Cancel | Kind::Delete => {
-                let Some((id, project)) = self.any_task() else { return };
+                let Some((id, project)) = self.any_task() else {
+                    return;
+                };
                 self.trace.result(&id.to_string());
                 match kind {
                     Kind::Get => self.get(id, project).await,
@@ -122,10 +137,15 @@ impl World {
             Kind::Prefetch => self.prefetch().await,
             Kind::Race => self.race().await,
             Kind::Sweep => self.sweep().await,
-            Kind::Restart => self.restart().await,
-            Kind::Kill => self.kill().await,
-            Kind::Claim | Kind::Heartbeat | Kind::Step | Kind::Fail | Kind::Die | Kind::Hang
-            | Kind::ComeBack | Kind::Release => self.work(kind).await,
+            Kind::Restart => {
+                let full = self.rng.percent(25);
+                self.restart(full).await;
+            }
+            Kind::Kill => {
+                self.full = self.rng.percent(25);
+                self.kill().await;
+            }
+            _ if WORKERS.contains(&kind) => self.work(kind).await,
             Kind::StoreAway | Kind::BlobsAway | Kind::FaultsUp | Kind::FaultsDown => {
                 self.change_faults(kind);
             }
@@ -134,10 +154,20 @@ impl World {
         self.observe().await;
     }
 
+    /// A kind that can be done now.
     fn draw(&mut self) -> Kind {
-        let all = KINDS.iter().map(|(_, weight)| weight).sum();
-        let mut left = self.rng.below(all);
-        for (kind, weight) in KINDS {
+        let can = |kind| match kind {
+            Kind::Twin | Kind::ChangedBody => !self.sent.is_empty(),
+            Kind::Get | Kind::Content | Kind::Cancel | Kind::Delete => {
+                !self.book.tasks.is_empty() || !self.book.gone.is_empty()
+            }
+            Kind::FaultsDown => self.injecting,
+            _ if WORKERS.contains(&kind) => !self.able(kind).is_empty(),
+            _ => true,
+        };
+        let able: Vec<_> = KINDS.iter().filter(|(kind, _)| can(*kind)).collect();
+        let mut left = self.rng.below(able.iter().map(|(_, weight)| weight).sum());
+        for (kind, weight) in able {
             if left < *weight {
                 return *kind;
             }
@@ -159,13 +189,17 @@ impl World {
     }
 
     async fn submit_again(&mut self) {
-        let Some(submit) = self.rng.pick(&self.sent) else { return };
+        let Some(submit) = self.rng.pick(&self.sent) else {
+            return;
+        };
         let copies = 1 + self.rng.below(3) as usize;
         self.submit(&submit, copies).await;
     }
 
     async fn submit_changed(&mut self) {
-        let Some(earlier) = self.rng.pick(&self.sent) else { return };
+        let Some(earlier) = self.rng.pick(&self.sent) else {
+            return;
+        };
         let changed = Submit {
             project: earlier.project,
             key: earlier.key,
@@ -175,30 +209,46 @@ impl World {
     }
 
     async fn submit_final(&mut self) {
-        let drafts: Vec<(usize, TaskId)> = self.book.tasks.values()
+        let drafts: Vec<(usize, TaskId)> = self
+            .book
+            .tasks
+            .values()
             .filter(|known| known.task.spec.draft)
-            .map(|known| (usize::from(known.task.project == PROJECTS[1]), known.task.id))
+            .map(|known| {
+                (
+                    usize::from(known.task.project == PROJECTS[1]),
+                    known.task.id,
+                )
+            })
             .collect();
-        let Some(draft) = self.rng.pick(&drafts) else { return };
+        let Some(draft) = self.rng.pick(&drafts) else {
+            return;
+        };
         let submit = self.new_submit(false, Some(draft));
         self.submit(&submit, 1).await;
     }
 
+    /// The workers that may do or suffer this.
+    fn able(&self, kind: Kind) -> Vec<usize> {
+        let able = |k: &usize| {
+            let worker = &self.workers[*k];
+            match kind {
+                Kind::Claim => worker.is_free(),
+                Kind::ComeBack => worker.hung,
+                Kind::Hang => !worker.hung,
+                Kind::Die => !worker.runs.is_empty(),
+                _ => worker.is_at_work(),
+            }
+        };
+        (0..self.workers.len()).filter(able).collect()
+    }
+
     /// Something that one of the workers does or suffers.
     async fn work(&mut self, kind: Kind) {
-        let able: Vec<usize> = (0..self.workers.len())
-            .filter(|k| {
-                let worker = &self.workers[*k];
-                match kind {
-                    Kind::Claim => worker.is_free(),
-                    Kind::ComeBack => worker.hung,
-                    Kind::Hang => !worker.hung,
-                    Kind::Die => true,
-                    _ => worker.is_at_work(),
-                }
-            })
-            .collect();
-        let Some(k) = self.rng.pick(&able) else { return };
+        let able = self.able(kind);
+        let Some(k) = self.rng.pick(&able) else {
+            return;
+        };
         self.trace.result(&format!("worker {k}"));
         match kind {
             Kind::Claim => self.claim(k).await,
@@ -213,13 +263,21 @@ impl World {
 
     /// A finish, a cancel and a sweep at once, for the same task where one is ready.
     async fn race(&mut self) {
-        let ready = self.workers.iter().filter(|worker| !worker.hung).flat_map(|worker| {
-            worker.runs.iter().filter_map(|run| match &run.stage {
-                Stage::Finish(outcome) => Some((run.task.clone(), run.lease.clone(), outcome.clone())),
-                _ => None,
-            })
-        });
-        let Some((task, lease, outcome)) = self.rng.pick(&ready.collect::<Vec<_>>()) else { return };
+        let ready = self
+            .workers
+            .iter()
+            .filter(|worker| !worker.hung)
+            .flat_map(|worker| {
+                worker.runs.iter().filter_map(|run| match &run.stage {
+                    Stage::Finish(outcome) => {
+                        Some((run.task.clone(), run.lease.clone(), outcome.clone()))
+                    }
+                    _ => None,
+                })
+            });
+        let Some((task, lease, outcome)) = self.rng.pick(&ready.collect::<Vec<_>>()) else {
+            return;
+        };
         self.trace.result(&task.id.to_string());
         let (now_ms, tasks) = (self.now_ms(), self.service().tasks.clone());
         let end_ms = now_ms + RETENTION_MS;
@@ -227,30 +285,46 @@ impl World {
         let finish = tasks.finish(&lease, outcome.clone(), now_ms, end_ms);
         let cancel = tasks.cancel(&task.project, task.id, failure.clone(), now_ms, end_ms);
         let sweep = tasks.sweep(sweep_at(now_ms));
-        let (finished, swept) = if self.rng.percent(50) {
-            let (finished, _, swept) = tokio::join!(finish, cancel, sweep);
-            (finished, swept)
+        let (finished, cancelled, swept) = if self.rng.percent(50) {
+            tokio::join!(finish, cancel, sweep)
         } else {
-            let (swept, _, finished) = tokio::join!(sweep, cancel, finish);
-            (finished, swept)
+            let (swept, cancelled, finished) = tokio::join!(sweep, cancel, finish);
+            (finished, cancelled, swept)
         };
-        self.book.note(Cause::Cancelled { task: task.id, failure });
-        self.book.note(Cause::Finished { lease, outcome, told: finished.is_ok() });
-        self.book.note(Cause::Swept { now_ms, told: swept.is_ok() });
+        let both = finished.is_ok() && matches!(cancelled, Ok(Cancellation::Cancelled(_)));
+        assert!(!both, "P2: {} was both finished and cancelled", task.id);
+        self.book.note(Cause::Cancelled {
+            task: task.id,
+            failure,
+        });
+        self.book.note(Cause::Finished {
+            lease,
+            outcome,
+            told: finished.is_ok(),
+        });
+        self.book.note(Cause::Swept {
+            now_ms,
+            told: swept.is_ok(),
+        });
         self.observe().await;
         let phase = self.book.tasks.get(&task.id).map(|known| &known.task.state);
         let completed = matches!(phase, Some(State::Completed(_)));
-        self.trace.result(if completed { "finished" } else { "cancelled or swept" });
+        self.trace.result(if completed {
+            "finished"
+        } else {
+            "cancelled or swept"
+        });
     }
 
     /// Every worker gives back what it runs, then the store is closed and opened.
-    async fn restart(&mut self) {
+    async fn restart(&mut self, full: bool) {
         for k in 0..self.workers.len() {
             if !self.workers[k].hung {
                 self.release(k).await;
             }
             self.workers[k].forget();
         }
+        self.full = full;
         self.reopen().await;
     }
 
@@ -266,7 +340,7 @@ impl World {
     }
 
     fn change_faults(&mut self, kind: Kind) {
-        self.faults = kind != Kind::FaultsDown;
+        self.injecting = kind != Kind::FaultsDown;
         match kind {
             // As a full disk: nothing can be changed, and reads go on.
             Kind::StoreAway => {
@@ -293,8 +367,11 @@ impl World {
     }
 
     /// Ends every fault.
-    pub(crate) fn be_well(&mut self) {
+    pub(crate) async fn be_well(&mut self) {
         self.change_faults(Kind::FaultsDown);
+        if self.full {
+            self.restart(false).await;
+        }
     }
 
     /// Faults so far, of the store and of the blob store.

@@ -1,18 +1,14 @@
-//! A worker, one effect at a time: the order of effects is that of `kinora-worker`'s `run`,
-//! `references`, `publish`, `finish` and `sweep`, whose timers and engine are left out. Between
-//! any two effects anything else may happen.
+//! Workers: what each holds in its memory, how it claims, keeps its leases, sweeps and stops. The
+//! order of effects is that of `kinora-worker`'s `claim`, `heartbeat`, `sweep` and `run`.
 
-use bytes::Bytes;
-use kinora_blobs::{BlobError, BlobStore};
-use kinora_contract::{Artifact, Failure, FailureCode, Phase, State, StoredFile, Task};
-use kinora_store::{Claim, ClaimRequest, Lease, LeaseLost, Renewed, StoreError, SweepRequest, reference_keys};
+use kinora_blobs::BlobStore;
+use kinora_contract::{Artifact, Failure, FailureCode, StoredFile, Task};
+use kinora_store::{Claim, ClaimRequest, Lease, LeaseLost, Renewed, StoreError, SweepRequest};
 
 use crate::book::Cause;
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, RETENTION_MS, TOMBSTONE_MS, World};
 
 const SLOTS: usize = 2;
-/// As `kinora-worker`'s.
-const PUT_TRIES: u32 = 4;
 
 /// What a worker holds in its memory.
 #[derive(Debug, Default)]
@@ -42,9 +38,9 @@ pub(crate) struct Run {
     pub(crate) task: Task,
     pub(crate) lease: Lease,
     pub(crate) stage: Stage,
-    progress: u8,
-    tries: u32,
-    stored: Vec<StoredFile>,
+    pub(crate) progress: u8,
+    pub(crate) tries: u32,
+    pub(crate) stored: Vec<StoredFile>,
 }
 
 /// What comes next.
@@ -70,7 +66,7 @@ impl Stage {
 }
 
 /// What became of a step.
-enum Next {
+pub(crate) enum Next {
     Goes(Box<Run>),
     Ended,
 }
@@ -95,9 +91,12 @@ impl World {
         });
         self.observe().await;
         for Claim { task, lease } in claims {
-            assert!(self.book.holds(&lease), "P3: a claim is not what the store knows: {lease:?}");
+            assert!(
+                self.book.holds(&lease),
+                "P3: a claim is not what the store knows: {lease:?}"
+            );
             self.workers[k].runs.push(Run {
-                progress: task.progress,
+                progress: 0,
                 stage: Stage::Gather,
                 tries: 0,
                 stored: Vec::new(),
@@ -111,7 +110,8 @@ impl World {
     pub(crate) async fn step(&mut self, k: usize) {
         let at = self.rng.below(self.workers[k].runs.len() as u64) as usize;
         let run = self.workers[k].runs.remove(at);
-        self.trace.result(&format!("{} {}", run.lease.task, run.stage.name()));
+        self.trace
+            .result(&format!("{} {}", run.lease.task, run.stage.name()));
         let next = match &run.stage {
             Stage::Gather => self.gather_step(run).await,
             Stage::Record => self.record_step(run).await,
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    async fn renew(&mut self, run: Run) -> Next {
+    pub(crate) async fn renew(&mut self, run: Run) -> Next {
         let tasks = self.service().tasks.clone();
         if let Err(StoreError::LeaseLost(how)) = tasks.check(&run.lease).await {
             return self.give_up(run, how).await;
@@ -169,157 +169,19 @@ impl World {
     }
 
     async fn give_up(&mut self, run: Run, how: LeaseLost) -> Next {
-        assert!(!self.book.holds(&run.lease), "P10: a live lease was called lost, {how}: {run:?}");
+        assert!(
+            !self.book.holds(&run.lease),
+            "P10: a live lease was called lost, {how}: {run:?}"
+        );
         self.withdraw(&run.lease).await;
         Next::Ended
     }
 
     /// Removes what the run may have published, as far as that works now.
-    async fn withdraw(&mut self, lease: &Lease) {
+    pub(crate) async fn withdraw(&mut self, lease: &Lease) {
         let blobs = self.service().blobs.clone();
         remove(&*blobs, &lease.file_keys()).await;
         self.observe().await;
-    }
-
-    async fn gather_step(&mut self, mut run: Run) -> Next {
-        run.stage = match self.gather(&run.task).await {
-            Ok(()) => Stage::Record,
-            Err(failure) => Stage::Finish(Err(failure)),
-        };
-        Next::Goes(Box::new(run))
-    }
-
-    /// As `kinora-worker`'s `References::gather`, with hosts that nearly always answer.
-    pub(crate) async fn gather(&mut self, task: &Task) -> Result<(), Failure> {
-        let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
-        let ours = |_| -> Failure { FailureCode::StorageFailed.into() };
-        let ours_too = |_| -> Failure { FailureCode::StorageFailed.into() };
-        let draft = match task.spec.final_of {
-            Some(draft) => tasks.get(&task.project, draft).await.map_err(ours)?,
-            None => None,
-        };
-        let drafts = draft.map_or_else(Vec::new, |view| reference_keys(&view.task));
-        let own = reference_keys(task);
-        let mut missing = Vec::new();
-        for (index, key) in own.iter().enumerate() {
-            let mut present = blobs.head(key).await.map_err(ours_too)?.is_some();
-            if let Some(draft) = drafts.get(index).filter(|_| !present) {
-                present = blobs.head(draft).await.map_err(ours_too)?.is_some();
-            }
-            if !present {
-                missing.push(key);
-            }
-        }
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let mut fetched: Result<(), Failure> = Ok(());
-        for key in missing {
-            if self.rng.percent(3) {
-                fetched = Err(FailureCode::ReferenceUnreachable.into());
-                break;
-            }
-            let ended = self.book.phase(task.id).is_none_or(Phase::is_terminal);
-            match self.put(key, ended).await {
-                Ok(_) | Err(BlobError::Exists(_)) => {}
-                Err(_) => fetched = Err(FailureCode::StorageFailed.into()),
-            }
-        }
-        let unfinished = tasks.get_of_any_project(task.id).await.map(|found| {
-            found.is_some_and(|view| !view.task.state.phase().is_terminal())
-        });
-        if fetched.is_err() || !*unfinished.as_ref().unwrap_or(&true) {
-            remove(&*blobs, &own).await;
-        }
-        fetched?;
-        if unfinished.map_err(ours)? { Ok(()) } else { Err(FailureCode::StorageFailed.into()) }
-    }
-
-    /// Puts a small file; `late` when whoever asked for it is not wanted any more.
-    async fn put(&mut self, key: &str, late: bool) -> Result<StoredFile, BlobError> {
-        if late {
-            self.book.late.insert(key.to_owned());
-        }
-        let bytes: Bytes = (0..16 + self.rng.below(200)).map(|_| self.rng.next() as u8).collect();
-        let blobs = self.service().blobs.clone();
-        if !key.ends_with(".mp4") {
-            return blobs.put_bytes(key, bytes).await;
-        }
-        let staged = blobs.staging_dir().join(key.replace('/', "-"));
-        // A second try finds its file, unless the first one was done after all.
-        if !staged.exists() {
-            std::fs::write(&staged, &bytes).unwrap();
-        }
-        let put = blobs.put_file(key, &staged).await;
-        if put.is_ok() {
-            assert!(!staged.exists(), "P4: a published file stays behind");
-        }
-        put
-    }
-
-    async fn record_step(&mut self, mut run: Run) -> Next {
-        run.progress = (run.progress + 1 + self.rng.below(60) as u8).min(99);
-        if run.progress >= 60 {
-            run.stage = Stage::Publish;
-        }
-        self.renew(run).await
-    }
-
-    async fn publish_step(&mut self, mut run: Run) -> Next {
-        let [video, thumbnail, spritesheet] = run.lease.file_keys();
-        let key = [thumbnail, spritesheet, video][run.stored.len()].clone();
-        let late = !self.book.holds(&run.lease);
-        run.tries += 1;
-        match self.put(&key, late).await {
-            Ok(stored) => {
-                run.tries = 0;
-                run.stored.push(stored);
-                if let [thumbnail, spritesheet, video] = &run.stored[..] {
-                    let files = [video, thumbnail, spritesheet].map(Clone::clone);
-                    run.stage = Stage::Finish(Ok(artifact(files)));
-                }
-            }
-            Err(BlobError::Unavailable(_)) if run.tries < PUT_TRIES => {}
-            Err(_) => run.stage = Stage::Finish(Err(FailureCode::StorageFailed.into())),
-        }
-        self.observe().await;
-        Next::Goes(Box::new(run))
-    }
-
-    async fn finish_step(&mut self, run: Run) -> Next {
-        let Stage::Finish(outcome) = &run.stage else { return Next::Ended };
-        if outcome.is_err() {
-            self.withdraw(&run.lease).await;
-        }
-        let now_ms = self.now_ms();
-        let tasks = self.service().tasks.clone();
-        let held = self.book.holds(&run.lease);
-        let done = tasks.finish(&run.lease, outcome.clone(), now_ms, now_ms + RETENTION_MS).await;
-        self.trace.result(&told(&done));
-        self.book.note(Cause::Finished {
-            lease: run.lease.clone(),
-            outcome: outcome.clone(),
-            told: done.is_ok(),
-        });
-        self.observe().await;
-        match done {
-            Ok(()) => Next::Ended,
-            Err(StoreError::LeaseLost(_)) => {
-                assert!(!held, "P10: a good lease was refused: {run:?}");
-                let Ok(found) = tasks.get_of_any_project(run.lease.task).await else {
-                    return Next::Goes(Box::new(run));
-                };
-                let stands = match (found.map(|view| view.task.state.clone()), outcome) {
-                    (Some(State::Completed(stored)), Ok(made)) => stored.video.key == made.video.key,
-                    _ => false,
-                };
-                if !stands {
-                    self.withdraw(&run.lease).await;
-                }
-                Next::Ended
-            }
-            Err(_) => Next::Goes(Box::new(run)),
-        }
     }
 
     /// The engine of one run of worker `k` fails.
@@ -355,13 +217,23 @@ impl World {
         let now_ms = self.now_ms();
         let tasks = self.service().tasks.clone();
         let swept = tasks.sweep(sweep_at(now_ms)).await;
-        self.trace.result(&told(&swept));
+        self.trace.result(&told(&swept.as_ref().map(|swept| {
+            (
+                swept.requeued,
+                swept.lost,
+                swept.expired,
+                swept.forgotten,
+                swept.files.len(),
+            )
+        })));
         self.book.note(Cause::Swept {
             now_ms,
             told: swept.is_ok(),
         });
         self.observe().await;
-        let Ok(swept) = swept else { return };
+        let Ok(mut swept) = swept else { return };
+        // A store that was opened again names them in no fixed order; equal seeds shall live alike.
+        swept.files.sort_unstable();
         let blobs = self.service().blobs.clone();
         let mut gone = Vec::new();
         for key in swept.files {
@@ -379,9 +251,14 @@ impl World {
     /// Fetches the references of waiting tasks ahead, as `kinora-worker`'s `prefetch`.
     pub(crate) async fn prefetch(&mut self) {
         let tasks = self.service().tasks.clone();
-        let found = tasks.waiting_with_references(0, 2).await.unwrap_or_default();
+        let found = tasks
+            .waiting_with_references(0, 2)
+            .await
+            .unwrap_or_default();
         for (_, task) in found {
-            let Err(failure) = self.gather(&task).await else { continue };
+            let Err(failure) = self.gather(&task).await else {
+                continue;
+            };
             if failure.code == FailureCode::StorageFailed.as_str() {
                 continue;
             }
@@ -391,7 +268,9 @@ impl World {
                 failure: failure.clone(),
             });
             let end_ms = now_ms + RETENTION_MS;
-            let _ = tasks.cancel(&task.project, task.id, failure, now_ms, end_ms).await;
+            let _ = tasks
+                .cancel(&task.project, task.id, failure, now_ms, end_ms)
+                .await;
             self.observe().await;
         }
         self.observe().await;
@@ -409,28 +288,14 @@ pub(crate) const fn sweep_at(now_ms: u64) -> SweepRequest {
     }
 }
 
-async fn remove(blobs: &dyn BlobStore, keys: &[String]) {
+pub(crate) async fn remove(blobs: &dyn BlobStore, keys: &[String]) {
     for key in keys {
         // What stays was noted as garbage when the lease or the task ended.
         let _ = blobs.delete(key).await;
     }
 }
 
-fn artifact([video, thumbnail, spritesheet]: [StoredFile; 3]) -> Artifact {
-    Artifact {
-        video,
-        thumbnail,
-        spritesheet,
-        duration_seconds: 5.0,
-        fps: 24.0,
-        frames: 120,
-        width: 1280,
-        height: 720,
-        has_audio: true,
-    }
-}
-
-fn told<T: std::fmt::Debug, E: std::fmt::Display>(done: &Result<T, E>) -> String {
+pub(crate) fn told<T: std::fmt::Debug, E: std::fmt::Display>(done: &Result<T, E>) -> String {
     match done {
         Ok(done) => format!("{done:?}"),
         Err(error) => error.to_string(),

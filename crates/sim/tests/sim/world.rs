@@ -16,9 +16,9 @@ use kinora_store::{NewKey, OpenOptions, Order, PageRequest, Scope, Stores, TaskS
 use tokio_util::sync::CancellationToken;
 
 use crate::book::{Book, Cause, Known};
-use crate::client::Submit;
 use crate::ledger::Ledger;
 use crate::rng::{Rng, SeededEntropy};
+use crate::submit::Submit;
 use crate::worker::Worker;
 
 pub(crate) const LEASE_MS: u64 = 30_000;
@@ -41,7 +41,10 @@ pub(crate) struct Trace(Arc<Mutex<Vec<String>>>);
 
 impl Trace {
     pub(crate) fn push(&self, line: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(line);
     }
 
     /// Adds what came of the last line.
@@ -53,7 +56,10 @@ impl Trace {
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -76,8 +82,10 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) store_plan: Arc<StorePlan>,
     pub(crate) blob_plan: Arc<BlobPlan>,
-    /// Whether a call may fail at all.
-    pub(crate) faults: bool,
+    /// Whether calls are made to fail.
+    pub(crate) injecting: bool,
+    /// Whether the database may not grow: then its own calls fail, as on a full disk.
+    pub(crate) full: bool,
     pub(crate) keys: [KeyText; 2],
     pub(crate) book: Book,
     pub(crate) workers: [Worker; 3],
@@ -107,7 +115,8 @@ impl World {
             clock: Arc::new(ManualClock::at(NOW_MS)),
             store_plan: Arc::new(StorePlan::seeded(rng.next())),
             blob_plan: Arc::new(BlobPlan::seeded(rng.next())),
-            faults: false,
+            injecting: false,
+            full: false,
             keys,
             book: Book::default(),
             workers: Default::default(),
@@ -133,6 +142,11 @@ impl World {
         self.service.as_ref().expect("the service is open")
     }
 
+    /// Whether a call may fail at all.
+    pub(crate) const fn may_fail(&self) -> bool {
+        self.injecting || self.full
+    }
+
     pub(crate) fn now_ms(&self) -> u64 {
         self.clock.now_ms()
     }
@@ -147,13 +161,17 @@ impl World {
             // Small, so that much is read from disk.
             finished_cached_max: 32,
             attempts_max: ATTEMPTS_MAX,
+            // As large as it is: SQLite takes no less.
+            pages_max: self.full.then_some(1),
             ..OpenOptions::default()
         };
         let real = kinora_store::open(&url, &options).expect("P11: the store opens");
         let blobs = LocalBlobs::open(self.folder.path().join("results")).unwrap();
         let ledger = Arc::new(Ledger::new(Arc::new(blobs), held));
-        let tasks: Arc<dyn TaskStore> =
-            Arc::new(FaultyStore::new(real.tasks.clone(), self.store_plan.clone()));
+        let tasks: Arc<dyn TaskStore> = Arc::new(FaultyStore::new(
+            real.tasks.clone(),
+            self.store_plan.clone(),
+        ));
         let blobs: Arc<dyn BlobStore> =
             Arc::new(FaultyBlobs::new(ledger.clone(), self.blob_plan.clone()));
         let router = kinora_api::router(Api {
@@ -212,21 +230,29 @@ impl World {
     }
 
     async fn after_reopening(&mut self) {
-        self.book.note(Cause::Reopened);
+        self.book.note(Cause::Reopened { full: self.full });
         self.observe().await;
     }
 
     /// Compares the store with the book, and the blobs with the store.
     pub(crate) async fn observe(&mut self) {
         let tasks = self.service().real.tasks.clone();
-        let ids: Vec<(TaskId, String)> = self.book.tasks.iter()
+        let ids: Vec<(TaskId, String)> = self
+            .book
+            .tasks
+            .iter()
             .map(|(id, known)| (*id, known.task.project.clone()))
             .collect();
         for (id, project) in ids {
             let found = tasks.get(&project, id).await.unwrap();
             self.book.observe(id, found.as_ref());
         }
-        if self.book.causes.iter().any(|cause| matches!(cause, Cause::Submitted { .. })) {
+        if self
+            .book
+            .causes
+            .iter()
+            .any(|cause| matches!(cause, Cause::Submitted { .. }))
+        {
             self.discover().await;
         }
         self.book.settle();
@@ -259,7 +285,9 @@ impl World {
     fn contents_are_there(&self) {
         let held = self.service().ledger.held();
         for Known { task, .. } in self.book.tasks.values() {
-            let kinora_contract::State::Completed(artifact) = &task.state else { continue };
+            let kinora_contract::State::Completed(artifact) = &task.state else {
+                continue;
+            };
             for file in artifact.files() {
                 assert_eq!(
                     held.get(&file.key),

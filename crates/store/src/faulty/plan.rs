@@ -172,7 +172,11 @@ impl<M: Copy + Ord> Plan<M> {
             None => {}
         }
         state.injected.delays += u64::from(held_back);
-        let yields = if held_back { 1 + yields % YIELDS_MAX } else { 0 };
+        let yields = if held_back {
+            1 + yields % YIELDS_MAX
+        } else {
+            0
+        };
         Decision {
             fault,
             yields: yields as u32,

@@ -9,7 +9,7 @@ use kinora_contract::{Phase, State};
 
 use super::*;
 use crate::conformance::Harness;
-use crate::conformance::fixtures::{Bench, EXPIRY, LEASE_MS, MODELS, NOW, artifact, id, task};
+use crate::conformance::fixtures::{EXPIRY, LEASE_MS, MODELS, NOW, artifact, id, task};
 use crate::{Idempotency, OpenOptions, Stores, open};
 
 /// Stores behind a plan that lets all calls pass.
@@ -90,9 +90,7 @@ fn equal_seeds_fail_alike_and_as_often_as_they_were_told() {
     let faults = |seed| {
         let plan = Plan::seeded(seed);
         plan.set(Rates::each(50_000));
-        let decided: Vec<_> = (0..CALLS)
-            .map(|_| plan.decide(Method::Get).fault)
-            .collect();
+        let decided: Vec<_> = (0..CALLS).map(|_| plan.decide(Method::Get).fault).collect();
         (decided, plan.injected())
     };
     let (decided, injected) = faults(7);
@@ -132,11 +130,7 @@ impl Stubborn {
     async fn complete(&self, lease: &Lease) {
         let outcome = artifact(&format!("token-{}", lease.token));
         loop {
-            match self
-                .0
-                .finish(lease, Ok(outcome.clone()), NOW, EXPIRY)
-                .await
-            {
+            match self.0.finish(lease, Ok(outcome.clone()), NOW, EXPIRY).await {
                 Ok(()) => return,
                 Err(StoreError::LeaseLost(_)) => break,
                 Err(_) => {}
@@ -194,7 +188,10 @@ async fn p06_at_five_percent_faults_no_key_makes_two_tasks_and_no_acknowledged_t
             for key in 0..KEYS {
                 let id = stubborn.submit(&mut numbers, key).await;
                 let first = *acknowledged.entry(key).or_insert(id);
-                assert_eq!(id, first, "seed {seed}, round {round}: two tasks of key {key}");
+                assert_eq!(
+                    id, first,
+                    "seed {seed}, round {round}: two tasks of key {key}"
+                );
             }
         }
         stubborn.work_off(KEYS).await;

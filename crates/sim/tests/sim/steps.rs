@@ -1,0 +1,188 @@
+//! The stages of one run, one effect at a time: the order of effects is that of `kinora-worker`'s
+//! `references`, `publish` and `finish`, without timers, engine and encoder. Between any two
+//! effects anything else may happen.
+
+use bytes::Bytes;
+use kinora_blobs::BlobError;
+use kinora_contract::{Artifact, Failure, FailureCode, Phase, State, StoredFile, Task};
+use kinora_store::{StoreError, reference_keys};
+
+use crate::book::Cause;
+use crate::worker::{Next, Run, Stage, remove, told};
+use crate::world::{RETENTION_MS, World};
+
+/// As `kinora-worker`'s.
+const PUT_TRIES: u32 = 4;
+
+impl World {
+    pub(crate) async fn gather_step(&mut self, mut run: Run) -> Next {
+        run.stage = match self.gather(&run.task).await {
+            Ok(()) => Stage::Record,
+            Err(failure) => Stage::Finish(Err(failure)),
+        };
+        Next::Goes(Box::new(run))
+    }
+
+    /// As `kinora-worker`'s `References::gather`, with hosts that nearly always answer.
+    pub(crate) async fn gather(&mut self, task: &Task) -> Result<(), Failure> {
+        let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
+        let draft = match task.spec.final_of {
+            Some(draft) => tasks.get(&task.project, draft).await.map_err(ours)?,
+            None => None,
+        };
+        let drafts = draft.map_or_else(Vec::new, |view| reference_keys(&view.task));
+        let own = reference_keys(task);
+        let mut missing = Vec::new();
+        for (index, key) in own.iter().enumerate() {
+            let mut present = blobs.head(key).await.map_err(ours)?.is_some();
+            if let Some(draft) = drafts.get(index).filter(|_| !present) {
+                present = blobs.head(draft).await.map_err(ours)?.is_some();
+            }
+            if !present {
+                missing.push(key);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut fetched: Result<(), Failure> = Ok(());
+        for key in missing {
+            if self.rng.percent(3) {
+                fetched = Err(FailureCode::ReferenceUnreachable.into());
+                break;
+            }
+            let ended = self.book.phase(task.id).is_none_or(Phase::is_terminal);
+            match self.put(key, ended).await {
+                Ok(_) | Err(BlobError::Exists(_)) => {}
+                Err(_) => fetched = Err(ours(())),
+            }
+        }
+        let unfinished = tasks
+            .get_of_any_project(task.id)
+            .await
+            .map(|found| found.is_some_and(|view| !view.task.state.phase().is_terminal()));
+        if fetched.is_err() || !*unfinished.as_ref().unwrap_or(&true) {
+            remove(&*blobs, &own).await;
+        }
+        fetched?;
+        if unfinished.map_err(ours)? {
+            Ok(())
+        } else {
+            Err(ours(()))
+        }
+    }
+
+    /// Puts a small file; `late` when whoever asked for it is not wanted any more.
+    async fn put(&mut self, key: &str, late: bool) -> Result<StoredFile, BlobError> {
+        if late {
+            self.book.late.insert(key.to_owned());
+        }
+        let bytes: Bytes = (0..16 + self.rng.below(200))
+            .map(|_| self.rng.next() as u8)
+            .collect();
+        let blobs = self.service().blobs.clone();
+        if !key.ends_with(".mp4") {
+            return blobs.put_bytes(key, bytes).await;
+        }
+        let staged = blobs.staging_dir().join(key.replace('/', "-"));
+        // A second try finds its file, unless the first one was done after all.
+        if !staged.exists() {
+            std::fs::write(&staged, &bytes).unwrap();
+        }
+        let put = blobs.put_file(key, &staged).await;
+        if put.is_ok() {
+            assert!(!staged.exists(), "P4: a published file stays behind");
+        }
+        put
+    }
+
+    pub(crate) async fn record_step(&mut self, mut run: Run) -> Next {
+        run.progress = (run.progress + 1 + self.rng.below(60) as u8).min(99);
+        if run.progress >= 60 {
+            run.stage = Stage::Publish;
+        }
+        self.renew(run).await
+    }
+
+    pub(crate) async fn publish_step(&mut self, mut run: Run) -> Next {
+        let [video, thumbnail, spritesheet] = run.lease.file_keys();
+        let key = [thumbnail, spritesheet, video][run.stored.len()].clone();
+        let late = !self.book.holds(&run.lease);
+        run.tries += 1;
+        match self.put(&key, late).await {
+            Ok(stored) => {
+                run.tries = 0;
+                run.stored.push(stored);
+                if let [thumbnail, spritesheet, video] = &run.stored[..] {
+                    let files = [video, thumbnail, spritesheet].map(Clone::clone);
+                    run.stage = Stage::Finish(Ok(artifact(files)));
+                }
+            }
+            Err(BlobError::Unavailable(_)) if run.tries < PUT_TRIES => {}
+            Err(_) => run.stage = Stage::Finish(Err(ours(()))),
+        }
+        self.observe().await;
+        Next::Goes(Box::new(run))
+    }
+
+    pub(crate) async fn finish_step(&mut self, run: Run) -> Next {
+        let Stage::Finish(outcome) = &run.stage else {
+            return Next::Ended;
+        };
+        if outcome.is_err() {
+            self.withdraw(&run.lease).await;
+        }
+        let now_ms = self.now_ms();
+        let tasks = self.service().tasks.clone();
+        let held = self.book.holds(&run.lease);
+        let done = tasks
+            .finish(&run.lease, outcome.clone(), now_ms, now_ms + RETENTION_MS)
+            .await;
+        self.trace.result(&told(&done));
+        self.book.note(Cause::Finished {
+            lease: run.lease.clone(),
+            outcome: outcome.clone(),
+            told: done.is_ok(),
+        });
+        self.observe().await;
+        match done {
+            Ok(()) => Next::Ended,
+            Err(StoreError::LeaseLost(_)) => {
+                assert!(!held, "P10: a good lease was refused: {run:?}");
+                let Ok(found) = tasks.get_of_any_project(run.lease.task).await else {
+                    return Next::Goes(Box::new(run));
+                };
+                let stands = match (found.map(|view| view.task.state.clone()), outcome) {
+                    (Some(State::Completed(stored)), Ok(made)) => {
+                        stored.video.key == made.video.key
+                    }
+                    _ => false,
+                };
+                if !stands {
+                    self.withdraw(&run.lease).await;
+                }
+                Next::Ended
+            }
+            Err(_) => Next::Goes(Box::new(run)),
+        }
+    }
+}
+
+/// What a client is told of a fault that is the service's own.
+fn ours<E>(_cause: E) -> Failure {
+    FailureCode::StorageFailed.into()
+}
+
+fn artifact([video, thumbnail, spritesheet]: [StoredFile; 3]) -> Artifact {
+    Artifact {
+        video,
+        thumbnail,
+        spritesheet,
+        duration_seconds: 5.0,
+        fps: 24.0,
+        frames: 120,
+        width: 1280,
+        height: 720,
+        has_audio: true,
+    }
+}
