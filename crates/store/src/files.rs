@@ -26,6 +26,20 @@ pub fn reference_keys(task: &Task) -> Vec<String> {
         .collect()
 }
 
+/// Whether `key` is a file that `task` has, or may still get while it is unfinished.
+#[must_use]
+pub fn names_file(task: &Task, key: &str) -> bool {
+    match &task.state {
+        State::Waiting | State::Running => true,
+        State::Completed(artifact) => {
+            let files = [&artifact.video, &artifact.thumbnail, &artifact.spritesheet];
+            files.iter().any(|file| file.key == key)
+                || keeps_references(task) && reference_keys(task).iter().any(|own| own == key)
+        }
+        State::Failed(_) | State::Expired => false,
+    }
+}
+
 /// Whether a task in this state still needs its references.
 pub(crate) fn keeps_references(task: &Task) -> bool {
     match task.state {

@@ -13,7 +13,7 @@ mod open;
 pub mod sqlite;
 mod task;
 
-pub use files::reference_keys;
+pub use files::{names_file, reference_keys};
 pub use keys::{ApiKey, KeyStore, NewKey, Scope};
 pub use lease::{Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 pub use open::{OpenError, OpenOptions, open, open_keys};

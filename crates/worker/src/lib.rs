@@ -16,6 +16,7 @@ mod drain;
 mod finish;
 mod heartbeat;
 mod lineup;
+mod orphans;
 mod prefetch;
 mod prepare;
 mod publish;
@@ -88,8 +89,10 @@ impl Worker {
         let sweeper = tokio::spawn(sweep::sweep_until_drain(worker.clone(), shutdown.clone()));
         let fetcher = prefetch::prefetch_until_drain(worker.clone(), shutdown.clone());
         let fetcher = tokio::spawn(fetcher);
+        let orphans = orphans::sweep_orphans_until_drain(worker.clone(), shutdown.clone());
+        let orphans = tokio::spawn(orphans);
         claim::claim_until_drain(worker, shutdown).await;
-        // Both end with the drain; a panic in them was logged by their task.
-        let _ = tokio::join!(sweeper, fetcher);
+        // They end with the drain; a panic in them was logged by their task.
+        let _ = tokio::join!(sweeper, fetcher, orphans);
     }
 }

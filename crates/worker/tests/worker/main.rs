@@ -14,6 +14,7 @@ mod ending;
 mod engines;
 mod failures;
 mod life;
+mod orphans;
 mod references;
 mod rescue;
 mod stopping;
