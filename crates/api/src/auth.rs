@@ -55,10 +55,9 @@ pub(crate) async fn authorize(
     if let Some(meter) = extensions.get::<Arc<Meter>>() {
         let standing = meter.count(&key.key.id, key.key.requests_per_minute, now_ms);
         if let Some(seconds) = standing.and_then(|one| one.retry_after_seconds) {
-            let message = "This API key has used up its requests per minute; wait for 'Retry-After'.";
-            return Err(
-                ApiError::new(ErrorCode::RateLimitExceeded, message).retry_after(seconds)
-            );
+            let message =
+                "This API key has used up its requests per minute; wait for 'Retry-After'.";
+            return Err(ApiError::new(ErrorCode::RateLimitExceeded, message).retry_after(seconds));
         }
     }
     if !key.key.scopes.contains(&scope) {

@@ -1,20 +1,20 @@
 //! `GET /v1/videos/{id}/content`: the bytes, by key or by signed address, with ranges and
 //! validators. A signed address opens one variant of one task until it expires.
 
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kinora_blobs::BlobError;
 use kinora_contract::{ErrorCode, State as TaskState, StoredFile, Task, TaskId};
-use kinora_store::Scope;
+use kinora_store::{Scope, TaskView};
 
 use crate::auth;
 use crate::error::ApiError;
 use crate::files::Variant;
 use crate::openapi::Refusals;
 use crate::range::{Stretch, stretch};
+use crate::security::MEDIA_POLICY;
 use crate::state::{Api, SharedApi};
 use crate::wire::PathId;
 
@@ -51,10 +51,17 @@ pub(crate) async fn content(
     PathId(id): PathId,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
+    extensions: Extensions,
 ) -> Result<Response, ApiError> {
     let query = query.unwrap_or_default();
     let variant = variant(&query)?;
-    let task = find(&api, id, variant, &query, &headers).await?;
+    let task = if is_signed(&query, &headers) {
+        find_signed(&api, id, variant, &query).await?
+    } else {
+        let key = auth::authorize(&api, &headers, &extensions, Scope::Read).await?;
+        api.tasks.get(&key.key.project, id).await?
+    };
+    let task = task.ok_or_else(ApiError::video_not_found)?.task;
     let file = file(&task, variant)?;
     send(&api, id, variant, file, &headers).await
 }
@@ -85,30 +92,25 @@ fn variant(query: &str) -> Result<Variant, ApiError> {
     Ok(variant.unwrap_or(Variant::Video))
 }
 
-/// The task, by signed address when there is a signature, else by key.
-async fn find(
+/// A key, when there is one, decides alone.
+fn is_signed(query: &str, headers: &HeaderMap) -> bool {
+    query.contains("signature=") && !headers.contains_key(header::AUTHORIZATION)
+}
+
+/// The task of a signed address, whoever asks.
+async fn find_signed(
     api: &Api,
     id: TaskId,
     variant: Variant,
     query: &str,
-    headers: &HeaderMap,
-) -> Result<std::sync::Arc<Task>, ApiError> {
-    let signed = query.contains("signature=") && !headers.contains_key(header::AUTHORIZATION);
-    let view = if signed {
-        let now_s = api.clock.now_ms() / 1000;
-        api.signer
-            .verify(id, variant.name(), query, now_s)
-            .map_err(|_| {
-                let message =
-                    "This result address is wrong or has expired; query the task for a new one.";
-                ApiError::new(ErrorCode::InvalidApiKey, message)
-            })?;
-        api.tasks.get_of_any_project(id).await?
-    } else {
-        let key = auth::authorize(api, headers, Scope::Read).await?;
-        api.tasks.get(&key.key.project, id).await?
-    };
-    Ok(view.ok_or_else(ApiError::video_not_found)?.task)
+) -> Result<Option<TaskView>, ApiError> {
+    let now_s = api.clock.now_ms() / 1000;
+    let verified = api.signer.verify(id, variant.name(), query, now_s);
+    verified.map_err(|_| {
+        let message = "This result address is wrong or has expired; query the task for a new one.";
+        ApiError::new(ErrorCode::InvalidApiKey, message)
+    })?;
+    Ok(api.tasks.get_of_any_project(id).await?)
 }
 
 fn file(task: &Task, variant: Variant) -> Result<&StoredFile, ApiError> {
@@ -136,7 +138,10 @@ async fn send(
 ) -> Result<Response, ApiError> {
     let etag = format!("\"{}\"", file.sha256);
     if names(headers, header::IF_NONE_MATCH, &etag) {
-        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        insert_text(response.headers_mut(), header::ETAG, &etag);
+        keepable(response.headers_mut());
+        return Ok(response);
     }
     let range = headers
         .get(header::RANGE)
@@ -169,10 +174,7 @@ async fn send(
         HeaderValue::from(part.end - part.start),
     );
     out.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    out.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("private, max-age=3600"),
-    );
+    keepable(out);
     let name = format!("inline; filename=\"{id}{}\"", variant.ending());
     insert_text(out, header::CONTENT_DISPOSITION, &name);
     insert_text(out, header::ETAG, &etag);
@@ -181,6 +183,18 @@ async fn send(
         insert_text(out, header::CONTENT_RANGE, &text);
     }
     Ok(response)
+}
+
+/// A result never changes: its client may keep it, and a browser may play it.
+fn keepable(headers: &mut HeaderMap) {
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("private, max-age=3600"),
+    );
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(MEDIA_POLICY),
+    );
 }
 
 fn unsatisfiable(length: u64) -> Response {

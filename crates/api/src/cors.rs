@@ -153,16 +153,24 @@ mod tests {
     #[test]
     fn only_a_configured_origin_is_granted_anything() {
         let cors = Cors::new(["https://a.example"]).unwrap();
-        let answer = cors.preflight(&asked("OPTIONS", "https://a.example")).unwrap();
+        let answer = cors
+            .preflight(&asked("OPTIONS", "https://a.example"))
+            .unwrap();
         assert_eq!(answer.status(), 204);
         assert_eq!(
             answer.headers()["access-control-allow-headers"],
             "authorization, x-mine"
         );
-        assert!(cors.preflight(&asked("OPTIONS", "https://b.example")).is_none());
+        assert!(
+            cors.preflight(&asked("OPTIONS", "https://b.example"))
+                .is_none()
+        );
         assert!(cors.preflight(&asked("GET", "https://a.example")).is_none());
         let off = Cors::default();
-        assert!(off.preflight(&asked("OPTIONS", "https://a.example")).is_none());
+        assert!(
+            off.preflight(&asked("OPTIONS", "https://a.example"))
+                .is_none()
+        );
         let any = Cors::new(["*"]).unwrap();
         let request = asked("GET", "https://b.example");
         assert_eq!(any.granted(request.headers()).unwrap(), "*");

@@ -1,20 +1,24 @@
-//! What is around every answer: header limits, a request id, security headers, and an envelope
-//! for whatever went wrong outside of an endpoint, a panic included.
+//! What is around every answer: header limits, a request id, the key's rate, headers for browsers,
+//! and an envelope for whatever went wrong outside of an endpoint, a panic included.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Request, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use kinora_contract::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
 use kinora_contract::{ErrorCode, Refusal};
 use tower_service::Service;
 
+use crate::cors::Cors;
 use crate::error::ApiError;
+use crate::rates::{Meter, RateLimits};
+use crate::security::harden;
 
 /// Numbers requests: a random prefix of the process and a counter.
 #[derive(Clone, Debug)]
@@ -41,29 +45,60 @@ impl RequestIds {
     }
 }
 
-/// Answers one request.
-pub(crate) async fn answer(router: Router, ids: &RequestIds, request: Request<Body>) -> Response {
-    let id = ids.next();
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let mut response = match check_headers(request.headers()) {
-        Err(refusal) => ApiError::from(refusal).into_response(),
-        Ok(()) => guarded(router, request).await,
-    };
-    let status = response.status();
-    if status.is_server_error() {
-        tracing::error!(request = id, %method, path = uri.path(), status = status.as_u16(), "answered");
+/// What every request of a listener meets before and after its endpoint.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) router: Router,
+    pub(crate) ids: RequestIds,
+    pub(crate) rates: Arc<RateLimits>,
+    pub(crate) cors: Cors,
+}
+
+impl Front {
+    /// Answers a request of `client`, or passes on that it is `refused` already.
+    pub(crate) async fn answer(
+        &self,
+        client: IpAddr,
+        refused: Option<ApiError>,
+        mut request: Request<Body>,
+    ) -> Response {
+        let id = self.ids.next();
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let meter = Arc::new(Meter::new(self.rates.clone()));
+        let granted = self.cors.granted(request.headers());
+        request.extensions_mut().insert(meter.clone());
+        let checked = match refused {
+            Some(error) => Err(error),
+            None => check_headers(request.headers()).map_err(ApiError::from),
+        };
+        let mut response = match checked {
+            Err(error) => error.into_response(),
+            Ok(()) => match self.cors.preflight(&request) {
+                Some(response) => response,
+                None => guarded(self.router.clone(), request).await,
+            },
+        };
+        log(&id, &method, uri.path(), client, response.status());
+        let headers = response.headers_mut();
+        if let Ok(value) = HeaderValue::try_from(id) {
+            headers.insert("x-request-id", value);
+        }
+        if let Some(standing) = meter.standing() {
+            standing.write(headers);
+        }
+        self.cors.grant(granted, headers);
+        harden(headers);
+        response
+    }
+}
+
+fn log(request: &str, method: &Method, path: &str, client: IpAddr, status: StatusCode) {
+    let status = status.as_u16();
+    if status >= 500 {
+        tracing::error!(request, %method, path, %client, status, "answered");
     } else {
-        tracing::debug!(request = id, %method, path = uri.path(), status = status.as_u16(), "answered");
+        tracing::debug!(request, %method, path, %client, status, "answered");
     }
-    let headers = response.headers_mut();
-    if let Ok(value) = HeaderValue::try_from(id) {
-        headers.insert("x-request-id", value);
-    }
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    response
 }
 
 /// Runs the endpoint; a panic in it is a refusal like any other.

@@ -1,33 +1,55 @@
 //! The listener: our own accept loop on hyper, since the framework's has no deadlines. It bounds
-//! connections and headers, and ends orderly: what was begun is answered.
+//! connections, their pace and headers, and ends orderly: what was begun is answered.
+//! HTTP/1.1 only, in the clear or under TLS.
 
+mod bodies;
+mod door;
 mod envelope_io;
+mod guards;
+mod pace;
+mod places;
+mod plain;
+mod tls;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::Request;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::rt::TokioIo;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use kinora_contract::ErrorCode;
 use kinora_contract::limits::HEADER_BYTES_MAX;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
-use crate::frame::{RequestIds, answer};
+use crate::error::ApiError;
+use crate::frame::{Front, RequestIds};
+use crate::proxies::TrustedProxies;
+use crate::rates::RateLimits;
+use bodies::{Holding, Punctual};
+use door::Door;
 use envelope_io::EnvelopeIo;
+use pace::{Answering, Deadlines, PacedIo, Phase};
+use places::{AddressPlace, Addresses};
+
+pub(crate) use bodies::is_too_slow;
+pub use guards::Guards;
+pub use tls::{Tls, TlsError};
 
 /// How the listener behaves.
 #[derive(Clone, Debug)]
 pub struct ListenSettings {
-    /// Connections at a time; further ones wait to be accepted.
+    /// Connections at a time; further ones wait a little, then they are refused.
     pub connections_max: usize,
-    /// How long a connection may take to send the headers of its next request.
+    /// From the first byte of a request to the end of its headers; also for a TLS handshake.
     pub header_timeout: Duration,
     /// After a stop was asked for, how long answers that were begun may take.
     pub drain_limit: Duration,
@@ -42,81 +64,147 @@ pub async fn serve(
     settings: ListenSettings,
     stop: impl Future<Output = ()>,
 ) {
+    serve_guarded(listener, router, settings, Guards::default(), stop).await;
+}
+
+/// As [`serve`], with other guards than the usual.
+pub async fn serve_guarded(
+    listener: TcpListener,
+    router: Router,
+    settings: ListenSettings,
+    guards: Guards,
+    stop: impl Future<Output = ()>,
+) {
+    let drain_limit = settings.drain_limit;
+    let addresses = Addresses::new(guards.connections_per_address_max);
     let ids = RequestIds::new(settings.request_id_prefix);
-    let places = Arc::new(Semaphore::new(settings.connections_max));
+    let mut door = Door::new(&settings, &guards, addresses.clone(), ids.clone());
+    let service = Arc::new(Service::new(router, settings, guards, addresses, ids));
     let graceful = GracefulShutdown::new();
     tokio::pin!(stop);
     loop {
-        let accepted = tokio::select! {
-            accepted = accept(&listener, &places) => accepted,
+        let arrived = tokio::select! {
+            arrived = door.next(&listener) => arrived,
             () = &mut stop => break,
         };
-        let Some((stream, place)) = accepted else {
+        let Some((stream, peer, entry)) = arrived else {
             continue;
         };
-        let connection = connection(stream, router.clone(), ids.clone(), settings.header_timeout);
-        let connection = graceful.watch(connection);
+        let (service, watcher) = (service.clone(), graceful.watcher());
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended early");
-            }
-            drop(place);
+            service.connection(stream, peer, watcher).await;
+            drop(entry);
         });
     }
     drop(listener);
-    if tokio::time::timeout(settings.drain_limit, graceful.shutdown())
-        .await
-        .is_err()
-    {
+    let drained = tokio::time::timeout(drain_limit, graceful.shutdown()).await;
+    if drained.is_err() {
         tracing::warn!("connections were cut after the drain limit");
     }
 }
 
-/// The next connection and its place.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => {
-            // Small answers are the rule; waiting to fill a packet would only slow polls.
-            let _ = stream.set_nodelay(true);
-            Some((stream, place))
+/// What all connections of a listener share.
+struct Service {
+    front: Front,
+    proxies: TrustedProxies,
+    /// Places of clients behind proxies; those who connect themselves have theirs at the door.
+    addresses: Addresses,
+    deadlines: Deadlines,
+    body_timeout: Duration,
+    tls: Option<Tls>,
+}
+
+impl Service {
+    fn new(
+        router: Router,
+        settings: ListenSettings,
+        guards: Guards,
+        addresses: Addresses,
+        ids: RequestIds,
+    ) -> Self {
+        Self {
+            front: Front {
+                router,
+                ids,
+                rates: Arc::new(RateLimits::new(guards.requests_per_minute)),
+                cors: guards.cors,
+            },
+            proxies: guards.trusted_proxies,
+            addresses,
+            deadlines: Deadlines {
+                first_byte: guards.first_byte_timeout,
+                head: settings.header_timeout,
+                idle: guards.idle_timeout,
+                write: guards.write_timeout,
+            },
+            body_timeout: guards.request_timeout,
+            tls: guards.tls,
         }
-        Err(error) => {
-            // Out of descriptors, or a client gone already: pause, so that this does not spin.
-            tracing::warn!(%error, "a connection could not be accepted");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            None
+    }
+
+    /// Serves one connection to its end.
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: IpAddr, watcher: Watcher) {
+        let io = PacedIo::new(stream, self.deadlines);
+        let phase = io.phase();
+        let Some(tls) = &self.tls else {
+            return self.http(io, phase, peer, watcher).await;
+        };
+        let handshake = tls.acceptor().accept(io);
+        match tokio::time::timeout(self.deadlines.head, handshake).await {
+            Ok(Ok(io)) => {
+                phase.restart();
+                self.http(io, phase, peer, watcher).await;
+            }
+            Ok(Err(error)) => tracing::debug!(%error, client = %peer, "a handshake failed"),
+            Err(_) => tracing::debug!(client = %peer, "a handshake took too long"),
         }
+    }
+
+    /// Speaks HTTP on `io`.
+    async fn http<T>(self: Arc<Self>, io: T, phase: Phase, peer: IpAddr, watcher: Watcher)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let io = TokioIo::new(EnvelopeIo::new(io, self.front.ids.clone()));
+        let answering = service_fn(move |request| {
+            let (service, busy) = (self.clone(), Arc::new(phase.answering()));
+            async move { Ok::<_, Infallible>(service.answer(peer, busy, request).await) }
+        });
+        let connection = http1::Builder::new()
+            // The socket below keeps the time, and tells a head from an idle connection.
+            .header_read_timeout(None)
+            // Wider than our own limit, which answers in the envelope with the figures.
+            .max_buf_size(HEADER_BYTES_MAX * 2)
+            .serve_connection(io, answering);
+        if let Err(error) = watcher.watch(connection).await {
+            tracing::debug!(%error, client = %peer, "a connection ended early");
+        }
+    }
+
+    async fn answer(
+        &self,
+        peer: IpAddr,
+        busy: Arc<Answering>,
+        request: Request<Incoming>,
+    ) -> Response<Holding<(Arc<Answering>, Option<AddressPlace>)>> {
+        let deadline = Instant::now() + self.body_timeout;
+        let client = self.proxies.client(peer, request.headers());
+        // A proxy's connection carries many clients: there, each request takes a place.
+        let (place, refused) = match self.proxies.trusts(peer) {
+            false => (None, None),
+            true => match self.addresses.take(client) {
+                Some(place) => (Some(place), None),
+                None => (None, Some(too_many_of(client))),
+            },
+        };
+        let request = request.map(|body| Punctual::boxed_body(body, deadline, busy.clone()));
+        let response = self.front.answer(client, refused, request).await;
+        response.map(|body| Holding::new(body, (busy, place)))
     }
 }
 
-type Connection<S> = http1::Connection<TokioIo<EnvelopeIo<TcpStream>>, S>;
-
-fn connection(
-    stream: TcpStream,
-    router: Router,
-    ids: RequestIds,
-    header_timeout: Duration,
-) -> Connection<
-    impl hyper::service::Service<
-        Request<hyper::body::Incoming>,
-        Response = axum::response::Response,
-        Error = Infallible,
-        Future = impl Future<Output = Result<axum::response::Response, Infallible>> + Send,
-    >,
-> {
-    let io = TokioIo::new(EnvelopeIo::new(stream, ids.clone()));
-    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let (router, ids) = (router.clone(), ids.clone());
-        async move { Ok::<_, Infallible>(answer(router, &ids, request.map(Body::new)).await) }
-    });
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header_timeout)
-        // Wider than our own limit, which answers in the envelope with the figures.
-        .max_buf_size(HEADER_BYTES_MAX * 2)
-        .serve_connection(io, service)
+fn too_many_of(client: IpAddr) -> ApiError {
+    tracing::debug!(%client, "a request was refused: too many of this address");
+    let error = ApiError::new(ErrorCode::RateLimitExceeded, door::ADDRESS_FULL);
+    error.retry_after(door::RETRY_SECONDS)
 }

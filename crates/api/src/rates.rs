@@ -202,9 +202,27 @@ mod tests {
     #[test]
     fn keys_have_buckets_of_their_own_and_some_have_no_limit() {
         let limits = RateLimits::new(1);
-        assert!(limits.take("a", None, NOW).unwrap().retry_after_seconds.is_none());
-        assert!(limits.take("a", None, NOW).unwrap().retry_after_seconds.is_some());
-        assert!(limits.take("b", None, NOW).unwrap().retry_after_seconds.is_none());
+        assert!(
+            limits
+                .take("a", None, NOW)
+                .unwrap()
+                .retry_after_seconds
+                .is_none()
+        );
+        assert!(
+            limits
+                .take("a", None, NOW)
+                .unwrap()
+                .retry_after_seconds
+                .is_some()
+        );
+        assert!(
+            limits
+                .take("b", None, NOW)
+                .unwrap()
+                .retry_after_seconds
+                .is_none()
+        );
         assert_eq!(limits.take("c", Some(0), NOW), None);
         assert_eq!(RateLimits::new(0).take("d", None, NOW), None);
     }

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use kinora_api::ListenSettings;
+use kinora_api::{ListenSettings, Tls};
 use kinora_worker::Shutdown;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -15,6 +15,10 @@ use crate::compose::{self, Service};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::{keys, logging, print, welcome};
+
+/// Threads for disk and name look-ups. Each keeps some MiB of its allocator's for itself, and
+/// many slow downloads at once would start as many as there may be: tokio's 512 are too many.
+const BLOCKING_THREADS_MAX: usize = 64;
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -31,6 +35,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     )?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
         .build()
         .map_err(|error| Failure::because("The service could not start", error))?;
     let served = runtime.block_on(serve(&config));
@@ -71,6 +76,9 @@ async fn serve(config: &Config) -> Result<(), Failure> {
         version = env!("CARGO_PKG_VERSION"),
         "serving"
     );
+    if let Some(tls) = guards.tls.clone() {
+        tokio::spawn(renew_certificates(tls, listen_to(SignalKind::hangup())?));
+    }
     let shutdown = Shutdown::default();
     let stopping = api.stopping.clone();
     let settings = ListenSettings {
@@ -107,6 +115,19 @@ async fn obey_signals(mut signals: Signals, stopping: CancellationToken, shutdow
     shutdown.now();
 }
 
+/// Reads certificate and key anew at each SIGHUP.
+async fn renew_certificates(tls: Tls, mut hangup: Signal) {
+    while hangup.recv().await.is_some() {
+        match tls.reload() {
+            Ok(()) => tracing::info!("certificate and key were read anew"),
+            Err(error) => {
+                let error = Failure::because("The certificate stays as it was", error);
+                tracing::error!(%error, "certificate and key could not be read anew");
+            }
+        }
+    }
+}
+
 /// What result addresses begin with.
 fn base_url(config: &Config, address: SocketAddr) -> String {
     if !config.base_url.is_empty() {
@@ -123,6 +144,10 @@ fn base_url(config: &Config, address: SocketAddr) -> String {
     format!("{scheme}://{address}")
 }
 
+fn listen_to(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|error| Failure::because("Signals cannot be received", error))
+}
+
 /// The signals that ask for a stop.
 struct Signals {
     terminate: Signal,
@@ -131,12 +156,9 @@ struct Signals {
 
 impl Signals {
     fn new() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| Failure::because("Signals cannot be received", error))
-        };
         Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen_to(SignalKind::terminate())?,
+            interrupt: listen_to(SignalKind::interrupt())?,
         })
     }
 

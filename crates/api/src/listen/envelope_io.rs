@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use kinora_contract::{ErrorCode, Refusal};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::plain;
 use crate::frame::RequestIds;
 
 /// hyper's own refusals are shorter than this.
@@ -50,41 +51,24 @@ fn bare_status(bytes: &[u8]) -> Option<&str> {
 }
 
 fn replacement(status: &str, request_id: &str) -> Vec<u8> {
-    let (reason, refusal) = match status {
+    let (status, code, message) = match status {
         "431" => (
-            "Request Header Fields Too Large",
-            Refusal::new(
-                ErrorCode::HeadersTooLarge,
-                "The request's headers are too large.",
-            ),
+            "431 Request Header Fields Too Large",
+            ErrorCode::HeadersTooLarge,
+            "The request's headers are too large.",
         ),
         "414" => (
-            "URI Too Long",
-            Refusal::new(
-                ErrorCode::InvalidValue,
-                "The request's address is too long.",
-            ),
+            "414 URI Too Long",
+            ErrorCode::InvalidValue,
+            "The request's address is too long.",
         ),
         _ => (
-            "Bad Request",
-            Refusal::new(
-                ErrorCode::InvalidValue,
-                "This is not a readable HTTP/1.1 request.",
-            ),
+            "400 Bad Request",
+            ErrorCode::InvalidValue,
+            "This is not a readable HTTP/1.1 request.",
         ),
     };
-    let status = if matches!(status, "431" | "414") {
-        status
-    } else {
-        "400"
-    };
-    let body = serde_json::to_string(&refusal.body()).unwrap_or_default();
-    format!(
-        "HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\nx-request-id: {request_id}\r\n\
-         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .into_bytes()
+    plain::answer(status, &Refusal::new(code, message), request_id, None)
 }
 
 impl<T: AsyncWrite + Unpin> EnvelopeIo<T> {

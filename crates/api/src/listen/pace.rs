@@ -5,8 +5,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -29,39 +28,54 @@ pub(crate) struct Deadlines {
     pub(crate) write: Duration,
 }
 
-/// What a connection is doing, shared between its socket and its service.
+/// What a connection is doing, and since when: shared between its socket and its service.
 #[derive(Clone, Debug)]
-pub(crate) struct Phase(Arc<AtomicU8>);
+pub(crate) struct Phase(Arc<Mutex<(Step, Instant)>>);
 
-const SILENT: u8 = 0;
-const HEAD: u8 = 1;
-const ANSWERING: u8 = 2;
-const IDLE: u8 = 3;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing has come yet.
+    Silent,
+    /// The head of a request is coming.
+    Head,
+    /// A request is being answered.
+    Answering,
+    /// An answer is over, the next request has not begun.
+    Idle,
+}
 
 impl Phase {
-    fn get(&self) -> u8 {
-        self.0.load(Ordering::Acquire)
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new((Step::Silent, Instant::now()))))
+    }
+
+    fn get(&self) -> (Step, Instant) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, step: Step) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (step, Instant::now());
     }
 
     /// Back to the beginning: what was read so far was no request, but a TLS handshake.
     pub(crate) fn restart(&self) {
-        self.0.store(SILENT, Ordering::Release);
+        self.set(Step::Silent);
     }
 
     /// A request is being answered until the returned value is dropped.
     pub(crate) fn answering(&self) -> Answering {
-        self.0.store(ANSWERING, Ordering::Release);
+        self.set(Step::Answering);
         Answering(self.clone())
     }
 }
 
-/// Kept with an answer until its last byte is handed over.
+/// Kept until the last byte of an answer is handed over, and of its request taken.
 #[derive(Debug)]
 pub(crate) struct Answering(Phase);
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.0.store(IDLE, Ordering::Release);
+        self.0.set(Step::Idle);
     }
 }
 
@@ -71,8 +85,6 @@ pub(crate) struct PacedIo<T> {
     inner: T,
     deadlines: Deadlines,
     phase: Phase,
-    /// The phase that was last seen, and since when.
-    seen: (u8, Instant),
     /// Since when the client has not kept up, and what it took meanwhile.
     stall: Option<(Instant, usize)>,
     read_alarm: Alarm,
@@ -84,8 +96,7 @@ impl<T> PacedIo<T> {
         Self {
             inner,
             deadlines,
-            phase: Phase(Arc::new(AtomicU8::new(SILENT))),
-            seen: (SILENT, Instant::now()),
+            phase: Phase::new(),
             stall: None,
             read_alarm: Alarm::default(),
             write_alarm: Alarm::default(),
@@ -97,27 +108,24 @@ impl<T> PacedIo<T> {
     }
 
     /// Bytes came: if none were expected of a request yet, its head begins.
-    fn arrived(&mut self) {
-        if matches!(self.phase.get(), SILENT | IDLE) {
-            self.phase.0.store(HEAD, Ordering::Release);
-            self.seen = (HEAD, Instant::now());
+    fn arrived(&self) {
+        if matches!(self.phase.get().0, Step::Silent | Step::Idle) {
+            self.phase.set(Step::Head);
         }
     }
 
-    /// When the wait for bytes must end, if it must.
-    fn read_deadline(&mut self) -> Option<Instant> {
-        let phase = self.phase.get();
-        if phase != self.seen.0 {
-            self.seen = (phase, Instant::now());
+    /// When the wait for bytes must end.
+    fn read_deadline(&self) -> Instant {
+        let (step, since) = self.phase.get();
+        match step {
+            Step::Silent => since + self.deadlines.first_byte,
+            Step::Head => since + self.deadlines.head,
+            Step::Idle => since + self.deadlines.idle,
+            // Never: a body has a deadline of its own, which can still be answered. But hyper
+            // may look for the next request before it lets go of this answer, and not again:
+            // so look whenever the connection could have been idle for too long.
+            Step::Answering => Instant::now() + self.deadlines.idle,
         }
-        let limit = match phase {
-            SILENT => self.deadlines.first_byte,
-            HEAD => self.deadlines.head,
-            IDLE => self.deadlines.idle,
-            // The body has a deadline of its own, which can still be answered.
-            _ => return None,
-        };
-        Some(self.seen.1 + limit)
     }
 
     /// `count` bytes were taken of `offered`.
@@ -144,9 +152,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
                 Poll::Ready(done)
             }
             Poll::Pending => {
-                let Some(deadline) = self.read_deadline() else {
-                    return Poll::Pending;
-                };
+                let deadline = self.read_deadline();
                 ready!(self.read_alarm.poll(deadline, cx));
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
@@ -191,7 +197,9 @@ struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
     fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
-        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        let sleep = self
+            .0
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         loop {
             if sleep.deadline() > deadline {
                 sleep.as_mut().reset(deadline);
@@ -223,7 +231,7 @@ mod tests {
         (PacedIo::new(ours, deadlines), theirs)
     }
 
-    /// How long it takes until reading fails, sending one byte whenever `drip` says so.
+    /// How long it takes until reading fails.
     async fn fails_after(io: &mut PacedIo<DuplexStream>) -> Duration {
         let begun = Instant::now();
         loop {
@@ -280,6 +288,17 @@ mod tests {
         drop(io.phase().answering());
         drip(theirs);
         about(fails_after(&mut io).await, 2 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_ends_unseen_leaves_the_connection_idle_all_the_same() {
+        let (mut io, _theirs) = paced(64);
+        let answering = io.phase().answering();
+        tokio::spawn(async move {
+            tokio::time::sleep(25 * SECOND).await;
+            drop(answering);
+        });
+        about(fails_after(&mut io).await, 35 * SECOND);
     }
 
     #[tokio::test(start_paused = true)]

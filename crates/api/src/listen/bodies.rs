@@ -1,0 +1,235 @@
+//! Bodies on their way: a request's, which must have arrived whole by a deadline, and an
+//! answer's, which holds what must not be given back before its last byte is handed over.
+
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// The body did not arrive in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the body did not arrive in time")]
+struct TooSlow;
+
+/// Whether an error of a body says that it did not arrive in time.
+pub(crate) fn is_too_slow(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<TooSlow>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// What is still read of a body that its endpoint did not want: closing over it could take the
+/// answer along, and the connection is worth more than these bytes.
+const UNWANTED_BYTES_MAX: u64 = 64 * 1024;
+
+/// A request's body with a deadline for the whole of it, holding `H` until it is through.
+pub(super) struct Punctual<B, H>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    H: Send + 'static,
+{
+    /// Gone once it was too slow: then the connection ends.
+    body: Option<B>,
+    deadline: Instant,
+    /// Set when the body is first waited for: most are there at once.
+    alarm: Option<Pin<Box<Sleep>>>,
+    held: Option<H>,
+}
+
+impl<B, H> Punctual<B, H>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    H: Send + Unpin + 'static,
+{
+    pub(super) fn boxed_body(body: B, deadline: Instant, held: H) -> Body {
+        if body.is_end_stream() {
+            return Body::empty();
+        }
+        Body::new(Self {
+            body: Some(body),
+            deadline,
+            alarm: None,
+            held: Some(held),
+        })
+    }
+
+    fn too_slow(&mut self) -> Option<Result<Frame<Bytes>, Box<dyn Error + Send + Sync>>> {
+        self.body = None;
+        Some(Err(TooSlow.into()))
+    }
+}
+
+impl<B, H> HttpBody for Punctual<B, H>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    H: Send + Unpin + 'static,
+{
+    type Data = Bytes;
+    type Error = Box<dyn Error + Send + Sync>;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        // Also asked when bytes are there: a drip always has some.
+        if Instant::now() >= self.deadline {
+            return Poll::Ready(self.too_slow());
+        }
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let deadline = self.deadline;
+        let alarm = self
+            .alarm
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        ready!(alarm.as_mut().poll(cx));
+        Poll::Ready(self.too_slow())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body
+            .as_ref()
+            .map(HttpBody::size_hint)
+            .unwrap_or_default()
+    }
+}
+
+impl<B, H> Drop for Punctual<B, H>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    H: Send + 'static,
+{
+    fn drop(&mut self) {
+        let wanted =
+            |body: &B| !body.is_end_stream() && body.size_hint().lower() <= UNWANTED_BYTES_MAX;
+        let Some(body) = self.body.take().filter(wanted) else {
+            return;
+        };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(see_off(body, self.deadline, self.held.take()));
+        }
+    }
+}
+
+/// Reads the rest of `body`, within bounds.
+async fn see_off<B, H>(mut body: B, deadline: Instant, held: H)
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let mut left = UNWANTED_BYTES_MAX;
+    let reading = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
+            let Some(rest) = left.checked_sub(bytes) else {
+                break;
+            };
+            left = rest;
+        }
+    };
+    let _ = tokio::time::timeout_at(deadline, reading).await;
+    drop(held);
+}
+
+/// An answer's body, holding `H` until it is dropped.
+pub(super) struct Holding<H> {
+    body: Body,
+    _held: H,
+}
+
+impl<H> Holding<H> {
+    pub(super) const fn new(body: Body, held: H) -> Self {
+        Self { body, _held: held }
+    }
+}
+
+impl<H: Unpin> HttpBody for Holding<H> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use futures_util::stream::{StreamExt, unfold};
+
+    /// A body of `count` bytes, one every half second.
+    fn dripping(count: usize) -> Body {
+        let bytes = unfold(0, move |sent| async move {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let byte = Ok::<_, std::io::Error>(Bytes::from_static(b"x"));
+            (sent < count).then_some((byte, sent + 1))
+        });
+        Body::from_stream(bytes.boxed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dripped_body_ends_at_the_deadline_of_the_whole() {
+        let begun = Instant::now();
+        let deadline = begun + Duration::from_secs(10);
+        let short = Punctual::boxed_body(dripping(15), deadline, ());
+        assert_eq!(short.collect().await.unwrap().to_bytes().len(), 15);
+
+        let begun = Instant::now();
+        let deadline = begun + Duration::from_secs(10);
+        let long = Punctual::boxed_body(dripping(100), deadline, ());
+        let error = long.collect().await.unwrap_err();
+        assert!(is_too_slow(&error), "{error}");
+        assert_eq!(begun.elapsed().as_secs(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_wants_of_a_body_is_read_all_the_same_within_bounds() {
+        for (count, seconds) in [(10, 5), (100, 10)] {
+            let begun = Instant::now();
+            let deadline = begun + Duration::from_secs(10);
+            let (held, released) = tokio::sync::oneshot::channel::<()>();
+            drop(Punctual::boxed_body(dripping(count), deadline, held));
+            released.await.unwrap_err();
+            assert_eq!(begun.elapsed().as_secs(), seconds, "{count}");
+        }
+    }
+
+    #[test]
+    fn other_errors_are_not_slowness() {
+        assert!(!is_too_slow(&std::io::Error::other("gone")));
+        let wrapped = axum::Error::new(Box::<dyn Error + Send + Sync>::from(TooSlow));
+        assert!(is_too_slow(&wrapped));
+    }
+}

@@ -1,0 +1,161 @@
+//! TLS in front of HTTP/1.1: certificate and key from PEM files, one cryptographic provider
+//! (ring), versions 1.2 and 1.3. It serves what it was given; it asks no client for one. The
+//! files can be read anew while it serves, since certificates are renewed more often than
+//! services are restarted.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{self, ServerConfig};
+
+/// A certificate and its key, ready to serve. Clones share them.
+#[derive(Clone)]
+pub struct Tls {
+    acceptor: TlsAcceptor,
+    files: Arc<Files>,
+    current: Arc<Current>,
+}
+
+/// Why a certificate or key cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read, or holds nothing of the kind.
+    #[error("{file} holds no {what} in PEM form")]
+    File {
+        /// Which.
+        file: String,
+        /// What was looked for.
+        what: &'static str,
+        /// Why.
+        source: pem::Error,
+    },
+    /// Certificate and key do not fit each other, or are of a kind that is not served.
+    #[error("certificate and key cannot be used together")]
+    Pair(#[from] rustls::Error),
+}
+
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// What handshakes are answered with at the moment.
+#[derive(Debug)]
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+impl Tls {
+    /// Reads the chain of `certificate`, the service's own first, and the `key` of that.
+    ///
+    /// # Errors
+    /// [`TlsError`] when one cannot be read or the two do not fit.
+    pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        let files = Files {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+        };
+        let current = Arc::new(Current(RwLock::new(Arc::new(files.read()?))));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(current.clone());
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            files: Arc::new(files),
+            current,
+        })
+    }
+
+    /// Reads the files anew, for connections from now on.
+    ///
+    /// # Errors
+    /// As [`Tls::from_files`]; what was served before is served on.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        let fresh = Arc::new(self.files.read()?);
+        *self
+            .current
+            .0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = fresh;
+        Ok(())
+    }
+
+    pub(super) const fn acceptor(&self) -> &TlsAcceptor {
+        &self.acceptor
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+impl Files {
+    fn read(&self) -> Result<CertifiedKey, TlsError> {
+        let failed = |path: &Path, what| {
+            let file = path.display().to_string();
+            move |source| TlsError::File { file, what, source }
+        };
+        let chain = CertificateDer::pem_file_iter(&self.certificate)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .and_then(|chain| {
+                let some = !chain.is_empty();
+                some.then_some(chain).ok_or(pem::Error::NoItemsFound)
+            })
+            .map_err(failed(&self.certificate, "certificate"))?;
+        let key =
+            PrivateKeyDer::from_pem_file(&self.key).map_err(failed(&self.key, "private key"))?;
+        Ok(CertifiedKey::from_der(
+            chain,
+            key,
+            &ring::default_provider(),
+        )?)
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Some(current.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write_certificate(folder: &Path) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    }
+
+    #[test]
+    fn a_renewed_certificate_is_served_and_a_broken_one_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        write_certificate(folder.path());
+        let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
+        let tls = Tls::from_files(&certificate, &key).unwrap();
+        let served = || tls.current.0.read().unwrap().cert.clone();
+        let first = served();
+
+        write_certificate(folder.path());
+        assert_eq!(served(), first);
+        tls.reload().unwrap();
+        let second = served();
+        assert_ne!(second, first);
+
+        std::fs::write(&certificate, "no certificate").unwrap();
+        let error = tls.reload().unwrap_err();
+        assert!(error.to_string().contains("cert.pem"), "{error}");
+        assert_eq!(served(), second);
+    }
+}
