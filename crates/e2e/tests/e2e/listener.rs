@@ -1,4 +1,5 @@
-//! What the listener bears: clients that are silent, slow, too many or too fast, and proxies. Deadlines are configured small, and each test waits until their effect shows.
+//! What the listener bears: clients that are silent, slow, too many or too fast, and proxies.
+//! Deadlines are configured small, and each test waits until their effect shows.
 
 mod browsers;
 mod tls;
@@ -310,12 +311,14 @@ fn p08_behind_a_trusted_proxy_the_forwarded_client_counts() {
         .set("KINORA_LOG_LEVEL", "debug")
         .start();
     let mut busy = raw::connect(server.address());
-    let lines = "x-forwarded-for: 203.0.113.9\r\ncontent-length: 100\r\n";
+    let lines = "x-forwarded-for: 203.0.113.9\r\nexpect: 100-continue\r\ncontent-length: 100\r\n";
     let head = submit_head(&server, lines);
     busy.write_all(head.as_bytes()).unwrap();
-    until("the client to have all that it may", || {
-        (forwarded(&server, "203.0.113.9").status == 429).then_some(())
-    });
+    // The service says when it has begun with the request.
+    let mut begun = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    busy.read_exact(&mut begun).unwrap();
+    assert!(begun.starts_with(b"HTTP/1.1 100 "));
+    forwarded(&server, "203.0.113.9").refused(429, "rate_limit_exceeded");
     forwarded(&server, "198.51.100.1, 203.0.113.9, 10.1.1.1").refused(429, "rate_limit_exceeded");
     assert_eq!(forwarded(&server, "203.0.113.9, 198.51.100.1").status, 200);
     server.wait_for_log(&["answered", "\"198.51.100.1\""]);

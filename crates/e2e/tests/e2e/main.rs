@@ -3,6 +3,7 @@
 
 #![allow(
     clippy::panic,
+    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a test that cannot set itself up should stop"
 )]
