@@ -20,8 +20,8 @@ pub(crate) struct ApiError {
     retry_after_seconds: Option<u64>,
     /// The official SDKs retry some statuses by themselves; this overrules them.
     should_retry: Option<bool>,
-    /// In place of the code's own status; the connection is closed after it.
-    closing: Option<StatusCode>,
+    /// Whether the connection is closed after it.
+    closing: bool,
 }
 
 impl ApiError {
@@ -72,8 +72,8 @@ impl ApiError {
     /// A body that did not arrive in time: nothing was done, so the same request may be sent again.
     pub(crate) fn too_slow() -> Self {
         let message = "The body did not arrive in time; send the request again.";
-        let mut error = Self::new(ErrorCode::InvalidValue, message);
-        error.closing = Some(StatusCode::REQUEST_TIMEOUT);
+        let mut error = Self::new(ErrorCode::RequestTimeout, message);
+        error.closing = true;
         error
     }
 
@@ -103,7 +103,7 @@ impl From<Refusal> for ApiError {
             refusal,
             retry_after_seconds: None,
             should_retry: None,
-            closing: None,
+            closing: false,
         }
     }
 }
@@ -126,11 +126,11 @@ impl From<NoEntropy> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let code = self.refusal.code;
-        let own = StatusCode::from_u16(code.http_status());
-        let own = own.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = json_response(self.closing.unwrap_or(own), &self.refusal.body());
+        let status = StatusCode::from_u16(code.http_status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = json_response(status, &self.refusal.body());
         let headers = response.headers_mut();
-        if self.closing.is_some() {
+        if self.closing {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         if let Some(seconds) = self.retry_after_seconds {

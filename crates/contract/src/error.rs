@@ -76,6 +76,8 @@ error_codes! {
     NotFound = "not_found", 404, InvalidRequest;
     /// The route exists, not with this method.
     MethodNotAllowed = "method_not_allowed", 405, InvalidRequest;
+    /// The body did not arrive in time: nothing was done.
+    RequestTimeout = "request_timeout", 408, InvalidRequest;
     /// The task is not completed yet.
     VideoNotReady = "video_not_ready", 409, InvalidRequest;
     /// The task failed: there is no content.
@@ -102,6 +104,8 @@ error_codes! {
     InternalError = "internal_error", 500, Server;
     /// The store cannot take or give anything at the moment.
     StorageUnavailable = "storage_unavailable", 503, Server;
+    /// There is no room for a further connection.
+    Overloaded = "overloaded", 503, Server;
     /// The process is stopping.
     ShuttingDown = "shutting_down", 503, Server;
 }

@@ -129,7 +129,7 @@ impl Door {
             ),
             Full::All => (
                 "503 Service Unavailable",
-                ErrorCode::InternalError,
+                ErrorCode::Overloaded,
                 ALL_FULL,
             ),
         };

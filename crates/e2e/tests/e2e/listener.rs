@@ -120,7 +120,7 @@ fn p08_a_dripped_body_ends_with_408_and_accepts_nothing() {
     drip(&chunked, b'x');
     for mut stream in [dripped, silent, chunked] {
         let reply = raw::answer(&mut stream);
-        reply.refused_for(408, "invalid_value", None);
+        reply.refused_for(408, "request_timeout", None);
         assert_eq!(reply.header("connection"), Some("close"));
         assert_closed(stream);
     }
@@ -206,7 +206,7 @@ fn p08_a_full_service_says_so_and_recovers() {
     is_served(&mut held);
     for _ in 0..3 {
         let reply = raw::exchange(server.address(), HEALTH);
-        reply.refused(503, "internal_error");
+        reply.refused(503, "overloaded");
         assert_hardened(&reply);
     }
     is_served(&mut held);
