@@ -127,11 +127,7 @@ impl Door {
                 ErrorCode::RateLimitExceeded,
                 ADDRESS_FULL,
             ),
-            Full::All => (
-                "503 Service Unavailable",
-                ErrorCode::Overloaded,
-                ALL_FULL,
-            ),
+            Full::All => ("503 Service Unavailable", ErrorCode::Overloaded, ALL_FULL),
         };
         let refusal = Refusal::new(code, message);
         let answer = plain::answer(status, &refusal, &self.ids.next(), Some(RETRY_SECONDS));
