@@ -9,6 +9,7 @@ use kinora_e2e::{DataFolder, Host, Reply, Server, Setup, Video, media, raw, stud
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::dice::Dice;
 use crate::support::{Download, quick, reaching_from};
 
 /// Kills of one run; `KINORA_KILLS` asks for another number.
@@ -17,18 +18,6 @@ const KILLS: u32 = 300;
 const DEATHS_AT_A_POINT: u64 = 10;
 /// Tasks that may be unfinished before the client waits.
 const UNFINISHED_MAX: usize = 4;
-
-/// xorshift64*: Marsaglia, "Xorshift RNGs" (2003), with Vigna's multiplier. The seed is printed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % bound
-    }
-}
 
 /// What the client knows of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

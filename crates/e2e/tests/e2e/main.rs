@@ -12,6 +12,7 @@ mod bounds;
 mod capabilities;
 #[path = "../../../contract/tests/contract/cases.rs"]
 mod cases;
+mod dice;
 mod downloads;
 mod drafts;
 mod durability;

@@ -7,24 +7,12 @@ use std::thread;
 use kinora_e2e::{Client, Form, keys};
 
 use crate::cases::{ACCEPTED, load};
+use crate::dice::Dice;
 use crate::support::{busy, quick};
 
 /// `KINORA_MALFORMED` asks for another number.
 const BODIES: usize = 100_000;
 const THREADS: usize = 4;
-
-/// xorshift64*, as in the harness of kills.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let number = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16;
-        (number % bound.max(1) as u64) as usize
-    }
-}
 
 /// Pieces that parsers trip over.
 const PIECES: &[&[u8]] = &[
@@ -59,25 +47,25 @@ const PIECES: &[&[u8]] = &[
 
 fn broken(body: &[u8], dice: &mut Dice) -> Vec<u8> {
     let mut body = body.to_vec();
-    for _ in 0..=dice.below(4) {
-        let at = dice.below(body.len() + 1);
-        match dice.below(6) {
+    for _ in 0..=dice.index(4) {
+        let at = dice.index(body.len() + 1);
+        match dice.index(6) {
             0 => body.truncate(at),
-            1 if at < body.len() => body[at] ^= 1 << dice.below(8),
+            1 if at < body.len() => body[at] ^= 1 << dice.index(8),
             2 if at < body.len() => {
                 body.remove(at);
             }
             3 => {
-                let end = at + dice.below(body.len() - at + 1);
+                let end = at + dice.index(body.len() - at + 1);
                 let again = body[at..end].to_vec();
                 body.splice(at..at, again);
             }
             4 => {
-                let end = at + dice.below((body.len() - at).min(40) + 1);
+                let end = at + dice.index((body.len() - at).min(40) + 1);
                 body.drain(at..end);
             }
             _ => {
-                let piece = PIECES[dice.below(PIECES.len())];
+                let piece = PIECES[dice.index(PIECES.len())];
                 body.splice(at..at, piece.iter().copied());
             }
         }
@@ -106,7 +94,7 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
 fn send(client: &Client, count: usize, seed: u64) -> usize {
     let (seeds, mut dice, mut right) = (seeds(), Dice(seed), 0);
     for number in 0..count {
-        let (media_type, body) = &seeds[dice.below(seeds.len())];
+        let (media_type, body) = &seeds[dice.index(seeds.len())];
         let body = broken(body, &mut dice);
         let reply = client
             .request("POST", "/v1/videos")
