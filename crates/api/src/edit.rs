@@ -15,7 +15,7 @@ use crate::body;
 use crate::error::ApiError;
 use crate::openapi::Refusals;
 use crate::state::SharedApi;
-use crate::submit::accept;
+use crate::submit::{Submit, accept};
 use crate::wire::PathId;
 
 /// Edit a video.
@@ -72,10 +72,11 @@ pub(crate) async fn remix(
     body: Body,
 ) -> Result<Response, ApiError> {
     let sent = body::fields(&headers, body).await?;
-    if api.tasks.get(&key.key.project, id).await?.is_none() {
-        return Err(ApiError::video_not_found());
-    }
     let request = remix_request(sent, id, &api.catalog)?;
-    let accepted = accept(&api, &key.key, &headers, &request).await;
+    let submit = Submit::new(&api, &key.key, &headers, &request)?;
+    if api.tasks.get(&key.key.project, id).await?.is_none() {
+        return submit.refuse(ApiError::video_not_found()).await;
+    }
+    let accepted = submit.accept().await;
     accepted.map_err(|error| error.reworded(in_words_of_edits))
 }

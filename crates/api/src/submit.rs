@@ -5,9 +5,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use kinora_contract::{
-    ErrorCode, Intent, Submission, SubmitRequest, VideoObject, VideoSpec, lineage, validate,
+    ErrorCode, Intent, Submission, SubmitRequest, UnixMs, VideoObject, VideoSpec, lineage, validate,
 };
-use kinora_store::{Insertion, NewKey, NewTask, TaskView};
+use kinora_store::{Idempotency, Insertion, NewKey, NewTask, TaskView};
 
 use crate::auth::Writer;
 use crate::error::ApiError;
@@ -57,27 +57,81 @@ pub(crate) async fn accept(
     headers: &HeaderMap,
     request: &SubmitRequest,
 ) -> Result<Response, ApiError> {
-    let now_ms = api.clock.now_ms();
-    let idempotency = idempotency::of_request(headers, request, now_ms)?;
-    let submission = validate(request, &api.catalog, u32::from_le_bytes(api.random()?))?;
-    check_model_allowed(key, submission.model())?;
-    if api.stopping.is_cancelled() {
-        let message = "The service is stopping; send the request again soon.";
-        return Err(ApiError::new(ErrorCode::ShuttingDown, message).retry_after(5));
+    Submit::new(api, key, headers, request)?.accept().await
+}
+
+/// A request on its way to a task.
+#[derive(Debug)]
+pub(crate) struct Submit<'a> {
+    api: &'a Api,
+    key: &'a NewKey,
+    request: &'a SubmitRequest,
+    idempotency: Option<Idempotency>,
+    now_ms: UnixMs,
+}
+
+impl<'a> Submit<'a> {
+    pub(crate) fn new(
+        api: &'a Api,
+        key: &'a NewKey,
+        headers: &HeaderMap,
+        request: &'a SubmitRequest,
+    ) -> Result<Self, ApiError> {
+        let now_ms = api.clock.now_ms();
+        Ok(Self {
+            api,
+            key,
+            request,
+            idempotency: idempotency::of_request(headers, request, now_ms)?,
+            now_ms,
+        })
     }
-    let Submission { intent, metadata } = submission;
-    let new = NewTask {
-        id: api.new_task_id()?,
-        spec: spec(api, &key.project, intent).await?,
-        project: key.project.clone(),
-        metadata,
-        now_ms,
-        idempotency,
-        bounds: api.bounds(key.unfinished_max),
-    };
-    let insertion = api.tasks.insert(new).await?;
-    kinora_crash::point("api.before_answer");
-    answer(api, insertion)
+
+    /// Judges and stores the request, and answers with its task, or with its twin's.
+    pub(crate) async fn accept(self) -> Result<Response, ApiError> {
+        let new = match self.judge().await {
+            Ok(new) => new,
+            Err(refusal) => return self.refuse(refusal).await,
+        };
+        let insertion = self.api.tasks.insert(new).await?;
+        kinora_crash::point("api.before_answer");
+        answer(self.api, insertion)
+    }
+
+    /// Refuses, unless the same request was accepted under the same key before: what has changed
+    /// since (the draft deleted, the model withdrawn) takes no answer back.
+    pub(crate) async fn refuse(self, refusal: ApiError) -> Result<Response, ApiError> {
+        let Some(idempotency) = &self.idempotency else {
+            return Err(refusal);
+        };
+        let tasks = &self.api.tasks;
+        let twin = tasks.find_twin(&self.key.project, idempotency, self.now_ms);
+        match twin.await? {
+            Some(view) => answer(self.api, Insertion::Replayed(view)),
+            None => Err(refusal),
+        }
+    }
+
+    async fn judge(&self) -> Result<NewTask, ApiError> {
+        let Self { api, key, .. } = *self;
+        let seed = u32::from_le_bytes(api.random()?);
+        let submission = validate(self.request, &api.catalog, seed)?;
+        check_model_allowed(key, submission.model())?;
+        if api.stopping.is_cancelled() {
+            let message = "The service is stopping; send the request again soon.";
+            return Err(ApiError::new(ErrorCode::ShuttingDown, message).retry_after(5));
+        }
+        let Submission { intent, metadata } = submission;
+        Ok(NewTask {
+            id: api.new_task_id()?,
+            spec: spec(api, &key.project, intent).await?,
+            project: key.project.clone(),
+            metadata,
+            now_ms: self.now_ms,
+            idempotency: self.idempotency.clone(),
+            bounds: api.bounds(key.unfinished_max),
+        })
+    }
 }
 
 fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {

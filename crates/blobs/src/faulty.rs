@@ -1,9 +1,6 @@
 //! A [`BlobStore`] around another that fails before doing, fails after having done, or lets
 //! others go first, as its [`Plan`] says. For tests: it adds nothing and hides nothing else.
 
-// One plan for both wrappers, without an arrow between the two crates.
-#[path = "../../store/src/faulty/plan.rs"]
-mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -16,8 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use kinora_contract::StoredFile;
-
-pub use plan::{Fault, Injected, Plan, Rates};
+pub use kinora_faulty::{Fault, Injected, Plan, Rates};
 
 use crate::{BlobEntry, BlobError, BlobStore, ByteStream};
 
@@ -58,17 +54,8 @@ impl FaultyBlobs {
         method: Method,
         call: impl Future<Output = Result<T, BlobError>> + Send,
     ) -> Result<T, BlobError> {
-        let decision = self.plan.decide(method);
-        decision.pause().await;
-        if decision.fault == Some(Fault::Before) {
-            return Err(injected("not done").into());
-        }
-        let done = call.await;
-        decision.pause().await;
-        match decision.fault {
-            Some(_) => Err(injected("done, and its answer lost").into()),
-            None => done,
-        }
+        let injected = |how| injected(how).into();
+        self.plan.call(method, call, injected).await
     }
 }
 

@@ -1,6 +1,7 @@
-//! Named places in the life of a task where a test may kill the process. Without the feature
-//! `armed` a point is nothing at all; with it, the variable `CRASH_AT=NAME:N` aborts the
-//! process when it comes to the point of that name for the N-th time (from 1).
+//! Named places in the life of a task where a test may kill the process, or hold the thread that
+//! comes by. Without the feature `armed` a point is nothing at all; with it, the variable
+//! `CRASH_AT=NAME:N` aborts the process when it comes to the point of that name for the N-th
+//! time (from 1), and `HOLD_AT=NAME:N:FILE` makes FILE there and waits until FILE is gone.
 
 /// Every point, in the order in which a task comes by.
 pub const POINTS: &[&str] = &[
@@ -10,6 +11,7 @@ pub const POINTS: &[&str] = &[
     "worker.reference_fetched",
     "worker.reference_stored",
     "worker.claimed",
+    "worker.opening",
     "worker.prepared",
     "worker.recorded",
     "blobs.synced",
@@ -20,7 +22,8 @@ pub const POINTS: &[&str] = &[
     "worker.swept_file",
 ];
 
-/// Ends the process here, as a power cut would, when this point was asked for.
+/// Ends the process here, as a power cut would, when this point was asked for; or holds the
+/// thread, which should be one that may block.
 #[inline]
 pub fn point(name: &str) {
     #[cfg(feature = "armed")]
@@ -31,31 +34,100 @@ pub fn point(name: &str) {
 
 #[cfg(feature = "armed")]
 mod armed {
+    use std::fs::File;
+    use std::path::Path;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread::sleep;
+    use std::time::Duration;
 
-    struct Order {
+    /// How often a held thread looks whether it may go on.
+    const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+    pub(super) struct Order {
         name: String,
         left: AtomicU64,
+        /// What follows the number.
+        pub(super) more: String,
     }
 
-    /// `NAME:N`; anything else asks for nothing.
-    fn read(text: &str) -> Option<Order> {
-        let (name, count) = text.split_once(':')?;
-        Some(Order {
-            name: name.to_owned(),
-            left: AtomicU64::new(count.parse().ok()?),
-        })
+    impl Order {
+        /// `NAME:N`, or `NAME:N:MORE`; anything else asks for nothing.
+        pub(super) fn read(text: &str) -> Option<Self> {
+            let (name, rest) = text.split_once(':')?;
+            let (count, more) = rest.split_once(':').unwrap_or((rest, ""));
+            Some(Self {
+                name: name.to_owned(),
+                left: AtomicU64::new(count.parse().ok()?),
+                more: more.to_owned(),
+            })
+        }
+
+        /// Whether this is the time that was asked for.
+        pub(super) fn is_due(&self, name: &str) -> bool {
+            self.name == name && self.left.fetch_sub(1, Ordering::SeqCst) == 1
+        }
+    }
+
+    /// Shows by the file that somebody is held, until somebody else removes it.
+    pub(super) fn hold(file: &Path) {
+        if File::create_new(file).is_ok() {
+            while file.exists() {
+                sleep(LOOK_EVERY);
+            }
+        }
+    }
+
+    fn order(variable: &str) -> Option<Order> {
+        Order::read(&std::env::var(variable).ok()?)
     }
 
     pub(super) fn point(name: &str) {
-        static ORDER: OnceLock<Option<Order>> = OnceLock::new();
-        let order = ORDER.get_or_init(|| read(&std::env::var("CRASH_AT").ok()?));
-        let Some(order) = order.as_ref().filter(|order| order.name == name) else {
-            return;
-        };
-        if order.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+        static CRASH: OnceLock<Option<Order>> = OnceLock::new();
+        static HOLD: OnceLock<Option<Order>> = OnceLock::new();
+        let due = |order: &&Order| order.is_due(name);
+        let crash = CRASH.get_or_init(|| order("CRASH_AT"));
+        if crash.as_ref().filter(due).is_some() {
             std::process::abort();
         }
+        let held = HOLD.get_or_init(|| order("HOLD_AT"));
+        if let Some(order) = held.as_ref().filter(due) {
+            hold(Path::new(&order.more));
+        }
+    }
+}
+
+#[cfg(all(test, feature = "armed"))]
+mod tests {
+    use super::armed::{Order, hold};
+
+    #[test]
+    fn an_order_is_due_once_at_its_own_point() {
+        let order = Order::read("a.b:2:/some:where").unwrap();
+        let came = ["a.b", "c", "a.b", "a.b"].map(|name| order.is_due(name));
+        assert_eq!(came, [false, false, true, false]);
+        assert_eq!(order.more, "/some:where");
+        assert_eq!(Order::read("a.b:1").unwrap().more, "");
+        assert!(
+            ["", "a.b", "a.b:x", "a.b::/file"]
+                .iter()
+                .all(|text| Order::read(text).is_none())
+        );
+    }
+
+    #[test]
+    fn a_hold_shows_itself_and_lasts_until_its_file_is_gone() {
+        let file = std::env::temp_dir().join(format!("kinora-hold-{}", std::process::id()));
+        std::thread::scope(|scope| {
+            let held = scope.spawn(|| hold(&file));
+            while !file.exists() {
+                std::thread::yield_now();
+            }
+            assert!(!held.is_finished());
+            std::fs::remove_file(&file).unwrap();
+            held.join().unwrap();
+        });
+        // Where it cannot show itself nobody could release it.
+        hold(&file.join("nowhere"));
     }
 }

@@ -1,7 +1,6 @@
 //! A [`TaskStore`] around another that fails before doing, fails after having done, or lets
 //! others go first, as its [`Plan`] says. For tests: it adds nothing and hides nothing else.
 
-mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -9,13 +8,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::{Artifact, Failure, Task, TaskId, UnixMs};
+pub use kinora_faulty::{Fault, Injected, Plan, Rates};
 use tokio::sync::watch;
 
-pub use plan::{Fault, Injected, Plan, Rates};
-
 use crate::{
-    Cancellation, Claim, ClaimRequest, Deletion, Insertion, Lease, NewTask, Page, PageRequest,
-    Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
+    Cancellation, Claim, ClaimRequest, Deletion, Idempotency, Insertion, Lease, NewTask, Page,
+    PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
 };
 
 /// The methods of [`TaskStore`] that may go wrong.
@@ -23,6 +21,8 @@ use crate::{
 pub enum Method {
     /// [`TaskStore::insert`].
     Insert,
+    /// [`TaskStore::find_twin`].
+    FindTwin,
     /// [`TaskStore::get`].
     Get,
     /// [`TaskStore::get_of_any_project`].
@@ -53,7 +53,8 @@ pub enum Method {
 
 impl Method {
     /// Those that only read.
-    pub const READS: [Self; 5] = [
+    pub const READS: [Self; 6] = [
+        Self::FindTwin,
         Self::Get,
         Self::GetOfAnyProject,
         Self::List,
@@ -81,17 +82,7 @@ impl FaultyStore {
         method: Method,
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
-        let decision = self.plan.decide(method);
-        decision.pause().await;
-        if decision.fault == Some(Fault::Before) {
-            return Err(injected("not done"));
-        }
-        let done = call.await;
-        decision.pause().await;
-        match decision.fault {
-            Some(_) => Err(injected("done, and its answer lost")),
-            None => done,
-        }
+        self.plan.call(method, call, injected).await
     }
 }
 
@@ -103,6 +94,16 @@ fn injected(how: &str) -> StoreError {
 impl TaskStore for FaultyStore {
     async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
         self.call(Method::Insert, self.inner.insert(new)).await
+    }
+
+    async fn find_twin(
+        &self,
+        project: &str,
+        idempotency: &Idempotency,
+        now_ms: UnixMs,
+    ) -> Result<Option<TaskView>, StoreError> {
+        let call = self.inner.find_twin(project, idempotency, now_ms);
+        self.call(Method::FindTwin, call).await
     }
 
     async fn get(&self, project: &str, id: TaskId) -> Result<Option<TaskView>, StoreError> {

@@ -40,6 +40,19 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when the store cannot take it now.
     async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError>;
 
+    /// The task that the same request under the same key has made in this project, or `None`: for
+    /// a repeat that would be refused by now, whose first answer still stands. A twin that is just
+    /// being stored is not found here; [`TaskStore::insert`] finds it, in its transaction.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn find_twin(
+        &self,
+        project: &str,
+        idempotency: &Idempotency,
+        now_ms: UnixMs,
+    ) -> Result<Option<TaskView>, StoreError>;
+
     /// The task with this id in this project, or `None` for an unknown and for another
     /// project's id alike. Never a scan.
     ///
@@ -94,7 +107,8 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     ) -> Result<Vec<(u64, Arc<Task>)>, StoreError>;
 
     /// Leases up to `request.count` waiting tasks, fairly among projects: the project with the
-    /// fewest running tasks first, its oldest task first. Each gets a fresh, larger token.
+    /// fewest running tasks first, among several the one whose last turn is longest ago; its
+    /// oldest task first. Each gets a fresh, larger token.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.

@@ -25,6 +25,7 @@ mod references;
 mod run;
 mod source;
 mod sweep;
+mod tenacious;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ use kinora_contract::Clock;
 use kinora_media::RecorderOptions;
 use kinora_store::TaskStore;
 pub use lineup::{Lineup, Served};
+pub use orphans::{OrphanError, remove_orphans};
 pub use references::References;
 
 /// What a worker works with.

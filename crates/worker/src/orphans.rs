@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_blobs::BlobError;
-use kinora_contract::TaskId;
-use kinora_store::{StoreError, names_file};
+use kinora_blobs::{BlobEntry, BlobError, BlobStore};
+use kinora_contract::{TaskId, UnixMs};
+use kinora_store::{StoreError, TaskStore, names_file};
 
 use crate::Worker;
 use crate::drain::Shutdown;
@@ -22,9 +22,11 @@ const EVERY: Duration = Duration::from_hours(1);
 
 /// Why the look came to an end early.
 #[derive(Debug, thiserror::Error)]
-enum OrphanError {
-    #[error("files could not be listed or removed: {0}")]
+pub enum OrphanError {
+    /// The blob store did not say what it holds.
+    #[error("files could not be listed: {0}")]
     Blobs(#[from] BlobError),
+    /// The store did not say which tasks there are.
     #[error("their tasks could not be looked up: {0}")]
     Store(#[from] StoreError),
 }
@@ -32,8 +34,9 @@ enum OrphanError {
 /// Looks at the start and every hour, until a drain.
 pub(crate) async fn sweep_orphans_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     while !shutdown.is_draining() {
+        let now_ms = worker.clock.now_ms();
         tokio::select! {
-            swept = sweep_orphans(&worker) => match swept {
+            swept = remove_orphans(&*worker.tasks, &*worker.blobs, now_ms) => match swept {
                 Ok(0) => {}
                 Ok(files) => tracing::info!(files, "files that no task names were removed"),
                 Err(error) => tracing::warn!(%error, "orphans are looked for again in an hour"),
@@ -47,20 +50,37 @@ pub(crate) async fn sweep_orphans_until_drain(worker: Arc<Worker>, shutdown: Shu
     }
 }
 
-async fn sweep_orphans(worker: &Worker) -> Result<u64, OrphanError> {
+/// Removes every file of `blobs` that is an hour old at `now_ms` and that no task of `tasks`
+/// names. Returns how many there were; one that cannot be removed is left for the next look.
+///
+/// # Errors
+/// [`OrphanError`] when not all files could be looked at.
+pub async fn remove_orphans(
+    tasks: &dyn TaskStore,
+    blobs: &dyn BlobStore,
+    now_ms: UnixMs,
+) -> Result<u64, OrphanError> {
     let mut removed = 0;
     for prefix in PREFIXES {
         let mut after: Option<String> = None;
         loop {
-            let page = worker.blobs.list(prefix, after.as_deref(), PAGE).await?;
+            let page = blobs.list(prefix, after.as_deref(), PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.clone());
-            let now_ms = worker.clock.now_ms();
-            for entry in page {
-                let old = entry.modified_at_ms.saturating_add(YOUNG_MS) < now_ms;
-                if old && is_orphan(worker, &entry.key).await? {
-                    worker.blobs.delete(&entry.key).await?;
-                    removed += 1;
+            for BlobEntry {
+                key,
+                modified_at_ms,
+                ..
+            } in page
+            {
+                let old = modified_at_ms.saturating_add(YOUNG_MS) < now_ms;
+                if !old || !is_orphan(tasks, &key).await? {
+                    continue;
+                }
+                match blobs.delete(&key).await {
+                    Ok(()) => removed += 1,
+                    // It must not keep those behind it.
+                    Err(error) => tracing::warn!(%error, %key, "an orphan could not be removed"),
                 }
             }
         }
@@ -70,7 +90,7 @@ async fn sweep_orphans(worker: &Worker) -> Result<u64, OrphanError> {
 
 /// Whether a file is a task's that does not name it, or is not there. What is not of our naming
 /// is left alone.
-async fn is_orphan(worker: &Worker, key: &str) -> Result<bool, StoreError> {
+async fn is_orphan(tasks: &dyn TaskStore, key: &str) -> Result<bool, StoreError> {
     let task = key
         .split('/')
         .nth(1)
@@ -78,6 +98,10 @@ async fn is_orphan(worker: &Worker, key: &str) -> Result<bool, StoreError> {
     let Some(task) = task else {
         return Ok(false);
     };
-    let found = worker.tasks.get_of_any_project(task).await?;
-    Ok(found.is_none_or(|view| !names_file(&view.task, key)))
+    match tasks.get_of_any_project(task).await {
+        Ok(found) => Ok(found.is_none_or(|view| !names_file(&view.task, key))),
+        // It is there, and what it names is not for this version to say.
+        Err(StoreError::Corrupt(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_blobs::BlobError;
+use kinora_blobs::{BlobError, BlobStore};
 use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
 use kinora_contract::{
     Failure, FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec,
@@ -12,11 +12,13 @@ use kinora_decode::DecodeError;
 use kinora_engine::{Clip, Engine, EngineError, Materials, Picture, SAMPLE_RATE_HZ, Sound};
 use kinora_media::MediaError;
 use kinora_store::{Lease, StoreError};
+use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::record::Staged;
 use crate::references::{GatherError, download};
 use crate::source::StoredVideo;
+use crate::tenacious::tenacious;
 
 /// What a recording needs.
 pub(crate) struct Prepared {
@@ -50,6 +52,17 @@ pub(crate) enum PrepareError {
 }
 
 impl PrepareError {
+    /// For the operator, whom it concerns unless what the caller gave is at fault.
+    pub(crate) fn log(&self) {
+        match self {
+            Self::Gather(GatherError::Fetch { .. } | GatherError::Ended)
+            | Self::Decode { .. }
+            | Self::AudioTooLong(_)
+            | Self::SourceGone => tracing::info!(error = %self, "the run could not be prepared"),
+            _ => tracing::error!(error = %self, "the run could not be prepared"),
+        }
+    }
+
     /// What the client of the task is told.
     pub(crate) fn failure(&self) -> Failure {
         let with = |code: FailureCode, message: String| Failure {
@@ -86,32 +99,39 @@ pub(crate) async fn prepare(
     lease: &Lease,
     engine: Arc<dyn Engine>,
 ) -> Result<Prepared, PrepareError> {
-    let blobs = &*worker.blobs;
-    let keys = worker
-        .references
-        .gather(&*worker.tasks, blobs, task)
-        .await?;
-    let place = |name: String| Staged::at(blobs.staging_dir().join(name));
+    let (tasks, blobs) = (&*worker.tasks, &*worker.blobs);
+    // Whoever stops a run drops this: nothing has to be told.
+    let never = &CancellationToken::new();
+    let keys = tenacious(never, || worker.references.gather(tasks, blobs, task)).await?;
     let (id, token) = (lease.task, lease.token);
     let mut files = Vec::with_capacity(keys.len());
     for (index, key) in keys.iter().enumerate() {
-        let file = place(format!("{id}-{token}-input-{index}"));
-        download(blobs, key, file.path()).await?;
-        files.push(file);
+        let name = format!("{id}-{token}-input-{index}");
+        files.push(tenacious(never, || bring(blobs, key, &name)).await?);
     }
     let source = match source_key(worker, task).await? {
         Some(key) => {
-            let file = place(format!("{id}-{token}-source.mp4"));
-            download(blobs, &key, file.path()).await?;
-            Some(file)
+            let name = format!("{id}-{token}-source.mp4");
+            Some(tenacious(never, || bring(blobs, &key, &name)).await?)
         }
         None => None,
     };
     // The semaphore is never closed.
-    let _turn = worker.references.decoding.acquire().await;
+    let turn = worker.references.decoding.clone().acquire_owned().await;
     let spec = task.spec.clone();
-    let opened = tokio::task::spawn_blocking(move || open(spec, &files, source, &*engine));
+    let opened = tokio::task::spawn_blocking(move || {
+        // Decoding goes on when the run is dropped: its turn is over when it is.
+        let _turn = turn;
+        open(spec, &files, source, &*engine)
+    });
     opened.await.unwrap_or(Err(PrepareError::Panicked))
+}
+
+/// A blob as a file of this machine, in the staging folder.
+async fn bring(blobs: &dyn BlobStore, key: &str, name: &str) -> Result<Staged, BlobError> {
+    let file = Staged::at(blobs.staging_dir().join(name));
+    download(blobs, key, file.path()).await?;
+    Ok(file)
 }
 
 /// The stored video that an edit starts from.
@@ -119,7 +139,9 @@ async fn source_key(worker: &Worker, task: &Task) -> Result<Option<String>, Prep
     let Some(edit) = &task.spec.edit else {
         return Ok(None);
     };
-    let source = worker.tasks.get(&task.project, edit.task_id).await?;
+    let never = &CancellationToken::new();
+    let look = || worker.tasks.get(&task.project, edit.task_id);
+    let source = tenacious(never, look).await?;
     match source.as_ref().map(|view| &view.task.state) {
         Some(State::Completed(artifact)) => Ok(Some(artifact.video.key.clone())),
         _ => Err(PrepareError::SourceGone),
@@ -133,6 +155,7 @@ fn open(
     source: Option<Staged>,
     engine: &dyn Engine,
 ) -> Result<Prepared, PrepareError> {
+    kinora_crash::point("worker.opening");
     if let (FrameSize::Adaptive(resolution), Some(first)) = (spec.frame, files.first()) {
         let (width, height) = kinora_decode::image_size(first.path()).map_err(at(0))?;
         spec.frame = FrameSize::Fixed(resolution.nearest(width, height));

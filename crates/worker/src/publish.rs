@@ -2,19 +2,15 @@
 //! share one; what an attempt published and could not finish is removed again.
 
 use std::io::ErrorKind;
-use std::time::Duration;
 
 use bytes::Bytes;
 use kinora_blobs::{BlobError, BlobStore};
-use kinora_contract::{Artifact, StoredFile};
+use kinora_contract::Artifact;
 use kinora_store::Lease;
 use tokio_util::sync::CancellationToken;
 
 use crate::record::Recorded;
-
-/// How often a full or absent blob store is asked before the task fails.
-const TRIES: u32 = 4;
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+use crate::tenacious::tenacious;
 
 /// Publishes the three files of a recording. After `stopped` no further one is begun, but the
 /// one under way is waited for: what comes later may rely on nothing being written any more.
@@ -30,8 +26,10 @@ pub(crate) async fn publish(
     let sheet = Bytes::from(recording.spritesheet_jpeg);
     let [video_key, thumbnail_key, spritesheet_key] = lease.file_keys();
     let thumbnail = tenacious(stopped, || blobs.put_bytes(&thumbnail_key, poster.clone())).await?;
+    go_on_unless(stopped)?;
     let spritesheet =
         tenacious(stopped, || blobs.put_bytes(&spritesheet_key, sheet.clone())).await?;
+    go_on_unless(stopped)?;
     let video = tenacious(stopped, || blobs.put_file(&video_key, staged.path())).await?;
     kinora_crash::point("worker.published");
     let info = recording.info;
@@ -48,6 +46,13 @@ pub(crate) async fn publish(
     })
 }
 
+fn go_on_unless(stopped: &CancellationToken) -> Result<(), BlobError> {
+    match stopped.is_cancelled() {
+        true => Err(BlobError::Unavailable(ErrorKind::Interrupted.into())),
+        false => Ok(()),
+    }
+}
+
 /// Removes whatever an attempt may have published. The store has noted the same files as garbage
 /// when it ended the lease, but may have swept before the last of them was put.
 pub(crate) async fn withdraw(blobs: &dyn BlobStore, lease: &Lease) {
@@ -55,34 +60,5 @@ pub(crate) async fn withdraw(blobs: &dyn BlobStore, lease: &Lease) {
         if let Err(error) = blobs.delete(&key).await {
             tracing::warn!(%error, %key, "an unpublished file was left behind");
         }
-    }
-}
-
-/// Puts, and tries again with doubling pauses while the store is unavailable.
-async fn tenacious<Put>(
-    stopped: &CancellationToken,
-    put: impl Fn() -> Put,
-) -> Result<StoredFile, BlobError>
-where
-    Put: Future<Output = Result<StoredFile, BlobError>>,
-{
-    let mut pause = FIRST_PAUSE;
-    let mut left = TRIES;
-    loop {
-        if stopped.is_cancelled() {
-            return Err(BlobError::Unavailable(ErrorKind::Interrupted.into()));
-        }
-        left -= 1;
-        match put().await {
-            Err(BlobError::Unavailable(error)) if left > 0 => {
-                tracing::warn!(%error, ?pause, "the result could not be stored; trying again");
-            }
-            result => return result,
-        }
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = stopped.cancelled() => {}
-        }
-        pause *= 2;
     }
 }

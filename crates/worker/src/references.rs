@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::try_join_all;
@@ -18,13 +19,16 @@ use tokio::sync::Semaphore;
 
 use crate::record::Staged;
 
+/// How often a fetch looks whether its task has ended although there was no hint.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// Fetches references, and knows which tasks' are being fetched at the moment.
 #[derive(Debug)]
 pub struct References {
     fetcher: Fetcher,
     gates: Mutex<HashMap<TaskId, Weak<Gate>>>,
     /// One task's files are decoded at a time: a large image takes 150 MB for a moment.
-    pub(crate) decoding: Semaphore,
+    pub(crate) decoding: Arc<Semaphore>,
 }
 
 /// Held by the one who fetches a task's references.
@@ -60,7 +64,7 @@ impl References {
         Self {
             fetcher,
             gates: Mutex::default(),
-            decoding: Semaphore::new(1),
+            decoding: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -98,7 +102,11 @@ impl References {
         let fetched = missing
             .iter()
             .map(|index| self.fetch(blobs, task.id, *index, references[*index], &own[*index]));
-        let fetched = try_join_all(fetched).await;
+        // Nobody waits for the references of a task that has ended.
+        let fetched = tokio::select! {
+            fetched = try_join_all(fetched) => fetched,
+            () = ended(tasks, task.id) => Err(GatherError::Ended),
+        };
         // A task that ended meanwhile has had its files swept before these came.
         if fetched.is_err() || !is_unfinished(tasks, task.id).await? {
             remove(blobs, &own).await;
@@ -172,6 +180,18 @@ async fn is_unfinished(tasks: &dyn TaskStore, id: TaskId) -> Result<bool, StoreE
         found
             .is_some_and(|view| matches!(view.task.state.phase(), Phase::Waiting | Phase::Running)),
     )
+}
+
+/// Waits for the end of a task.
+async fn ended(tasks: &dyn TaskStore, id: TaskId) {
+    let mut hints = tasks.changes();
+    // A store that cannot say so now is asked again.
+    while is_unfinished(tasks, id).await.unwrap_or(true) {
+        tokio::select! {
+            Ok(()) = hints.changed() => {}
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+    }
 }
 
 /// Removes what may be there. What cannot be removed now is noted as garbage when the task ends.

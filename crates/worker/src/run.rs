@@ -61,7 +61,7 @@ pub(crate) async fn run_task(
     } = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            tracing::error!(%error, "the run could not be prepared");
+            error.log();
             return finish(&worker, &lease, Err(error.failure()), &shutdown).await;
         }
     };

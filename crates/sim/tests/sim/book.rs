@@ -1,7 +1,7 @@
 //! What the service has promised so far, and what an operation may change of it. After each
 //! operation the store is compared with the book: every difference must have a [`Cause`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use kinora_contract::{Artifact, Failure, Phase, State, Task, TaskId};
 use kinora_store::{Lease, TaskView};
@@ -94,8 +94,6 @@ pub(crate) struct Book {
     pub(crate) gone: BTreeMap<TaskId, String>,
     pub(crate) keys: BTreeMap<(String, String), BoundKey>,
     pub(crate) causes: Vec<Cause>,
-    /// Blobs that were put when their lease was over already.
-    pub(crate) late: BTreeSet<String>,
     /// How often each turn and each answer was seen.
     pub(crate) seen: BTreeMap<String, u64>,
     token_max: u64,

@@ -1,5 +1,6 @@
 //! What truly lies in the blob store: a [`BlobStore`] around the real one that measures what is
-//! put and crosses out what is deleted, below all injected faults.
+//! put, dates it by the simulated clock, and crosses out what is deleted, below all injected
+//! faults.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,24 +10,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use kinora_blobs::{BlobEntry, BlobError, BlobStore, ByteStream};
-use kinora_contract::StoredFile;
+use kinora_contract::{Clock, ManualClock, StoredFile, UnixMs};
 use sha2::{Digest, Sha256};
+
+/// What is there, by key.
+pub(crate) type HeldFiles = BTreeMap<String, Held>;
+
+/// A file that is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) file: StoredFile,
+    pub(crate) put_at_ms: UnixMs,
+}
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
     inner: Arc<dyn BlobStore>,
-    held: Mutex<BTreeMap<String, StoredFile>>,
+    clock: Arc<ManualClock>,
+    held: Mutex<HeldFiles>,
 }
 
 impl Ledger {
     /// Around a store that holds what `held` says.
-    pub(crate) fn new(inner: Arc<dyn BlobStore>, held: BTreeMap<String, StoredFile>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn BlobStore>, clock: Arc<ManualClock>, held: HeldFiles) -> Self {
         let held = Mutex::new(held);
-        Self { inner, held }
+        Self { inner, clock, held }
     }
 
-    /// Everything that is there, by key.
-    pub(crate) fn held(&self) -> MutexGuard<'_, BTreeMap<String, StoredFile>> {
+    /// Everything that is there.
+    pub(crate) fn held(&self) -> MutexGuard<'_, HeldFiles> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -36,7 +48,11 @@ impl Ledger {
             *told, measured,
             "P4: the blob store tells another length or hash"
         );
-        let before = self.held().insert(measured.key.clone(), measured);
+        let held = Held {
+            put_at_ms: self.clock.now_ms(),
+            file: measured,
+        };
+        let before = self.held().insert(told.key.clone(), held);
         assert!(before.is_none(), "P3: {} was published twice", told.key);
     }
 }
@@ -88,7 +104,12 @@ impl BlobStore for Ledger {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<BlobEntry>, BlobError> {
-        self.inner.list(prefix, after, limit).await
+        let mut listed = self.inner.list(prefix, after, limit).await?;
+        let held = self.held();
+        for entry in &mut listed {
+            entry.modified_at_ms = held[&entry.key].put_at_ms;
+        }
+        Ok(listed)
     }
 
     fn staging_dir(&self) -> &Path {

@@ -3,7 +3,7 @@
 //! can be looked at is looked at.
 //!
 //! Real are: the router and all behind it, the contract, the SQLite store on a file, the local
-//! blob store, and the faulty wrappers around both. Modelled are: the sockets (requests go to the
+//! blob store, the faulty wrappers around both, and the worker's look for orphans. Modelled are: the sockets (requests go to the
 //! router in process), the machine's death (what lies on the disk at that moment is copied and
 //! opened), and the three workers, whose effects on the two stores are made one by one in the
 //! order of `kinora-worker`'s modules, without timers, engine and encoder: see `worker` and `steps`.
@@ -24,7 +24,9 @@ mod http;
 mod ledger;
 mod lives;
 mod operations;
+mod orphans;
 mod quiescence;
+mod requests;
 mod rng;
 mod steps;
 mod submit;

@@ -1,14 +1,12 @@
 //! What may happen next: the kinds of operations, how often each is drawn, and what it does.
 
-use kinora_blobs::faulty::{Injected as BlobInjected, Rates as BlobRates};
-use kinora_contract::{FailureCode, State, TaskId};
+use kinora_contract::{FailureCode, State};
 use kinora_store::Cancellation;
-use kinora_store::faulty::{Method, Rates as StoreRates};
+use kinora_store::faulty::{Injected, Method, Rates};
 
 use crate::book::Cause;
-use crate::submit::Submit;
 use crate::worker::{Stage, sweep_at};
-use crate::world::{HOUR_MS, LEASE_MS, PROJECTS, RETENTION_MS, SWEEP_MS, World};
+use crate::world::{HOUR_MS, LEASE_MS, RETENTION_MS, SWEEP_MS, World};
 
 /// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +16,7 @@ pub(crate) enum Kind {
     SubmitKeyed,
     Twin,
     Twins,
+    LateTwin,
     ChangedBody,
     TornSubmit,
     Get,
@@ -36,6 +35,7 @@ pub(crate) enum Kind {
     Release,
     Race,
     Sweep,
+    Orphans,
     ClockSmall,
     ClockLease,
     ClockHour,
@@ -56,6 +56,7 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::SubmitKeyed, 40),
     (Kind::Twin, 40),
     (Kind::Twins, 15),
+    (Kind::LateTwin, 20),
     (Kind::ChangedBody, 10),
     (Kind::TornSubmit, 15),
     (Kind::Get, 30),
@@ -74,6 +75,7 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::Release, 12),
     (Kind::Race, 20),
     (Kind::Sweep, 60),
+    (Kind::Orphans, 20),
     (Kind::ClockSmall, 60),
     (Kind::ClockLease, 20),
     (Kind::ClockHour, 15),
@@ -114,6 +116,7 @@ impl World {
             Kind::SubmitKeyed => self.submit_keyed(1).await,
             Kind::Twins => self.submit_keyed(2).await,
             Kind::Twin => self.submit_again().await,
+            Kind::LateTwin => self.submit_late().await,
             Kind::ChangedBody => self.submit_changed().await,
             Kind::TornSubmit => {
                 let keyed = self.rng.percent(50);
@@ -137,6 +140,7 @@ impl World {
             Kind::Prefetch => self.prefetch().await,
             Kind::Race => self.race().await,
             Kind::Sweep => self.sweep().await,
+            Kind::Orphans => self.look_for_orphans().await,
             Kind::Restart => {
                 let full = self.rng.percent(25);
                 self.restart(full).await;
@@ -158,6 +162,7 @@ impl World {
     fn draw(&mut self) -> Kind {
         let can = |kind| match kind {
             Kind::Twin | Kind::ChangedBody => !self.sent.is_empty(),
+            Kind::LateTwin => self.finals().next().is_some(),
             Kind::Get | Kind::Content | Kind::Cancel | Kind::Delete => {
                 !self.book.tasks.is_empty() || !self.book.gone.is_empty()
             }
@@ -174,58 +179,6 @@ impl World {
             left -= weight;
         }
         Kind::Sweep
-    }
-
-    async fn submit_keyed(&mut self, copies: usize) {
-        let submit = self.new_submit(true, None);
-        self.remember(&submit);
-        self.submit(&submit, copies).await;
-    }
-
-    fn remember(&mut self, submit: &Submit) {
-        if submit.key.is_some() {
-            self.sent.push(submit.clone());
-        }
-    }
-
-    async fn submit_again(&mut self) {
-        let Some(submit) = self.rng.pick(&self.sent) else {
-            return;
-        };
-        let copies = 1 + self.rng.below(3) as usize;
-        self.submit(&submit, copies).await;
-    }
-
-    async fn submit_changed(&mut self) {
-        let Some(earlier) = self.rng.pick(&self.sent) else {
-            return;
-        };
-        let changed = Submit {
-            project: earlier.project,
-            key: earlier.key,
-            ..self.new_submit(true, None)
-        };
-        self.submit(&changed, 1).await;
-    }
-
-    async fn submit_final(&mut self) {
-        let drafts: Vec<(usize, TaskId)> = self
-            .book
-            .tasks
-            .values()
-            .filter(|known| known.task.spec.draft)
-            .map(|known| {
-                (
-                    usize::from(known.task.project == PROJECTS[1]),
-                    known.task.id,
-                )
-            })
-            .collect();
-        let Some(draft) = self.rng.pick(&drafts) else {
-            return;
-        };
-        let submit = self.new_submit(false, Some(draft));
-        self.submit(&submit, 1).await;
     }
 
     /// The workers that may do or suffer this.
@@ -344,12 +297,12 @@ impl World {
         match kind {
             // As a full disk: nothing can be changed, and reads go on.
             Kind::StoreAway => {
-                self.store_plan.set(StoreRates::AWAY);
+                self.store_plan.set(Rates::AWAY);
                 for read in Method::READS {
-                    self.store_plan.set_of(read, Some(StoreRates::NONE));
+                    self.store_plan.set_of(read, Some(Rates::NONE));
                 }
             }
-            Kind::BlobsAway => self.blob_plan.set(BlobRates::AWAY),
+            Kind::BlobsAway => self.blob_plan.set(Rates::AWAY),
             Kind::FaultsUp => {
                 let ppm = [10_000, 50_000, 200_000][self.rng.below(3) as usize];
                 self.faults_everywhere(ppm);
@@ -359,11 +312,11 @@ impl World {
     }
 
     fn faults_everywhere(&mut self, ppm: u32) {
-        self.store_plan.set(StoreRates::each(ppm));
+        self.store_plan.set(Rates::each(ppm));
         for read in Method::READS {
             self.store_plan.set_of(read, None);
         }
-        self.blob_plan.set(BlobRates::each(ppm));
+        self.blob_plan.set(Rates::each(ppm));
     }
 
     /// Ends every fault.
@@ -376,8 +329,7 @@ impl World {
 
     /// Faults so far, of the store and of the blob store.
     pub(crate) fn injected(&self) -> [u64; 2] {
-        let BlobInjected { before, after, .. } = self.blob_plan.injected();
-        let store = self.store_plan.injected();
-        [store.before + store.after, before + after]
+        [self.store_plan.injected(), self.blob_plan.injected()]
+            .map(|Injected { before, after, .. }| before + after)
     }
 }

@@ -1,10 +1,7 @@
 //! The end of a life: all faults end, hung workers come back, and what was accepted must come to
 //! its end, be there until its time is over, and leave nothing behind.
 
-use std::collections::BTreeSet;
-
 use kinora_contract::{Phase, State};
-use kinora_store::reference_keys;
 
 use crate::world::{LEASE_MS, RETENTION_MS, SWEEP_MS, TOMBSTONE_MS, World};
 
@@ -23,6 +20,8 @@ impl World {
         self.contents_are_readable().await;
         self.sweep().await;
         self.sweep().await;
+        self.outlive_youth();
+        self.look_for_orphans().await;
         self.only_the_wanted_is_kept();
         self.expire().await;
     }
@@ -62,29 +61,15 @@ impl World {
         }
     }
 
-    /// Beside results and the references of drafts there is nothing but what a worker put when
-    /// its lease was over and then could not remove, being dead or without its blob store.
-    fn only_the_wanted_is_kept(&mut self) {
-        let mut wanted = BTreeSet::new();
-        for known in self.book.tasks.values() {
-            if let State::Completed(artifact) = &known.task.state {
-                wanted.extend(artifact.files().map(|file| file.key.clone()));
-                if known.task.spec.draft {
-                    wanted.extend(reference_keys(&known.task));
-                }
-            }
-        }
-        let held: BTreeSet<String> = self.service().ledger.held().keys().cloned().collect();
-        let left: Vec<&String> = held.difference(&wanted).collect();
-        let unexplained: Vec<_> = left
-            .iter()
-            .filter(|key| !self.book.late.contains(**key))
+    /// Beside results and the references of drafts there is nothing: what was swept was swept,
+    /// and what slipped by is an orphan.
+    fn only_the_wanted_is_kept(&self) {
+        let left: Vec<String> = self
+            .files()
+            .into_iter()
+            .filter(|key| !self.is_wanted(key))
             .collect();
-        assert!(
-            unexplained.is_empty(),
-            "garbage that nobody sweeps: {unexplained:?}"
-        );
-        self.orphans = left.len() as u64;
+        assert!(left.is_empty(), "garbage that nobody sweeps: {left:?}");
     }
 
     /// Past its time everything goes: first the content, then the task.
@@ -110,7 +95,7 @@ impl World {
             "never forgotten: {:?}",
             self.book.tasks
         );
-        let held = self.service().ledger.held().len() as u64;
-        assert_eq!(held, self.orphans, "files outlive their tasks");
+        let left = self.files();
+        assert!(left.is_empty(), "files outlive their tasks: {left:?}");
     }
 }

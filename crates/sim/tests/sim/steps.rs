@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use kinora_blobs::BlobError;
-use kinora_contract::{Artifact, Failure, FailureCode, Phase, State, StoredFile, Task};
+use kinora_contract::{Artifact, Failure, FailureCode, State, StoredFile, Task};
 use kinora_store::{StoreError, reference_keys};
 
 use crate::book::Cause;
@@ -51,8 +51,7 @@ impl World {
                 fetched = Err(FailureCode::ReferenceUnreachable.into());
                 break;
             }
-            let ended = self.book.phase(task.id).is_none_or(Phase::is_terminal);
-            match self.put(key, ended).await {
+            match self.put(key).await {
                 Ok(_) | Err(BlobError::Exists(_)) => {}
                 Err(_) => fetched = Err(ours(())),
             }
@@ -72,11 +71,8 @@ impl World {
         }
     }
 
-    /// Puts a small file; `late` when whoever asked for it is not wanted any more.
-    async fn put(&mut self, key: &str, late: bool) -> Result<StoredFile, BlobError> {
-        if late {
-            self.book.late.insert(key.to_owned());
-        }
+    /// Puts a small file.
+    async fn put(&mut self, key: &str) -> Result<StoredFile, BlobError> {
         let bytes: Bytes = (0..16 + self.rng.below(200))
             .map(|_| self.rng.next() as u8)
             .collect();
@@ -107,9 +103,8 @@ impl World {
     pub(crate) async fn publish_step(&mut self, mut run: Run) -> Next {
         let [video, thumbnail, spritesheet] = run.lease.file_keys();
         let key = [thumbnail, spritesheet, video][run.stored.len()].clone();
-        let late = !self.book.holds(&run.lease);
         run.tries += 1;
-        match self.put(&key, late).await {
+        match self.put(&key).await {
             Ok(stored) => {
                 run.tries = 0;
                 run.stored.push(stored);

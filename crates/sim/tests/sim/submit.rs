@@ -161,6 +161,12 @@ impl World {
                 ", disk full"
             };
             self.book.saw(format!("submit {}{why}", answer.status));
+            if answer.has("idempotent-replayed")
+                && submit.draft.is_some()
+                && !self.has_draft(submit)
+            {
+                self.book.saw("final replayed without its draft".to_owned());
+            }
             self.judge_one(submit, expected, made, answer);
         }
     }
@@ -208,21 +214,29 @@ impl World {
             }
             400 => {
                 assert_eq!(answer.code(), "draft_not_usable", "{submit:?}: {answer:?}");
-                let draft = submit.draft.and_then(|id| self.book.tasks.get(&id));
-                let usable = draft.is_some_and(|known| {
-                    matches!(known.task.state, State::Completed(_))
-                        && known
-                            .task
-                            .expires_at_ms
-                            .is_some_and(|end| self.now_ms() < end)
-                });
                 assert!(
-                    !usable,
-                    "P4: a draft that is there cannot be used: {draft:?}"
+                    bound.is_none_or(|key| key.maybe_free || key.request != submit.number),
+                    "P6: a twin was judged again: {submit:?}: {answer:?}"
+                );
+                assert!(
+                    !self.has_draft(submit),
+                    "P4: a draft that is there cannot be used: {submit:?}"
                 );
             }
             _ => self.may_be_away(answer),
         }
+    }
+
+    /// Whether the draft whose final is asked for can be used now.
+    pub(crate) fn has_draft(&self, submit: &Submit) -> bool {
+        let draft = submit.draft.and_then(|id| self.book.tasks.get(&id));
+        draft.is_some_and(|known| {
+            matches!(known.task.state, State::Completed(_))
+                && known
+                    .task
+                    .expires_at_ms
+                    .is_some_and(|end| self.now_ms() < end)
+        })
     }
 
     /// The one answer that a fault of the service may have.

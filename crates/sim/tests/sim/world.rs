@@ -1,7 +1,6 @@
 //! What a simulated life is made of: the clock, the service over its files, three workers, and
 //! the book. Opening, closing and killing the service happen here.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +15,7 @@ use kinora_store::{NewKey, OpenOptions, Order, PageRequest, Scope, Stores, TaskS
 use tokio_util::sync::CancellationToken;
 
 use crate::book::{Book, Cause, Known};
-use crate::ledger::Ledger;
+use crate::ledger::{HeldFiles, Ledger};
 use crate::rng::{Rng, SeededEntropy};
 use crate::submit::Submit;
 use crate::worker::Worker;
@@ -94,7 +93,7 @@ pub(crate) struct World {
     pub(crate) requests: u64,
     /// Those with an idempotency key, to be sent again.
     pub(crate) sent: Vec<Submit>,
-    /// Blobs that nobody will ever remove.
+    /// Files that the looks for orphans have removed.
     pub(crate) orphans: u64,
     service: Option<Service>,
     entropy: Arc<SeededEntropy>,
@@ -130,7 +129,7 @@ impl World {
             copy: 0,
             rng,
         };
-        world.open(BTreeMap::new());
+        world.open(HeldFiles::new());
         for (project, key) in PROJECTS.iter().zip(&world.keys) {
             let added = world.service().real.keys.add_key(api_key(project, key));
             added.await.unwrap();
@@ -155,7 +154,7 @@ impl World {
         self.folder.path().join(format!("{}/kinora.db", self.copy))
     }
 
-    fn open(&mut self, held: BTreeMap<String, kinora_contract::StoredFile>) {
+    fn open(&mut self, held: HeldFiles) {
         let url = format!("sqlite:{}", self.database().display());
         let options = OpenOptions {
             // Small, so that much is read from disk.
@@ -167,7 +166,8 @@ impl World {
         };
         let real = kinora_store::open(&url, &options).expect("P11: the store opens");
         let blobs = LocalBlobs::open(self.folder.path().join("results")).unwrap();
-        let ledger = Arc::new(Ledger::new(Arc::new(blobs), held));
+        let ledger = Ledger::new(Arc::new(blobs), self.clock.clone(), held);
+        let ledger = Arc::new(ledger);
         let tasks: Arc<dyn TaskStore> = Arc::new(FaultyStore::new(
             real.tasks.clone(),
             self.store_plan.clone(),
@@ -232,6 +232,7 @@ impl World {
     async fn after_reopening(&mut self) {
         self.book.note(Cause::Reopened { full: self.full });
         self.observe().await;
+        self.look_for_orphans().await;
     }
 
     /// Compares the store with the book, and the blobs with the store.
@@ -290,7 +291,7 @@ impl World {
             };
             for file in artifact.files() {
                 assert_eq!(
-                    held.get(&file.key),
+                    held.get(&file.key).map(|held| &held.file),
                     Some(file),
                     "P4: {} is completed and its content is not there as recorded",
                     task.id

@@ -55,6 +55,12 @@ pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
         assert!(found.is_usable(NOW + 9) && !found.is_usable(NOW + 10));
         assert!(stores.keys.find_key(&[3; 32]).await.unwrap().is_none());
     }
+    for bit in 0..256 {
+        let mut near = [2; 32];
+        near[bit / 8] ^= 1 << (bit % 8);
+        let found = stores.keys.find_key(&near).await.unwrap();
+        assert!(found.is_none(), "found by another hash: bit {bit}");
+    }
     stores.keys.add_key(key(3)).await.unwrap();
     assert!(
         stores.keys.find_key(&[3; 32]).await.unwrap().is_some(),

@@ -116,6 +116,29 @@ pub async fn a_thousand_tasks_do_not_starve_one(harness: &impl Harness) {
     assert_eq!(next, ["third", "many", "single", "many"]);
 }
 
+/// With one worker nothing runs whenever it asks: then it is the turn of who was not served.
+pub async fn projects_take_turns_when_nothing_runs(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..4 {
+        stores.submit(number, "many").await;
+    }
+    stores.submit(4, "single").await;
+    stores.submit(5, "third").await;
+    let mut served = Vec::new();
+    for _ in 0..6 {
+        let claim = stores.claim_one().await;
+        let outcome = Err(FailureCode::GenerationFailed.into());
+        let finished = stores.tasks.finish(&claim.lease, outcome, NOW, EXPIRY);
+        finished.await.unwrap();
+        served.push(claim.task.project);
+    }
+    assert_eq!(served, ["many", "single", "third", "many", "many", "many"]);
+    // A project keeps its place although nothing of it is left for a while.
+    stores.submit(6, "many").await;
+    stores.submit(7, "single").await;
+    assert_eq!(stores.claim_one().await.task.project, "single");
+}
+
 /// Whatever was claimed and given back before.
 pub async fn within_a_project_the_oldest_is_first(harness: &impl Harness) {
     let stores = harness.open("store").await;

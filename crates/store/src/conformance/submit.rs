@@ -1,6 +1,6 @@
 //! Accepting tasks: what is stored, idempotency, bounds, tenancy.
 
-use kinora_contract::{State, Status};
+use kinora_contract::{State, Status, TaskId};
 use std::collections::HashSet;
 
 use super::Harness;
@@ -19,6 +19,14 @@ fn with_key(mut new: NewTask, key: &str, fingerprint: u8) -> NewTask {
 
 async fn insert(stores: &Stores, new: NewTask) -> Insertion {
     stores.tasks.insert(new).await.unwrap()
+}
+
+/// The task that this request has made under its key.
+async fn find_twin(stores: &Stores, new: &NewTask) -> Option<TaskId> {
+    let idempotency = new.idempotency.as_ref().unwrap();
+    let tasks = &stores.tasks;
+    let found = tasks.find_twin(&new.project, idempotency, new.now_ms);
+    found.await.unwrap().map(|view| view.task.id)
 }
 
 /// What went in comes out, from the answer, from memory and from disk.
@@ -99,6 +107,31 @@ pub async fn an_idempotency_key_belongs_to_one_request_and_one_project(harness: 
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// As an insert would be told, and without one.
+pub async fn a_twin_is_found_while_its_key_is_bound(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let twin = |number, project, fingerprint| with_key(task(number, project), "key", fingerprint);
+    assert_eq!(find_twin(&stores, &twin(1, "one", 1)).await, None);
+    insert(&stores, twin(1, "one", 1)).await;
+    assert_eq!(find_twin(&stores, &twin(2, "one", 1)).await, Some(id(1)));
+    assert_eq!(find_twin(&stores, &twin(2, "one", 2)).await, None);
+    assert_eq!(find_twin(&stores, &twin(2, "two", 1)).await, None);
+
+    let at = |now_ms| NewTask {
+        now_ms,
+        ..twin(2, "one", 1)
+    };
+    assert_eq!(find_twin(&stores, &at(NOW + 999)).await, Some(id(1)));
+    assert_eq!(find_twin(&stores, &at(NOW + 1_000)).await, None);
+    // To look frees nothing.
+    assert_eq!(find_twin(&stores, &at(NOW)).await, Some(id(1)));
+    drop(stores);
+    let stores = harness.open("store").await;
+    assert_eq!(find_twin(&stores, &at(NOW)).await, Some(id(1)));
+    stores.tasks.delete("one", id(1)).await.unwrap();
+    assert_eq!(find_twin(&stores, &at(NOW)).await, None);
 }
 
 /// Held until its last millisecond, free in the next.

@@ -1,6 +1,7 @@
 //! The queue in memory: what waits, who runs, how much of each. It belongs to the writer alone,
 //! is rebuilt when the store is opened, and is a function of the unfinished records: applying a
-//! change backwards undoes it, so that a failed transaction leaves no trace.
+//! change backwards undoes it, so that a failed transaction leaves no trace. Only the memory of
+//! whose turn it was goes beyond them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,6 +17,9 @@ pub(super) struct Index {
     running: HashSet<TaskId>,
     projects: HashMap<Arc<str>, Counts>,
     models: HashMap<String, Line>,
+    /// The fencing token of each project's last claim: the smaller, the longer ago. A claim that
+    /// was undone counts as well, since tokens are not given out twice.
+    turns: HashMap<Arc<str>, u64>,
     waiting: u64,
     /// Largest place given out.
     pub(super) seq: u64,
@@ -29,12 +33,15 @@ struct Counts {
     running: u64,
 }
 
+/// How soon a project is served: its running tasks, and its last turn among equals.
+type Rank = (u64, u64);
+
 /// The waiting tasks of one model.
 #[derive(Debug, Default)]
 struct Line {
     projects: HashMap<Arc<str>, BTreeMap<u64, TaskId>>,
-    /// Who is next: running tasks of the project, place of its oldest task, project.
-    order: BTreeSet<(u64, u64, Arc<str>)>,
+    /// Who is next: rank of the project, place of its oldest task, project.
+    order: BTreeSet<(Rank, u64, Arc<str>)>,
 }
 
 impl Index {
@@ -59,7 +66,8 @@ impl Index {
         self.running.iter().filter_map(|id| self.records.get(id))
     }
 
-    /// The next task of these models: of the project with the fewest running tasks, the oldest.
+    /// The next task of these models: of the project with the fewest running tasks, among several
+    /// the one whose last turn is longest ago, the oldest.
     pub(super) fn next(&self, models: &[String]) -> Option<&Arc<Record>> {
         let lines = models.iter().filter_map(|model| self.models.get(model));
         let heads = lines.filter_map(|line| line.order.first().map(|head| (head, line)));
@@ -87,21 +95,18 @@ impl Index {
     fn add(&mut self, record: &Arc<Record>) {
         let id = record.task.id;
         self.records.insert(id, record.clone());
-        let project = self.count(&record.task.project, 1, i64::from(record.is_running()));
+        let project = self.count(record, 1, i64::from(record.is_running()));
         if record.is_running() {
             self.running.insert(id);
             return;
         }
         self.waiting += 1;
-        let running = self
-            .projects
-            .get(&project)
-            .map_or(0, |counts| counts.running);
+        let rank = self.rank(&project);
         let line = self
             .models
             .entry(record.task.spec.model.clone())
             .or_default();
-        line.reorder(&project, running, running, |tasks| {
+        line.reorder(&project, rank, rank, |tasks| {
             tasks.insert(record.seq, id);
         });
     }
@@ -110,41 +115,51 @@ impl Index {
         let id = record.task.id;
         self.records.remove(&id);
         if self.running.remove(&id) {
-            self.count(&record.task.project, -1, -1);
+            self.count(record, -1, -1);
             return;
         }
         self.waiting -= 1;
         let project: Arc<str> = record.task.project.as_str().into();
-        let running = self
-            .projects
-            .get(&project)
-            .map_or(0, |counts| counts.running);
+        let rank = self.rank(&project);
         if let Some(line) = self.models.get_mut(&record.task.spec.model) {
-            line.reorder(&project, running, running, |tasks| {
+            line.reorder(&project, rank, rank, |tasks| {
                 tasks.remove(&record.seq);
             });
             if line.projects.is_empty() {
                 self.models.remove(&record.task.spec.model);
             }
         }
-        self.count(&project, -1, 0);
+        self.count(record, -1, 0);
     }
 
-    /// Counts a task in or out, and moves the project in every line that it waits in.
-    fn count(&mut self, project: &str, unfinished: i64, running: i64) -> Arc<str> {
+    fn rank(&self, project: &str) -> Rank {
+        let running = self
+            .projects
+            .get(project)
+            .map_or(0, |counts| counts.running);
+        (running, self.turns.get(project).copied().unwrap_or(0))
+    }
+
+    /// Counts a task in or out, and moves its project in every line that it waits in.
+    fn count(&mut self, record: &Record, unfinished: i64, running: i64) -> Arc<str> {
+        let project = record.task.project.as_str();
+        let before = self.rank(project);
         let key = self
             .projects
             .get_key_value(project)
             .map(|(key, _)| key.clone());
         let key: Arc<str> = key.unwrap_or_else(|| project.into());
         let counts = self.projects.entry(key.clone()).or_default();
-        let before = counts.running;
         counts.unfinished = counts.unfinished.saturating_add_signed(unfinished);
         counts.running = counts.running.saturating_add_signed(running);
-        let after = counts.running;
         if counts.unfinished == 0 {
             self.projects.remove(&key);
         }
+        if let Some(token) = record.token() {
+            let turn = self.turns.entry(key.clone()).or_default();
+            *turn = token.max(*turn);
+        }
+        let after = self.rank(project);
         if before != after {
             for line in self.models.values_mut() {
                 line.reorder(&key, before, after, |_| {});
@@ -159,17 +174,17 @@ impl Line {
     fn reorder(
         &mut self,
         project: &Arc<str>,
-        running_before: u64,
-        running_after: u64,
+        before: Rank,
+        after: Rank,
         change: impl FnOnce(&mut BTreeMap<u64, TaskId>),
     ) {
         let mut tasks = self.projects.remove(project).unwrap_or_default();
         if let Some(head) = tasks.keys().next() {
-            self.order.remove(&(running_before, *head, project.clone()));
+            self.order.remove(&(before, *head, project.clone()));
         }
         change(&mut tasks);
         if let Some(head) = tasks.keys().next() {
-            self.order.insert((running_after, *head, project.clone()));
+            self.order.insert((after, *head, project.clone()));
             self.projects.insert(project.clone(), tasks);
         }
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{State, Task};
-use rusqlite::{OptionalExtension, params};
+use kinora_contract::{State, Task, TaskId, UnixMs};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::{Done, Fault};
@@ -70,12 +70,44 @@ fn record(new: &NewTask, seq: u64) -> Record {
 
 /// The outcome of the earlier request under this key. A key past its time is freed.
 fn find_twin(new: &NewTask, idempotency: &Idempotency, batch: &Batch<'_>) -> Done<Option<Outcome>> {
-    let mut query = batch.conn.prepare_cached(
+    match bound(batch.conn, &new.project, idempotency, new.now_ms)? {
+        None => Ok(None),
+        Some(Bound::Same(id)) => Ok(batch.find(id)?.map(Outcome::Replayed)),
+        Some(Bound::Other) => Ok(Some(Outcome::KeyReused)),
+        Some(Bound::Past) => {
+            let mut query = batch
+                .conn
+                .prepare_cached("DELETE FROM idempotency WHERE project = ?1 AND key = ?2")?;
+            query.execute(params![new.project, idempotency.key])?;
+            Ok(None)
+        }
+    }
+}
+
+/// What a stored key is bound to.
+#[derive(Debug)]
+pub(super) enum Bound {
+    /// The task of the same request.
+    Same(TaskId),
+    /// Another request.
+    Other,
+    /// Nothing any more: its time is over, and it was not swept yet.
+    Past,
+}
+
+/// What the key of a request is bound to, if it is stored.
+pub(super) fn bound(
+    conn: &Connection,
+    project: &str,
+    idempotency: &Idempotency,
+    now_ms: UnixMs,
+) -> Done<Option<Bound>> {
+    let mut query = conn.prepare_cached(
         "SELECT tasks.id, fingerprint, idempotency.expires_at_ms \
          FROM idempotency JOIN tasks ON seq = task_seq \
          WHERE idempotency.project = ?1 AND key = ?2",
     )?;
-    let found = query.query_row(params![new.project, idempotency.key], |row| {
+    let found = query.query_row(params![project, idempotency.key], |row| {
         Ok((
             row.get::<_, String>(0)?,
             row.get::<_, Vec<u8>>(1)?,
@@ -85,20 +117,16 @@ fn find_twin(new: &NewTask, idempotency: &Idempotency, batch: &Batch<'_>) -> Don
     let Some((id, fingerprint, expires_at_ms)) = found.optional()? else {
         return Ok(None);
     };
-    if expires_at_ms <= int(new.now_ms) {
-        let mut query = batch
-            .conn
-            .prepare_cached("DELETE FROM idempotency WHERE project = ?1 AND key = ?2")?;
-        query.execute(params![new.project, idempotency.key])?;
-        return Ok(None);
+    if expires_at_ms <= int(now_ms) {
+        return Ok(Some(Bound::Past));
     }
     if fingerprint != idempotency.fingerprint {
-        return Ok(Some(Outcome::KeyReused));
+        return Ok(Some(Bound::Other));
     }
     let id = id
         .parse()
         .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?;
-    Ok(batch.find(id)?.map(Outcome::Replayed))
+    Ok(Some(Bound::Same(id)))
 }
 
 fn remember(new: &NewTask, idempotency: &Idempotency, seq: u64, batch: &Batch<'_>) -> Done<()> {

@@ -32,9 +32,9 @@ use kinora_contract::{Artifact, Failure, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::{
-    ApiKey, Cancellation, Claim, ClaimRequest, Deletion, Insertion, KeyStore, Lease, NewKey,
-    NewTask, OpenError, OpenOptions, Page, PageRequest, Renewed, StoreError, SweepRequest, Swept,
-    TaskStore, TaskView,
+    ApiKey, Cancellation, Claim, ClaimRequest, Deletion, Idempotency, Insertion, KeyStore, Lease,
+    NewKey, NewTask, OpenError, OpenOptions, Page, PageRequest, Renewed, StoreError, SweepRequest,
+    Swept, TaskStore, TaskView,
 };
 use memory::Memory;
 use reads::Readers;
@@ -82,6 +82,18 @@ impl TaskStore for SqliteStore {
             insert::Outcome::QueueFull => Insertion::QueueFull,
             insert::Outcome::ProjectFull => Insertion::ProjectFull,
         })
+    }
+
+    async fn find_twin(
+        &self,
+        project: &str,
+        idempotency: &Idempotency,
+        now_ms: UnixMs,
+    ) -> Result<Option<TaskView>, StoreError> {
+        let found = self
+            .readers
+            .find_twin(&self.memory, project, idempotency, now_ms)?;
+        Ok(found.map(|record| self.memory.view(&record)))
     }
 
     async fn get(&self, project: &str, id: TaskId) -> Result<Option<TaskView>, StoreError> {

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kinora_contract::{Task, TaskId};
+use kinora_contract::{Task, TaskId, UnixMs};
 use rusqlite::{Connection, params};
 
 use super::fault::{Done, Fault};
+use super::insert::{self, Bound};
 use super::memory::Memory;
 use super::record::Record;
 use super::rows::{self, int};
 use super::schema;
-use crate::{OpenError, OpenOptions, Order, Page, PageRequest};
+use crate::{Idempotency, OpenError, OpenOptions, Order, Page, PageRequest};
 
 const CONNECTIONS: usize = 4;
 
@@ -45,6 +46,21 @@ impl Readers {
             memory.cache.offer(id, record, edition);
         }
         Ok(found)
+    }
+
+    /// The record that the same request has made under its key.
+    pub(super) fn find_twin(
+        &self,
+        memory: &Memory,
+        project: &str,
+        idempotency: &Idempotency,
+        now_ms: UnixMs,
+    ) -> Done<Option<Arc<Record>>> {
+        match self.with(|conn| insert::bound(conn, project, idempotency, now_ms))? {
+            // One that is deleted between the two looks has freed its key.
+            Some(Bound::Same(id)) => self.find(memory, id),
+            _ => Ok(None),
+        }
     }
 
     /// A page: the index on disk says which, memory says how they stand.

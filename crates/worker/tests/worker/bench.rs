@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use kinora_blobs::faulty::{self as blobs, FaultyBlobs};
 use kinora_blobs::{BlobStore, LocalBlobs};
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
@@ -14,6 +15,7 @@ use kinora_contract::{
     Task, TaskId, VideoSpec,
 };
 use kinora_media::RecorderOptions;
+use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::{
     Cancellation, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, TaskStore,
 };
@@ -22,7 +24,7 @@ use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
 use crate::engines::Puppet;
-use crate::wrappers::{FaultyBlobs, FaultyStore};
+use crate::held::HeldBlobs;
 
 /// Only a failing test waits so long.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -47,8 +49,12 @@ pub(crate) const MODEL: &str = "model";
 
 pub(crate) struct Bench {
     pub(crate) store: Arc<dyn TaskStore>,
-    pub(crate) faulty: Arc<FaultyStore>,
+    /// The store as workers see it, and how it fails them.
+    faulty: Arc<FaultyStore>,
+    pub(crate) store_plan: Arc<store::Plan<store::Method>>,
     pub(crate) blobs: Arc<FaultyBlobs>,
+    pub(crate) blob_plan: Arc<blobs::Plan<blobs::Method>>,
+    pub(crate) held: Arc<HeldBlobs>,
     pub(crate) clock: Arc<ManualClock>,
     submitted: AtomicU64,
     folder: tempfile::TempDir,
@@ -56,28 +62,35 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
+        Self::with(HeldBlobs::new)
+    }
+
+    /// A bench whose staging folder is not there.
+    pub(crate) fn without_staging() -> Self {
+        Self::with(|blobs| HeldBlobs::new(blobs).without_staging())
+    }
+
+    fn with(held: impl FnOnce(Arc<dyn BlobStore>) -> HeldBlobs) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("kinora.db").display());
         let store = kinora_store::open(&url, &OpenOptions::default())
             .unwrap()
             .tasks;
         let blobs = LocalBlobs::open(folder.path().join("results")).unwrap();
+        let held = Arc::new(held(Arc::new(blobs)));
+        let store_plan = Arc::new(store::Plan::seeded(1));
+        let blob_plan = Arc::new(blobs::Plan::seeded(1));
         Self {
-            faulty: Arc::new(FaultyStore::new(store.clone())),
+            faulty: Arc::new(FaultyStore::new(store.clone(), store_plan.clone())),
+            store_plan,
             store,
-            blobs: Arc::new(FaultyBlobs::new(Arc::new(blobs))),
+            blobs: Arc::new(FaultyBlobs::new(held.clone(), blob_plan.clone())),
+            blob_plan,
+            held,
             clock: Arc::new(ManualClock::at(NOW)),
             submitted: AtomicU64::new(0),
             folder,
         }
-    }
-
-    /// A bench whose staging folder is not there.
-    pub(crate) fn without_staging() -> Self {
-        let mut bench = Self::new();
-        let blobs = LocalBlobs::open(bench.folder.path().join("results")).unwrap();
-        bench.blobs = Arc::new(FaultyBlobs::new(Arc::new(blobs)).without_staging());
-        bench
     }
 
     /// A worker with one slot for [`MODEL`], which sees the store through its faults.
@@ -191,6 +204,25 @@ impl Bench {
             State::Failed(failure) => Err((failure.code.clone(), failure.message.clone())),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Puts of files that workers have begun.
+    pub(crate) fn files_begun(&self) -> u64 {
+        self.blob_plan.calls(blobs::Method::PutFile)
+    }
+
+    /// Outcomes that workers have tried to write.
+    pub(crate) fn finishes(&self) -> u64 {
+        self.store_plan.calls(store::Method::Finish)
+    }
+
+    /// Waits until every heartbeat has looked after its lease again: a renewal that was due
+    /// before is done.
+    pub(crate) async fn heartbeats_go_round(&self) {
+        let looks = || self.store_plan.calls(store::Method::Check);
+        // The first one may have been under way, and one may be the last of a run that has ended.
+        let enough = looks() + 3;
+        until("the heartbeats go round", async || looks() >= enough).await;
     }
 
     /// Cancels as the API does.

@@ -1,11 +1,11 @@
 //! What the owner of a task does to it while it runs: cancel and delete, at every moment.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use kinora_contract::{FailureCode, Phase, State};
 use kinora_store::Cancellation;
+use kinora_store::faulty::Method;
 
 use crate::bench::{Bench, Running, until};
 use crate::engines::{Act, Puppet};
@@ -62,7 +62,7 @@ async fn an_engine_that_ignores_a_cancel_keeps_its_slot_and_its_clip_goes() {
     until("the engine works", async || engine.at_work() == 1).await;
     bench.cancel(id).await;
     // Sweeps pass the time in which a slot that was freed too early would be taken.
-    let sweeps = || bench.faulty.sweeps.load(Ordering::SeqCst);
+    let sweeps = || bench.store_plan.calls(Method::Sweep);
     let enough = sweeps() + 20;
     until("the worker goes on", async || sweeps() >= enough).await;
     assert_eq!(engine.started(), 1);
@@ -81,15 +81,15 @@ async fn an_engine_that_ignores_a_cancel_keeps_its_slot_and_its_clip_goes() {
 async fn a_file_whose_put_was_under_way_at_the_cancel_goes_again() {
     let bench = Bench::new();
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
-    bench.blobs.hold_files.send_replace(true);
+    bench.held.hold(true);
     let id = bench.submit().await;
-    let begun = async || bench.blobs.files_begun.load(Ordering::SeqCst) == 1;
+    let begun = async || bench.files_begun() == 1;
     until("the video is being put", begun).await;
     bench.cancel(id).await;
     running.shutdown.drain();
     assert!(running.is_working());
-    bench.blobs.hold_files.send_replace(false);
-    let ended = async || bench.blobs.files_ended.load(Ordering::SeqCst) == 1;
+    bench.held.hold(false);
+    let ended = async || bench.held.ended() == 1;
     until("the put has ended", ended).await;
     running.returns().await;
     bench.holds_only(&[]).await;
@@ -107,9 +107,9 @@ async fn p02_a_cancel_that_races_the_finish_gives_one_terminal_state_and_files_o
     for round in 0..ROUNDS {
         let id = bench.submit().await;
         until("the engine works", async || engine.started() == round + 1).await;
-        let begun = bench.blobs.files_begun.load(Ordering::SeqCst);
-        let finishes = bench.faulty.finishes.load(Ordering::SeqCst);
-        bench.blobs.hold_files.send_replace(round % 4 == 2);
+        let begun = bench.files_begun();
+        let finishes = bench.finishes();
+        bench.held.hold(round % 4 == 2);
         engine.release_one();
         match round % 4 {
             0 => {}
@@ -120,12 +120,12 @@ async fn p02_a_cancel_that_races_the_finish_gives_one_terminal_state_and_files_o
                 .await;
             }
             2 => {
-                let put = async || bench.blobs.files_begun.load(Ordering::SeqCst) > begun;
+                let put = async || bench.files_begun() > begun;
                 until("the video is being put", put).await;
-                bench.blobs.hold_files.send_replace(false);
+                bench.held.hold(false);
             }
             _ => {
-                let tried = async || bench.faulty.finishes.load(Ordering::SeqCst) > finishes;
+                let tried = async || bench.finishes() > finishes;
                 until("the outcome is being written", tried).await;
             }
         }

@@ -2,7 +2,7 @@
 //! [`Puppet`]'s strings: what a test sees of its engine and how it lets it go on.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use kinora_contract::{Size, VideoSpec};
@@ -11,7 +11,7 @@ use kinora_engine::{
     SAMPLE_RATE_HZ, Sink, Stage,
 };
 
-use crate::bench::DEADLINE;
+use crate::bench::{DEADLINE, until};
 
 /// What no client may ever read.
 pub(crate) const PRIVATE: &str = "weights at /secret/path: CUDA error 700";
@@ -194,6 +194,12 @@ impl Engine for Puppet {
         let _leave = Leave(&self.at_work);
         self.play(act, sink, control)
     }
+}
+
+/// Waits until no worker has the engine and no thread of it is left: nothing more is written.
+pub(crate) async fn is_left(engine: &Arc<Puppet>) {
+    let left = async || Arc::strong_count(engine) == 1;
+    until("the engine's threads have ended", left).await;
 }
 
 /// Counts an engine out, also when it panics.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kinora_contract::FailureCode;
 use kinora_worker::{Lineup, Served};
 
-use crate::bench::{Bench, MODEL, Running, until};
+use crate::bench::{Bench, DEADLINE, MODEL, Running, until};
 use crate::engines::{Act, PRIVATE, Puppet};
 
 const FAILURES: [(Act, FailureCode); 10] = [
@@ -31,7 +31,7 @@ async fn each_failure_of_an_engine_has_its_public_code_and_no_private_word() {
             engine: Arc::new(Puppet::new(act)),
             progress_timeout: match act {
                 Act::Silent => Duration::from_millis(30),
-                _ => crate::bench::DEADLINE,
+                _ => DEADLINE,
             },
         };
         (model(act), served)
@@ -81,20 +81,21 @@ async fn a_panic_of_an_engine_costs_its_own_task_alone() {
 async fn an_engine_that_stands_still_is_told_to_stop_and_its_task_fails() {
     let bench = Bench::new();
     let engine = Arc::new(Puppet::at_first(Act::Silent));
+    let served = |progress_timeout| Served {
+        engine: engine.clone(),
+        progress_timeout,
+    };
     let mut worker = bench.worker(&engine);
-    worker.lineup = Lineup::new([(
-        MODEL.to_owned(),
-        Served {
-            engine: engine.clone(),
-            // Long enough for the good clip that follows.
-            progress_timeout: Duration::from_secs(2),
-        },
-    )]);
+    worker.lineup = Lineup::new([
+        ("hasty".to_owned(), served(Duration::from_millis(30))),
+        (MODEL.to_owned(), served(DEADLINE)),
+    ]);
     let running = Running::start(worker);
-    let id = bench.submit().await;
+    let id = bench.submit_to("hasty").await;
     let (code, _) = bench.fails(id).await;
     assert_eq!(code, FailureCode::GenerationTimeout.as_str());
     until("the engine was told", async || engine.told().is_some()).await;
+    // The one slot is free again.
     let next = bench.submit().await;
     let next = bench.completes(next).await;
     running.drained().await;

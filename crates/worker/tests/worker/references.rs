@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kinora_blobs::faulty::{Fault, Method};
 use kinora_contract::{FrameSize, Inputs, Resolution, Seconds, Size, TaskId};
 
 use crate::bench::{Bench, LEASE_MS, MODEL, Running, spec, until};
@@ -109,6 +110,23 @@ async fn a_reference_is_fetched_once_and_goes_with_the_end_of_its_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reference_that_cannot_be_read_for_a_moment_costs_no_task() {
+    for fault in [Fault::Before, Fault::After] {
+        let bench = Bench::new();
+        bench.blob_plan.fail_next(Method::Read, 2, fault);
+        let (url, asked) = serve(picture());
+        let id = submit(&bench, &url).await;
+        let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+        bench.completes(id).await;
+        assert_eq!(bench.blob_plan.calls(Method::Read), 3);
+        assert_eq!(bench.task(id).await.attempt, 1);
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        running.drained().await;
+        assert_eq!(bench.staged(), [""; 0]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rerun_does_not_fetch_again() {
     let bench = Bench::new();
     let (url, asked) = serve(picture());
@@ -116,6 +134,7 @@ async fn a_rerun_does_not_fetch_again() {
     let engine = Arc::new(Puppet::at_first(Act::Silent));
     let running = Running::start(bench.worker(&engine));
     until("the engine at work", async || engine.started() == 1).await;
+    bench.heartbeats_go_round().await;
     // Its lease runs out: the sweep gives the task to the queue, and so back to this worker.
     bench.clock.advance(2 * LEASE_MS);
     bench.completes(id).await;

@@ -1,13 +1,13 @@
 //! Runs that lose their lease: hung, cut off, or at the mercy of a clock that jumps.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use kinora_contract::{FailureCode, Phase};
 use kinora_store::ClaimRequest;
+use kinora_store::faulty::Rates;
 
 use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, NOW, Running, until};
-use crate::engines::{Act, Puppet};
+use crate::engines::{Act, Puppet, is_left};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p03_a_hung_engine_is_overtaken_and_what_it_makes_later_goes() {
@@ -15,10 +15,8 @@ async fn p03_a_hung_engine_is_overtaken_and_what_it_makes_later_goes() {
     let hung = Arc::new(Puppet::at_first(Act::Held));
     let first = Running::start(bench.worker(&hung));
     let id = bench.submit().await;
-    until("the engine hangs", async || {
-        hung.at_work() == 1 && renewals(&bench) == 1
-    })
-    .await;
+    until("the engine hangs", async || hung.at_work() == 1).await;
+    bench.heartbeats_go_round().await;
     let second = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     bench.clock.advance(LEASE_MS);
     let artifact = bench.completes(id).await;
@@ -43,7 +41,7 @@ async fn p03_the_finish_of_a_worker_that_was_cut_off_is_refused_and_its_files_go
     let cut_off = Running::start(bench.worker(&engine));
     let id = bench.submit().await;
     until("the engine works", async || engine.at_work() == 1).await;
-    bench.faulty.cut.store(true, Ordering::SeqCst);
+    bench.store_plan.set(Rates::AWAY);
     let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
     worker.tasks = bench.store.clone();
     let rescuer = Running::start(worker);
@@ -56,10 +54,10 @@ async fn p03_the_finish_of_a_worker_that_was_cut_off_is_refused_and_its_files_go
         bench.keys().await.len() == 6
     })
     .await;
-    let finishes = bench.faulty.finishes.load(Ordering::SeqCst);
-    let tried = async || bench.faulty.finishes.load(Ordering::SeqCst) > finishes;
+    let finishes = bench.finishes();
+    let tried = async || bench.finishes() > finishes;
     until("the late finish is tried", tried).await;
-    bench.faulty.cut.store(false, Ordering::SeqCst);
+    bench.store_plan.set(Rates::NONE);
     cut_off.drained().await;
     rescuer.drained().await;
     bench.holds_only(std::slice::from_ref(&artifact)).await;
@@ -77,10 +75,8 @@ async fn p05_a_task_whose_workers_are_lost_too_often_fails_with_worker_lost() {
     let running = Running::start(worker);
     let id = bench.submit().await;
     for attempt in 1..=ATTEMPTS {
-        until("the engine hangs", async || {
-            engine.started() == attempt && renewals(&bench) == attempt
-        })
-        .await;
+        until("the engine hangs", async || engine.started() == attempt).await;
+        bench.heartbeats_go_round().await;
         bench.clock.advance(LEASE_MS);
     }
     let (code, message) = bench.fails(id).await;
@@ -90,6 +86,7 @@ async fn p05_a_task_whose_workers_are_lost_too_often_fails_with_worker_lost() {
 
     engine.release();
     running.drained().await;
+    is_left(&engine).await;
     bench.comes_to_hold_only(&[]).await;
     assert_eq!(engine.started(), ATTEMPTS);
     assert_eq!(bench.phase(id).await, Phase::Failed);
@@ -140,8 +137,4 @@ async fn p10_a_clock_that_jumps_by_hours_neither_loses_nor_doubles_a_task() {
         running.drained().await;
         bench.holds_only(&[artifact]).await;
     }
-}
-
-fn renewals(bench: &Bench) -> usize {
-    bench.faulty.renewals.load(Ordering::SeqCst)
 }

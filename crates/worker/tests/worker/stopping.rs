@@ -1,13 +1,13 @@
 //! The orderly stop, in its two steps.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kinora_contract::{Phase, Status, TaskId};
+use kinora_store::faulty::{Method, Rates};
 
 use crate::bench::{Bench, Running, until};
-use crate::engines::{Act, Puppet};
+use crate::engines::{Act, Puppet, is_left};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_finishes_what_runs_and_begins_nothing() {
@@ -43,7 +43,8 @@ async fn a_stop_at_once_gives_back_what_runs_and_another_worker_completes_it() {
     for id in tasks {
         assert_is_queued_anew(&bench, id, Status::InProgress).await;
     }
-    assert!(engine.told().is_some() || engine.at_work() > 0);
+    is_left(&engine).await;
+    assert!(engine.told().is_some());
     bench.comes_to_hold_only(&[]).await;
 
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
@@ -68,7 +69,7 @@ async fn a_stop_at_once_waits_for_no_hung_engine() {
     assert_eq!(engine.at_work(), 1);
     assert_is_queued_anew(&bench, id, Status::InProgress).await;
     engine.release();
-    until("the engine ends", async || engine.at_work() == 0).await;
+    is_left(&engine).await;
     bench.comes_to_hold_only(&[]).await;
 }
 
@@ -76,14 +77,14 @@ async fn a_stop_at_once_waits_for_no_hung_engine() {
 async fn a_stop_at_once_takes_back_what_was_just_being_published() {
     let bench = Bench::new();
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
-    bench.blobs.hold_files.send_replace(true);
+    bench.held.hold(true);
     let id = bench.submit().await;
-    let begun = async || bench.blobs.files_begun.load(Ordering::SeqCst) == 1;
+    let begun = async || bench.files_begun() == 1;
     until("the video is being put", begun).await;
     running.shutdown.now();
     // Given back only after nothing is being written: the next attempt may be quick.
     assert_eq!(bench.phase(id).await, Phase::Running);
-    bench.blobs.hold_files.send_replace(false);
+    bench.held.hold(false);
     running.returns().await;
     let phase = bench.phase(id).await;
     if phase == Phase::Completed {
@@ -112,13 +113,10 @@ async fn past_the_drain_limit_what_still_runs_is_given_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_at_once_does_not_wait_for_a_store_that_stays_away() {
     let bench = Bench::new();
-    bench
-        .faulty
-        .refuse_finishes
-        .store(usize::MAX, Ordering::SeqCst);
+    bench.store_plan.set_of(Method::Finish, Some(Rates::AWAY));
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
-    let tried = async || bench.faulty.finishes.load(Ordering::SeqCst) > 0;
+    let tried = async || bench.finishes() > 0;
     until("the outcome could not be written", tried).await;
     running.shutdown.now();
     running.returns().await;

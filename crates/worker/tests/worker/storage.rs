@@ -1,10 +1,11 @@
 //! Blob stores and task stores that are away for a while, or for good.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use kinora_blobs::faulty::{Fault, Method, Rates};
 use kinora_contract::{FailureCode, Phase};
+use kinora_store::faulty::Method::Finish;
 use kinora_worker::{Lineup, Served};
 
 use crate::bench::{Bench, MODEL, Running, until};
@@ -13,8 +14,9 @@ use crate::engines::{Act, Puppet};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_short_outage_of_the_blob_store_costs_no_task() {
     let bench = Bench::new();
-    bench.blobs.refuse_bytes.store(1, Ordering::SeqCst);
-    bench.blobs.refuse_files.store(1, Ordering::SeqCst);
+    for method in [Method::PutBytes, Method::PutFile] {
+        bench.blob_plan.fail_next(method, 1, Fault::Before);
+    }
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
     let artifact = bench.completes(id).await;
@@ -26,7 +28,7 @@ async fn a_short_outage_of_the_blob_store_costs_no_task() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blob_store_that_stays_full_fails_the_task_with_storage_failed_and_keeps_no_part() {
     let bench = Bench::new();
-    bench.blobs.refuse_files.store(usize::MAX, Ordering::SeqCst);
+    bench.blob_plan.set_of(Method::PutFile, Some(Rates::AWAY));
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
     let (code, message) = bench.fails(id).await;
@@ -34,7 +36,7 @@ async fn a_blob_store_that_stays_full_fails_the_task_with_storage_failed_and_kee
     assert_eq!(message, FailureCode::StorageFailed.sentence());
     // Thumbnail and spritesheet had been stored: they went before the task was failed.
     assert_eq!(bench.keys().await, [""; 0]);
-    bench.blobs.refuse_files.store(0, Ordering::SeqCst);
+    bench.blob_plan.set_of(Method::PutFile, None);
     let next = bench.submit().await;
     let next = bench.completes(next).await;
     running.drained().await;
@@ -44,14 +46,14 @@ async fn a_blob_store_that_stays_full_fails_the_task_with_storage_failed_and_kee
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_does_not_wait_for_the_retries_of_a_full_blob_store() {
     let bench = Bench::new();
-    bench.blobs.refuse_files.store(usize::MAX, Ordering::SeqCst);
+    bench.blob_plan.set_of(Method::PutFile, Some(Rates::AWAY));
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
-    let begun = async || bench.blobs.files_begun.load(Ordering::SeqCst) == 1;
+    let begun = async || bench.files_begun() == 1;
     until("the video was refused", begun).await;
     bench.cancel(id).await;
     running.drained().await;
-    assert_eq!(bench.blobs.files_begun.load(Ordering::SeqCst), 1);
+    assert_eq!(bench.files_begun(), 1);
     bench.holds_only(&[]).await;
 }
 
@@ -77,10 +79,10 @@ async fn a_slow_blob_store_is_not_taken_for_an_engine_that_stands_still() {
         progress_timeout,
     };
     worker.lineup = Lineup::new([(MODEL.to_owned(), served)]);
-    bench.blobs.hold_files.send_replace(true);
+    bench.held.hold(true);
     let running = Running::start(worker);
     let id = bench.submit().await;
-    let begun = async || bench.blobs.files_begun.load(Ordering::SeqCst) == 1;
+    let begun = async || bench.files_begun() == 1;
     until("the video is being put", begun).await;
     let since = Instant::now();
     until("an engine would be given up", async || {
@@ -88,7 +90,7 @@ async fn a_slow_blob_store_is_not_taken_for_an_engine_that_stands_still() {
     })
     .await;
     assert_eq!(bench.phase(id).await, Phase::Running);
-    bench.blobs.hold_files.send_replace(false);
+    bench.held.hold(false);
     let artifact = bench.completes(id).await;
     running.drained().await;
     bench.holds_only(&[artifact]).await;
@@ -97,12 +99,12 @@ async fn a_slow_blob_store_is_not_taken_for_an_engine_that_stands_still() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outcome_that_the_store_refuses_for_a_while_is_written_in_the_end() {
     let bench = Bench::new();
-    bench.faulty.refuse_finishes.store(3, Ordering::SeqCst);
+    bench.store_plan.fail_next(Finish, 3, Fault::Before);
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
     let artifact = bench.completes(id).await;
     assert_eq!(bench.task(id).await.attempt, 1);
-    assert_eq!(bench.faulty.finishes.load(Ordering::SeqCst), 4);
+    assert_eq!(bench.finishes(), 4);
     running.drained().await;
     bench.holds_only(&[artifact]).await;
 }
@@ -111,11 +113,11 @@ async fn an_outcome_that_the_store_refuses_for_a_while_is_written_in_the_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn p04_a_finish_that_was_written_although_it_was_reported_as_failed_keeps_its_files() {
     let bench = Bench::new();
-    bench.faulty.lose_finishes.store(1, Ordering::SeqCst);
+    bench.store_plan.fail_next(Finish, 1, Fault::After);
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
     let artifact = bench.completes(id).await;
     running.drained().await;
-    assert_eq!(bench.faulty.finishes.load(Ordering::SeqCst), 2);
+    assert_eq!(bench.finishes(), 2);
     bench.holds_only(&[artifact]).await;
 }

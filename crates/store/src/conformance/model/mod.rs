@@ -91,6 +91,8 @@ struct Model {
     next: u64,
     now_ms: u64,
     leases: Vec<(u64, Lease)>,
+    /// The token of each project's last claim.
+    turns: BTreeMap<&'static str, u64>,
 }
 
 /// The case: 24 sequences of up to 40 operations.

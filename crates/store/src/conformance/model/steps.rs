@@ -28,12 +28,19 @@ impl Model {
             }),
             ..task(number, project)
         };
+        let found = match &new.idempotency {
+            Some(key) => stores.tasks.find_twin(project, key, now_ms).await.unwrap(),
+            None => None,
+        };
+        let found = found.map(|view| view.task.id);
         let came = stores.tasks.insert(new).await.unwrap();
         let twin = self.tasks.iter_mut().find_map(|(number, known)| {
             let (held, model, until_ms) = known.key?;
             (known.project == project && Some(held) == key && until_ms > now_ms)
                 .then_some((*number, model))
         });
+        let same = twin.filter(|(_, other)| *other == model);
+        assert_eq!(found, same.map(|(number, _)| id(number)));
         let unfinished = |known: &&Known| !known.phase.is_terminal();
         let waiting = self
             .tasks
@@ -99,7 +106,10 @@ impl Model {
                 .filter(|(_, known)| known.phase == Phase::Waiting);
             let next = waiting
                 .filter(|(_, known)| served(known.model))
-                .min_by_key(|(number, known)| (running(known.project), **number))
+                .min_by_key(|(number, known)| {
+                    let turn = self.turns.get(known.project);
+                    (running(known.project), turn, **number)
+                })
                 .map(|(number, _)| *number);
             let Some(number) = next else { break };
             let claim = claims.next().expect("a task to claim");
@@ -109,6 +119,7 @@ impl Model {
             known.attempt += 1;
             known.token = Some(claim.lease.token);
             known.until_ms = self.now_ms + LEASE_MS;
+            self.turns.insert(known.project, claim.lease.token);
             assert!(
                 self.leases
                     .iter()

@@ -1,5 +1,9 @@
 //! Which calls of a wrapped store go wrong, and how: by rate, by number, or all of them. Equal
-//! seeds and equal calls give equal faults. It decides only; the wrapper around it acts.
+//! seeds and equal calls give equal faults. For tests: it knows no store, only the names that a
+//! wrapper gives to its methods and what its errors are made of.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -80,14 +84,15 @@ struct State<M> {
 
 /// What shall happen to one call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Decision {
-    pub(crate) fault: Option<Fault>,
+pub struct Decision {
+    /// How it goes wrong, if it does.
+    pub fault: Option<Fault>,
     yields: u32,
 }
 
 impl Decision {
-    /// Lets others go first, if this call is held back.
-    pub(crate) async fn pause(self) {
+    /// Lets others go first, if this call is held back: before it is done, and after.
+    pub async fn pause(self) {
         for _ in 0..self.yields {
             tokio::task::yield_now().await;
         }
@@ -148,8 +153,32 @@ impl<M: Copy + Ord> Plan<M> {
         self.state().injected
     }
 
-    /// Counts a call of `method` and says what shall happen to it.
-    pub(crate) fn decide(&self, method: M) -> Decision {
+    /// Does `call`, which is not begun before it is awaited, as the plan says of `method`.
+    ///
+    /// # Errors
+    /// Those of `call`, and what `injected` makes of a few words about the fault.
+    pub async fn call<T, E>(
+        &self,
+        method: M,
+        call: impl Future<Output = Result<T, E>>,
+        injected: impl FnOnce(&'static str) -> E,
+    ) -> Result<T, E> {
+        let decision = self.decide(method);
+        decision.pause().await;
+        if decision.fault == Some(Fault::Before) {
+            return Err(injected("not done"));
+        }
+        let done = call.await;
+        decision.pause().await;
+        match decision.fault {
+            Some(_) => Err(injected("done, and its answer lost")),
+            None => done,
+        }
+    }
+
+    /// Counts a call of `method` and says what shall happen to it: for wrappers whose call is
+    /// more than one answer.
+    pub fn decide(&self, method: M) -> Decision {
         let mut state = self.state();
         let number = state.calls.entry(method).or_default();
         *number += 1;

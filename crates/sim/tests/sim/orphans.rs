@@ -1,0 +1,65 @@
+//! The worker's own look for orphans, at every start and now and then, and what it may remove: only
+//! what no task names, by a judgement of the simulation's own.
+
+use std::collections::BTreeSet;
+
+use kinora_contract::{State, TaskId};
+use kinora_store::reference_keys;
+
+use crate::worker::told;
+use crate::world::{HOUR_MS, World};
+
+impl World {
+    /// One look for orphans, as a worker takes at its start and every hour.
+    pub(crate) async fn look_for_orphans(&mut self) {
+        let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
+        let before = self.files();
+        let removed = kinora_worker::remove_orphans(&*tasks, &*blobs, self.now_ms()).await;
+        self.trace.result(&told(&removed));
+        assert!(
+            removed.is_ok() || self.may_fail(),
+            "P11: no look without faults: {removed:?}"
+        );
+        let after = self.files();
+        for key in before.difference(&after) {
+            assert!(!self.is_wanted(key), "P4: {key} was taken for an orphan");
+            self.orphans += 1;
+            self.book.saw("orphan removed".to_owned());
+        }
+    }
+
+    /// Lets the youngest file grow as old as an orphan must be, also one of a clock that went back.
+    pub(crate) fn outlive_youth(&mut self) {
+        let put = self
+            .service()
+            .ledger
+            .held()
+            .values()
+            .map(|held| held.put_at_ms)
+            .max();
+        let youngest_ms = put.unwrap_or(0).max(self.now_ms());
+        self.clock.set(youngest_ms + HOUR_MS + 1);
+    }
+
+    /// Keys of all files.
+    pub(crate) fn files(&self) -> BTreeSet<String> {
+        self.service().ledger.held().keys().cloned().collect()
+    }
+
+    /// Whether a task names this file, or an unfinished one may come to.
+    pub(crate) fn is_wanted(&self, key: &str) -> bool {
+        let id: Option<TaskId> = key.split('/').nth(1).and_then(|id| id.parse().ok());
+        let Some(known) = id.and_then(|id| self.book.tasks.get(&id)) else {
+            return false;
+        };
+        match &known.task.state {
+            State::Waiting | State::Running => true,
+            State::Completed(artifact) => {
+                artifact.files().iter().any(|file| file.key == key)
+                    || known.task.spec.draft
+                        && reference_keys(&known.task).contains(&key.to_owned())
+            }
+            State::Failed(_) | State::Expired => false,
+        }
+    }
+}

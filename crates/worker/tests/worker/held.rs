@@ -1,0 +1,99 @@
+//! What no plan of faults can say of a blob store: puts of files that wait until they are let go,
+//! and go on although nobody waits for them; and a staging folder that is not there.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use kinora_blobs::{BlobEntry, BlobError, BlobStore, ByteStream};
+use kinora_contract::StoredFile;
+use tokio::sync::watch;
+
+/// A blob store whose puts of files may be held.
+#[derive(Debug)]
+pub(crate) struct HeldBlobs {
+    inner: Arc<dyn BlobStore>,
+    staging: PathBuf,
+    hold: watch::Sender<bool>,
+    ended: Arc<AtomicUsize>,
+}
+
+impl HeldBlobs {
+    pub(crate) fn new(inner: Arc<dyn BlobStore>) -> Self {
+        Self {
+            staging: inner.staging_dir().to_owned(),
+            inner,
+            hold: watch::Sender::new(false),
+            ended: Arc::default(),
+        }
+    }
+
+    /// The same with a staging folder that is not there.
+    pub(crate) fn without_staging(self) -> Self {
+        Self {
+            staging: self.staging.join("unmounted"),
+            ..self
+        }
+    }
+
+    /// From now on puts of files wait, or do not wait any more.
+    pub(crate) fn hold(&self, hold: bool) {
+        self.hold.send_replace(hold);
+    }
+
+    /// Puts of files that have come to their end, whether anyone waited for them or not.
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl BlobStore for HeldBlobs {
+    /// Like a put that blocks a thread: one that was begun goes on although nobody waits.
+    async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError> {
+        let (inner, ended) = (self.inner.clone(), self.ended.clone());
+        let (key, from) = (key.to_owned(), from.to_owned());
+        let mut hold = self.hold.subscribe();
+        let put = tokio::spawn(async move {
+            let free = hold.wait_for(|hold| !hold).await.is_ok();
+            assert!(free, "the test ended while a put was held");
+            let stored = inner.put_file(&key, &from).await;
+            ended.fetch_add(1, Ordering::SeqCst);
+            stored
+        });
+        put.await.map_err(io::Error::other)?
+    }
+
+    async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
+        self.inner.put_bytes(key, bytes).await
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
+        self.inner.head(key).await
+    }
+
+    async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {
+        self.inner.read(key, range).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), BlobError> {
+        self.inner.delete(key).await
+    }
+
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<BlobEntry>, BlobError> {
+        self.inner.list(prefix, after, limit).await
+    }
+
+    fn staging_dir(&self) -> &Path {
+        &self.staging
+    }
+}
