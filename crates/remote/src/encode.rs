@@ -1,0 +1,290 @@
+//! A request in the words of a dialect: a body and its type. What the dialect has no word for is
+//! refused; only the seed may stay unsaid.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use kinora_contract::{Inputs, Seconds, VideoSpec};
+use serde_json::{Map, Value, json};
+
+use crate::dialect::{Dialect, Field, Form, Shape};
+use crate::error::RemoteError;
+use crate::form::{self, Content, Part};
+use crate::request::{ReferenceFile, RemoteRequest};
+
+/// A body that can be sent again.
+#[derive(Clone, Debug)]
+pub(crate) struct Encoded {
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
+}
+
+/// One field with its value.
+enum Said {
+    Plain(Value),
+    Upload { file: ReferenceFile, bytes: Bytes },
+}
+
+/// Reads the references that go along and writes the body.
+pub(crate) async fn encode(
+    request: &RemoteRequest,
+    dialect: &'static Dialect,
+    bytes_max: u64,
+) -> Result<Encoded, RemoteError> {
+    let mut speech = Speech {
+        dialect,
+        bytes_left: bytes_max,
+        bytes_max,
+        said: Vec::new(),
+    };
+    speech.say_spec(request)?;
+    speech.say_references(request).await?;
+    let encoded = speech.write();
+    if encoded.body.len() as u64 > bytes_max {
+        return Err(RemoteError::RequestTooLarge(bytes_max));
+    }
+    Ok(encoded)
+}
+
+struct Speech {
+    dialect: &'static Dialect,
+    bytes_left: u64,
+    bytes_max: u64,
+    said: Vec<(&'static str, Said)>,
+}
+
+impl Speech {
+    fn say_spec(&mut self, request: &RemoteRequest) -> Result<(), RemoteError> {
+        let spec = &request.spec;
+        refuse_chains(spec)?;
+        if let Some(model) = &request.model {
+            self.say(Field::Model, "a model name", json!(model))?;
+        }
+        self.say(Field::Prompt, "a prompt", json!(spec.prompt))?;
+        if let Some(negative) = &spec.negative_prompt {
+            self.say(Field::NegativePrompt, "a negative prompt", json!(negative))?;
+        }
+        let seconds = match spec.seconds {
+            Seconds::Fixed(seconds) => json!(seconds),
+            Seconds::Auto if self.dialect.auto_seconds => json!("auto"),
+            Seconds::Auto => return Err(RemoteError::Unsupported("an automatic length")),
+        };
+        self.say(Field::Seconds, "a length", seconds)?;
+        let Some(size) = spec.render_size() else {
+            return Err(RemoteError::Unsupported("a shape that is not decided"));
+        };
+        self.say(Field::Size, "a size", json!(size.to_string()))?;
+        if self.dialect.wire(Field::Seed).is_some() {
+            self.say(Field::Seed, "a seed", json!(spec.seed))?;
+        }
+        if request.audio_switch {
+            self.say(Field::AudioSwitch, "sound", json!(spec.generate_audio))?;
+        } else if spec.generate_audio {
+            return Err(RemoteError::Unsupported("sound"));
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, field: Field, what: &'static str, value: Value) -> Result<(), RemoteError> {
+        let (name, shape) = self
+            .dialect
+            .wire(field)
+            .ok_or(RemoteError::Unsupported(what))?;
+        let value = match (shape, value) {
+            (Shape::Text, Value::Number(number)) => Value::String(number.to_string()),
+            (_, value) => value,
+        };
+        self.said.push((name, Said::Plain(value)));
+        Ok(())
+    }
+
+    async fn say_references(&mut self, request: &RemoteRequest) -> Result<(), RemoteError> {
+        let urls: Vec<&str> = request
+            .spec
+            .inputs
+            .references()
+            .iter()
+            .map(|reference| reference.url())
+            .collect();
+        if urls.len() != request.references.len() {
+            return Err(RemoteError::Unsupported("references without their files"));
+        }
+        let all: Vec<(&str, &ReferenceFile)> = urls.into_iter().zip(&request.references).collect();
+        match &request.spec.inputs {
+            Inputs::Text => Ok(()),
+            Inputs::Frames { .. } => {
+                let (first, last) = all.split_at(1);
+                self.say_items(Field::FirstFrame, "a first frame", first)
+                    .await?;
+                self.say_items(Field::LastFrame, "a last frame", last).await
+            }
+            Inputs::References { images, .. } => {
+                let (images, audios) = all.split_at(images.len());
+                self.say_items(Field::Images, "so many reference images", images)
+                    .await?;
+                self.say_items(Field::Audios, "so much reference sound", audios)
+                    .await
+            }
+        }
+    }
+
+    async fn say_items(
+        &mut self,
+        field: Field,
+        what: &'static str,
+        items: &[(&str, &ReferenceFile)],
+    ) -> Result<(), RemoteError> {
+        let Some((first_url, first_file)) = items.first() else {
+            return Ok(());
+        };
+        let (name, shape) = self
+            .dialect
+            .wire(field)
+            .ok_or(RemoteError::Unsupported(what))?;
+        let said = match shape {
+            Shape::Urls(max) if items.len() <= max as usize => {
+                let urls: Vec<&str> = items.iter().map(|(url, _)| *url).collect();
+                Said::Plain(json!(urls))
+            }
+            Shape::Url if items.len() == 1 => Said::Plain(json!(first_url)),
+            Shape::Upload if items.len() == 1 => Said::Upload {
+                file: (*first_file).clone(),
+                bytes: self.read(first_file).await?,
+            },
+            Shape::DataUrl(key) if items.len() == 1 => {
+                let bytes = STANDARD.encode(self.read(first_file).await?);
+                let url = format!("data:{};base64,{bytes}", first_file.media_type);
+                Said::Plain(Value::Object(Map::from_iter([(
+                    key.to_owned(),
+                    json!(url),
+                )])))
+            }
+            _ => return Err(RemoteError::Unsupported(what)),
+        };
+        self.said.push((name, said));
+        Ok(())
+    }
+
+    /// The bytes of a reference, within what is left of the body's bound.
+    async fn read(&mut self, file: &ReferenceFile) -> Result<Bytes, RemoteError> {
+        if !is_media_type(&file.media_type) {
+            return Err(RemoteError::Unsupported("a reference of unknown type"));
+        }
+        let metadata = tokio::fs::metadata(&file.path).await;
+        let length = metadata.map_err(RemoteError::Storage)?.len();
+        self.bytes_left = self
+            .bytes_left
+            .checked_sub(length)
+            .ok_or(RemoteError::RequestTooLarge(self.bytes_max))?;
+        let bytes = tokio::fs::read(&file.path).await;
+        Ok(bytes.map_err(RemoteError::Storage)?.into())
+    }
+
+    fn write(self) -> Encoded {
+        let has_upload = self
+            .said
+            .iter()
+            .any(|(_, said)| matches!(said, Said::Upload { .. }));
+        match self.dialect.form {
+            Form::Multipart => self.write_form(),
+            Form::JsonUnlessUpload if has_upload => self.write_form(),
+            Form::Json | Form::JsonUnlessUpload => self.write_json(),
+        }
+    }
+
+    fn write_json(self) -> Encoded {
+        let plain = |(name, said): (&'static str, Said)| match said {
+            Said::Plain(value) => Some((name.to_owned(), value)),
+            // Only a form has uploads: a dialect's table holds them together.
+            Said::Upload { .. } => None,
+        };
+        let object: Map<String, Value> = self.said.into_iter().filter_map(plain).collect();
+        Encoded {
+            content_type: "application/json".to_owned(),
+            body: Value::Object(object).to_string().into(),
+        }
+    }
+
+    fn write_form(self) -> Encoded {
+        let mut parts = Vec::with_capacity(self.said.len());
+        for (name, said) in self.said {
+            match said {
+                Said::Plain(Value::Array(items)) => {
+                    parts.extend(
+                        items
+                            .into_iter()
+                            .map(|item| text_part(format!("{name}[]"), item)),
+                    );
+                }
+                Said::Plain(value) => parts.push(text_part(name.to_owned(), value)),
+                Said::Upload { file, bytes } => parts.push(Part {
+                    name: name.to_owned(),
+                    content: Content::File {
+                        file_name: file_name(&file.media_type),
+                        media_type: file.media_type,
+                        bytes,
+                    },
+                }),
+            }
+        }
+        let (content_type, body) = form::encode(&parts);
+        Encoded { content_type, body }
+    }
+}
+
+/// What refers to earlier tasks, which only we have.
+fn refuse_chains(spec: &VideoSpec) -> Result<(), RemoteError> {
+    for (is_asked, what) in [
+        (spec.draft, "a draft"),
+        (spec.final_of.is_some(), "the final of a draft"),
+        (spec.edit.is_some(), "an edit"),
+    ] {
+        if is_asked {
+            return Err(RemoteError::Unsupported(what));
+        }
+    }
+    Ok(())
+}
+
+/// Text as it is, everything else as its JSON.
+fn text_part(name: String, value: Value) -> Part {
+    let text = match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Part {
+        name,
+        content: Content::Text(text),
+    }
+}
+
+/// `type/subtype` of the characters that media types have (RFC 6838, 4.2).
+fn is_media_type(text: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+    };
+    text.len() <= 127
+        && text
+            .split_once('/')
+            .is_some_and(|(kind, sub)| is_name(kind) && is_name(sub))
+}
+
+/// A file name that tells the type to servers that look at its end.
+fn file_name(media_type: &str) -> String {
+    let ending = match media_type {
+        "image/jpeg" => "jpg",
+        "image/png" => "png",
+        "image/webp" => "webp",
+        "image/gif" => "gif",
+        "audio/wav" => "wav",
+        "audio/mpeg" => "mp3",
+        "audio/mp4" => "m4a",
+        "audio/flac" => "flac",
+        "audio/ogg" => "ogg",
+        _ => "bin",
+    };
+    format!("reference.{ending}")
+}

@@ -1,0 +1,156 @@
+//! One bounded HTTP exchange: every answer has a deadline and a largest size. Connections are kept
+//! for the next poll; a `POST` never goes over an old one, which may break just then. Redirects are
+//! answers like any other, and no proxy is looked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::{HeaderMap, Method, Request, Response};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore, crypto};
+
+use crate::error::Cause;
+use crate::options::OptionsError;
+use crate::text::shown;
+
+/// The bound of a response head, in bytes.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+const IDLE: Duration = Duration::from_secs(30);
+/// Kept connections to one upstream.
+const IDLE_MAX: usize = 32;
+
+/// A client that keeps connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Http {
+    keeping: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    fresh: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    answer_bytes_max: usize,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Reply {
+    pub(crate) const fn is_success(&self) -> bool {
+        matches!(self.status, 200..=299)
+    }
+
+    pub(crate) fn refusal(&self) -> Cause {
+        Cause::Status {
+            status: self.status,
+            text: shown(&self.body),
+        }
+    }
+}
+
+impl Http {
+    pub(crate) fn new(
+        connect_timeout: Duration,
+        answer_bytes_max: usize,
+        extra_roots_pem: Option<&[u8]>,
+    ) -> Result<Self, OptionsError> {
+        let mut plain = HttpConnector::new();
+        plain.set_connect_timeout(Some(connect_timeout));
+        plain.set_nodelay(true);
+        plain.enforce_http(false);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(extra_roots_pem)?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(plain);
+        let client = |idle_max| {
+            Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(IDLE)
+                .pool_max_idle_per_host(idle_max)
+                .http1_max_buf_size(HEAD_BYTES_MAX)
+                .build(connector.clone())
+        };
+        Ok(Self {
+            keeping: client(IDLE_MAX),
+            fresh: client(0),
+            answer_bytes_max,
+        })
+    }
+
+    /// Sends `request` and reads the whole answer within `limit`.
+    pub(crate) async fn exchange(
+        &self,
+        request: Request<Full<Bytes>>,
+        limit: Duration,
+    ) -> Result<Reply, Cause> {
+        let exchanged = tokio::time::timeout(limit, async {
+            let (head, body) = self.send(request).await?.into_parts();
+            let body = Limited::new(body, self.answer_bytes_max).collect().await;
+            let body = body.map_err(|error| {
+                if error.is::<http_body_util::LengthLimitError>() {
+                    Cause::AnswerTooLarge(self.answer_bytes_max)
+                } else {
+                    Cause::Exchange(error)
+                }
+            })?;
+            Ok(Reply {
+                status: head.status.as_u16(),
+                headers: head.headers,
+                body: body.to_bytes(),
+            })
+        });
+        exchanged.await.unwrap_or(Err(Cause::Timeout(limit)))
+    }
+
+    /// Sends `request` and reads the head of the answer within `limit`.
+    pub(crate) async fn open(
+        &self,
+        request: Request<Full<Bytes>>,
+        limit: Duration,
+    ) -> Result<Response<Incoming>, Cause> {
+        let opened = tokio::time::timeout(limit, self.send(request));
+        opened.await.unwrap_or(Err(Cause::Timeout(limit)))
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Cause> {
+        let client = match *request.method() {
+            Method::POST => &self.fresh,
+            _ => &self.keeping,
+        };
+        let sent = client.request(request).await;
+        sent.map_err(|error| match error.is_connect() {
+            true => Cause::Connect(error.into()),
+            false => Cause::Exchange(error.into()),
+        })
+    }
+}
+
+/// TLS 1.2 and 1.3 on the public roots and `extra_roots_pem`.
+fn tls(extra_roots_pem: Option<&[u8]>) -> Result<ClientConfig, OptionsError> {
+    let unusable = |error: &dyn std::fmt::Display| OptionsError::Roots(error.to_string());
+    let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    if let Some(pem) = extra_roots_pem {
+        let before = roots.len();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|error| unusable(&error))?;
+            roots.add(certificate).map_err(|error| unusable(&error))?;
+        }
+        if roots.len() == before {
+            return Err(unusable(&"there is no certificate in them"));
+        }
+    }
+    let provider = Arc::new(crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unusable(&error))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,245 @@
+//! A task at its upstream: polled, cancelled, its result read. It holds a place there until it is
+//! dropped; dropping it tells the upstream nothing.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Collected, Limited};
+use hyper::Method;
+use hyper::header::CONTENT_ENCODING;
+use kinora_contract::FailureCode;
+use url::Url;
+
+use crate::answer::{AnswerError, Snapshot};
+use crate::dialect::{CancelBy, Phase, ResultAt};
+use crate::download::{Pace, SaveError, save};
+use crate::error::{Cause, RemoteError};
+use crate::hints;
+use crate::http::Reply;
+use crate::pool::Place;
+use crate::remote::Shared;
+use crate::request::Ticket;
+use crate::text::shown;
+use crate::upstream::{Call, Upstream};
+
+/// What is read of a refusal in place of a result.
+const REFUSAL_BYTES_MAX: usize = 4096;
+
+/// A task at its upstream.
+pub struct Job {
+    shared: Arc<Shared>,
+    place: Place,
+    ticket: Ticket,
+}
+
+/// What a poll brought.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Poll {
+    /// The task.
+    pub snapshot: Snapshot,
+    /// When to poll again.
+    pub after: Duration,
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Job({:?})", self.ticket)
+    }
+}
+
+impl Job {
+    pub(crate) const fn new(shared: Arc<Shared>, place: Place, ticket: Ticket) -> Self {
+        Self {
+            shared,
+            place,
+            ticket,
+        }
+    }
+
+    /// What to keep, so that a restart polls on.
+    pub const fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    fn upstream(&self) -> &Upstream {
+        &self.shared.upstreams[self.place.index]
+    }
+
+    fn call(&self, method: Method, segments: &[&str], limit: Duration) -> Call<'static> {
+        Call {
+            method,
+            url: self.upstream().url(segments),
+            body: None,
+            header: None,
+            limit,
+        }
+    }
+
+    /// Asks where the task stands.
+    ///
+    /// # Errors
+    /// [`RemoteError::Busy`] when there is no usable answer now, [`RemoteError::Forgotten`] when the
+    /// upstream says that it knows no such task.
+    pub async fn poll(&self) -> Result<Poll, RemoteError> {
+        let options = &self.shared.options;
+        let call = self.call(Method::GET, &[&self.ticket.id], options.answer_timeout);
+        let reply = match self.upstream().call(&call).await {
+            Ok(reply) => reply,
+            Err(cause) => return Err(self.failed(cause)),
+        };
+        let seen = Snapshot::read(&reply.body, options.dialect);
+        let seen = seen.and_then(|seen| match seen.id == self.ticket.id {
+            true => Ok(seen),
+            false => Err(AnswerError::OtherTask),
+        });
+        match seen {
+            // Some servers answer for a failed task with the status of its failure.
+            Ok(snapshot) if reply.is_success() || snapshot.phase == Phase::Failed => {
+                self.shared.pool.succeeded(self.place.index);
+                let after = options.poll_wait(hints::poll_after(&reply.headers));
+                Ok(Poll { snapshot, after })
+            }
+            Err(error) if reply.is_success() => Err(self.failed(error.into())),
+            _ if matches!(reply.status, 404 | 410) => {
+                Err(RemoteError::Forgotten(self.ticket.upstream.clone()))
+            }
+            _ => Err(self.refused(&reply)),
+        }
+    }
+
+    /// Asks the upstream to stop. A task that is done or gone counts as stopped.
+    ///
+    /// # Errors
+    /// [`RemoteError::Busy`] when there is no answer, [`RemoteError::Refused`] for a refusal.
+    pub async fn cancel(&self) -> Result<(), RemoteError> {
+        let limit = self.shared.options.cancel_timeout;
+        let id = self.ticket.id.as_str();
+        let call = match self.shared.options.dialect.cancel {
+            CancelBy::Post => self.call(Method::POST, &[id, "cancel"], limit),
+            CancelBy::Delete => self.call(Method::DELETE, &[id], limit),
+        };
+        match self.upstream().call(&call).await {
+            Ok(reply) if reply.is_success() || matches!(reply.status, 404 | 409 | 410) => Ok(()),
+            Ok(reply) => Err(RemoteError::Refused(reply.refusal())),
+            Err(cause) => Err(self.failed(cause)),
+        }
+    }
+
+    /// Writes the result that `snapshot` announces to the new file `to`, which is not synced, and
+    /// returns its length in bytes; `on_bytes` hears of each piece. Unless this returns `Ok` there
+    /// is no such file, also when the future is dropped. What the bytes are is not looked at.
+    ///
+    /// # Errors
+    /// [`RemoteError::Busy`] when another try may bring it; [`RemoteError::ResultTooLarge`] for more
+    /// than `bytes_max` declared or sent, [`RemoteError::ForeignResult`], [`RemoteError::Storage`].
+    pub async fn fetch_result(
+        &self,
+        snapshot: &Snapshot,
+        to: &Path,
+        bytes_max: u64,
+        on_bytes: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<u64, RemoteError> {
+        let options = &self.shared.options;
+        let call = Call {
+            url: self.result_url(snapshot)?,
+            ..self.call(Method::GET, &[], options.answer_timeout)
+        };
+        let response = match self.upstream().open(&call).await {
+            Ok(response) => response,
+            Err(cause) => return Err(self.failed(cause)),
+        };
+        let (head, body) = response.into_parts();
+        if head.status.as_u16() != 200 {
+            let read = Limited::new(body, REFUSAL_BYTES_MAX).collect();
+            let read = tokio::time::timeout(options.answer_timeout, read).await;
+            let body = read.ok().and_then(Result::ok).map(Collected::to_bytes);
+            return Err(self.refused(&Reply {
+                status: head.status.as_u16(),
+                headers: head.headers,
+                body: body.unwrap_or_default(),
+            }));
+        }
+        if let Some(encoding) = head.headers.get(CONTENT_ENCODING)
+            && encoding != "identity"
+        {
+            return Err(self.failed(Cause::Encoding(shown(encoding.as_bytes()))));
+        }
+        let pace = Pace {
+            window: options.rate_window,
+            bytes_min: options.rate_bytes_min,
+        };
+        let saved = save(body, to, bytes_max, pace, on_bytes).await;
+        saved.map_err(|error| match error {
+            SaveError::TooLarge => RemoteError::ResultTooLarge(bytes_max),
+            SaveError::Storage(error) => RemoteError::Storage(error),
+            SaveError::Broken(cause) => self.failed(cause),
+        })
+    }
+
+    /// Where the result lies: an address that an answer names must be at a known origin.
+    fn result_url(&self, snapshot: &Snapshot) -> Result<Url, RemoteError> {
+        let upstream = self.upstream();
+        let (ResultAt::UrlElseContent, Some(address)) =
+            (self.shared.options.dialect.result, &snapshot.url)
+        else {
+            return Ok(upstream.url(&[&self.ticket.id, "content"]));
+        };
+        let url = upstream.join(address).map_err(RemoteError::Refused)?;
+        let origin = url.origin().ascii_serialization();
+        if upstream.is_own(&url) || self.shared.result_origins.contains(&origin) {
+            Ok(url)
+        } else {
+            Err(RemoteError::ForeignResult(origin))
+        }
+    }
+
+    /// The failure that `snapshot` tells of.
+    pub(crate) fn failure(&self, snapshot: &Snapshot) -> RemoteError {
+        let told = snapshot.error_code.as_deref();
+        let shared = told.filter(|_| self.shared.options.dialect.shares_failure_codes);
+        RemoteError::Failed {
+            code: shared
+                .and_then(FailureCode::from_code)
+                .filter(|code| is_the_request_s(*code))
+                .unwrap_or(FailureCode::GenerationFailed),
+            upstream_code: told.unwrap_or(&snapshot.word).to_owned(),
+            text: snapshot.error_message.clone().unwrap_or_default(),
+        }
+    }
+
+    fn failed(&self, cause: Cause) -> RemoteError {
+        let now = self.shared.timer.now();
+        self.shared.pool.failed(self.place.index, now);
+        let after = Duration::ZERO;
+        RemoteError::Busy { after, cause }
+    }
+
+    /// A status that says no to a task that is there: to be asked again.
+    fn refused(&self, reply: &Reply) -> RemoteError {
+        let (pool, index) = (&self.shared.pool, self.place.index);
+        let (now, wish) = (self.shared.timer.now(), hints::retry_after(&reply.headers));
+        match reply.status {
+            429 => pool.hold(index, now, wish),
+            401..=403 => pool.broke(index, now),
+            500..=599 => pool.failed(index, now),
+            _ => {}
+        }
+        RemoteError::Busy {
+            after: wish.unwrap_or_default(),
+            cause: reply.refusal(),
+        }
+    }
+}
+
+/// Whether a failure elsewhere says something about the request, rather than about elsewhere.
+const fn is_the_request_s(code: FailureCode) -> bool {
+    !matches!(
+        code,
+        FailureCode::Cancelled
+            | FailureCode::WorkerLost
+            | FailureCode::StorageFailed
+            | FailureCode::TaskExpired
+    )
+}

@@ -1,0 +1,48 @@
+//! A client of servers that speak the OpenAI-style `/v1/videos`: a task is submitted, polled,
+//! cancelled, and its result brought into a file. Read on in the order in which a task crosses it:
+//!
+//! 1. `options`: the upstreams of one engine; [`dialect`]: how they are spoken to, one declarative
+//!    record each; [`Key`](KeySource): what they are shown.
+//! 2. `encode` and `form`: a [`RemoteRequest`] in the words of a dialect. What a dialect has no word
+//!    for is refused, never dropped.
+//! 3. `pool`: the least busy upstream that is not left out; `upstream` and `http`: one bounded
+//!    exchange with it.
+//! 4. [`Job`]: a task at its upstream, by its [`Ticket`]; `answer` and `hints` read what it says.
+//! 5. `download`: the result into a new file, counted and paced.
+//! 6. [`Remote::run`]: all of it from submit to file, with back-off; a saved ticket is polled on
+//!    and never submitted again.
+//!
+//! It refuses redirects, proxies from the environment, bodies without bound, to dial an address that
+//! only an answer named, and any opinion on what the bytes of a result are.
+
+mod answer;
+mod backoff;
+pub mod dialect;
+mod download;
+mod encode;
+mod error;
+mod form;
+mod hints;
+mod http;
+mod job;
+mod key;
+mod options;
+mod pool;
+mod remote;
+mod request;
+mod run;
+mod submit;
+mod text;
+mod timer;
+mod upstream;
+
+pub use answer::{AnswerError, Snapshot};
+pub use dialect::Dialect;
+pub use error::{Cause, RemoteError};
+pub use job::{Job, Poll};
+pub use key::{KeyError, KeySource};
+pub use options::{Options, OptionsError, UpstreamOptions};
+pub use remote::Remote;
+pub use request::{ReferenceFile, RemoteRequest, Ticket};
+pub use run::Watcher;
+pub use timer::{SystemTimer, Timer};

@@ -1,0 +1,282 @@
+//! What an operator may set about upstreams. Every time and size has a bound; there is no switch that
+//! turns one off.
+
+use std::time::Duration;
+
+use url::Url;
+
+use crate::dialect::Dialect;
+use crate::key::{KeyError, KeySource};
+
+/// The upstreams of one engine and how they are used.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What all of them speak.
+    pub dialect: &'static Dialect,
+    /// Who they are; at least one.
+    pub upstreams: Vec<UpstreamOptions>,
+    /// Certificate authorities to trust besides the public ones, as PEM.
+    pub extra_roots_pem: Option<Vec<u8>>,
+    /// Origins (`https://bucket.example.com`) besides the upstreams' own from which a result may be
+    /// read when an answer names it. They are shown no key.
+    pub result_origins: Vec<String>,
+    /// For a connection, the TLS handshake not included.
+    pub connect_timeout: Duration,
+    /// For a whole submit, its upload included.
+    pub submit_timeout: Duration,
+    /// For every other answer, and for the head of a result.
+    pub answer_timeout: Duration,
+    /// For passing a cancel on; as long again for a submit that is on its way then.
+    pub cancel_timeout: Duration,
+    /// For the look whether an upstream that was left out is back.
+    pub probe_timeout: Duration,
+    /// Within this time, `rate_bytes_min` more bytes of a result must have come.
+    pub rate_window: Duration,
+    /// See `rate_window`; the end of the result counts for any number of bytes.
+    pub rate_bytes_min: u64,
+    /// Largest body of a submit, references included; it is held in memory.
+    pub request_bytes_max: u64,
+    /// Largest answer that is not a result.
+    pub answer_bytes_max: usize,
+    /// Largest result.
+    pub result_bytes_max: u64,
+    /// Time between polls where the upstream has no wish.
+    pub poll_every: Duration,
+    /// An upstream's wish is taken as no less than this,
+    pub poll_every_min: Duration,
+    /// and as no more than this.
+    pub poll_every_max: Duration,
+    /// First wait after a failure; later ones double.
+    pub backoff_first: Duration,
+    /// Longest wait after a failure that the upstream does not ask for.
+    pub backoff_max: Duration,
+    /// An upstream is left out after so many failures in a row, until a probe succeeds.
+    pub failures_max: u32,
+    /// A run ends after so long without a sign of life: at most the model's progress limit.
+    pub silence_max: Duration,
+    /// A run ends after so long, whatever the upstream says.
+    pub run_max: Duration,
+    /// How often the result is tried.
+    pub result_attempts_max: u32,
+    /// How often a task that its upstream forgot is submitted again.
+    pub resubmits_max: u32,
+}
+
+/// One upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamOptions {
+    /// Its name in tickets and logs; must stay the same across restarts.
+    pub name: String,
+    /// As `OpenAI`'s SDKs take it: `http://10.0.0.7:8000/v1`.
+    pub base_url: String,
+    /// What it is shown.
+    pub key: KeySource,
+}
+
+/// Why options cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// Nobody to ask.
+    #[error("no upstream is configured")]
+    NoUpstream,
+    /// A ticket could mean either.
+    #[error("two upstreams are called {0:?}")]
+    NameTwice(String),
+    /// Not `http` or `https`, without a host, or with a user, a query or a fragment.
+    #[error("{0:?} is not the base URL of a server, such as http://host:8000/v1")]
+    BaseUrl(String),
+    /// Not an origin.
+    #[error("{0:?} is not an origin, such as https://bucket.example.com")]
+    Origin(String),
+    /// A bound that nothing could keep.
+    #[error("{0} must be larger than zero")]
+    Zero(&'static str),
+    /// The key of an upstream.
+    #[error("the key of the upstream {name:?}")]
+    Key {
+        /// Which upstream.
+        name: String,
+        /// Why not.
+        #[source]
+        source: KeyError,
+    },
+    /// The extra roots cannot be used.
+    #[error("the extra certificate authorities: {0}")]
+    Roots(String),
+}
+
+impl Options {
+    /// The defaults for these upstreams.
+    pub fn new(dialect: &'static Dialect, upstreams: Vec<UpstreamOptions>) -> Self {
+        Self {
+            dialect,
+            upstreams,
+            extra_roots_pem: None,
+            result_origins: Vec::new(),
+            connect_timeout: Duration::from_secs(5),
+            submit_timeout: Duration::from_secs(120),
+            answer_timeout: Duration::from_secs(30),
+            cancel_timeout: Duration::from_millis(900),
+            probe_timeout: Duration::from_secs(5),
+            rate_window: Duration::from_secs(10),
+            rate_bytes_min: 100 * 1024,
+            request_bytes_max: 64 << 20,
+            answer_bytes_max: 1 << 20,
+            result_bytes_max: 2 << 30,
+            poll_every: Duration::from_secs(2),
+            poll_every_min: Duration::from_millis(200),
+            poll_every_max: Duration::from_secs(30),
+            backoff_first: Duration::from_secs(1),
+            backoff_max: Duration::from_mins(1),
+            failures_max: 3,
+            silence_max: Duration::from_mins(5),
+            run_max: Duration::from_hours(2),
+            result_attempts_max: 5,
+            resubmits_max: 1,
+        }
+    }
+
+    /// Refuses what no run could use.
+    pub(crate) fn check(&self) -> Result<(), OptionsError> {
+        if self.upstreams.is_empty() {
+            return Err(OptionsError::NoUpstream);
+        }
+        for (index, one) in self.upstreams.iter().enumerate() {
+            if self.upstreams[..index]
+                .iter()
+                .any(|other| other.name == one.name)
+            {
+                return Err(OptionsError::NameTwice(one.name.clone()));
+            }
+        }
+        for (name, bound) in [
+            ("connect_timeout", self.connect_timeout),
+            ("submit_timeout", self.submit_timeout),
+            ("answer_timeout", self.answer_timeout),
+            ("cancel_timeout", self.cancel_timeout),
+            ("probe_timeout", self.probe_timeout),
+            ("rate_window", self.rate_window),
+            ("poll_every", self.poll_every),
+            ("poll_every_min", self.poll_every_min),
+            ("backoff_first", self.backoff_first),
+            ("silence_max", self.silence_max),
+            ("run_max", self.run_max),
+        ] {
+            if bound.is_zero() {
+                return Err(OptionsError::Zero(name));
+            }
+        }
+        for (name, bound) in [
+            ("failures_max", self.failures_max),
+            ("result_attempts_max", self.result_attempts_max),
+        ] {
+            if bound == 0 {
+                return Err(OptionsError::Zero(name));
+            }
+        }
+        Ok(())
+    }
+
+    /// A wish of an upstream, or none, as the time to the next poll.
+    pub(crate) fn poll_wait(&self, wish: Option<Duration>) -> Duration {
+        let max = self.poll_every_max.max(self.poll_every_min);
+        wish.unwrap_or(self.poll_every)
+            .clamp(self.poll_every_min, max)
+    }
+}
+
+/// The base URL of a server, without a slash at its end.
+pub(crate) fn base_url(text: &str) -> Result<Url, OptionsError> {
+    let wrong = || OptionsError::BaseUrl(text.to_owned());
+    let mut url = Url::parse(text).map_err(|_| wrong())?;
+    let is_plain = matches!(url.scheme(), "http" | "https")
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
+    if !is_plain {
+        return Err(wrong());
+    }
+    url.path_segments_mut()
+        .map_err(|()| wrong())?
+        .pop_if_empty();
+    Ok(url)
+}
+
+/// An origin in its ASCII form.
+pub(crate) fn origin(text: &str) -> Result<String, OptionsError> {
+    let wrong = || OptionsError::Origin(text.to_owned());
+    let url = base_url(text).map_err(|_| wrong())?;
+    if url.path() != "/" && !url.path().is_empty() {
+        return Err(wrong());
+    }
+    Ok(url.origin().ascii_serialization())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::KINORA;
+
+    fn upstream(name: &str) -> UpstreamOptions {
+        UpstreamOptions {
+            name: name.to_owned(),
+            base_url: "http://127.0.0.1:1/v1".to_owned(),
+            key: KeySource::None,
+        }
+    }
+
+    #[test]
+    fn useless_options_are_refused() {
+        let with = |names: &[&str]| {
+            let upstreams = names.iter().map(|name| upstream(name)).collect();
+            Options::new(&KINORA, upstreams)
+        };
+        assert!(matches!(with(&[]).check(), Err(OptionsError::NoUpstream)));
+        assert!(matches!(
+            with(&["a", "a"]).check(),
+            Err(OptionsError::NameTwice(_))
+        ));
+        assert!(with(&["a", "b"]).check().is_ok());
+        let mut options = with(&["a"]);
+        options.silence_max = Duration::ZERO;
+        assert!(matches!(
+            options.check(),
+            Err(OptionsError::Zero("silence_max"))
+        ));
+    }
+
+    #[test]
+    fn a_base_url_is_a_server_s_and_nothing_more() {
+        assert_eq!(base_url("http://h:8000/v1/").unwrap().path(), "/v1");
+        for wrong in [
+            "",
+            "h:8000",
+            "ftp://h/v1",
+            "http://u:p@h/v1",
+            "http://h/v1?k=1",
+            "file:///v1",
+        ] {
+            assert!(base_url(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            origin("https://B.example.com:443").unwrap(),
+            "https://b.example.com"
+        );
+        assert!(origin("https://b.example.com/folder").is_err());
+    }
+
+    #[test]
+    fn a_wish_is_kept_within_bounds() {
+        let options = Options::new(&KINORA, Vec::new());
+        assert_eq!(options.poll_wait(None), options.poll_every);
+        assert_eq!(
+            options.poll_wait(Some(Duration::ZERO)),
+            options.poll_every_min
+        );
+        assert_eq!(
+            options.poll_wait(Some(Duration::from_hours(1))),
+            options.poll_every_max
+        );
+    }
+}

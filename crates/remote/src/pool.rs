@@ -1,0 +1,235 @@
+//! Who is asked next: the least busy upstream that is neither left out nor wants to be left alone.
+//! One that failed too often is left out until a probe succeeds. It is told the time and does no I/O.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+
+/// The standing of all upstreams of one engine.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    standings: Mutex<Vec<Standing>>,
+    failures_max: u32,
+    backoff: Backoff,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    /// Tasks of this process there.
+    running: usize,
+    /// Failures in a row.
+    failures: u32,
+    /// Nothing new before this moment.
+    held_until: Duration,
+}
+
+/// What to do for a submit.
+#[derive(Debug)]
+pub(crate) enum Choice {
+    /// Ask this one.
+    Take(Place),
+    /// See first whether this one is back; nobody else will for a while.
+    Probe(usize),
+    /// Nobody can be asked before this moment.
+    Wait(Duration),
+}
+
+/// A task's place at an upstream; counts there until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pool: Arc<Pool>,
+    pub(crate) index: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.pool.lock()[self.index].running -= 1;
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(count: usize, failures_max: u32, backoff: Backoff) -> Arc<Self> {
+        Arc::new(Self {
+            standings: Mutex::new(vec![Standing::default(); count]),
+            failures_max,
+            backoff,
+        })
+    }
+
+    /// Nothing panics while it is held, so a poisoned lock is a sound one.
+    fn lock(&self) -> MutexGuard<'_, Vec<Standing>> {
+        self.standings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn choose(self: &Arc<Self>, now: Duration) -> Choice {
+        let mut standings = self.lock();
+        let free = |one: &Standing| one.held_until <= now;
+        let is_out = |one: &Standing| one.failures >= self.failures_max;
+        // What is due is probed also while others can be asked: it would never come back else.
+        let due = standings.iter().position(|one| free(one) && is_out(one));
+        if let Some(index) = due {
+            standings[index].held_until = now + self.backoff.wait(standings[index].failures);
+            return Choice::Probe(index);
+        }
+        let usable = (0..standings.len()).filter(|index| free(&standings[*index]));
+        match usable.min_by_key(|index| standings[*index].running) {
+            Some(index) => {
+                standings[index].running += 1;
+                drop(standings);
+                Choice::Take(self.place(index))
+            }
+            None => Choice::Wait(
+                standings
+                    .iter()
+                    .map(|one| one.held_until)
+                    .min()
+                    .unwrap_or(now),
+            ),
+        }
+    }
+
+    /// This one and no other, once it may be asked.
+    pub(crate) fn choose_only(self: &Arc<Self>, index: usize, now: Duration) -> Choice {
+        let held_until = self.lock()[index].held_until;
+        if held_until > now {
+            return Choice::Wait(held_until);
+        }
+        Choice::Take(self.take(index))
+    }
+
+    /// A place for a task that is there already.
+    pub(crate) fn take(self: &Arc<Self>, index: usize) -> Place {
+        self.lock()[index].running += 1;
+        self.place(index)
+    }
+
+    fn place(self: &Arc<Self>, index: usize) -> Place {
+        Place {
+            pool: Arc::clone(self),
+            index,
+        }
+    }
+
+    /// It answered as it should: it is back, if it was left out.
+    pub(crate) fn succeeded(&self, index: usize) {
+        self.lock()[index].failures = 0;
+    }
+
+    /// As [`Self::succeeded`], and it may be asked at once.
+    pub(crate) fn is_back(&self, index: usize) {
+        let mut standings = self.lock();
+        let running = standings[index].running;
+        standings[index] = Standing {
+            running,
+            ..Standing::default()
+        };
+    }
+
+    /// It did not answer, or said that it is broken.
+    pub(crate) fn failed(&self, index: usize, now: Duration) {
+        let mut standings = self.lock();
+        let one = &mut standings[index];
+        let until = now + self.backoff.wait(one.failures);
+        one.held_until = one.held_until.max(until);
+        one.failures = one.failures.saturating_add(1);
+    }
+
+    /// It will not serve us before somebody does something about it: left out at once.
+    pub(crate) fn broke(&self, index: usize, now: Duration) {
+        let mut standings = self.lock();
+        let one = &mut standings[index];
+        one.failures = one.failures.saturating_add(1).max(self.failures_max);
+        let until = now + self.backoff.wait(one.failures);
+        one.held_until = one.held_until.max(until);
+    }
+
+    /// It is well and wants to be left alone: for as long as it says, at least the first wait.
+    pub(crate) fn hold(&self, index: usize, now: Duration, wish: Option<Duration>) {
+        let wait = wish.unwrap_or_default().max(self.backoff.wait(0));
+        let mut standings = self.lock();
+        let one = &mut standings[index];
+        one.failures = 0;
+        one.held_until = one.held_until.max(now + wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Duration = Duration::from_secs(100);
+
+    fn pool(count: usize) -> Arc<Pool> {
+        let backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1), "pool");
+        Pool::new(count, 3, backoff)
+    }
+
+    fn taken(choice: Choice) -> Place {
+        match choice {
+            Choice::Take(place) => place,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_least_busy_is_taken_and_a_place_is_given_back() {
+        let pool = pool(3);
+        let mut places: Vec<Place> = (0..6).map(|_| taken(pool.choose(START))).collect();
+        let seats: Vec<usize> = places.iter().map(|place| place.index).collect();
+        assert_eq!(seats, [0, 1, 2, 0, 1, 2]);
+        drop(places.remove(4));
+        assert_eq!(taken(pool.choose(START)).index, 1);
+        let _resumed = pool.take(1);
+        assert_eq!(taken(pool.choose(START)).index, 0);
+    }
+
+    #[test]
+    fn who_wants_to_be_left_alone_is_left_alone_for_that_time() {
+        let pool = pool(2);
+        pool.hold(0, START, Some(Duration::from_secs(60)));
+        assert_eq!(taken(pool.choose(START)).index, 1);
+        pool.hold(1, START, Some(Duration::from_secs(90)));
+        let Choice::Wait(until) = pool.choose(START) else {
+            panic!("both are held");
+        };
+        assert_eq!(until, START + Duration::from_mins(1));
+        assert_eq!(taken(pool.choose(until)).index, 0);
+        assert!(matches!(pool.choose_only(1, until), Choice::Wait(_)));
+    }
+
+    #[test]
+    fn who_fails_too_often_is_left_out_until_a_probe_succeeds() {
+        let pool = pool(2);
+        for _ in 0..3 {
+            pool.failed(0, START);
+        }
+        let later = START + Duration::from_mins(10);
+        let Choice::Probe(0) = pool.choose(later) else {
+            panic!("it is due");
+        };
+        assert_eq!(taken(pool.choose(later)).index, 1, "one probe at a time");
+        pool.failed(0, later);
+        assert_eq!(taken(pool.choose(later)).index, 1);
+        let again = later + Duration::from_mins(10);
+        assert!(matches!(pool.choose(again), Choice::Probe(0)));
+        pool.is_back(0);
+        assert_eq!(taken(pool.choose(again)).index, 0);
+    }
+
+    #[test]
+    fn a_wrong_key_leaves_out_at_once_and_a_good_answer_brings_back() {
+        let pool = pool(1);
+        pool.broke(0, START);
+        assert!(matches!(pool.choose(START), Choice::Wait(_)));
+        let later = START + Duration::from_mins(10);
+        assert!(matches!(pool.choose(later), Choice::Probe(0)));
+        pool.succeeded(0);
+        assert!(matches!(
+            pool.choose(later + Duration::from_mins(10)),
+            Choice::Take(_)
+        ));
+    }
+}

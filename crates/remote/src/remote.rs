@@ -1,0 +1,90 @@
+//! The upstreams of one engine as a whole: made once, shared by all its tasks.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::backoff::Backoff;
+use crate::error::RemoteError;
+use crate::http::Http;
+use crate::job::Job;
+use crate::options::{Options, OptionsError, origin};
+use crate::pool::Pool;
+use crate::request::Ticket;
+use crate::timer::Timer;
+use crate::upstream::Upstream;
+
+/// A client of all upstreams of one engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Remote(pub(crate) Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) upstreams: Vec<Upstream>,
+    /// Beside the upstreams' own.
+    pub(crate) result_origins: Vec<String>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) timer: Arc<dyn Timer>,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self
+            .0
+            .upstreams
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        write!(
+            f,
+            "Remote({}: {})",
+            self.0.options.dialect.name,
+            names.join(", ")
+        )
+    }
+}
+
+impl Remote {
+    /// A client of the upstreams that `options` name. Nobody is called yet.
+    ///
+    /// # Errors
+    /// [`OptionsError`] when the options cannot be used or a key cannot be read.
+    pub fn new(options: Options, timer: Arc<dyn Timer>) -> Result<Self, OptionsError> {
+        options.check()?;
+        let http = Http::new(
+            options.connect_timeout,
+            options.answer_bytes_max,
+            options.extra_roots_pem.as_deref(),
+        )?;
+        let upstreams = options
+            .upstreams
+            .iter()
+            .map(|one| Upstream::new(one, http.clone()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let origins = options.result_origins.iter();
+        let result_origins = origins.map(|text| origin(text)).collect::<Result<_, _>>()?;
+        let backoff = Backoff::new(options.backoff_first, options.backoff_max, "upstreams");
+        let pool = Pool::new(upstreams.len(), options.failures_max, backoff);
+        Ok(Self(Arc::new(Shared {
+            options,
+            upstreams,
+            result_origins,
+            pool,
+            timer,
+        })))
+    }
+
+    /// The task that `ticket` names, to be polled on. Nobody is called yet.
+    ///
+    /// # Errors
+    /// [`RemoteError::Forgotten`] when its upstream is no longer configured.
+    pub fn resume(&self, ticket: &Ticket) -> Result<Job, RemoteError> {
+        let index = self.index_of(&ticket.upstream)?;
+        let place = self.0.pool.take(index);
+        Ok(Job::new(Arc::clone(&self.0), place, ticket.clone()))
+    }
+
+    pub(crate) fn index_of(&self, upstream: &str) -> Result<usize, RemoteError> {
+        let index = self.0.upstreams.iter().position(|one| one.name == upstream);
+        index.ok_or_else(|| RemoteError::Forgotten(upstream.to_owned()))
+    }
+}

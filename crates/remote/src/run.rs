@@ -1,0 +1,289 @@
+//! One task from submit to file. What an upstream does not answer now is asked again, politely and
+//! within bounds; a ticket that was kept is polled on, and a result is paid for once.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::Snapshot;
+use crate::backoff::Backoff;
+use crate::dialect::{Phase, Resubmit};
+use crate::encode::Encoded;
+use crate::error::{Cause, RemoteError};
+use crate::job::Job;
+use crate::options::Options;
+use crate::remote::Remote;
+use crate::request::{RemoteRequest, Ticket};
+use crate::text::chain;
+
+/// A task must be unknown in so many polls in a row before it counts as forgotten: some servers
+/// know a new task a moment later.
+const MISSING_MAX: u32 = 2;
+
+/// Who a run tells what happens.
+#[async_trait]
+pub trait Watcher: Send {
+    /// The task is at an upstream now. Returns once the ticket is kept durably: from then on a
+    /// restart polls on instead of paying twice.
+    ///
+    /// # Errors
+    /// When it cannot be kept; the upstream's task is cancelled then.
+    async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>>;
+
+    /// A sign of life: `fraction` (0.0 to 1.0) is done. It never falls.
+    fn alive(&mut self, fraction: f64);
+}
+
+impl Remote {
+    /// Makes `request` at some upstream, or follows the `kept` ticket of an earlier run of it, and
+    /// writes the result to the new file `to`, which is not synced; returns its length in bytes.
+    ///
+    /// `cancel` stops the upstream as well. Dropping the future stops nothing there: the ticket
+    /// that was kept can be followed later.
+    ///
+    /// # Errors
+    /// [`RemoteError`], but never [`RemoteError::Busy`].
+    pub async fn run(
+        &self,
+        request: &RemoteRequest,
+        mut kept: Option<Ticket>,
+        to: &Path,
+        watcher: &mut dyn Watcher,
+        cancel: &CancellationToken,
+    ) -> Result<u64, RemoteError> {
+        let options = &self.0.options;
+        let now = self.0.timer.now();
+        let mut run = Run {
+            remote: self,
+            request,
+            watcher,
+            cancel,
+            backoff: Backoff::new(options.backoff_first, options.backoff_max, &request.key),
+            heard: now,
+            ends: now + options.run_max,
+            fraction: 0.0,
+        };
+        let mut resubmits = 0;
+        loop {
+            let entered = match kept.take() {
+                Some(ticket) => self.resume(&ticket),
+                None => run.enter().await,
+            };
+            let ended = match entered {
+                Ok(job) => run.follow(&job, to).await,
+                Err(error) => Err(error),
+            };
+            match ended {
+                Err(error @ RemoteError::Forgotten(_)) if resubmits < options.resubmits_max => {
+                    resubmits += 1;
+                    tracing::warn!(%error, "the task is submitted again");
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+struct Run<'a> {
+    remote: &'a Remote,
+    request: &'a RemoteRequest,
+    watcher: &'a mut dyn Watcher,
+    cancel: &'a CancellationToken,
+    backoff: Backoff,
+    /// The last sign of life.
+    heard: Duration,
+    ends: Duration,
+    fraction: f64,
+}
+
+impl Run<'_> {
+    fn options(&self) -> &Options {
+        &self.remote.0.options
+    }
+
+    /// Submits until somebody takes it, and has the ticket kept.
+    async fn enter(&mut self) -> Result<Job, RemoteError> {
+        let encoded = self.remote.encode(self.request).await?;
+        let has_key = matches!(self.options().dialect.resubmit, Resubmit::WithKey(_));
+        let (mut only, mut failures) = (None, 0);
+        let job = loop {
+            match self.submit(&encoded, only).await {
+                Ok(job) => break job,
+                Err(RemoteError::Busy { after, cause }) => {
+                    self.rest(after, cause, failures).await?;
+                }
+                Err(RemoteError::Unsettled { upstream, cause }) if has_key => {
+                    // Under the same key the same task answers; elsewhere it would be a second one.
+                    only = Some(self.remote.index_of(&upstream)?);
+                    self.rest(Duration::ZERO, cause, failures).await?;
+                }
+                Err(error) => return Err(error),
+            }
+            failures += 1;
+        };
+        if let Err(error) = self.watcher.submitted(job.ticket()).await {
+            self.pass_cancel_on(&job).await;
+            return Err(RemoteError::NotKept(error));
+        }
+        self.hear(None);
+        Ok(job)
+    }
+
+    /// One submit. A cancel lets it end for a moment, so that what was taken can be stopped.
+    async fn submit(&self, encoded: &Encoded, only: Option<usize>) -> Result<Job, RemoteError> {
+        if self.cancel.is_cancelled() {
+            return Err(RemoteError::Cancelled);
+        }
+        let submitting = self.remote.submit_encoded(encoded, &self.request.key, only);
+        tokio::pin!(submitting);
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => {
+                let limit = self.options().cancel_timeout;
+                match timeout(limit, submitting).await {
+                    Ok(Ok(job)) => self.pass_cancel_on(&job).await,
+                    Ok(Err(_)) => {}
+                    Err(_) => tracing::warn!("cancelled while a submit was on its way"),
+                }
+                Err(RemoteError::Cancelled)
+            }
+            submitted = &mut submitting => submitted,
+        }
+    }
+
+    /// Polls until there is an end, and passes on that nobody waits any more.
+    async fn follow(&mut self, job: &Job, to: &Path) -> Result<u64, RemoteError> {
+        let cancel = self.cancel;
+        let ended = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(RemoteError::Cancelled),
+            ended = self.poll_and_fetch(job, to) => ended,
+        };
+        if let Err(RemoteError::Cancelled | RemoteError::Silent { .. } | RemoteError::Overdue(_)) =
+            ended
+        {
+            self.pass_cancel_on(job).await;
+        }
+        ended
+    }
+
+    async fn poll_and_fetch(&mut self, job: &Job, to: &Path) -> Result<u64, RemoteError> {
+        let (mut failures, mut missing) = (0, 0);
+        loop {
+            if self.remote.0.timer.now() >= self.ends {
+                return Err(RemoteError::Overdue(self.options().run_max));
+            }
+            match job.poll().await {
+                Ok(poll) => {
+                    (failures, missing) = (0, 0);
+                    let snapshot = poll.snapshot;
+                    match snapshot.phase {
+                        Phase::Completed => return self.fetch(job, &snapshot, to).await,
+                        Phase::Failed => return Err(job.failure(&snapshot)),
+                        Phase::Queued | Phase::Running => self.hear(snapshot.progress),
+                        Phase::Unknown => self.wait_left(Cause::Word(snapshot.word)).map(drop)?,
+                    }
+                    self.sleep(poll.after).await?;
+                }
+                Err(RemoteError::Busy { after, cause }) => {
+                    self.rest(after, cause, failures).await?;
+                    failures += 1;
+                }
+                Err(error @ RemoteError::Forgotten(_)) => {
+                    missing += 1;
+                    if missing >= MISSING_MAX {
+                        return Err(error);
+                    }
+                    self.sleep(self.options().poll_every).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn fetch(
+        &mut self,
+        job: &Job,
+        snapshot: &Snapshot,
+        to: &Path,
+    ) -> Result<u64, RemoteError> {
+        let options = self.options();
+        let (bytes_max, attempts_max) = (options.result_bytes_max, options.result_attempts_max);
+        let mut attempt = 0;
+        loop {
+            let (watcher, fraction) = (&mut *self.watcher, self.fraction);
+            let mut on_bytes = |_| watcher.alive(fraction);
+            let fetched = job
+                .fetch_result(snapshot, to, bytes_max, &mut on_bytes)
+                .await;
+            let Err(RemoteError::Busy { after, cause }) = fetched else {
+                return fetched;
+            };
+            if attempt + 1 == attempts_max {
+                return Err(RemoteError::NoResult(cause));
+            }
+            // Completed is a sign of life, and so are the bytes that came; the attempts are counted.
+            self.hear(None);
+            self.rest(after, cause, attempt).await?;
+            attempt += 1;
+        }
+    }
+
+    /// Takes note of a sign of life.
+    fn hear(&mut self, progress: Option<f64>) {
+        self.heard = self.remote.0.timer.now();
+        self.fraction = self.fraction.max(progress.unwrap_or_default());
+        self.watcher.alive(self.fraction);
+    }
+
+    /// What is left of the time without a sign of life.
+    fn wait_left(&self, cause: Cause) -> Result<(Duration, Cause), RemoteError> {
+        let silence_max = self.options().silence_max;
+        let silent = self.remote.0.timer.now().saturating_sub(self.heard);
+        let left = silence_max.saturating_sub(silent);
+        if left.is_zero() {
+            return Err(RemoteError::Silent { silence_max, cause });
+        }
+        Ok((left, cause))
+    }
+
+    /// Waits before the next try: as long as the upstream wishes and back-off says, and at the
+    /// longest until the silence would be too long, for one last try then.
+    async fn rest(&self, wish: Duration, cause: Cause, failures: u32) -> Result<(), RemoteError> {
+        let (left, cause) = self.wait_left(cause)?;
+        let wait = wish.max(self.backoff.wait(failures)).min(left);
+        tracing::warn!(
+            error = chain(&cause),
+            wait_ms = wait.as_millis(),
+            "an upstream is asked again"
+        );
+        self.sleep(wait).await
+    }
+
+    async fn sleep(&self, duration: Duration) -> Result<(), RemoteError> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(RemoteError::Cancelled),
+            () = self.remote.0.timer.sleep(duration) => Ok(()),
+        }
+    }
+
+    async fn pass_cancel_on(&self, job: &Job) {
+        let limit = self.options().cancel_timeout;
+        let error = match timeout(limit, job.cancel()).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => chain(&error),
+            Err(_) => format!("no answer within {limit:?}"),
+        };
+        let upstream = &job.ticket().upstream;
+        tracing::warn!(
+            upstream,
+            error,
+            "a cancel was not taken; the upstream may work on"
+        );
+    }
+}

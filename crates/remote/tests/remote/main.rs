@@ -1,0 +1,11 @@
+//! The client against scripted servers on real sockets. Waiting between calls is on a timer that the
+//! test moves; only the deadlines of sockets are real, and short.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+mod dialects;
+mod results;
+mod resume;
+mod server;
+mod support;
+mod weather;
