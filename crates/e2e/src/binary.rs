@@ -1,5 +1,5 @@
 //! Where the binary under test is. It is built once per run, since a stale one proves nothing;
-//! with crash points, which do nothing unless a variable names one.
+//! with points to die at and stores that fail, which do nothing unless a variable asks for it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +29,7 @@ fn build() -> PathBuf {
     let output = Command::new(cargo)
         .args(["build", "--quiet", "--package", "kinora", "--target-dir"])
         .arg(profile.parent().unwrap())
-        .args(["--features", "crash-points"])
+        .args(["--features", "test-faults"])
         .args(release.then_some("--release"))
         .current_dir(workspace())
         .output()

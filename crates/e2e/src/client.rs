@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use ureq::http::Request as HttpRequest;
+use ureq::http::request::Parts;
 
+use crate::faults;
 use crate::reply::Reply;
 use crate::video::{Tracker, Video};
 use crate::wait::until;
@@ -82,6 +84,19 @@ impl Client {
             head,
             body: None,
         }
+    }
+
+    /// One answer; an error when it breaks off.
+    fn answer(&self, head: Parts, body: Option<&[u8]>) -> Result<Reply, ureq::Error> {
+        let answer = match body {
+            Some(body) => self.agent.run(HttpRequest::from_parts(head, body)),
+            None => self.agent.run(HttpRequest::from_parts(head, ())),
+        };
+        let (head, mut body) = answer?.into_parts();
+        let limited = body.with_config().limit(ANSWER_BYTES_MAX);
+        let body = limited.read_to_vec()?;
+        let (status, tracker) = (head.status.as_u16(), self.tracker.clone());
+        Ok(Reply::new(status, head.headers, body, tracker))
     }
 
     /// `GET`.
@@ -183,25 +198,18 @@ impl Request<'_> {
         self.body(&Form::media_type(), form.bytes())
     }
 
-    /// Sends it.
+    /// Sends it; where stores fail on purpose, until they do not.
     pub fn send(self) -> Reply {
-        let agent = &self.client.agent;
-        let answer = match self.body {
-            Some(body) => agent.run(self.head.body(body).unwrap()),
-            None => agent.run(self.head.body(()).unwrap()),
-        };
-        let (head, mut body) = answer.unwrap().into_parts();
-        let body = body
-            .with_config()
-            .limit(ANSWER_BYTES_MAX)
-            .read_to_vec()
-            .unwrap();
-        Reply::new(
-            head.status.as_u16(),
-            head.headers,
-            body,
-            self.client.tracker.clone(),
-        )
+        let (mut head, ()) = self.head.body(()).unwrap().into_parts();
+        let body = self.body.as_deref();
+        if faults::ppm().is_none() {
+            return self.client.answer(head, body).unwrap();
+        }
+        faults::make_repeatable(&mut head);
+        until("an answer of stores that did not fail", || {
+            let reply = self.client.answer(head.clone(), body).ok()?;
+            (!faults::caused(&reply)).then_some(reply)
+        })
     }
 }
 

@@ -1,12 +1,19 @@
 //! A caller's own host: a small file server on a loopback port that serves what it is given and
 //! remembers who asked for what. It refuses to be clever: no ranges, no types, one answer each.
+//! What it drips keeps whoever asks waiting, for as long as they wait.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
+
+/// Nobody refuses a dripped file for its length, nor for its rate.
+const DRIPPED_BYTES: usize = 24 << 20;
+const DRIP_BYTES: usize = 8 << 10;
+const DRIP_PAUSE: Duration = Duration::from_millis(20);
 
 /// Serves files; every path has one answer.
 #[derive(Debug)]
@@ -19,6 +26,7 @@ pub struct Host {
 struct Shared {
     files: Mutex<HashMap<String, Vec<u8>>>,
     asked: Mutex<Vec<String>>,
+    dripping: Mutex<Vec<String>>,
     closed: AtomicBool,
 }
 
@@ -47,6 +55,18 @@ impl Host {
         let mut files = self.shared.files.lock().unwrap();
         files.insert(format!("/{name}"), bytes.into());
         self.url(name)
+    }
+
+    /// The address of a file that comes very slowly.
+    pub fn drip(&self, name: &str) -> String {
+        self.url(&format!("drip-{name}"))
+    }
+
+    /// How many are waiting for the rest of it.
+    pub fn drips(&self, name: &str) -> usize {
+        let path = format!("/drip-{name}");
+        let dripping = self.shared.dripping.lock().unwrap();
+        dripping.iter().filter(|one| **one == path).count()
     }
 
     /// The address of `/name`, whether it is served or not.
@@ -82,6 +102,9 @@ impl Shared {
             }
         }
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        if path.starts_with("/drip-") {
+            return self.drip(&path, &stream);
+        }
         let file = self.files.lock().unwrap().get(&path).cloned();
         self.asked.lock().unwrap().push(path);
         let (status, body) = file.map_or(("404 Not Found", Vec::new()), |body| ("200 OK", body));
@@ -92,5 +115,24 @@ impl Shared {
             "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
         )?;
         stream.write_all(&body)
+    }
+
+    /// Until all of it is there, which takes longer than any fetch, or nobody wants it any more.
+    fn drip(&self, path: &str, mut stream: &TcpStream) -> std::io::Result<()> {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {DRIPPED_BYTES}\r\n\r\n");
+        stream.write_all(head.as_bytes())?;
+        self.dripping.lock().unwrap().push(path.to_owned());
+        let mut drops = 0..DRIPPED_BYTES / DRIP_BYTES;
+        let dripped = drops.try_for_each(|_| {
+            thread::sleep(DRIP_PAUSE);
+            if self.closed.load(Ordering::SeqCst) {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            stream.write_all(&[0; DRIP_BYTES])
+        });
+        let mut dripping = self.dripping.lock().unwrap();
+        let place = dripping.iter().position(|one| one == path).unwrap();
+        dripping.swap_remove(place);
+        dripped
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! [`Setup`] starts a [`Server`] on a [`DataFolder`]; [`Client`] speaks to it; [`Reply`] judges
 //! what came back; [`raw`] speaks to it below HTTP; [`media`] and
-//! [`compare`] look into files; [`Host`] serves what [`studio`] makes.
+//! [`compare`] look into files; [`Host`] serves what [`studio`] makes; [`WallClock`] and [`Hold`]
+//! choose the moment.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,9 +16,12 @@
 
 mod binary;
 mod client;
+mod clock;
 mod command;
 pub mod compare;
 mod data;
+mod faults;
+mod hold;
 mod host;
 pub mod media;
 mod process;
@@ -30,8 +34,10 @@ mod wait;
 
 pub use binary::workspace;
 pub use client::{Client, Form, Request};
+pub use clock::WallClock;
 pub use command::{Finished, keys, kinora, run};
 pub use data::DataFolder;
+pub use hold::Hold;
 pub use host::Host;
 pub use reply::Reply;
 pub use server::{Server, Setup};

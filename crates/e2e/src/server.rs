@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::client::Client;
 use crate::command::{Finished, keys, kinora_under};
 use crate::data::DataFolder;
+use crate::faults;
 use crate::process::Process;
 
 /// How a server is to be started.
@@ -64,6 +65,7 @@ impl Setup {
                 "--data",
             ])
             .arg(self.data.path())
+            .envs(faults::variables().into_iter().flatten())
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -174,6 +176,18 @@ impl Server {
         assert!(found.is_some(), "never logged: {parts:?}\n{}", self.log());
     }
 
+    /// How many lines of its log hold every one of `parts`.
+    pub fn logged(&self, parts: &[&str]) -> usize {
+        let log = self.log();
+        let all = |line: &&str| parts.iter().all(|part| line.contains(part));
+        log.lines().filter(all).count()
+    }
+
+    /// Its number, by which the system knows it.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// The most memory that it has had resident so far, in MiB.
     pub fn memory_peak_mib(&self) -> u64 {
         let path = format!("/proc/{}/status", self.process.id());
@@ -189,6 +203,16 @@ impl Server {
     pub fn inside(&self, path: &Path) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.process.id()));
         root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// Stops it where it stands, as a debugger or a full machine does: `SIGSTOP`.
+    pub fn freeze(&self) {
+        self.process.signal(Signal::STOP);
+    }
+
+    /// Lets it go on where it stood: `SIGCONT`.
+    pub fn thaw(&self) {
+        self.process.signal(Signal::CONT);
     }
 
     /// Asks for an orderly stop.

@@ -53,6 +53,8 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         .map_err(|error| Failure::because("The store cannot be opened", error))?;
     let blobs = kinora_blobs::open(&config.results_url())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
+    #[cfg(feature = "test-faults")]
+    let (stores, blobs) = crate::faults::around(stores, blobs);
     let secret = Secret::load_or_create(&config.data.join("signing.key"))
         .map_err(|error| Failure::because("The signing secret cannot be read", error))?;
     let (catalog, lineup) = models(config)?;

@@ -6,6 +6,8 @@ mod compose;
 mod config;
 mod doctor;
 mod failure;
+#[cfg(feature = "test-faults")]
+mod faults;
 mod keys;
 mod logging;
 mod overlay;

@@ -107,6 +107,72 @@ fn a_deleted_task_frees_its_key() {
     assert_ne!(reply.video().id(), id);
 }
 
+/// What a repeat starts from may be gone by then: it is answered all the same, and a first request
+/// for the same is not.
+#[test]
+fn p06_a_repeat_is_answered_after_its_draft_or_source_is_deleted() {
+    let client = shared().newcomer();
+    let mut draft = quick("kinora-a1");
+    draft["draft"] = json!(true);
+    let draft = client.submit(&draft).id().to_owned();
+    let source = client.submit(&quick("kinora-b1")).id().to_owned();
+    for id in [&draft, &source] {
+        client.wait_completed(id);
+    }
+    let last = json!({"model": "kinora-a1", "draft_task_id": draft});
+    let edit = json!({"model": "kinora-b1", "edit_task_id": source, "prompt": "The same in snow"});
+    let remix = json!({"prompt": "The same in rain"});
+    let remixes = format!("/v1/videos/{source}/remix");
+    let send = |key: &str| {
+        let calls = [
+            ("1", "/v1/videos", &last),
+            ("2", "/v1/videos", &edit),
+            ("3", &remixes, &remix),
+        ];
+        calls.map(|(number, path, body)| {
+            let request = client.request("POST", path);
+            request
+                .header(HEADER, format!("{key}-{number}"))
+                .json(body)
+                .send()
+        })
+    };
+    let made = send("k").map(|reply| reply.video().id().to_owned());
+    for id in &made {
+        client.wait_completed(id);
+    }
+    for id in [&draft, &source] {
+        client.delete(&format!("/v1/videos/{id}")).ok();
+    }
+    for (reply, id) in send("k").iter().zip(&made) {
+        assert_replays(reply, id);
+    }
+    let [last, edit, remix] = send("another");
+    last.refused(400, "draft_not_usable");
+    edit.refused(400, "edit_source_not_usable");
+    remix.refused(404, "video_not_found");
+}
+
+/// The same for the model: a service that does not serve it any more has accepted it once.
+#[test]
+fn p06_a_repeat_is_answered_after_its_model_is_withdrawn() {
+    let server = Server::start();
+    let data = server.data().clone();
+    let body = quick("kinora-b1");
+    let id = submit(&server.client(), "k", &body).video().id().to_owned();
+    server.client().wait_completed(&id);
+    server.kill();
+    let left = "[[models]]\ncard = \"kinora-a1\"\nid = \"kinora-a1\"\nengine = \"storyboard\"\n";
+    let config = data.path().join("kinora.toml");
+    std::fs::write(&config, left).unwrap();
+    let server = Setup::on(&data)
+        .set("KINORA_CONFIG", config.display())
+        .start();
+    let client = server.client();
+    assert_replays(&submit(&client, "k", &body), &id);
+    submit(&client, "another", &body).refused(400, "model_not_found");
+}
+
 #[test]
 fn p06_sixty_four_twins_at_once_are_one_task() {
     const TWINS: usize = 64;

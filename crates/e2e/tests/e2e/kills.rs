@@ -12,8 +12,10 @@ use sha2::{Digest, Sha256};
 use crate::dice::Dice;
 use crate::support::{Download, quick, reaching_from};
 
-/// Kills of one run; `KINORA_KILLS` asks for another number.
-const KILLS: u32 = 300;
+/// Kills of one run; `KINORA_KILLS` asks for another number, `KINORA_KILLS_SEED` for other ones.
+const KILLS: u64 = 300;
+/// Longest lives in milliseconds, of which one is drawn for each; `KINORA_KILLS_PACE` divides them.
+const LIVES_MS: [u64; 4] = [300, 300, 600, 2500];
 /// How often the process dies at each named point.
 const DEATHS_AT_A_POINT: u64 = 10;
 /// Tasks that may be unfinished before the client waits.
@@ -296,20 +298,23 @@ fn assert_whole(client: &kinora_e2e::Client, video: &Video) {
     media::assert_decodes(&Download::of(client, &video.content()).path());
 }
 
-fn kills() -> u32 {
-    let asked = std::env::var("KINORA_KILLS").ok();
-    asked.map_or(KILLS, |text| text.parse().unwrap())
+/// What was asked for by a variable.
+fn asked(variable: &str, default: u64) -> u64 {
+    let asked = std::env::var(variable).ok();
+    asked.map_or(default, |text| text.parse().unwrap())
 }
 
 fn killed_again_and_again(seed: u64) {
+    let seed = seed ^ asked("KINORA_KILLS_SEED", 0);
+    let pace = asked("KINORA_KILLS_PACE", 1);
     println!("seed {seed}");
     let mut client = Client::new(seed);
-    for _ in 0..kills() {
+    for _ in 0..asked("KINORA_KILLS", KILLS) {
         let server = client.serve().start();
         let to = Target::of(&server);
         // Any moment will do; which one it was decides what is exercised, never what holds.
-        let most_ms = [300, 300, 600, 2500][client.dice.below(4) as usize];
-        let moment = Duration::from_millis(client.dice.below(most_ms));
+        let most_ms = LIVES_MS[client.dice.index(LIVES_MS.len())];
+        let moment = Duration::from_millis(client.dice.below(most_ms) / pace);
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 std::thread::sleep(moment);

@@ -1,0 +1,41 @@
+//! The service with stores that fail: `KINORA_FAULT_PPM` asks for so many failing calls per
+//! million, and the client then repeats what a failing store refused, as clients should.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ureq::http::request::Parts;
+use ureq::http::{HeaderName, HeaderValue, Method};
+
+use crate::reply::Reply;
+
+/// What was asked for, if anything.
+pub(crate) fn ppm() -> Option<&'static str> {
+    static PPM: OnceLock<Option<String>> = OnceLock::new();
+    PPM.get_or_init(|| std::env::var("KINORA_FAULT_PPM").ok())
+        .as_deref()
+}
+
+/// The variables of a service whose stores fail; each service fails at other calls.
+pub(crate) fn variables() -> Option<[(&'static str, String); 2]> {
+    static SEED: AtomicU64 = AtomicU64::new(1);
+    let seed = SEED.fetch_add(2, Ordering::Relaxed).to_string();
+    Some([("FAULT_PPM", ppm()?.to_owned()), ("FAULT_SEED", seed)])
+}
+
+/// A submit without an idempotency key gets one, so that it may be repeated.
+pub(crate) fn make_repeatable(head: &mut Parts) {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+    let submits = head.method == Method::POST && !head.uri.path().ends_with("/cancel");
+    if submits && !head.headers.contains_key(KEY) {
+        let key = format!("repeatable-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        head.headers
+            .insert(KEY, HeaderValue::try_from(key).unwrap());
+    }
+}
+
+/// Whether a failing store was all that was wrong.
+pub(crate) fn caused(reply: &Reply) -> bool {
+    reply.status == 503 && reply.assert_envelope()["code"] == "storage_unavailable"
+}

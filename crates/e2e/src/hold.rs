@@ -1,0 +1,58 @@
+//! A named point of the service's code (see `kinora_crash`) where whoever comes by is held, so
+//! that a test can look at a stage that is usually over in moments.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use crate::server::Setup;
+use crate::wait::until;
+
+/// Holds one thread of one service; lets it go when dropped.
+#[derive(Debug)]
+pub struct Hold {
+    order: String,
+    folder: TempDir,
+}
+
+impl Hold {
+    /// Holds who comes to `point` as the `time`-th, from 1.
+    pub fn at(point: &str, time: u32) -> Self {
+        assert!(kinora_crash::POINTS.contains(&point), "no point {point}");
+        Self {
+            order: format!("{point}:{time}"),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// In the service that is started so.
+    #[must_use]
+    pub fn over(&self, setup: Setup) -> Setup {
+        setup.set(
+            "HOLD_AT",
+            format!("{}:{}", self.order, self.sign().display()),
+        )
+    }
+
+    /// Waits until somebody is held.
+    pub fn wait(&self) {
+        until(&format!("somebody at {}", self.order), || {
+            self.is_holding().then_some(())
+        });
+    }
+
+    /// Whether somebody is held at the moment.
+    pub fn is_holding(&self) -> bool {
+        self.sign().exists()
+    }
+
+    /// Lets go; panics when nobody was held any more.
+    pub fn release(self) {
+        std::fs::remove_file(self.sign()).unwrap();
+    }
+
+    /// The file that is there as long as somebody is held.
+    fn sign(&self) -> PathBuf {
+        self.folder.path().join("held")
+    }
+}

@@ -1,0 +1,123 @@
+//! Workers that hang or die in the middle of a task: it runs again soon, ends once, and is given
+//! up after so many deaths.
+
+use std::time::{Duration, Instant};
+
+use kinora_e2e::{DataFolder, Hold, Server, Setup, until};
+use serde_json::json;
+
+use crate::support::{assert_plays, narrow, quick, slow};
+
+const LEASE: Duration = Duration::from_secs(2);
+/// A lease of 30 s and a sweep of 5 s, of a service with its defaults.
+const RESCUED_WITHIN: Duration = Duration::from_secs(35);
+/// Of a service with its defaults.
+const ATTEMPTS_MAX: usize = 3;
+
+fn hasty(setup: Setup) -> Setup {
+    setup
+        .set("KINORA_WORKER_LEASE_SECONDS", LEASE.as_secs())
+        .set("KINORA_WORKER_SWEEP_SECONDS", 1)
+}
+
+fn starts(server: &Server, id: &str) -> usize {
+    server.logged(&["\"task started\"", id])
+}
+
+/// Stands still for two leases.
+fn hang(server: &Server) {
+    server.freeze();
+    let since = Instant::now();
+    until("two leases to pass", || {
+        (since.elapsed() > 2 * LEASE).then_some(())
+    });
+    server.thaw();
+}
+
+/// It ended once, with one attempt's files.
+fn assert_ended_once(server: &Server, id: &str) {
+    let client = server.client();
+    assert_plays(&client, &client.wait_completed(id));
+    until("one attempt's files", || {
+        (server.data().files(id).len() == 3).then_some(())
+    });
+    server.wait_for_log(&["\"task finished\"", id]);
+    let log = server.log();
+    assert_eq!(server.logged(&["\"task finished\"", id]), 1, "{log}");
+    assert!(starts(server, id) <= 2, "{log}");
+}
+
+#[test]
+fn p05_a_process_that_stands_still_for_two_leases_completes_its_task_once() {
+    let server = hasty(narrow()).start();
+    let client = server.client();
+    let mut body = quick("kinora-a1");
+    body["seconds"] = json!(8);
+    let (running, waiting) = (client.submit(&body), client.submit(&quick("kinora-b1")));
+    client.wait_working(running.id());
+    hang(&server);
+    assert_ended_once(&server, running.id());
+    assert_ended_once(&server, waiting.id());
+    println!("{} runs", starts(&server, running.id()));
+}
+
+#[test]
+fn p03_a_process_that_stands_still_while_it_publishes_publishes_once() {
+    let hold = Hold::at("blobs.synced", 2);
+    let server = hasty(hold.over(narrow())).start();
+    let video = server.client().submit(&quick("kinora-a1"));
+    hold.wait();
+    hang(&server);
+    hold.release();
+    assert_ended_once(&server, video.id());
+    println!("{} runs", starts(&server, video.id()));
+}
+
+#[test]
+fn p05_a_task_whose_process_was_killed_runs_again_within_a_lease_and_a_sweep() {
+    let data = DataFolder::default();
+    let server = Setup::on(&data).start();
+    let mut body = quick("kinora-a1");
+    body["seconds"] = json!(4);
+    let video = server.client().submit(&body);
+    server.client().wait_working(video.id());
+    server.kill();
+    let killed = Instant::now();
+    let server = Setup::on(&data).start();
+    server.wait_for_log(&["\"task started\"", "\"attempt\":2", video.id()]);
+    let rescued = killed.elapsed();
+    let client = server.client();
+    client.wait_completed(video.id());
+    println!(
+        "runs again after {rescued:?}, completed after {:?}",
+        killed.elapsed()
+    );
+    assert!(rescued < RESCUED_WITHIN, "{rescued:?}");
+    assert_ended_once(&server, video.id());
+}
+
+#[test]
+fn p05_a_task_that_was_running_at_every_death_is_given_up() {
+    let data = DataFolder::default();
+    let mut id = None;
+    for attempt in 1..=ATTEMPTS_MAX {
+        let server = Setup::on(&data).start();
+        let client = server.client();
+        let id = id.get_or_insert_with(|| client.submit(&slow()).id().to_owned());
+        server.wait_for_log(&["\"task started\"", &format!("\"attempt\":{attempt}"), id]);
+        assert_eq!(client.video(id).status(), "in_progress");
+        server.kill();
+    }
+    let id = id.unwrap();
+    let server = Setup::on(&data).start();
+    let client = server.client();
+    let failed = client.wait_for(&id, "failed");
+    assert_eq!(failed["error"]["code"], "worker_lost", "{failed:#?}");
+    assert_eq!(starts(&server, &id), 0);
+    until("the end of its files", || {
+        data.files(&id).is_empty().then_some(())
+    });
+    // It does not take others with it.
+    let next = client.submit(&quick("kinora-b1"));
+    assert_ended_once(&server, next.id());
+}

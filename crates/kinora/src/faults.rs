@@ -1,0 +1,39 @@
+//! Stores that fail, in test builds only: the variable `FAULT_PPM` says how many calls per million
+//! fail before they are done, and how many after; as many are held back. `FAULT_SEED` says which.
+
+use std::sync::Arc;
+
+use kinora_blobs::BlobStore;
+use kinora_blobs::faulty::{self as blobs, FaultyBlobs};
+use kinora_store::Stores;
+use kinora_store::faulty::{self as store, FaultyStore};
+
+type Opened = (Stores, Arc<dyn BlobStore>);
+
+/// Both, with faults where the variables ask for them.
+pub(crate) fn around(mut stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let Some(ppm) = number("FAULT_PPM") else {
+        return (stores, blobs);
+    };
+    let (ppm, seed) = (ppm as u32, number("FAULT_SEED").unwrap_or(1));
+    let of_tasks = store::Plan::seeded(seed);
+    of_tasks.set(store::Rates::each(ppm));
+    // Who repeats a cancel or a delete that was done after all is told so, by 409 or 404: right,
+    // and not what a test that cancels once expects.
+    for method in [store::Method::Cancel, store::Method::Delete] {
+        let rates = store::Rates {
+            after_ppm: 0,
+            ..store::Rates::each(ppm)
+        };
+        of_tasks.set_of(method, Some(rates));
+    }
+    let of_blobs = blobs::Plan::seeded(seed + 1);
+    of_blobs.set(blobs::Rates::each(ppm));
+    tracing::warn!(ppm, seed, "stores fail on purpose");
+    stores.tasks = Arc::new(FaultyStore::new(stores.tasks, Arc::new(of_tasks)));
+    (
+        stores,
+        Arc::new(FaultyBlobs::new(blobs, Arc::new(of_blobs))),
+    )
+}
