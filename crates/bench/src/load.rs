@@ -1,12 +1,12 @@
 //! The load: keep-alive connections that send ready-made requests one after the other and time
 //! the answers. Only what HTTP/1.1 needs is read of an answer; anything but a 200 ends the run.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::Outcome;
@@ -71,23 +71,31 @@ pub(crate) async fn answer_bytes(server: SocketAddr, load: &Load) -> Outcome<usi
     Ok(Connection::open(server).await?.ask(&load[0]).await?.len())
 }
 
-struct Connection {
+/// A keep-alive connection that asks one thing after the other.
+pub(crate) struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 impl Connection {
-    async fn open(server: SocketAddr) -> Outcome<Self> {
-        let stream = TcpStream::connect(server).await?;
+    pub(crate) async fn open(server: SocketAddr) -> Outcome<Self> {
+        Self::open_from(Ipv4Addr::LOCALHOST, server).await
+    }
+
+    /// One whose client has the address `from`.
+    pub(crate) async fn open_from(from: Ipv4Addr, server: SocketAddr) -> Outcome<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        let stream = socket.connect(server).await?;
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
-            buffer: Vec::with_capacity(8192),
+            buffer: Vec::with_capacity(2048),
         })
     }
 
     /// Sends a request and reads its whole answer; returns the body.
-    async fn ask(&mut self, request: &[u8]) -> Outcome<Vec<u8>> {
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> Outcome<Vec<u8>> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
         loop {

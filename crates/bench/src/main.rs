@@ -2,9 +2,13 @@
 //! nothing, in turn and in the same run, so that the ratio holds on a noisy machine.
 //!
 //! `cargo run --release -p kinora-bench [submit|poll [CONNECTIONS]]`
+//!
+//! And what takes long, in front of the binary that `KINORA_E2E_BINARY` names (see `./soak`):
+//! `idle CLIENTS SECONDS` and `short TASKS`.
 
 mod load;
 mod servers;
+mod soak;
 mod stats;
 
 use std::error::Error;
@@ -31,23 +35,30 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<()> {
-    let servers = Servers::start()?;
     let clients = tokio::runtime::Builder::new_multi_thread()
         .thread_name("clients")
         .worker_threads(1)
         .enable_all()
         .build()?;
-    clients.block_on(run(&servers))
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["idle", number, seconds] => {
+            let time = Duration::from_secs(seconds.parse()?);
+            clients.block_on(soak::idle(number.parse()?, time))
+        }
+        ["short", tasks] => clients.block_on(soak::short(tasks.parse()?)),
+        _ => clients.block_on(run(&Servers::start()?, &words)),
+    }
 }
 
-async fn run(servers: &Servers) -> Outcome<()> {
+async fn run(servers: &Servers, words: &[&str]) -> Outcome<()> {
     say(
         "| what | connections | requests/s | no-op/s | ratio | p50 ms | p99 ms | no-op p50 | no-op p99 |",
     );
     say("|---|---|---|---|---|---|---|---|---|");
-    let only = std::env::args().nth(1);
-    let wanted = &|what: &str| only.as_deref().is_none_or(|only| only == what);
-    let numbers: Vec<usize> = match std::env::args().nth(2) {
+    let wanted = &|what: &str| words.first().is_none_or(|only| *only == what);
+    let numbers: Vec<usize> = match words.get(1) {
         Some(number) => vec![number.parse()?],
         None => CONNECTIONS.to_vec(),
     };
