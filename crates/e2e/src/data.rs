@@ -66,6 +66,13 @@ impl DataFolder {
         self.0.tracker.clone()
     }
 
+    /// Every file that is or was published for a task: references and results.
+    pub fn files_of_tasks(&self) -> Vec<PathBuf> {
+        let mut found = self.files("objects");
+        found.retain(|path| !path.to_string_lossy().contains("objects/stores/"));
+        found
+    }
+
     /// Every file under it whose path contains `part`.
     pub fn files(&self, part: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();

@@ -184,6 +184,10 @@ impl TaskStore for FaultyStore {
             .await
     }
 
+    fn identity(&self) -> u64 {
+        self.inner.identity()
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes()
     }

@@ -160,6 +160,10 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when the store cannot change now.
     async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError>;
 
+    /// A number that is this store's own, drawn when it was made: it tells apart the stores that
+    /// share a result store.
+    fn identity(&self) -> u64;
+
     /// A counter that moves when there may be new work to claim or a lease was taken away.
     /// A hint that saves waiting; polling is the truth.
     fn changes(&self) -> watch::Receiver<u64>;

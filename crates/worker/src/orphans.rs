@@ -1,9 +1,11 @@
 //! Removes files that no task names: what a run put after its lease was lost and everything else
-//! had been swept. The store's garbage list is the usual way; this is for what slips by it.
+//! had been swept. The store's garbage list is the usual way; this is for what slips by it. Where
+//! another store has left its mark beside ours nothing is removed: its tasks are not known here.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use kinora_blobs::{BlobEntry, BlobError, BlobStore};
 use kinora_contract::{TaskId, UnixMs};
 use kinora_store::{StoreError, TaskStore, names_file};
@@ -13,6 +15,8 @@ use crate::drain::Shutdown;
 
 /// Where tasks' files are.
 const PREFIXES: [&str; 2] = ["videos/", "references/"];
+/// Where each store that uses a result store leaves its mark: an empty file.
+const MARKS: &str = "stores/";
 /// Files that are listed at once.
 const PAGE: usize = 500;
 /// Younger files may be of a run whose task has just changed hands.
@@ -60,6 +64,9 @@ pub async fn remove_orphans(
     blobs: &dyn BlobStore,
     now_ms: UnixMs,
 ) -> Result<u64, OrphanError> {
+    if !are_ours(tasks, blobs).await? {
+        return Ok(0);
+    }
     let mut removed = 0;
     for prefix in PREFIXES {
         let mut after: Option<String> = None;
@@ -86,6 +93,24 @@ pub async fn remove_orphans(
         }
     }
     Ok(removed)
+}
+
+/// Leaves the store's mark, and says whether it is the only one. A wrong or new database beside
+/// old results must not take them all for orphans.
+async fn are_ours(tasks: &dyn TaskStore, blobs: &dyn BlobStore) -> Result<bool, BlobError> {
+    let mark = format!("{MARKS}{:016x}", tasks.identity());
+    match blobs.put_bytes(&mark, Bytes::new()).await {
+        Ok(_) | Err(BlobError::Exists(_)) => {}
+        Err(error) => return Err(error),
+    }
+    let marks = blobs.list(MARKS, None, 2).await?;
+    if marks.len() > 1 {
+        tracing::warn!(
+            %mark,
+            "files that no task names are left alone, since another store uses the same results:              give each store its own, or remove the mark of one that is gone"
+        );
+    }
+    Ok(marks.len() == 1)
 }
 
 /// Whether a file is a task's that does not name it, or is not there. What is not of our naming

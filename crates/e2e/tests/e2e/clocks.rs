@@ -131,7 +131,7 @@ fn p10_a_jump_while_a_result_is_published_publishes_it_once() {
         hold.release();
         server.wait_for_log(&["\"the run was stopped\"", video.id()]);
         assert_made_once(&server, "", &[video.id(), next.id()], 2);
-        let objects = server.data().files("objects").len();
+        let objects = server.data().files_of_tasks().len();
         assert_eq!(objects, 6, "one attempt's files");
     }
 }
@@ -227,7 +227,7 @@ fn p10_what_ends_by_time_ends_by_the_clock_and_does_not_come_back() {
         });
     }
     until("the end of all files", || {
-        server.data().files("objects").is_empty().then_some(())
+        server.data().files_of_tasks().is_empty().then_some(())
     });
     let last = client.submit(&quick("kinora-b1"));
     assert_plays(&client, &client.wait_completed(last.id()));
@@ -260,7 +260,7 @@ fn p10_a_clock_that_never_stands_still_loses_and_doubles_nothing() {
         assert_plays(&client, &client.wait_completed(id));
     }
     until("one attempt's files for each task", || {
-        (server.data().files("objects").len() == 3 * ids.len()).then_some(())
+        (server.data().files_of_tasks().len() == 3 * ids.len()).then_some(())
     });
     let log = server.log();
     assert!(ids.iter().all(|id| finishes(&log, id) == 1), "{log}");

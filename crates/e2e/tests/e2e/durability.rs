@@ -24,7 +24,7 @@ fn submit(client: &Client, ids: &mut Vec<String>, count: usize) {
 }
 
 fn videos_on_disk(data: &DataFolder) -> usize {
-    data.files("objects")
+    data.files_of_tasks()
         .iter()
         .filter(|path| path.ends_with("video.mp4"))
         .count()
@@ -180,12 +180,12 @@ fn p03_what_a_killed_attempt_published_is_swept() {
         server.client().wait_completed(id);
     }
     until("one attempt's files for each task", || {
-        (data.files("objects").len() == 3 * ids.len()).then_some(())
+        (data.files_of_tasks().len() == 3 * ids.len()).then_some(())
     });
     for id in &ids {
         server.client().delete(&format!("/v1/videos/{id}"));
     }
     until("no file at all", || {
-        data.files("objects").is_empty().then_some(())
+        data.files_of_tasks().is_empty().then_some(())
     });
 }

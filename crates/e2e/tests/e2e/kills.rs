@@ -252,7 +252,7 @@ impl Client {
         );
         assert!(completed > 0, "nothing was ever completed");
         until("one attempt's files for each completed task", || {
-            (self.data.files("objects").len() == 3 * completed).then_some(())
+            (self.data.files_of_tasks().len() == 3 * completed).then_some(())
         });
         println!("{} tasks, {completed} completed and kept", self.tasks.len());
     }

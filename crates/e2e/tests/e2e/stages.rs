@@ -228,7 +228,7 @@ fn p02_a_cancel_that_races_the_finish_leaves_one_terminal_state() {
     println!("{} cancelled, {completed} completed", RACES - completed);
     assert!((1..RACES).contains(&completed), "there was no race");
     until("files of the completed tasks alone", || {
-        (server.data().files("objects").len() == 3 * completed).then_some(())
+        (server.data().files_of_tasks().len() == 3 * completed).then_some(())
     });
     for (id, cancelled) in &ended {
         let files = server.data().files(id).len();

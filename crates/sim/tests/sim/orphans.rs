@@ -41,9 +41,11 @@ impl World {
         self.clock.set(youngest_ms + HOUR_MS + 1);
     }
 
-    /// Keys of all files.
+    /// Keys of all files but the marks of stores.
     pub(crate) fn files(&self) -> BTreeSet<String> {
-        self.service().ledger.held().keys().cloned().collect()
+        let ledger = self.service().ledger.held();
+        let keys = ledger.keys().filter(|key| !key.starts_with("stores/"));
+        keys.cloned().collect()
     }
 
     /// Whether a task names this file, or an unfinished one may come to.

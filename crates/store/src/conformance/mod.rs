@@ -80,6 +80,7 @@ macro_rules! conformance_suite {
             restart: everything_acknowledged_is_there_after_a_restart,
             restart: tokens_go_on_growing_after_a_restart,
             restart: an_idempotency_key_outlives_a_restart,
+            restart: a_store_stays_who_it_is_and_is_no_other,
             keys: a_key_is_found_by_its_hash_only,
             keys: keys_are_listed_newest_first,
             keys: a_key_is_revoked_once_and_at_once,

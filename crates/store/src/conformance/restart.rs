@@ -88,3 +88,10 @@ pub async fn an_idempotency_key_outlives_a_restart(harness: &impl Harness) {
     let again = stores.tasks.insert(keyed(2)).await.unwrap();
     assert!(matches!(again, Insertion::Replayed(view) if view.task.id == id(1)));
 }
+
+/// What tells stores apart that share a result store.
+pub async fn a_store_stays_who_it_is_and_is_no_other(harness: &impl Harness) {
+    let identity = harness.open("store").await.tasks.identity();
+    assert_eq!(harness.open("store").await.tasks.identity(), identity);
+    assert_ne!(harness.open("another").await.tasks.identity(), identity);
+}

@@ -47,6 +47,7 @@ pub struct SqliteStore {
     memory: Arc<Memory>,
     readers: Readers,
     keys: keys::KeyReader,
+    identity: u64,
     /// Last, so that the store is unlocked after the writer has stopped.
     _lock: File,
 }
@@ -62,7 +63,10 @@ impl SqliteStore {
         let memory = Arc::new(Memory::new(options.finished_cached_max));
         let index = recover::recover(&conn, &memory, options.attempts_max)
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
+        let identity = rows::counter(&conn, "identity")
+            .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         Ok(Self {
+            identity,
             readers: Readers::open(path, options)?,
             keys: keys::KeyReader::open(path, options)?,
             writer: Writer::start(conn, index, memory.clone()).map_err(schema::unavailable)?,
@@ -200,6 +204,10 @@ impl TaskStore for SqliteStore {
 
     async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError> {
         self.writer.call(owner::ForgetFiles(keys.to_vec())).await
+    }
+
+    fn identity(&self) -> u64 {
+        self.identity
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

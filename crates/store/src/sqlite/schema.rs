@@ -9,7 +9,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::{OpenError, OpenOptions};
 
 /// In order; the version of a schema is how many of them it has seen.
-const MIGRATIONS: &[&str] = &[include_str!("../../../../migrations/sqlite/0001_tasks.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../../../migrations/sqlite/0001_tasks.sql"),
+    include_str!("../../../../migrations/sqlite/0002_identity.sql"),
+];
 
 /// Pages of the log that are carried into the database at once (64 MiB): submits wait meanwhile,
 /// so that a quarter of it made their 99th percentile half as long again.

@@ -246,10 +246,11 @@ impl Bench {
         self.store.forget_files(&files).await.unwrap();
     }
 
-    /// Keys of all blobs.
+    /// Keys of all blobs but the marks of stores.
     pub(crate) async fn keys(&self) -> Vec<String> {
         let listed = self.blobs.list("", None, 1000).await.unwrap();
-        listed.into_iter().map(|entry| entry.key).collect()
+        let keys = listed.into_iter().map(|entry| entry.key);
+        keys.filter(|key| !key.starts_with("stores/")).collect()
     }
 
     /// Waits until there are no other blobs than those of `artifacts`, which must be whole, and

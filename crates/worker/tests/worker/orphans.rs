@@ -19,6 +19,24 @@ async fn put(bench: &Bench, key: &str) -> u64 {
     listed[0].modified_at_ms
 }
 
+/// A wrong or new database beside old results.
+#[tokio::test(flavor = "multi_thread")]
+async fn p04_results_that_another_store_may_know_are_left_alone() {
+    let bench = Bench::new();
+    put(&bench, "stores/0000000000000001").await;
+    let unknown = TaskId::from_parts(NOW, [9; 10]);
+    let theirs = format!("videos/{unknown}/1/video.mp4");
+    let written_at_ms = put(&bench, &theirs).await;
+    let later_ms = written_at_ms + 2 * HOUR_MS;
+    let look = async || kinora_worker::remove_orphans(&*bench.store, &*bench.blobs, later_ms).await;
+    assert_eq!(look().await.unwrap(), 0);
+    assert_eq!(bench.keys().await, [theirs]);
+    // Who has gone for good takes its mark away, and then what it left is nobody's.
+    bench.blobs.delete("stores/0000000000000001").await.unwrap();
+    assert_eq!(look().await.unwrap(), 1);
+    assert_eq!(bench.keys().await, [""; 0]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn p03_old_files_that_no_task_names_are_removed_and_no_others() {
     let bench = Bench::new();
