@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kinora_blobs::BlobStore;
 use kinora_blobs::sign::Signer;
-use kinora_contract::{Catalog, Clock, Entropy, Links, Task, TaskId, VideoObject};
+use kinora_contract::{Catalog, Clock, Entropy, Links, Task, TaskId, TaskIds, VideoObject};
 use kinora_store::{KeyStore, QueueBounds, TaskStore, TaskView};
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,8 @@ pub struct Api {
     pub signer: Arc<Signer>,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
+    /// Gives each task its identifier.
+    pub ids: Arc<TaskIds>,
     /// Random bytes.
     pub entropy: Arc<dyn Entropy>,
     /// What an operator may choose.
@@ -62,7 +64,7 @@ impl Api {
 
     /// A fresh task identifier of this moment.
     pub(crate) fn new_task_id(&self) -> Result<TaskId, ApiError> {
-        Ok(TaskId::from_parts(self.clock.now_ms(), self.random()?))
+        Ok(self.ids.next(self.clock.now_ms(), self.random()?))
     }
 
     /// The bounds on a key's submits.

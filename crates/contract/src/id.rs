@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -40,6 +41,29 @@ impl TaskId {
     /// The creation time that the id carries, in milliseconds since 1970.
     pub fn created_at_ms(self) -> u64 {
         u64::try_from(self.0 >> 80).unwrap_or(0)
+    }
+}
+
+/// Gives ids that sort in the order in which they were given, also within one millisecond.
+#[derive(Debug, Default)]
+pub struct TaskIds(Mutex<u128>);
+
+/// A clock that goes back by so little is overruled; by more, it has been set.
+const CLOCK_STEP_MS: u128 = 1000;
+
+impl TaskIds {
+    /// The next id, for a creation at `now_ms` with ten random bytes. After one of the same
+    /// millisecond it is that one and a random 32-bit number more, so that nobody guesses it.
+    pub fn next(&self, now_ms: u64, random: [u8; 10]) -> TaskId {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = TaskId::from_parts(now_ms, random).0;
+        let is_set_back = (*last >> 80) > (fresh >> 80) + CLOCK_STEP_MS;
+        *last = if fresh > *last || is_set_back {
+            fresh
+        } else {
+            last.wrapping_add(1 + (fresh & 0xffff_ffff))
+        };
+        TaskId(*last)
     }
 }
 
@@ -107,6 +131,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn ids_of_one_millisecond_sort_as_they_were_given() {
+        let ids = TaskIds::default();
+        let given: Vec<TaskId> = [[9; 10], [200; 10], [0; 10], [9; 10], [255; 10], [1; 10]]
+            .into_iter()
+            .map(|random| ids.next(1_760_000_000_000, random))
+            .collect();
+        assert!(given.is_sorted_by(|a, b| a < b), "{given:?}");
+        assert!(ids.next(1_759_999_999_999, [0; 10]) > given[5]);
+        // Overruling a clock that was set back would give the time of another day for hours.
+        let set_back = ids.next(1_759_999_000_000, [0; 10]);
+        assert_eq!(set_back.created_at_ms(), 1_759_999_000_000);
+    }
 
     proptest! {
         #[test]

@@ -34,7 +34,7 @@ pub use card::{Capabilities, Catalog, Features, ModelCard, built_in_cards};
 pub use entropy::{Entropy, NoEntropy};
 pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, Refusal};
 pub use form::Form;
-pub use id::TaskId;
+pub use id::{TaskId, TaskIds};
 pub use key::KeyText;
 pub use object::{Links, VideoDeleted, VideoList, VideoObject};
 pub use page::PageQuery;

@@ -65,6 +65,7 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         catalog: Arc::new(catalog),
         signer: Arc::new(Signer::new(secret, None)),
         clock: Arc::new(SystemClock),
+        ids: Arc::default(),
         entropy: Arc::new(SystemEntropy::default()),
         settings: Arc::new(api_settings(config, base_url)),
         stopping: CancellationToken::new(),

@@ -123,7 +123,9 @@ fn p04_a_result_is_synced_before_and_its_folder_after_it_gets_its_name() {
     let calls = calls(&log);
     let named: Vec<&Call> = calls
         .iter()
-        .filter(|call| matches!(&*call.name, "link" | "linkat") && call.text.contains("/objects/"))
+        .filter(|call| {
+            matches!(&*call.name, "link" | "linkat") && call.text.contains("/objects/videos/")
+        })
         .collect();
     assert_eq!(named.len(), 3, "{named:#?}");
     for link in named {

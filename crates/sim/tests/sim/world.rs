@@ -181,6 +181,7 @@ impl World {
             catalog: Arc::new(Catalog::new(built_in_cards()).unwrap()),
             signer: Arc::new(Signer::new(Secret::new([7; 32]), None)),
             clock: self.clock.clone(),
+            ids: Arc::default(),
             entropy: self.entropy.clone(),
             settings: Arc::new(Settings {
                 base_url: "http://sim".to_owned(),
