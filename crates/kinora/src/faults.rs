@@ -30,6 +30,14 @@ pub(crate) fn around(mut stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
     }
     let of_blobs = blobs::Plan::seeded(seed + 1);
     of_blobs.set(blobs::Rates::each(ppm));
+    // A put that fails has left nothing: what the interface promises, no wrapper may break.
+    for method in [blobs::Method::PutFile, blobs::Method::PutBytes] {
+        let rates = blobs::Rates {
+            after_ppm: 0,
+            ..blobs::Rates::each(ppm)
+        };
+        of_blobs.set_of(method, Some(rates));
+    }
     tracing::warn!(ppm, seed, "stores fail on purpose");
     stores.tasks = Arc::new(FaultyStore::new(stores.tasks, Arc::new(of_tasks)));
     (
