@@ -18,7 +18,7 @@ const UNFINISHED: usize = 8;
 const LOOKS: usize = 50;
 const POLL_EVERY: Duration = Duration::from_millis(10);
 /// One task in so many is made into a video.
-const MADE: usize = 20;
+const MADE: usize = 50;
 
 /// What is to become of a task.
 #[derive(Clone, Copy, PartialEq)]
