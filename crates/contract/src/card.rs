@@ -54,6 +54,8 @@ pub struct Features {
     pub audio_output: bool,
     /// Takes `seconds: "auto"`.
     pub auto_duration: bool,
+    /// Takes `negative_prompt`.
+    pub negative_prompt: bool,
     /// Takes `draft` and `draft_task_id`.
     pub draft: bool,
     /// Takes `edit_task_id` and `edit_strength`.
@@ -71,6 +73,7 @@ impl Features {
             reference_audios_max: self.reference_audios_max.min(other.reference_audios_max),
             audio_output: self.audio_output && other.audio_output,
             auto_duration: self.auto_duration && other.auto_duration,
+            negative_prompt: self.negative_prompt && other.negative_prompt,
             draft: self.draft && other.draft,
             edit: self.edit && other.edit,
         }
@@ -121,6 +124,7 @@ pub fn built_in_cards() -> Vec<ModelCard> {
                 reference_audios_max: 3,
                 audio_output: true,
                 auto_duration: false,
+                negative_prompt: true,
                 draft: true,
                 edit: false,
             },
@@ -134,6 +138,7 @@ pub fn built_in_cards() -> Vec<ModelCard> {
                 reference_audios_max: 0,
                 audio_output: false,
                 auto_duration: true,
+                negative_prompt: true,
                 draft: false,
                 edit: true,
             },
@@ -214,6 +219,7 @@ mod tests {
             reference_audios_max: 99,
             audio_output: true,
             auto_duration: true,
+            negative_prompt: true,
             draft: true,
             edit: true,
         };

@@ -120,6 +120,11 @@ fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refu
     }
     let fields = [
         (
+            "negative_prompt",
+            request.negative_prompt.is_some(),
+            can.negative_prompt,
+        ),
+        (
             "input_reference",
             request.input_reference.is_some(),
             can.first_frame,

@@ -65,7 +65,7 @@ pub fn image_size(path: &Path) -> Result<(u32, u32), DecodeError> {
 
 /// The types that are read.
 #[derive(Clone, Copy)]
-enum Format {
+pub(crate) enum Format {
     Jpeg,
     Png,
     WebP,
@@ -74,7 +74,7 @@ enum Format {
 
 impl Format {
     /// The type whose signature `bytes` begin with.
-    fn of(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         if bytes.starts_with(b"\xff\xd8\xff") {
             Some(Self::Jpeg)
         } else if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {

@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod image;
 mod jpeg;
+mod media_type;
 mod opus;
 mod pixels;
 mod png;
@@ -19,4 +20,5 @@ mod webp_codes;
 
 pub use error::{Cause, DecodeError};
 pub use image::{Image, image, image_size};
+pub use media_type::media_type;
 pub use sound::{SAMPLE_RATE, Sound, sound};

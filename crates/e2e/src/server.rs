@@ -20,6 +20,7 @@ pub struct Setup {
     data: DataFolder,
     variables: Vec<(String, String)>,
     outer: Vec<String>,
+    address: Option<SocketAddr>,
 }
 
 impl Setup {
@@ -39,6 +40,21 @@ impl Setup {
         self
     }
 
+    /// At an address where another was before, instead of on any port.
+    #[must_use]
+    pub const fn at(mut self, address: SocketAddr) -> Self {
+        self.address = Some(address);
+        self
+    }
+
+    /// With a configuration file of this text.
+    #[must_use]
+    pub fn config(self, text: &str) -> Self {
+        let path = self.data.root().join("kinora.toml");
+        std::fs::write(&path, text).unwrap();
+        self.set("KINORA_CONFIG", path.display())
+    }
+
     /// Its data folder's path.
     pub fn data_path(&self) -> PathBuf {
         self.data.path()
@@ -55,15 +71,11 @@ impl Setup {
     /// The command line of it.
     pub fn command(&self) -> Command {
         let mut command = kinora_under(&self.outer);
+        let address = self.address.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
         command
-            .args([
-                "serve",
-                "--log-format",
-                "json",
-                "--listen",
-                "127.0.0.1:0",
-                "--data",
-            ])
+            .args(["serve", "--log-format", "json", "--listen"])
+            .arg(address.to_string())
+            .arg("--data")
             .arg(self.data.path())
             .envs(faults::variables().into_iter().flatten())
             .envs(self.variables.iter().map(|(name, value)| (name, value)));

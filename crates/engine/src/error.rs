@@ -1,6 +1,8 @@
 //! Why an engine stopped. The public reason is chosen by the worker from the variant alone:
 //! an engine's own words stay private.
 
+use kinora_contract::FailureCode;
+
 /// Why an engine gave no clip.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -16,6 +18,14 @@ pub enum EngineError {
     /// The engine itself failed.
     #[error("generation failed: {0}")]
     Failed(String),
+    /// Something went wrong that a client can be told by a code of the contract.
+    #[error("{code}: {cause}")]
+    Told {
+        /// What the client is told.
+        code: FailureCode,
+        /// What happened; private.
+        cause: String,
+    },
     /// The sink could not take what was made (encoder or storage).
     #[error("the result could not be written: {0}")]
     Sink(#[source] Box<dyn std::error::Error + Send + Sync>),

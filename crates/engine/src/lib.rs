@@ -1,16 +1,19 @@
-//! What an engine is: it turns a [`VideoSpec`] into frames and sound, streamed into a [`Sink`].
-//! An engine knows nothing of tasks, HTTP routes or storage; it blocks its thread while it works.
+//! What an engine is: it turns a [`VideoSpec`] into frames and sound, streamed into a [`Sink`]; or,
+//! as a [`FilmEngine`], has a finished file made elsewhere. An engine knows nothing of tasks, HTTP
+//! routes or storage. One that makes frames blocks its thread while it works.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod control;
 mod error;
+mod film;
 mod materials;
 mod open;
 pub mod storyboard;
 
 pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
+pub use film::{FilmEngine, FilmJob, Keeper, ReferenceFile};
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec};
 pub use materials::{Footage, Materials, Picture, Playback, Sound};

@@ -11,11 +11,11 @@ use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
 use kinora_blobs::BlobStore;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_contract::{Catalog, ModelCard, built_in_cards};
-use kinora_engine::Engine;
 use kinora_fetch::{Fetcher, Network};
 use kinora_media::RecorderOptions;
+use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
 use kinora_store::{OpenOptions, Stores};
-use kinora_worker::{Lineup, References, Served, Worker};
+use kinora_worker::{Lineup, Maker, References, Served, Worker};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
@@ -23,6 +23,8 @@ use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// A client of other servers ends by itself after its silence: a last call may take so long.
+const REMOTE_ENDS_WITHIN: Duration = Duration::from_mins(3);
 
 /// The parts of a running service.
 pub(crate) struct Service {
@@ -172,7 +174,7 @@ fn seconds(seconds: u32) -> Duration {
 
 /// The served models, each restricted to what its engine can do.
 pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
-    let mut engines: BTreeMap<String, Arc<dyn Engine>> = BTreeMap::new();
+    let mut engines: BTreeMap<String, Maker> = BTreeMap::new();
     let mut cards = Vec::new();
     let mut served = Vec::new();
     for model in &config.models {
@@ -180,8 +182,11 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
             engines.insert(model.engine.clone(), engine(&model.engine, config)?);
         }
         let engine = engines[&model.engine].clone();
-        let card = card(model, &*engine)?;
-        let progress_timeout = Duration::from_secs(card.progress_timeout_seconds.into());
+        let card = card(model, &engine)?;
+        let progress_timeout = match remote(&model.engine, config) {
+            Some(remote) => seconds(remote.silence_seconds) + REMOTE_ENDS_WITHIN,
+            None => seconds(card.progress_timeout_seconds),
+        };
         served.push((
             card.id.clone(),
             Served {
@@ -197,15 +202,39 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
 }
 
 /// Opens an engine by its configured name.
-pub(crate) fn engine(name: &str, config: &Config) -> Result<Arc<dyn Engine>, Failure> {
+pub(crate) fn engine(name: &str, config: &Config) -> Result<Maker, Failure> {
+    if let Some(settings) = remote(name, config) {
+        return Ok(Maker::Film(Arc::new(remote_engine(settings)?)));
+    }
     let options = kinora_engine::OpenOptions {
         storyboard_threads: NonZeroUsize::new(config.storyboard.threads as usize),
     };
     kinora_engine::open(name, &options)
+        .map(Maker::Frames)
         .map_err(|error| Failure::because(format!("The engine '{name}' cannot be opened"), error))
 }
 
-fn card(model: &config::Model, engine: &dyn Engine) -> Result<ModelCard, Failure> {
+/// The settings of the engine of this name, where it is one of other servers.
+pub(crate) fn remote<'c>(name: &str, config: &'c Config) -> Option<&'c config::Engine> {
+    config.engines.iter().find(|engine| engine.name == name)
+}
+
+/// An engine of other servers. None of them is called yet.
+pub(crate) fn remote_engine(settings: &config::Engine) -> Result<RemoteEngine, Failure> {
+    let name = &settings.name;
+    let remote = Remote::new(settings.options()?, Arc::new(SystemTimer::default()));
+    let remote = remote.map_err(|error| {
+        Failure::because(format!("The engine '{name}' cannot be opened"), error)
+    })?;
+    let options = EngineOptions {
+        name: name.clone(),
+        model: Some(settings.model.clone()).filter(|model| !model.is_empty()),
+        sound: settings.sound,
+    };
+    Ok(RemoteEngine::new(remote, options))
+}
+
+fn card(model: &config::Model, engine: &Maker) -> Result<ModelCard, Failure> {
     let known = built_in_cards();
     let Some(mut card) = known.into_iter().find(|card| card.id == model.card) else {
         return Err(Failure::new(format!(

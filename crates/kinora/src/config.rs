@@ -1,6 +1,8 @@
 //! The configuration: one commented file whose defaults are the built-in ones, variables over
 //! it, flags over both. An unknown key is an error.
 
+mod engines;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +11,7 @@ use serde::Deserialize;
 use crate::cli::{LogFormat, PlaceArgs};
 use crate::failure::Failure;
 use crate::overlay;
+pub(crate) use engines::Engine;
 
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
@@ -29,6 +32,8 @@ pub(crate) struct Config {
     pub(crate) references: References,
     pub(crate) media: Media,
     pub(crate) storyboard: Storyboard,
+    #[serde(default)]
+    pub(crate) engines: Vec<Engine>,
     pub(crate) models: Vec<Model>,
 }
 
@@ -202,6 +207,16 @@ impl Config {
                 "The setting {key} must be at least 1."
             )));
         }
+        let mut names = std::collections::BTreeSet::new();
+        for engine in &self.engines {
+            engine.check()?;
+            if !names.insert(&engine.name) {
+                return Err(Failure::new(format!(
+                    "Two engines are called '{}'.",
+                    engine.name
+                )));
+            }
+        }
         if !(10..=51).contains(&self.media.qp) {
             return Err(Failure::new("The setting media.qp must be from 10 to 51."));
         }
@@ -305,6 +320,16 @@ mod tests {
             ),
             ("[http]\ntls_key = \"key.pem\"", &[], "http.tls_certificate"),
             ("listen = ", &[], "kinora.toml"),
+            (
+                "[[engines]]\nname = \"studio\"\nkind = \"remote\"\ndialect = \"klingon\"\nbase_urls = []",
+                &[],
+                "klingon",
+            ),
+            (
+                "[[engines]]\nname = \"studio\"\nkind = \"remote\"\ndialect = \"kinora\"\nbase_url = \"x\"",
+                &[],
+                "base_url",
+            ),
             (
                 "",
                 &[("KINORA_WORKER_SLOTS", "many")],

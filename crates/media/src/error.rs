@@ -3,6 +3,8 @@
 
 use std::io;
 
+use crate::Mismatch;
+
 /// Why a clip could not be recorded or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -50,6 +52,12 @@ pub enum MediaError {
     /// The H.264 decoder refused a picture, or failed.
     #[error("video decoding failed: {0}")]
     Decode(String),
+    /// A film of somebody else's is not what was asked for.
+    #[error("the film is not what was asked for: {0}")]
+    NotAsAsked(#[from] Mismatch),
+    /// Nobody waits for it any more.
+    #[error("stopped")]
+    Stopped,
     /// Reading or writing failed.
     #[error("reading or writing media failed")]
     Io(#[from] io::Error),

@@ -1,5 +1,5 @@
 //! Frames and sound to MP4, a poster and a spritesheet; a probe that reads a file back, and its
-//! frames again.
+//! frames again; a look into films that somebody else made.
 //!
 //! [`Recorder`] and [`VideoReader`] are streaming: work overlaps and memory stays flat whatever
 //! the clip.
@@ -11,6 +11,7 @@ mod boxes;
 mod check;
 mod colour;
 mod error;
+mod film;
 mod format;
 mod frames;
 mod movie;
@@ -26,6 +27,7 @@ mod video;
 
 pub use check::{Mismatch, check};
 pub use error::MediaError;
+pub use film::{FilmFormat, examine};
 pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
 pub use probe::{ProbeInfo, probe};
 pub use reader::VideoReader;

@@ -283,6 +283,7 @@ impl Dialect {
             reference_audios_max: references(Field::Audios),
             audio_output: self.wire(Field::AudioSwitch).is_some(),
             auto_duration: self.auto_seconds,
+            negative_prompt: self.wire(Field::NegativePrompt).is_some(),
             draft: false,
             edit: false,
         }

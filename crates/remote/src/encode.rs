@@ -5,12 +5,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use kinora_contract::{Inputs, Seconds, VideoSpec};
+use kinora_engine::ReferenceFile;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{Dialect, Field, Form, Shape};
 use crate::error::RemoteError;
 use crate::form::{self, Content, Part};
-use crate::request::{ReferenceFile, RemoteRequest};
+use crate::request::RemoteRequest;
 
 /// A body that can be sent again.
 #[derive(Clone, Debug)]

@@ -86,15 +86,19 @@ pub enum RemoteError {
 
 impl RemoteError {
     /// What the client of the task is told.
-    pub fn failure(&self) -> Failure {
-        let code = match self {
+    pub const fn code(&self) -> FailureCode {
+        match self {
             Self::Cancelled => FailureCode::Cancelled,
             Self::Failed { code, .. } => *code,
             Self::Silent { .. } | Self::Overdue(_) => FailureCode::GenerationTimeout,
             Self::Storage(_) | Self::NotKept(_) => FailureCode::StorageFailed,
             _ => FailureCode::GenerationFailed,
-        };
-        code.into()
+        }
+    }
+
+    /// The same with its sentence.
+    pub fn failure(&self) -> Failure {
+        self.code().into()
     }
 }
 

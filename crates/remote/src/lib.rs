@@ -11,6 +11,7 @@
 //! 5. `download`: the result into a new file, counted and paced.
 //! 6. [`Remote::run`]: all of it from submit to file, with back-off; a saved ticket is polled on
 //!    and never submitted again.
+//! 7. [`RemoteEngine`]: that as an engine of the service.
 //!
 //! It refuses redirects, proxies from the environment, bodies without bound, to dial an address that
 //! only an answer named, and any opinion on what the bytes of a result are.
@@ -20,6 +21,7 @@ mod backoff;
 pub mod dialect;
 mod download;
 mod encode;
+mod engine;
 mod error;
 mod form;
 mod hints;
@@ -28,6 +30,7 @@ mod job;
 mod key;
 mod options;
 mod pool;
+mod probe;
 mod remote;
 mod request;
 mod run;
@@ -38,11 +41,13 @@ mod upstream;
 
 pub use answer::{AnswerError, Snapshot};
 pub use dialect::Dialect;
+pub use engine::{EngineOptions, RemoteEngine};
 pub use error::{Cause, RemoteError};
 pub use job::{Job, Poll};
 pub use key::{KeyError, KeySource};
+pub use kinora_engine::ReferenceFile;
 pub use options::{Options, OptionsError, UpstreamOptions};
 pub use remote::Remote;
-pub use request::{ReferenceFile, RemoteRequest, Ticket};
+pub use request::{RemoteRequest, Ticket};
 pub use run::Watcher;
 pub use timer::{SystemTimer, Timer};

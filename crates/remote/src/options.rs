@@ -92,7 +92,7 @@ pub enum OptionsError {
     #[error("{0} must be larger than zero")]
     Zero(&'static str),
     /// The key of an upstream.
-    #[error("the key of the upstream {name:?}")]
+    #[error("the key of the upstream {name:?}: {source}")]
     Key {
         /// Which upstream.
         name: String,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::backoff::Backoff;
+use crate::dialect::Dialect;
 use crate::error::RemoteError;
 use crate::http::Http;
 use crate::job::Job;
@@ -71,6 +72,11 @@ impl Remote {
             pool,
             timer,
         })))
+    }
+
+    /// What the upstreams speak.
+    pub fn dialect(&self) -> &'static Dialect {
+        self.0.options.dialect
     }
 
     /// The task that `ticket` names, to be polled on. Nobody is called yet.

@@ -1,9 +1,8 @@
 //! What is asked of an upstream, and the name of a task there. Both are values: nothing here reads a
 //! file or the network.
 
-use std::path::PathBuf;
-
 use kinora_contract::VideoSpec;
+use kinora_engine::ReferenceFile;
 use serde::{Deserialize, Serialize};
 
 /// A video to be made elsewhere.
@@ -21,15 +20,6 @@ pub struct RemoteRequest {
     /// Distinct for each run that may be paid for, the same for its repetition: the task's id.
     /// 1 to 255 visible ASCII characters.
     pub key: String,
-}
-
-/// A fetched reference.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReferenceFile {
-    /// Where it lies.
-    pub path: PathBuf,
-    /// What it is, by its content: `image/png`.
-    pub media_type: String,
 }
 
 /// A task at an upstream: what must be kept so that it is polled on after a restart.

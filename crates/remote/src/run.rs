@@ -26,7 +26,7 @@ const MISSING_MAX: u32 = 2;
 
 /// Who a run tells what happens.
 #[async_trait]
-pub trait Watcher: Send {
+pub trait Watcher: Send + Sync {
     /// The task is at an upstream now. Returns once the ticket is kept durably: from then on a
     /// restart polls on instead of paying twice.
     ///

@@ -134,42 +134,4 @@ impl Remote {
         }
         Ok(reply.refusal())
     }
-
-    /// Whether an upstream that was left out is back: it lists its tasks, or at least says
-    /// something other than that it is broken.
-    async fn probe(&self, index: usize) {
-        let (pool, upstream) = (&self.0.pool, &self.0.upstreams[index]);
-        let mut url = upstream.url(&[]);
-        url.set_query(Some("limit=1"));
-        let call = Call {
-            method: Method::GET,
-            url,
-            body: None,
-            header: None,
-            limit: self.0.options.probe_timeout,
-        };
-        let replied = upstream.call(&call).await;
-        let now = self.0.timer.now();
-        match replied {
-            Ok(reply) if reply.status == 429 => {
-                pool.hold(index, now, hints::retry_after(&reply.headers));
-            }
-            Ok(reply) if reply.status < 500 && !matches!(reply.status, 401..=403) => {
-                tracing::info!(upstream = upstream.name, "an upstream is back");
-                pool.is_back(index);
-            }
-            Ok(reply) => {
-                tracing::debug!(
-                    upstream = upstream.name,
-                    error = chain(&reply.refusal()),
-                    "still out"
-                );
-                pool.failed(index, now);
-            }
-            Err(error) => {
-                tracing::debug!(upstream = upstream.name, error = chain(&error), "still out");
-                pool.failed(index, now);
-            }
-        }
-    }
 }

@@ -36,6 +36,8 @@ pub struct Claim {
     pub task: Task,
     /// The right to it.
     pub lease: Lease,
+    /// What an earlier attempt kept last ([`Renewed::kept`]).
+    pub kept: Option<String>,
 }
 
 /// What a renewal records.
@@ -50,6 +52,9 @@ pub struct Renewed {
     /// The spec with what was left to the engine or to a reference (length, shape) decided, once
     /// it is; it replaces the task's. Nothing else of it may differ.
     pub decided: Option<Box<VideoSpec>>,
+    /// A token that a later attempt at this task is to be given, in the place of an earlier one.
+    /// It goes when the task ends, and no client sees it.
+    pub kept: Option<String>,
 }
 
 /// How a lease was lost.

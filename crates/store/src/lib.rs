@@ -114,8 +114,8 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when the store cannot change now.
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
 
-    /// Extends a lease and records progress (never downward), the engine's name, and what has
-    /// been decided of the spec.
+    /// Extends a lease and records progress (never downward), the engine's name, what has been
+    /// decided of the spec, and a token for later attempts.
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] when the token is stale: nothing was changed.

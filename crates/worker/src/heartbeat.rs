@@ -58,9 +58,10 @@ impl Watch<'_> {
             if silence_max.is_some_and(|max| life.stands_still_for(self.progress) > max) {
                 return Stop::Stalled;
             }
-            let percent = percent(self.progress);
+            let renewed = self.renewal();
+            let percent = renewed.progress;
             if beat.is_due(percent) {
-                match self.renew(percent, None).await {
+                match self.worker.tasks.renew(self.lease, renewed).await {
                     Ok(()) => beat.done(percent),
                     Err(StoreError::LeaseLost(how)) => return Stop::Lost(how),
                     Err(error) => tracing::warn!(%error, "the lease could not be renewed yet"),
@@ -71,20 +72,32 @@ impl Watch<'_> {
 
     /// Writes down what was decided of the spec, so that clients see it.
     pub(crate) async fn decide(&self, spec: VideoSpec) {
-        let percent = percent(self.progress);
-        if let Err(error) = self.renew(percent, Some(Box::new(spec))).await {
+        let renewed = Renewed {
+            decided: Some(Box::new(spec)),
+            ..self.renewal()
+        };
+        if let Err(error) = self.worker.tasks.renew(self.lease, renewed).await {
             tracing::warn!(%error, "what was decided could not be written down");
         }
     }
 
-    async fn renew(&self, progress: u8, decided: Option<Box<VideoSpec>>) -> Result<(), StoreError> {
+    /// Keeps `token` for a later attempt; durable when this returns.
+    pub(crate) async fn keep_token(&self, token: &str) -> Result<(), StoreError> {
         let renewed = Renewed {
-            progress,
-            engine: Some(self.engine_name.to_owned()),
-            until_ms: self.worker.clock.now_ms() + self.worker.settings.lease_ms,
-            decided,
+            kept: Some(token.to_owned()),
+            ..self.renewal()
         };
         self.worker.tasks.renew(self.lease, renewed).await
+    }
+
+    fn renewal(&self) -> Renewed {
+        Renewed {
+            progress: percent(self.progress),
+            engine: Some(self.engine_name.to_owned()),
+            until_ms: self.worker.clock.now_ms() + self.worker.settings.lease_ms,
+            decided: None,
+            kept: None,
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //!    [`prefetch`](mod@prefetch) has fetched its references ahead of that.
 //! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
 //! 3. [`prepare`](mod@prepare): [`references`](mod@references) and [`source`](mod@source) opened,
-//!    the clip planned; [`record`](mod@record): engine to file; [`publish`](mod@publish): file to blob store;
+//!    the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
+//!    elsewhere; [`publish`](mod@publish): file to blob store;
 //!    [`finish`](mod@finish): the terminal state.
 //! 4. [`heartbeat`](mod@heartbeat): keeps the lease, and watches that the engine moves.
 //! 5. [`sweep`](mod@sweep): takes up what was left behind; [`drain`](mod@drain): the orderly stop.
@@ -13,6 +14,7 @@
 
 mod claim;
 mod drain;
+mod film;
 mod finish;
 mod heartbeat;
 mod lineup;
@@ -35,7 +37,7 @@ use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
 use kinora_media::RecorderOptions;
 use kinora_store::TaskStore;
-pub use lineup::{Lineup, Served};
+pub use lineup::{Lineup, Maker, Served};
 pub use orphans::{OrphanError, remove_orphans};
 pub use references::References;
 

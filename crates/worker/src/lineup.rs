@@ -5,13 +5,32 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_engine::Engine;
+use kinora_engine::{Description, Engine, FilmEngine};
+
+/// An engine of either kind.
+#[derive(Clone)]
+pub enum Maker {
+    /// Makes frames, which are recorded here.
+    Frames(Arc<dyn Engine>),
+    /// Hands over finished films.
+    Film(Arc<dyn FilmEngine>),
+}
+
+impl Maker {
+    /// Who it is and what it can take.
+    pub fn describe(&self) -> &Description {
+        match self {
+            Self::Frames(engine) => engine.describe(),
+            Self::Film(engine) => engine.describe(),
+        }
+    }
+}
 
 /// A served model's engine.
 #[derive(Clone)]
 pub struct Served {
-    /// Makes the clips.
-    pub engine: Arc<dyn Engine>,
+    /// Makes the videos.
+    pub engine: Maker,
     /// A run whose engine reports nothing for so long is given up.
     pub progress_timeout: Duration,
 }

@@ -9,23 +9,46 @@ use kinora_contract::{
     Failure, FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec,
 };
 use kinora_decode::DecodeError;
-use kinora_engine::{Clip, Engine, EngineError, Materials, Picture, SAMPLE_RATE_HZ, Sound};
+use kinora_engine::{
+    Clip, Engine, EngineError, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound,
+};
 use kinora_media::MediaError;
 use kinora_store::{Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
+use crate::lineup::Maker;
 use crate::record::Staged;
 use crate::references::{GatherError, download};
 use crate::source::StoredVideo;
 use crate::tenacious::tenacious;
 
-/// What a recording needs.
+/// What a run works from.
 pub(crate) struct Prepared {
-    /// Nothing in it is undecided.
+    /// Nothing in it is undecided, but the length of a film.
     pub(crate) spec: VideoSpec,
-    pub(crate) materials: Materials,
-    pub(crate) clip: Clip,
+    pub(crate) work: Work,
+}
+
+/// What is to be done by an engine of either kind.
+pub(crate) enum Work {
+    /// Frames are to be recorded.
+    Frames {
+        engine: Arc<dyn Engine>,
+        materials: Materials,
+        clip: Clip,
+    },
+    /// A film is to be made of these references.
+    Film {
+        engine: Arc<dyn FilmEngine>,
+        references: Vec<OpenedReference>,
+    },
+}
+
+/// A reference that can be read, as a file of this machine.
+pub(crate) struct OpenedReference {
+    pub(crate) file: Staged,
+    pub(crate) media_type: &'static str,
 }
 
 /// Why there is nothing to record.
@@ -97,7 +120,7 @@ pub(crate) async fn prepare(
     worker: &Worker,
     task: &Task,
     lease: &Lease,
-    engine: Arc<dyn Engine>,
+    maker: Maker,
 ) -> Result<Prepared, PrepareError> {
     let (tasks, blobs) = (&*worker.tasks, &*worker.blobs);
     // Whoever stops a run drops this: nothing has to be told.
@@ -122,7 +145,7 @@ pub(crate) async fn prepare(
     let opened = tokio::task::spawn_blocking(move || {
         // Decoding goes on when the run is dropped: its turn is over when it is.
         let _turn = turn;
-        open(spec, &files, source, &*engine)
+        open(spec, files, source, maker)
     });
     opened.await.unwrap_or(Err(PrepareError::Panicked))
 }
@@ -151,28 +174,49 @@ async fn source_key(worker: &Worker, task: &Task) -> Result<Option<String>, Prep
 /// Decodes, decides and plans; blocks.
 fn open(
     mut spec: VideoSpec,
-    files: &[Staged],
+    files: Vec<Staged>,
     source: Option<Staged>,
-    engine: &dyn Engine,
+    maker: Maker,
 ) -> Result<Prepared, PrepareError> {
     kinora_crash::point("worker.opening");
     if let (FrameSize::Adaptive(resolution), Some(first)) = (spec.frame, files.first()) {
         let (width, height) = kinora_decode::image_size(first.path()).map_err(at(0))?;
         spec.frame = FrameSize::Fixed(resolution.nearest(width, height));
     }
-    let mut materials = decode(&spec, files)?;
+    let mut materials = decode(&spec, &files)?;
     if let Some(file) = source {
         materials.source = Some(Arc::new(StoredVideo::open(file)?));
     }
-    let clip = engine.plan(&spec, &materials)?;
-    if spec.seconds == Seconds::Auto {
-        spec.seconds = Seconds::Fixed(clip.frames.div_ceil(clip.fps.max(1)));
-    }
-    Ok(Prepared {
-        spec,
-        materials,
-        clip,
-    })
+    let work = match maker {
+        Maker::Frames(engine) => {
+            let clip = engine.plan(&spec, &materials)?;
+            if spec.seconds == Seconds::Auto {
+                spec.seconds = Seconds::Fixed(clip.frames.div_ceil(clip.fps.max(1)));
+            }
+            Work::Frames {
+                engine,
+                materials,
+                clip,
+            }
+        }
+        // It was decoded to be judged: what is passed on are the files.
+        Maker::Film(engine) => Work::Film {
+            engine,
+            references: typed(files)?,
+        },
+    };
+    Ok(Prepared { spec, work })
+}
+
+fn typed(files: Vec<Staged>) -> Result<Vec<OpenedReference>, PrepareError> {
+    let typed = files.into_iter().map(|file| {
+        let media_type = kinora_decode::media_type(file.path()).map_err(BlobError::from)?;
+        Ok(OpenedReference {
+            file,
+            media_type: media_type.unwrap_or("application/octet-stream"),
+        })
+    });
+    typed.collect()
 }
 
 fn decode(spec: &VideoSpec, files: &[Staged]) -> Result<Materials, PrepareError> {

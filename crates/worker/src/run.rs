@@ -1,8 +1,9 @@
-//! The straight line of one task: prepare, record, publish, finish. Every stage may be repeated from the
+//! The straight line of one task: prepare, make, publish, finish. Every stage may be repeated from the
 //! claim without harm, and nothing is written once the lease is lost.
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kinora_contract::{Artifact, Failure, FailureCode};
 use kinora_engine::{Control, EngineError};
@@ -13,9 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::drain::Shutdown;
+use crate::film::{FilmOrder, film};
 use crate::finish::finish;
 use crate::heartbeat::{Stop, Watch};
-use crate::prepare::{Prepared, prepare};
+use crate::prepare::{Prepared, Work, prepare};
 use crate::publish;
 use crate::record::{RecordError, RecordJob, Recorded, Staged, record};
 
@@ -54,45 +56,89 @@ pub(crate) async fn run_task(
         prepared = prepare(&worker, &claim.task, &lease, served.engine.clone()) => prepared,
         stop = watch.keep(None) => return give_up(&worker, &lease, stop, &shutdown).await,
     };
-    let Prepared {
-        spec,
-        materials,
-        clip,
-    } = match prepared {
+    let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
             error.log();
             return finish(&worker, &lease, Err(error.failure()), &shutdown).await;
         }
     };
-    if spec != claim.task.spec {
-        watch.decide(spec.clone()).await;
+    if prepared.spec != claim.task.spec {
+        watch.decide(prepared.spec.clone()).await;
     }
     kinora_crash::point("worker.prepared");
-    let job = RecordJob {
-        engine: served.engine,
-        spec,
-        materials,
-        clip,
-        staged: Staged::at(staging_path(&worker, &lease)),
-        options: worker.settings.recorder.clone(),
+    let job = MakeJob {
+        prepared,
+        kept: claim.kept,
         control: control.clone(),
+        silence_max: served.progress_timeout,
+        slot,
     };
-    let recorded = tokio::select! {
-        recorded = record(job, slot) => recorded,
-        stop = watch.keep(Some(served.progress_timeout)) => {
-            control.cancel.cancel();
-            return give_up(&worker, &lease, stop, &shutdown).await;
+    let outcome = match make(job, &watch).await {
+        Ok(Ok(recorded)) => publish_watched(&watch, recorded).await,
+        Ok(Err(error)) => Ok(Err(public_failure(&error))),
+        Err(stop) => Err(stop),
+    };
+    match outcome {
+        Ok(outcome) => finish(&worker, &lease, outcome, &shutdown).await,
+        Err(stop) => give_up(&worker, &lease, stop, &shutdown).await,
+    }
+}
+
+/// What making a video takes.
+struct MakeJob {
+    prepared: Prepared,
+    kept: Option<String>,
+    control: Control,
+    silence_max: Duration,
+    slot: OwnedSemaphorePermit,
+}
+
+/// Makes the video, by an engine of either kind, while the lease is kept.
+async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, RecordError>, Stop> {
+    let MakeJob {
+        prepared: Prepared { spec, work },
+        kept,
+        control,
+        silence_max,
+        slot,
+    } = job;
+    let staged = Staged::at(staging_path(watch.worker, watch.lease));
+    match work {
+        Work::Frames {
+            engine,
+            materials,
+            clip,
+        } => {
+            let job = RecordJob {
+                engine,
+                spec,
+                materials,
+                clip,
+                staged,
+                options: watch.worker.settings.recorder.clone(),
+                control: control.clone(),
+            };
+            tokio::select! {
+                recorded = record(job, slot) => Ok(recorded),
+                stop = watch.keep(Some(silence_max)) => {
+                    control.cancel.cancel();
+                    Err(stop)
+                }
+            }
         }
-    };
-    let outcome = match recorded {
-        Ok(recorded) => match publish_watched(&watch, recorded).await {
-            Ok(published) => published,
-            Err(stop) => return give_up(&worker, &lease, stop, &shutdown).await,
-        },
-        Err(error) => Err(public_failure(&error)),
-    };
-    finish(&worker, &lease, outcome, &shutdown).await;
+        Work::Film { engine, references } => {
+            let order = FilmOrder {
+                engine,
+                spec,
+                references,
+                kept,
+                staged,
+                control,
+            };
+            film(order, watch, silence_max).await
+        }
+    }
 }
 
 /// Publishes while the lease is kept. When there is a reason to stop it is told only after
@@ -132,6 +178,7 @@ fn public_failure(error: &RecordError) -> Failure {
         RecordError::Engine(EngineError::Sink(cause)) if !is_engines_fault(&**cause) => {
             FailureCode::StorageFailed
         }
+        RecordError::Engine(EngineError::Told { code, .. }) => *code,
         RecordError::Media(MediaError::Io(_)) => FailureCode::StorageFailed,
         // A `Cancelled` that nobody asked for is the engine's fault as well: runs that were
         // told to stop never come here.

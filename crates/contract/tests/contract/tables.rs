@@ -23,6 +23,7 @@ fn full() -> Catalog {
 fn text_only() -> Catalog {
     let engine = Features {
         audio_output: true,
+        negative_prompt: true,
         ..Features::default()
     };
     let mut cards = built_in_cards();

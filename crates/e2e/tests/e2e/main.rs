@@ -42,3 +42,4 @@ mod storage;
 mod support;
 mod syncs;
 mod tenancy;
+mod upstreams;

@@ -78,6 +78,7 @@ impl Storyboard {
             reference_audios_max: 3,
             audio_output: true,
             auto_duration: true,
+            negative_prompt: true,
             draft: true,
             edit: true,
         };

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use kinora_contract::{Clock, FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_engine::{Control, Engine, EngineError, Job, Materials, Sink};
+use kinora_worker::Maker;
 
 use super::Finding;
 use crate::compose;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::system::SystemClock;
 
 /// 2026-01-01: no clock that is right shows less.
@@ -84,15 +85,38 @@ pub(super) fn models(config: &Config) -> Finding {
     }
 }
 
-/// Lets every engine that opens make one frame; those that do not are told of by their models.
+/// Lets every engine that opens make one frame, or asks its servers; those that do not open are told
+/// of by their models.
 pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
     let names: BTreeSet<&str> = config.models.iter().map(|model| &*model.engine).collect();
-    let opened = names
-        .into_iter()
-        .filter_map(|name| Some((name, compose::engine(name, config).ok()?)));
-    opened
-        .map(|(name, engine)| ("engine", first_frame(name, &*engine)))
-        .collect()
+    let look = |name: &str| match compose::remote(name, config) {
+        Some(settings) => upstreams(settings),
+        None => match compose::engine(name, config) {
+            Ok(Maker::Frames(engine)) => vec![("engine", first_frame(name, &*engine))],
+            _ => Vec::new(),
+        },
+    };
+    names.into_iter().flat_map(look).collect()
+}
+
+/// Asks each server of an engine whether it would serve us.
+fn upstreams(settings: &config::Engine) -> Vec<(&'static str, Finding)> {
+    let Ok(engine) = compose::remote_engine(settings) else {
+        return Vec::new();
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let asked = match runtime {
+        Ok(runtime) => runtime.block_on(engine.remote().ask_all()),
+        Err(error) => return vec![("engine", Finding::Bad(error.to_string()))],
+    };
+    let name = &settings.name;
+    let told = asked.into_iter().map(|(server, answer)| match answer {
+        Ok(()) => Finding::Good(format!("{name}: {server} answers")),
+        Err(error) => Finding::Bad(format!("{name}: {server} does not serve us: {error}")),
+    });
+    told.map(|finding| ("engine", finding)).collect()
 }
 
 fn first_frame(name: &str, engine: &dyn Engine) -> Finding {

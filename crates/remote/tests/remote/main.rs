@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod dialects;
+mod engine;
 mod results;
 mod resume;
 mod server;

@@ -90,7 +90,7 @@ impl World {
             now_ms,
         });
         self.observe().await;
-        for Claim { task, lease } in claims {
+        for Claim { task, lease, .. } in claims {
             assert!(
                 self.book.holds(&lease),
                 "P3: a claim is not what the store knows: {lease:?}"
@@ -148,6 +148,7 @@ impl World {
             engine: Some("puppet/1".to_owned()),
             until_ms,
             decided: None,
+            kept: None,
         };
         let done = tasks.renew(&run.lease, renewed).await;
         self.trace.result(&told(&done));

@@ -8,7 +8,7 @@ use super::Harness;
 use super::fixtures::{
     Bench, EXPIRY, LEASE_MS, MODELS, NOW, artifact, cancelled, id, renewed, spec, sweep_at, task,
 };
-use crate::{ClaimRequest, Lease, LeaseLost, NewTask, StoreError};
+use crate::{ClaimRequest, Lease, LeaseLost, NewTask, Renewed, StoreError};
 
 fn is_lost(result: &Result<(), StoreError>, how: LeaseLost) -> bool {
     matches!(result, Err(StoreError::LeaseLost(lost)) if *lost == how)
@@ -206,6 +206,39 @@ pub async fn progress_never_falls_and_a_renewal_never_completes(harness: &impl H
         (again.task.progress, again.task.started_at_ms),
         (99, Some(NOW))
     );
+}
+
+/// Over releases, lost leases and restarts; a stale attempt keeps nothing.
+pub async fn what_an_attempt_keeps_is_given_to_later_ones_until_the_end(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    let keeping = |token: &str| Renewed {
+        kept: Some(token.to_owned()),
+        ..renewed(1)
+    };
+    let first = stores.claim_one().await;
+    assert_eq!(first.kept, None);
+    for token in ["ticket 1", "ticket 2"] {
+        stores
+            .tasks
+            .renew(&first.lease, keeping(token))
+            .await
+            .unwrap();
+    }
+    stores.tasks.renew(&first.lease, renewed(2)).await.unwrap();
+    stores.tasks.release(&first.lease).await.unwrap();
+    let second = stores.claim_one().await;
+    assert_eq!(second.kept.as_deref(), Some("ticket 2"));
+    stores.sweep(NOW + 3 * LEASE_MS).await;
+    let stale = stores.tasks.renew(&second.lease, keeping("ticket 3")).await;
+    assert!(matches!(stale, Err(StoreError::LeaseLost(_))), "{stale:?}");
+    drop(stores);
+    let stores = harness.open("store").await;
+    let third = stores.claim_one().await;
+    assert_eq!(third.kept.as_deref(), Some("ticket 2"));
+    stores.complete(&third).await.unwrap();
+    stores.submit(2, "one").await;
+    assert_eq!(stores.claim_one().await.kept, None, "another task");
 }
 
 /// After the task went to another worker, was given back, or never was this one's.

@@ -56,6 +56,7 @@ macro_rules! conformance_suite {
             leases: no_task_is_claimed_twice_by_concurrent_workers,
             leases: progress_never_falls_and_a_renewal_never_completes,
             leases: a_stale_token_changes_nothing,
+            leases: what_an_attempt_keeps_is_given_to_later_ones_until_the_end,
             leases: a_finished_task_stays_as_it_is,
             leases: a_release_gives_back_the_old_place_and_the_attempt,
             leases: workers_hear_of_new_work_and_of_withdrawn_work,

@@ -65,6 +65,7 @@ fn record(new: &NewTask, seq: u64) -> Record {
         seq,
         task: Arc::new(task),
         lease: None,
+        kept: None,
     }
 }
 

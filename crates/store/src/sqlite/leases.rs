@@ -38,6 +38,7 @@ impl Operation for ClaimRequest {
                     task: task.id,
                     token,
                 },
+                kept: after.kept.as_deref().map(str::to_owned),
                 task,
             });
         }
@@ -70,7 +71,7 @@ impl Operation for Renew {
             until_ms: renewed.until_ms,
             ..lease
         });
-        let after = before.with(renewal, |task| {
+        let mut after = before.with(renewal, |task| {
             task.progress = task.progress.max(renewed.progress.min(99));
             if renewed.engine.is_some() {
                 task.engine.clone_from(&renewed.engine);
@@ -79,6 +80,9 @@ impl Operation for Renew {
                 task.spec.clone_from(decided);
             }
         });
+        if let Some(kept) = &renewed.kept {
+            Arc::make_mut(&mut after).kept = Some(kept.as_str().into());
+        }
         batch.renew(&before, after)?;
         Ok(Ok(()))
     }

@@ -15,6 +15,8 @@ pub(super) struct Record {
     pub(super) task: Arc<Task>,
     /// While running; kept by a cancel, so that its worker can be told that it was withdrawn.
     pub(super) lease: Option<Held>,
+    /// What an attempt wants a later one to know; while the task is unfinished.
+    pub(super) kept: Option<Arc<str>>,
 }
 
 /// A lease as kept.
@@ -53,8 +55,10 @@ impl Record {
     pub(super) fn with(&self, lease: Option<Held>, change: impl FnOnce(&mut Task)) -> Arc<Self> {
         let mut task = Task::clone(&self.task);
         change(&mut task);
+        let kept = self.kept.clone();
         Arc::new(Self {
             seq: self.seq,
+            kept: kept.filter(|_| !task.state.phase().is_terminal()),
             task: Arc::new(task),
             lease,
         })

@@ -13,7 +13,7 @@ use super::record::{Held, Record};
 /// What [`read`] needs of a row.
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
      created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
-     worker, artifact, failure, spec_version, spec, metadata";
+     worker, artifact, failure, spec_version, spec, metadata, kept";
 
 /// SQLite's integers are signed; a time past the year 292 million is the end of time.
 pub(super) fn int(value: u64) -> i64 {
@@ -68,7 +68,7 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
         "UPDATE tasks SET phase = :phase, progress = :progress, attempt = :attempt, \
          engine = :engine, started_at_ms = :started, finished_at_ms = :finished, \
          expires_at_ms = :expires, lease_token = :token, lease_until_ms = :until, \
-         worker = :worker, artifact = :artifact, failure = :failure \
+         worker = :worker, artifact = :artifact, failure = :failure, kept = :kept \
          WHERE seq = :seq AND phase = :was AND lease_token IS :held",
     )?;
     let changed = query.execute(named_params! {
@@ -84,6 +84,7 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
         ":worker": after.lease.as_ref().map(|held| &held.worker),
         ":artifact": artifact,
         ":failure": failure,
+        ":kept": after.kept.as_deref(),
         ":seq": int(before.seq),
         ":was": phase_name(before.task.state.phase()),
         ":held": before.token().map(int),
@@ -105,6 +106,10 @@ pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<
         after.token().map(int),
     ])?;
     expect_one(changed)?;
+    if before.kept != after.kept {
+        let mut query = conn.prepare_cached("UPDATE tasks SET kept = ?1 WHERE seq = ?2")?;
+        expect_one(query.execute(params![after.kept.as_deref(), int(after.seq)])?)?;
+    }
     if before.task.spec == after.task.spec {
         return Ok(());
     }
@@ -178,10 +183,12 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         })
     });
     let seq = time(row, "seq")?.unwrap_or(0);
+    let kept: Option<String> = row.get("kept")?;
     Ok(Record {
         seq,
         task: Arc::new(task),
         lease: lease.transpose()?,
+        kept: kept.map(Arc::from),
     })
 }
 

@@ -12,6 +12,7 @@ use crate::{OpenError, OpenOptions};
 const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0001_tasks.sql"),
     include_str!("../../../../migrations/sqlite/0002_identity.sql"),
+    include_str!("../../../../migrations/sqlite/0003_kept.sql"),
 ];
 
 /// Pages of the log that are carried into the database at once (64 MiB): submits wait meanwhile,

@@ -19,7 +19,7 @@ use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::{
     Cancellation, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, TaskStore,
 };
-use kinora_worker::{Lineup, References, Served, Settings, Shutdown, Worker};
+use kinora_worker::{Lineup, Maker, References, Served, Settings, Shutdown, Worker};
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
@@ -104,7 +104,7 @@ impl Bench {
     ) -> Worker {
         let served = engines.into_iter().map(|(model, engine)| {
             let served = Served {
-                engine: engine.clone(),
+                engine: Maker::Frames(engine.clone()),
                 progress_timeout: DEADLINE,
             };
             (model.to_owned(), served)

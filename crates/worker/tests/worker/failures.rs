@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::FailureCode;
-use kinora_worker::{Lineup, Served};
+use kinora_worker::{Lineup, Maker, Served};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, until};
 use crate::engines::{Act, PRIVATE, Puppet};
@@ -28,7 +28,7 @@ async fn each_failure_of_an_engine_has_its_public_code_and_no_private_word() {
     let model = |act: Act| format!("{act:?}");
     let served = FAILURES.map(|(act, _)| {
         let served = Served {
-            engine: Arc::new(Puppet::new(act)),
+            engine: Maker::Frames(Arc::new(Puppet::new(act))),
             progress_timeout: match act {
                 Act::Silent => Duration::from_millis(30),
                 _ => DEADLINE,
@@ -82,7 +82,7 @@ async fn an_engine_that_stands_still_is_told_to_stop_and_its_task_fails() {
     let bench = Bench::new();
     let engine = Arc::new(Puppet::at_first(Act::Silent));
     let served = |progress_timeout| Served {
-        engine: engine.clone(),
+        engine: Maker::Frames(engine.clone()),
         progress_timeout,
     };
     let mut worker = bench.worker(&engine);

@@ -13,6 +13,7 @@ mod bench;
 mod ending;
 mod engines;
 mod failures;
+mod films;
 mod held;
 mod life;
 mod orphans;

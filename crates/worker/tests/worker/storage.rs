@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kinora_blobs::faulty::{Fault, Method, Rates};
 use kinora_contract::{FailureCode, Phase};
 use kinora_store::faulty::Method::Finish;
-use kinora_worker::{Lineup, Served};
+use kinora_worker::{Lineup, Maker, Served};
 
 use crate::bench::{Bench, MODEL, Running, until};
 use crate::engines::{Act, Puppet};
@@ -75,7 +75,7 @@ async fn a_slow_blob_store_is_not_taken_for_an_engine_that_stands_still() {
     let engine = Arc::new(Puppet::new(Act::Good));
     let mut worker = bench.worker(&engine);
     let served = Served {
-        engine,
+        engine: Maker::Frames(engine),
         progress_timeout,
     };
     worker.lineup = Lineup::new([(MODEL.to_owned(), served)]);

@@ -82,6 +82,7 @@ struct Known {
     until_ms: u64,
     expires_at_ms: u64,
     key: Option<(u8, usize, u64)>,
+    kept: Option<String>,
 }
 
 /// The store as a map.

@@ -74,6 +74,7 @@ impl Model {
                         until_ms: 0,
                         expires_at_ms: u64::MAX,
                         key,
+                        kept: None,
                     },
                 );
             }
@@ -115,6 +116,7 @@ impl Model {
             let claim = claims.next().expect("a task to claim");
             assert_eq!(claim.task.id, id(number));
             let known = self.tasks.get_mut(&number).unwrap();
+            assert_eq!(claim.kept, known.kept);
             known.phase = Phase::Running;
             known.attempt += 1;
             known.token = Some(claim.lease.token);
@@ -135,15 +137,18 @@ impl Model {
             return;
         };
         let until_ms = self.now_ms + LEASE_MS;
+        let kept = (progress % 2 == 0).then(|| format!("ticket {progress}"));
         let renewed = Renewed {
             progress,
             engine: None,
             until_ms,
             decided: None,
+            kept: kept.clone(),
         };
         let done = stores.tasks.renew(&lease, renewed).await;
         if let Some(known) = self.holder(task, &lease, &done) {
             known.progress = known.progress.max(progress.min(99));
+            known.kept = kept.or(known.kept.take());
             known.until_ms = until_ms;
         }
     }

@@ -1,0 +1,195 @@
+//! Kinora in front of another Kinora: what is asked of the one is made by the other, once, whatever
+//! dies meanwhile.
+
+use kinora_e2e::{DataFolder, Host, Server, Setup, Video, kinora, run, studio, until};
+use serde_json::{Value, json};
+
+use crate::support::{Download, assert_plays, narrow, quick, reaching_from, slow};
+
+const ENGINE: &str = concat!("studio/", env!("CARGO_PKG_VERSION"));
+
+/// Settings under which `kinora-a1` is served by `upstream`.
+fn settings(upstream: &Server) -> String {
+    let key = upstream.data().path().join("key-for-front");
+    std::fs::write(&key, upstream.data().key().unwrap()).unwrap();
+    format!(
+        "[[engines]]\n\
+         name = \"studio\"\n\
+         kind = \"remote\"\n\
+         dialect = \"kinora\"\n\
+         base_urls = [\"{}/v1\"]\n\
+         key_file = \"{}\"\n\
+         model = \"kinora-a1\"\n\
+         sound = true\n\
+         poll_milliseconds = 100\n\
+         poll_milliseconds_max = 300\n\
+         [[models]]\n\
+         card = \"kinora-a1\"\n\
+         id = \"kinora-a1\"\n\
+         engine = \"studio\"\n",
+        upstream.base_url(),
+        key.display()
+    )
+}
+
+/// A service on `data` that has `upstream` make its videos.
+fn front(data: &DataFolder, upstream: &Server) -> Setup {
+    reaching_from(Setup::on(data)).config(&settings(upstream))
+}
+
+fn tasks_of(upstream: &Server) -> Vec<Video> {
+    upstream.client().get("/v1/videos?limit=100").list().1
+}
+
+/// The only task that `upstream` has ever had.
+fn only_task_of(upstream: &Server) -> Video {
+    let mut tasks = tasks_of(upstream);
+    assert_eq!(tasks.len(), 1, "{tasks:#?}");
+    tasks.remove(0)
+}
+
+/// Long enough to be caught at work.
+fn long() -> Value {
+    let mut body = quick("kinora-a1");
+    body["seconds"] = json!(8);
+    body
+}
+
+#[test]
+fn a_video_is_the_one_that_the_upstream_made() {
+    let upstream = reaching_from(Setup::default()).start();
+    let front = front(&DataFolder::default(), &upstream).start();
+    let client = front.client();
+    let host = Host::start();
+    let still = studio::picture("still.png", (320, 256), "teal");
+    let mut framed = quick("kinora-a1");
+    framed["first_frame"] = json!(host.serve("still.png", still));
+    framed["negative_prompt"] = json!("rain");
+    framed["generate_audio"] = json!(false);
+    for (body, has_audio) in [(quick("kinora-a1"), true), (framed, false)] {
+        let video = client.wait_completed(client.submit(&body).id());
+        assert_eq!(video["engine"], ENGINE);
+        assert_eq!(video["has_audio"], has_audio);
+        assert_plays(&client, &video);
+        let theirs = tasks_of(&upstream).remove(0);
+        for same in ["prompt", "seconds", "size", "seed", "frames", "fps"] {
+            assert_eq!(video[same], theirs[same], "{same}");
+        }
+        let ours = Download::of(&client, &video.content());
+        let made = Download::of(&upstream.client(), &theirs.content());
+        assert!(ours.bytes == made.bytes, "the film was changed");
+    }
+}
+
+#[test]
+fn what_the_upstream_cannot_be_told_is_refused_at_the_door() {
+    let upstream = Server::start();
+    let front = front(&DataFolder::default(), &upstream).start();
+    let mut draft = quick("kinora-a1");
+    draft["draft"] = json!(true);
+    let refused = front.client().submit_json(&draft);
+    refused.refused_for(400, "unsupported_parameter", Some("draft"));
+    assert!(tasks_of(&upstream).is_empty());
+}
+
+#[test]
+fn a_cancel_is_passed_on() {
+    let upstream = narrow().start();
+    let front = front(&DataFolder::default(), &upstream).start();
+    let client = front.client();
+    let id = client.submit(&slow()).id().to_owned();
+    client.wait_working(&id);
+    client.post(&format!("/v1/videos/{id}/cancel")).video();
+    until("the upstream's task to be cancelled", || {
+        (only_task_of(&upstream)["error"]["code"] == "cancelled").then_some(())
+    });
+}
+
+#[test]
+fn a_front_that_is_killed_follows_its_task_and_has_it_made_once() {
+    let upstream = narrow().start();
+    let data = DataFolder::default();
+    let first = front(&data, &upstream).start();
+    let id = first.client().submit(&long()).id().to_owned();
+    first.client().wait_working(&id);
+    first.kill();
+    assert!(!only_task_of(&upstream).is_finished());
+    let second = front(&data, &upstream).start();
+    let client = second.client();
+    assert_plays(&client, &client.wait_completed(&id));
+    assert_eq!(only_task_of(&upstream).status(), "completed");
+}
+
+#[test]
+fn a_front_that_is_stopped_leaves_the_upstream_at_work_and_follows_it() {
+    let upstream = narrow().start();
+    let data = DataFolder::default();
+    let first = front(&data, &upstream).start();
+    let id = first.client().submit(&long()).id().to_owned();
+    first.client().wait_working(&id);
+    first.terminate();
+    first.wait_for_log(&["a second signal stops at once"]);
+    first.terminate();
+    first.wait();
+    let second = front(&data, &upstream).start();
+    second.client().wait_completed(&id);
+    assert_eq!(only_task_of(&upstream).status(), "completed");
+}
+
+#[test]
+fn an_upstream_that_is_killed_and_comes_back_is_waited_for() {
+    let (data, folder) = (DataFolder::default(), DataFolder::default());
+    let narrow = |data: &DataFolder| {
+        Setup::on(data)
+            .set("KINORA_WORKER_SLOTS", 1)
+            .set("KINORA_STORYBOARD_THREADS", 1)
+    };
+    let upstream = narrow(&folder).start();
+    let front = front(&data, &upstream).start();
+    let client = front.client();
+    let id = client.submit(&long()).id().to_owned();
+    client.wait_working(&id);
+    let address = upstream.address();
+    upstream.kill();
+    front.wait_for_log(&["an upstream is asked again"]);
+    let upstream = narrow(&folder).at(address).start();
+    assert_plays(&client, &client.wait_completed(&id));
+    assert_eq!(only_task_of(&upstream).status(), "completed");
+}
+
+#[test]
+fn an_upstream_that_is_full_is_asked_again_until_all_is_made() {
+    const TASKS: usize = 6;
+    let upstream = narrow().set("KINORA_QUEUE_WAITING_MAX", 1).start();
+    let setup = front(&DataFolder::default(), &upstream).set("KINORA_WORKER_SLOTS", TASKS);
+    let front = setup.start();
+    let client = front.client();
+    let submitted: Vec<Video> = (0..TASKS)
+        .map(|_| client.submit(&quick("kinora-a1")))
+        .collect();
+    for task in &submitted {
+        client.wait_completed(task.id());
+    }
+    assert!(front.logged(&["an upstream is asked again"]) > 0);
+    assert_eq!(tasks_of(&upstream).len(), TASKS);
+}
+
+#[test]
+fn the_doctor_asks_every_upstream() {
+    let upstream = Server::start();
+    let data = DataFolder::default();
+    let config = data.path().with_extension("toml");
+    std::fs::write(&config, settings(&upstream)).unwrap();
+    let doctor = || {
+        let mut command = kinora();
+        command.args(["doctor", "--config"]).arg(&config);
+        command.arg("--data").arg(data.path());
+        run(command)
+    };
+    let well = doctor();
+    assert!(well.stdout.contains("/v1 answers"), "{well:#?}");
+    upstream.kill();
+    let ill = doctor();
+    assert!(ill.stdout.contains("does not serve us"), "{ill:#?}");
+    assert!(!ill.status.success());
+}

@@ -1,0 +1,72 @@
+//! The other kind of engine: one that hands over a finished film instead of frames, because somebody
+//! else's server makes it. What it brings is a stranger's file until the caller has looked into it.
+//! It may keep a token with its caller, so that a later attempt goes on where this one stopped.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use kinora_contract::VideoSpec;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Control, Description, EngineError};
+
+/// A maker of whole films. Implementations are shared by all workers of a process.
+#[async_trait]
+pub trait FilmEngine: Send + Sync {
+    /// Who this engine is and what it can take.
+    fn describe(&self) -> &Description;
+
+    /// Whether it can be told to make sound or none. Where it cannot, a film may have sound that
+    /// nobody asked for.
+    fn has_sound_switch(&self) -> bool;
+
+    /// Makes the film of `job` and writes it to the new file `job.to`, which is not synced. Ends
+    /// within 2 s of `job.cancel`, and nobody works on it any more then, as far as that can be had.
+    /// Dropping the future stops nothing elsewhere: a later attempt follows what was kept.
+    ///
+    /// # Errors
+    /// [`EngineError::Cancelled`] after a cancel, else the cause. There is no file then.
+    async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError>;
+}
+
+/// One film to be made.
+#[derive(Clone, Copy)]
+pub struct FilmJob<'a> {
+    /// The same for every attempt at one task, and for no other: its identifier.
+    pub key: &'a str,
+    /// What was asked for. Its shape is decided; its length may be left to the engine.
+    pub spec: &'a VideoSpec,
+    /// The references of the spec, in the order of its
+    /// [`references`](kinora_contract::Inputs::references); they were opened before and are sound.
+    pub references: &'a [ReferenceFile],
+    /// What an earlier attempt kept last.
+    pub kept: Option<&'a str>,
+    /// Where the film goes; nothing is there.
+    pub to: &'a Path,
+    /// Where signs of life are reported. Its cancel is not used.
+    pub control: &'a Control,
+    /// Asks for a stop, here and wherever work is done.
+    pub cancel: &'a CancellationToken,
+    /// Where a token is kept.
+    pub keeper: &'a dyn Keeper,
+}
+
+/// Keeps what an attempt wants a later one to know.
+#[async_trait]
+pub trait Keeper: Send + Sync {
+    /// Keeps `token`, a short text, in the place of an earlier one. Returns once it is durable.
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    async fn keep(&self, token: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
+}
+
+/// A fetched reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReferenceFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it is, by its content: `image/png`.
+    pub media_type: String,
+}

@@ -1,0 +1,131 @@
+//! The upstreams as an engine of finished films: a job in, a request out; the ticket is what is kept.
+//! It has no opinion on the film, and no second way of doing anything.
+
+use std::error::Error;
+
+use async_trait::async_trait;
+use kinora_contract::Features;
+use kinora_engine::{Control, Description, EngineError, FilmEngine, FilmJob, Keeper, Stage};
+
+use crate::error::RemoteError;
+use crate::remote::Remote;
+use crate::request::{RemoteRequest, Ticket};
+use crate::run::Watcher;
+use crate::text::chain;
+
+/// How a [`RemoteEngine`] presents itself and what it asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Its configured name, which clients see.
+    pub name: String,
+    /// The upstreams' name of the model; `None` leaves it to them.
+    pub model: Option<String>,
+    /// Whether that model can be told to make sound or none. Without it no sound can be asked for.
+    pub sound: bool,
+}
+
+/// An engine whose films are made by upstreams.
+#[derive(Debug)]
+pub struct RemoteEngine {
+    remote: Remote,
+    description: Description,
+    model: Option<String>,
+    sound: bool,
+}
+
+impl RemoteEngine {
+    /// An engine on `remote`.
+    pub fn new(remote: Remote, options: EngineOptions) -> Self {
+        let can = remote.dialect().features();
+        let sound = options.sound && can.audio_output;
+        let features = Features {
+            audio_output: sound,
+            ..can
+        };
+        let description = Description {
+            name: options.name,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            features,
+        };
+        Self {
+            remote,
+            description,
+            model: options.model,
+            sound,
+        }
+    }
+
+    /// The client of the upstreams.
+    pub const fn remote(&self) -> &Remote {
+        &self.remote
+    }
+}
+
+#[async_trait]
+impl FilmEngine for RemoteEngine {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn has_sound_switch(&self) -> bool {
+        self.sound
+    }
+
+    async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
+        let request = RemoteRequest {
+            model: self.model.clone(),
+            spec: job.spec.clone(),
+            references: job.references.to_vec(),
+            audio_switch: self.sound,
+            key: job.key.to_owned(),
+        };
+        let mut relay = Relay {
+            control: job.control,
+            keeper: job.keeper,
+        };
+        let kept = job.kept.and_then(read);
+        let ran = self
+            .remote
+            .run(&request, kept, job.to, &mut relay, job.cancel);
+        match ran.await {
+            Ok(bytes) => {
+                tracing::debug!(bytes, "the film is here");
+                Ok(())
+            }
+            Err(RemoteError::Cancelled) => Err(EngineError::Cancelled),
+            Err(error) => Err(EngineError::Told {
+                code: error.code(),
+                cause: chain(&error),
+            }),
+        }
+    }
+}
+
+/// The ticket of an earlier attempt. What is none was kept by another kind of engine.
+fn read(kept: &str) -> Option<Ticket> {
+    let ticket = serde_json::from_str(kept);
+    if let Err(error) = &ticket {
+        tracing::warn!(%error, "what an earlier attempt kept is no ticket; submitting anew");
+    }
+    ticket.ok()
+}
+
+/// Passes on to the worker what a run tells.
+struct Relay<'a> {
+    control: &'a Control,
+    keeper: &'a dyn Keeper,
+}
+
+#[async_trait]
+impl Watcher for Relay<'_> {
+    async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let upstream = &ticket.upstream;
+        tracing::info!(upstream, id = ticket.id, "submitted to an upstream");
+        self.keeper.keep(&serde_json::to_string(ticket)?).await
+    }
+
+    fn alive(&mut self, fraction: f64) {
+        // A cancel comes by its own way.
+        let _ = self.control.report(Stage::Generating, fraction);
+    }
+}

@@ -1,0 +1,65 @@
+//! The look whether an upstream answers: it lists its tasks, or at least says something other than that
+//! it is broken or that we are not welcome. It costs nobody anything.
+
+use hyper::Method;
+
+use crate::error::Cause;
+use crate::hints;
+use crate::http::Reply;
+use crate::remote::Remote;
+use crate::text::chain;
+use crate::upstream::Call;
+
+impl Remote {
+    /// Asks every upstream, one after the other, whether it would serve us: each by name, with why not.
+    pub async fn ask_all(&self) -> Vec<(String, Result<(), Cause>)> {
+        let mut asked = Vec::new();
+        for (index, upstream) in self.0.upstreams.iter().enumerate() {
+            let answer = match self.ask(index).await {
+                Ok(reply) if is_welcoming(&reply) || reply.status == 429 => Ok(()),
+                Ok(reply) => Err(reply.refusal()),
+                Err(cause) => Err(cause),
+            };
+            asked.push((upstream.name.clone(), answer));
+        }
+        asked
+    }
+
+    /// Looks whether an upstream that was left out is back.
+    pub(crate) async fn probe(&self, index: usize) {
+        let (pool, upstream) = (&self.0.pool, &self.0.upstreams[index]);
+        let replied = self.ask(index).await;
+        let now = self.0.timer.now();
+        let cause = match replied {
+            Ok(reply) if reply.status == 429 => {
+                return pool.hold(index, now, hints::retry_after(&reply.headers));
+            }
+            Ok(reply) if is_welcoming(&reply) => {
+                tracing::info!(upstream = upstream.name, "an upstream is back");
+                return pool.is_back(index);
+            }
+            Ok(reply) => reply.refusal(),
+            Err(cause) => cause,
+        };
+        tracing::debug!(upstream = upstream.name, error = chain(&cause), "still out");
+        pool.failed(index, now);
+    }
+
+    async fn ask(&self, index: usize) -> Result<Reply, Cause> {
+        let upstream = &self.0.upstreams[index];
+        let mut url = upstream.url(&[]);
+        url.set_query(Some("limit=1"));
+        let call = Call {
+            method: Method::GET,
+            url,
+            body: None,
+            header: None,
+            limit: self.0.options.probe_timeout,
+        };
+        upstream.call(&call).await
+    }
+}
+
+fn is_welcoming(reply: &Reply) -> bool {
+    reply.status < 500 && !matches!(reply.status, 401..=403 | 429)
+}

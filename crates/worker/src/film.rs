@@ -1,0 +1,159 @@
+//! A film that is made elsewhere: ordered or followed, brought into a file, and looked into before it
+//! is believed. A run that ends because the process does, or because another run has the task, tells
+//! nobody: the work goes on where it is done, and what was kept finds it again.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kinora_contract::limits::SECONDS_MAX;
+use kinora_contract::{Seconds, VideoSpec};
+use kinora_engine::{Control, FilmEngine, FilmJob, Keeper, ReferenceFile, Stage};
+use kinora_media::{FilmFormat, MediaError};
+use kinora_store::{LeaseLost, StoreError};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::heartbeat::{Stop, Watch};
+use crate::prepare::OpenedReference;
+use crate::record::{RecordError, Recorded, Staged};
+use crate::tenacious::tenacious;
+
+/// Engines pass a cancel on within 2 s; one that does not must not hold its slot.
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Everything that a film needs, owned.
+pub(crate) struct FilmOrder {
+    pub(crate) engine: Arc<dyn FilmEngine>,
+    pub(crate) spec: VideoSpec,
+    pub(crate) references: Vec<OpenedReference>,
+    /// What an earlier attempt kept.
+    pub(crate) kept: Option<String>,
+    pub(crate) staged: Staged,
+    pub(crate) control: Control,
+}
+
+/// Has the film made, and looks into it, while the lease is kept.
+pub(crate) async fn film(
+    order: FilmOrder,
+    watch: &Watch<'_>,
+    silence_max: Duration,
+) -> Result<Result<Recorded, RecordError>, Stop> {
+    if let Err(error) = make(&order, watch, silence_max).await? {
+        return Ok(Err(error));
+    }
+    let spec = order.spec.clone();
+    // Set when this future is dropped or done.
+    let stopped = StopOnDrop::default();
+    let stop = stopped.0.clone();
+    let looking = tokio::task::spawn_blocking(move || look_into(order, &stop));
+    let looked = tokio::select! {
+        looked = looking => looked.unwrap_or(Err(RecordError::Panicked)),
+        stop = watch.keep(Some(silence_max)) => return Err(stop),
+    };
+    if let (Seconds::Auto, Ok(recorded)) = (spec.seconds, &looked) {
+        // Whole seconds are the unit of a length; the exact one is measured on the file.
+        let seconds = Seconds::Fixed(recorded.recording.info.duration_seconds.round() as u32);
+        watch.decide(VideoSpec { seconds, ..spec }).await;
+    }
+    Ok(looked)
+}
+
+async fn make(
+    order: &FilmOrder,
+    watch: &Watch<'_>,
+    silence_max: Duration,
+) -> Result<Result<(), RecordError>, Stop> {
+    let given = |reference: &OpenedReference| ReferenceFile {
+        path: reference.file.path().to_owned(),
+        media_type: reference.media_type.to_owned(),
+    };
+    let references: Vec<_> = order.references.iter().map(given).collect();
+    let (key, cancel) = (watch.lease.task.to_string(), CancellationToken::new());
+    let job = FilmJob {
+        key: &key,
+        spec: &order.spec,
+        references: &references,
+        kept: order.kept.as_deref(),
+        to: order.staged.path(),
+        control: &order.control,
+        cancel: &cancel,
+        keeper: watch,
+    };
+    let mut making = order.engine.film(&job);
+    tokio::select! {
+        made = &mut making => Ok(made.map_err(RecordError::from)),
+        stop = watch.keep(Some(silence_max)) => {
+            if is_final(stop) {
+                cancel.cancel();
+                // What comes of it is not wanted, but that it is passed on.
+                if timeout(CANCEL_LIMIT, making).await.is_err() {
+                    tracing::warn!("the engine did not pass a cancel on in time");
+                }
+            }
+            Err(stop)
+        }
+    }
+}
+
+/// Whether nobody will want the film any more.
+const fn is_final(stop: Stop) -> bool {
+    matches!(stop, Stop::Lost(LeaseLost::Withdrawn) | Stop::Stalled)
+}
+
+#[async_trait]
+impl Keeper for Watch<'_> {
+    async fn keep(&self, token: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        // Whoever stops a run drops this.
+        let never = CancellationToken::new();
+        match tenacious(&never, || self.keep_token(token)).await {
+            // The run that has the task now may follow the same work, which must not be cancelled:
+            // this one is about to be stopped without a word.
+            Err(StoreError::LeaseLost(LeaseLost::Superseded)) => std::future::pending().await,
+            kept => Ok(kept?),
+        }
+    }
+}
+
+fn look_into(order: FilmOrder, stopped: &AtomicBool) -> Result<Recorded, RecordError> {
+    let asked = format(&order.spec, order.engine.has_sound_switch())?;
+    let control = &order.control;
+    let mut go_on = || {
+        // The film is there: only signs of life are left to report.
+        let _ = control.report(Stage::Finishing, 0.5);
+        !stopped.load(Ordering::Relaxed)
+    };
+    let recording = kinora_media::examine(order.staged.path(), &asked, &mut go_on)?;
+    Ok(Recorded {
+        recording,
+        staged: order.staged,
+    })
+}
+
+fn format(spec: &VideoSpec, has_sound_switch: bool) -> Result<FilmFormat, RecordError> {
+    let size = spec
+        .render_size()
+        .ok_or(MediaError::InvalidFormat("a shape that is not decided"))?;
+    Ok(FilmFormat {
+        width: size.width,
+        height: size.height,
+        seconds: match spec.seconds {
+            Seconds::Fixed(seconds) => Some(seconds),
+            Seconds::Auto => None,
+        },
+        seconds_max: SECONDS_MAX,
+        audio: has_sound_switch.then_some(spec.generate_audio),
+    })
+}
+
+/// Tells a thread that nobody waits for it.
+#[derive(Default)]
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

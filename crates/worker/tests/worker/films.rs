@@ -1,0 +1,252 @@
+//! Engines that hand over finished films: what they keep is given to the next attempt, a client's
+//! cancel reaches them and a stop does not, and a film is looked into before it is believed.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use kinora_contract::{FailureCode, FrameSize, Phase, Seconds, Size, VideoSpec};
+use kinora_engine::{Description, EngineError, Features, FilmEngine, FilmJob, Stage};
+use kinora_media::{ClipFormat, Recorder, RecorderOptions};
+use kinora_worker::{Lineup, Maker, Served, Worker};
+
+use crate::bench::{Bench, DEADLINE, MODEL, Running, spec, until};
+use crate::engines::Puppet;
+
+/// What a studio brings.
+#[derive(Clone, Copy, Debug)]
+struct Film {
+    size: (u32, u32),
+    frames: u32,
+    is_video: bool,
+}
+
+/// What was asked for, on a model's grid.
+const GOOD: Film = Film {
+    size: (64, 80),
+    frames: 17,
+    is_video: true,
+};
+
+/// Somebody else's studio: keeps a ticket, says that it lives, and waits until it may deliver.
+struct Studio {
+    description: Description,
+    film: Film,
+    seen: Mutex<Seen>,
+    open: tokio::sync::watch::Sender<bool>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    /// What each attempt was given that an earlier one had kept.
+    kept: Vec<Option<String>>,
+    cancelled: usize,
+    dropped: usize,
+}
+
+impl Studio {
+    fn new(film: Film) -> Arc<Self> {
+        Arc::new(Self {
+            description: Description {
+                name: "studio".to_owned(),
+                version: "1".to_owned(),
+                features: Features::default(),
+            },
+            film,
+            seen: Mutex::default(),
+            open: tokio::sync::watch::Sender::new(false),
+        })
+    }
+
+    fn delivers(film: Film) -> Arc<Self> {
+        let studio = Self::new(film);
+        studio.open.send_replace(true);
+        studio
+    }
+
+    fn seen(&self) -> Seen {
+        self.seen.lock().unwrap().clone()
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Seen)) {
+        change(&mut self.seen.lock().unwrap());
+    }
+}
+
+/// Counts an attempt that was left without a word.
+struct Dropped<'a>(Option<&'a Studio>);
+
+impl Drop for Dropped<'_> {
+    fn drop(&mut self) {
+        if let Some(studio) = self.0 {
+            studio.note(|seen| seen.dropped += 1);
+        }
+    }
+}
+
+#[async_trait]
+impl FilmEngine for Studio {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn has_sound_switch(&self) -> bool {
+        true
+    }
+
+    async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
+        let mut dropped = Dropped(Some(self));
+        if job.kept.is_none() {
+            let ticket = format!("ticket of {}", job.key);
+            job.keeper.keep(&ticket).await.unwrap();
+        }
+        self.note(|seen| seen.kept.push(job.kept.map(str::to_owned)));
+        job.control.report(Stage::Generating, 0.5).unwrap();
+        let mut open = self.open.subscribe();
+        let made = tokio::select! {
+            _ = open.wait_for(|open| *open) => {
+                write(self.film, job.to);
+                Ok(())
+            }
+            () = job.cancel.cancelled() => {
+                self.note(|seen| seen.cancelled += 1);
+                Err(EngineError::Cancelled)
+            }
+        };
+        dropped.0 = None;
+        made
+    }
+}
+
+fn write(film: Film, to: &Path) {
+    if !film.is_video {
+        return std::fs::write(to, b"<html>").unwrap();
+    }
+    let format = ClipFormat {
+        width: film.size.0,
+        height: film.size.1,
+        fps: 8,
+        frames: film.frames,
+        audio: None,
+    };
+    let mut recorder = Recorder::create(to, format, RecorderOptions::default()).unwrap();
+    for _ in 0..film.frames {
+        let rgb = vec![0x80; format.frame_bytes()];
+        recorder.push_frame(&rgb).unwrap();
+    }
+    recorder.finish().unwrap();
+}
+
+fn worker(bench: &Bench, studio: &Arc<Studio>) -> Worker {
+    let mut worker = bench.worker_of(std::iter::empty::<(&str, &Arc<Puppet>)>());
+    let served = Served {
+        engine: Maker::Film(studio.clone()),
+        progress_timeout: DEADLINE,
+    };
+    worker.lineup = Lineup::new([(MODEL.to_owned(), served)]);
+    worker
+}
+
+/// Two seconds without sound.
+fn small() -> VideoSpec {
+    VideoSpec {
+        seconds: Seconds::Fixed(2),
+        frame: FrameSize::Fixed(Size::new(64, 64)),
+        generate_audio: false,
+        ..spec(MODEL)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_film_is_published_as_it_is_measured() {
+    let bench = Bench::new();
+    let studio = Studio::delivers(GOOD);
+    let running = Running::start(worker(&bench, &studio));
+    let asked = VideoSpec {
+        seconds: Seconds::Auto,
+        ..small()
+    };
+    let id = bench.submit_spec(asked).await;
+    let artifact = bench.completes(id).await;
+    assert_eq!((artifact.width, artifact.height), GOOD.size);
+    assert_eq!((artifact.frames, artifact.has_audio), (GOOD.frames, false));
+    let task = bench.task(id).await;
+    assert_eq!(task.engine.as_deref(), Some("studio/1"));
+    assert_eq!(
+        task.spec.seconds,
+        Seconds::Fixed(2),
+        "17 frames at 8 a second"
+    );
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_leaves_the_film_in_work_and_the_next_attempt_follows_it() {
+    let bench = Bench::new();
+    let studio = Studio::new(GOOD);
+    let running = Running::start(worker(&bench, &studio));
+    let id = bench.submit_spec(small()).await;
+    until("the studio works", async || studio.seen().kept.len() == 1).await;
+    running.shutdown.now();
+    running.returns().await;
+    let seen = studio.seen();
+    assert_eq!((seen.cancelled, seen.dropped), (0, 1));
+
+    let running = Running::start(worker(&bench, &studio));
+    until("the studio works", async || studio.seen().kept.len() == 2).await;
+    studio.open.send_replace(true);
+    let artifact = bench.completes(id).await;
+    let ticket = format!("ticket of {id}");
+    assert_eq!(studio.seen().kept, [None, Some(ticket)]);
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clients_cancel_reaches_the_studio() {
+    let bench = Bench::new();
+    let studio = Studio::new(GOOD);
+    let running = Running::start(worker(&bench, &studio));
+    let id = bench.submit_spec(small()).await;
+    until("the studio works", async || studio.seen().kept.len() == 1).await;
+    bench.cancel(id).await;
+    until("the studio was told", async || studio.seen().cancelled == 1).await;
+    assert_eq!(bench.phase(id).await, Phase::Failed);
+    running.drained().await;
+    assert_eq!(studio.seen().dropped, 0);
+    bench.holds_only(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_film_that_is_not_what_was_asked_for_is_not_believed() {
+    let bench = Bench::new();
+    let wrong = [
+        (
+            "too wide",
+            Film {
+                size: (96, 64),
+                ..GOOD
+            },
+        ),
+        ("too long", Film { frames: 24, ..GOOD }),
+        ("too short", Film { frames: 8, ..GOOD }),
+        (
+            "no video",
+            Film {
+                is_video: false,
+                ..GOOD
+            },
+        ),
+    ];
+    for (what, film) in wrong {
+        let studio = Studio::delivers(film);
+        let running = Running::start(worker(&bench, &studio));
+        let id = bench.submit_spec(small()).await;
+        let (code, message) = bench.fails(id).await;
+        assert_eq!(code, FailureCode::GenerationFailed.as_str(), "{what}");
+        assert_eq!(message, FailureCode::GenerationFailed.sentence(), "{what}");
+        running.drained().await;
+    }
+    bench.holds_only(&[]).await;
+}
