@@ -188,6 +188,8 @@ fn the_doctor_asks_every_upstream() {
     };
     let well = doctor();
     assert!(well.stdout.contains("/v1 answers"), "{well:#?}");
+    // The key lies there.
+    let _folder = upstream.data().clone();
     upstream.kill();
     let ill = doctor();
     assert!(ill.stdout.contains("does not serve us"), "{ill:#?}");
