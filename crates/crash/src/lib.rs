@@ -22,6 +22,16 @@ pub const POINTS: &[&str] = &[
     "worker.swept_file",
 ];
 
+/// The points of a process that an engine runs in, in their order.
+pub const HOST_POINTS: &[&str] = &[
+    "host.opening",
+    "host.opened",
+    "host.job",
+    "host.frame",
+    "host.audio",
+    "host.done",
+];
+
 /// Ends the process here, as a power cut would, when this point was asked for; or holds the
 /// thread, which should be one that may block.
 #[inline]

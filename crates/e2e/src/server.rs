@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::client::Client;
@@ -198,6 +198,30 @@ impl Server {
     /// Its number, by which the system knows it.
     pub fn process_id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// The numbers of the processes that it has started and that live.
+    pub fn children(&self) -> Vec<u32> {
+        let own = self.process.id().to_string();
+        let processes = std::fs::read_dir("/proc").unwrap();
+        let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let is_child = |number: &u32| {
+            // The name may hold spaces: what follows it does not (proc_pid_stat(5)).
+            let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+            let mut fields = stat
+                .rsplit(')')
+                .next()
+                .unwrap_or_default()
+                .split_whitespace();
+            fields.next() != Some("Z") && fields.next() == Some(&own)
+        };
+        numbers.filter(is_child).collect()
+    }
+
+    /// Kills a process that it has started (`kill -9`).
+    pub fn kill_child(&self, number: u32) {
+        let number = i32::try_from(number).ok().and_then(Pid::from_raw).unwrap();
+        rustix::process::kill_process(number, Signal::KILL).unwrap();
     }
 
     /// The most memory that it has had resident so far, in MiB.

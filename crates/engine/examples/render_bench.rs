@@ -10,7 +10,7 @@ use kinora_contract::id::TaskId;
 use kinora_contract::{Edit, FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_engine::storyboard::Storyboard;
 use kinora_engine::{
-    Control, Engine, EngineError, Footage, Job, Materials, Picture, Playback, Sink,
+    Control, Engine, EngineError, Footage, Job, Materials, Picture, Planner, Playback, Sink,
 };
 
 const ROUNDS: usize = 5;

@@ -82,12 +82,19 @@ impl Control {
     /// # Errors
     /// [`EngineError::Cancelled`] when a stop was asked for.
     pub fn report(&self, stage: Stage, fraction: f64) -> Result<(), EngineError> {
-        let overall = match stage {
+        self.pass_on(match stage {
             Stage::Preparing => fraction * 0.05,
             Stage::Generating => 0.05 + fraction * 0.93,
             Stage::Finishing => 0.98 + fraction * 0.02,
-        };
-        self.progress.report(overall);
+        })
+    }
+
+    /// Reports what another control's [`Progress::fraction`] was, and looks for a cancel.
+    ///
+    /// # Errors
+    /// As [`Control::report`].
+    pub fn pass_on(&self, fraction: f64) -> Result<(), EngineError> {
+        self.progress.report(fraction);
         if self.cancel.is_cancelled() {
             return Err(EngineError::Cancelled);
         }

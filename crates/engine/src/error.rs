@@ -26,6 +26,14 @@ pub enum EngineError {
         /// What happened; private.
         cause: String,
     },
+    /// The process that the engine ran in came to its end: another attempt may fare better.
+    #[error("the engine's process ended: {cause}")]
+    Crashed {
+        /// What the client is told when there is no other attempt.
+        code: FailureCode,
+        /// What is known of it; private.
+        cause: String,
+    },
     /// The sink could not take what was made (encoder or storage).
     #[error("the result could not be written: {0}")]
     Sink(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -24,8 +24,9 @@ pub const SAMPLE_RATE_HZ: u32 = 48_000;
 /// Channels of all sound that engines make, interleaved left, right.
 pub const CHANNELS: u16 = 2;
 
-/// A generator of video. Implementations are shared by all workers of a process.
-pub trait Engine: Send + Sync {
+/// Who an engine is and what its clips will be: whatever can be told without doing the work, also
+/// by a process that could not do it.
+pub trait Planner: Send + Sync {
     /// Who this engine is and what it can take.
     fn describe(&self) -> &Description;
 
@@ -33,10 +34,13 @@ pub trait Engine: Send + Sync {
     /// where the spec leaves that to the engine. The spec's shape is decided before.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] for a spec that needs what [`Engine::describe`] does not offer.
+    /// [`EngineError::Unsupported`] for a spec that needs what [`Planner::describe`] does not offer.
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError>;
+}
 
-    /// Makes the clip that [`Engine::plan`] announced: exactly `clip.frames` frames in order,
+/// A generator of video. Implementations are shared by all workers of a process.
+pub trait Engine: Planner {
+    /// Makes the clip that [`Planner::plan`] announced: exactly `clip.frames` frames in order,
     /// sound when `clip.audio`. Blocks until done; obeys `control`'s cancel within 2 s.
     ///
     /// # Errors
@@ -80,7 +84,7 @@ pub struct Job<'a> {
     pub spec: &'a VideoSpec,
     /// What it works from.
     pub materials: &'a Materials,
-    /// What [`Engine::plan`] made of it.
+    /// What [`Planner::plan`] made of it.
     pub clip: Clip,
 }
 

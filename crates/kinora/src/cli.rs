@@ -31,6 +31,9 @@ pub(crate) enum Command {
     Config,
     /// Print the OpenAPI document.
     Openapi,
+    /// Run an engine for the service that starts this; not for people.
+    #[command(hide = true)]
+    EngineHost,
 }
 
 /// Where things are; the same for every command.

@@ -19,12 +19,11 @@ use kinora_worker::{Lineup, Maker, References, Served, Worker};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
+use crate::engine_host;
 use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// A client of other servers ends by itself after its silence: a last call may take so long.
-const REMOTE_ENDS_WITHIN: Duration = Duration::from_mins(3);
 
 /// The parts of a running service.
 pub(crate) struct Service {
@@ -183,8 +182,8 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
         }
         let engine = engines[&model.engine].clone();
         let card = card(model, &engine)?;
-        let progress_timeout = match remote(&model.engine, config) {
-            Some(remote) => seconds(remote.silence_seconds) + REMOTE_ENDS_WITHIN,
+        let progress_timeout = match config.engine(&model.engine) {
+            Some(settings) => settings.silence_max(),
             None => seconds(card.progress_timeout_seconds),
         };
         served.push((
@@ -203,8 +202,14 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
 
 /// Opens an engine by its configured name.
 pub(crate) fn engine(name: &str, config: &Config) -> Result<Maker, Failure> {
-    if let Some(settings) = remote(name, config) {
-        return Ok(Maker::Film(Arc::new(remote_engine(settings)?)));
+    match config.engine(name) {
+        Some(config::Engine::Remote(settings)) => {
+            return Ok(Maker::Film(Arc::new(remote_engine(settings)?)));
+        }
+        Some(config::Engine::Storyboard(settings)) => {
+            return Ok(Maker::Frames(Arc::new(engine_host::storyboard(settings)?)));
+        }
+        None => {}
     }
     let options = kinora_engine::OpenOptions {
         storyboard_threads: NonZeroUsize::new(config.storyboard.threads as usize),
@@ -214,13 +219,8 @@ pub(crate) fn engine(name: &str, config: &Config) -> Result<Maker, Failure> {
         .map_err(|error| Failure::because(format!("The engine '{name}' cannot be opened"), error))
 }
 
-/// The settings of the engine of this name, where it is one of other servers.
-pub(crate) fn remote<'c>(name: &str, config: &'c Config) -> Option<&'c config::Engine> {
-    config.engines.iter().find(|engine| engine.name == name)
-}
-
 /// An engine of other servers. None of them is called yet.
-pub(crate) fn remote_engine(settings: &config::Engine) -> Result<RemoteEngine, Failure> {
+pub(crate) fn remote_engine(settings: &config::Remote) -> Result<RemoteEngine, Failure> {
     let name = &settings.name;
     let remote = Remote::new(settings.options()?, Arc::new(SystemTimer::default()));
     let remote = remote.map_err(|error| {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::cli::{LogFormat, PlaceArgs};
 use crate::failure::Failure;
 use crate::overlay;
-pub(crate) use engines::Engine;
+pub(crate) use engines::{Engine, Host, Remote, Storyboard as StoryboardProcess};
 
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
@@ -210,10 +210,10 @@ impl Config {
         let mut names = std::collections::BTreeSet::new();
         for engine in &self.engines {
             engine.check()?;
-            if !names.insert(&engine.name) {
+            if !names.insert(engine.name()) {
                 return Err(Failure::new(format!(
                     "Two engines are called '{}'.",
-                    engine.name
+                    engine.name()
                 )));
             }
         }
@@ -241,6 +241,11 @@ impl Config {
         } else {
             self.store.url.clone()
         }
+    }
+
+    /// The settings of the engine of this name, unless it is the embedded one.
+    pub(crate) fn engine(&self, name: &str) -> Option<&Engine> {
+        self.engines.iter().find(|engine| engine.name() == name)
     }
 
     /// The address of the blob store.

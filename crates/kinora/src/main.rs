@@ -5,6 +5,7 @@ mod cli;
 mod compose;
 mod config;
 mod doctor;
+mod engine_host;
 mod failure;
 #[cfg(feature = "test-faults")]
 mod faults;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Openapi => serve::print_openapi(),
+        Command::EngineHost => engine_host::run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,8 +12,8 @@ pub use kinora_faulty::{Fault, Injected, Plan, Rates};
 use tokio::sync::watch;
 
 use crate::{
-    Cancellation, Claim, ClaimRequest, Deletion, Idempotency, Insertion, Lease, NewTask, Page,
-    PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
+    Attempt, Cancellation, Claim, ClaimRequest, Deletion, Idempotency, Insertion, Lease, NewTask,
+    Page, PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
 };
 
 /// The methods of [`TaskStore`] that may go wrong.
@@ -171,8 +171,9 @@ impl TaskStore for FaultyStore {
         self.call(Method::Finish, call).await
     }
 
-    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.call(Method::Release, self.inner.release(lease)).await
+    async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError> {
+        let call = self.inner.release(lease, attempt);
+        self.call(Method::Release, call).await
     }
 
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {

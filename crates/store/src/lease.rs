@@ -57,6 +57,15 @@ pub struct Renewed {
     pub kept: Option<String>,
 }
 
+/// What becomes of an attempt whose task is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It counts: something broke.
+    Counts,
+    /// It is as if it had not been: an orderly stop.
+    Forgiven,
+}
+
 /// How a lease was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseLost {

@@ -15,7 +15,7 @@ mod task;
 
 pub use files::{names_file, reference_keys};
 pub use keys::{ApiKey, KeyStore, NewKey, Scope};
-pub use lease::{Claim, ClaimRequest, Lease, LeaseLost, Renewed};
+pub use lease::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 pub use open::{OpenError, OpenOptions, open, open_keys};
 pub use task::{
     Cancellation, Deletion, Idempotency, Insertion, NewTask, Order, Page, PageRequest, QueueBounds,
@@ -139,12 +139,12 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
         expires_at_ms: UnixMs,
     ) -> Result<(), StoreError>;
 
-    /// Gives a running task back to the queue, in its old place, without counting the attempt:
-    /// for an orderly stop.
+    /// Gives a running task back to the queue, in its old place. Whoever gives it back says whether
+    /// the attempt counts, and gives back no last one that does.
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] when the token is stale: nothing was changed.
-    async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
+    async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError>;
 
     /// Takes up what was left behind: expired leases go back to the queue or, after the last
     /// attempt, fail with `worker_lost`; finished tasks past `expires_at` become `Expired`, and

@@ -15,8 +15,8 @@ use kinora_contract::{Phase, State};
 use kinora_store::conformance::Harness;
 use kinora_store::conformance::fixtures::{Bench, EXPIRY, NOW, cancelled, id, sweep_at, task};
 use kinora_store::{
-    Idempotency, Insertion, NewKey, NewTask, OpenError, OpenOptions, Order, PageRequest, Scope,
-    StoreError, Stores, open, open_keys,
+    Attempt, Idempotency, Insertion, NewKey, NewTask, OpenError, OpenOptions, Order, PageRequest,
+    Scope, StoreError, Stores, open, open_keys,
 };
 use rusqlite::Connection;
 
@@ -307,7 +307,11 @@ async fn a_task_of_a_newer_version_is_unreadable_alone() {
         [id(3)]
     );
     let readable = stores.claim_one().await;
-    stores.tasks.release(&readable.lease).await.unwrap();
+    stores
+        .tasks
+        .release(&readable.lease, Attempt::Forgiven)
+        .await
+        .unwrap();
     let released = &readable.lease.file_keys();
     stores.tasks.forget_files(released).await.unwrap();
     // It can be deleted, and it ages: its files are given up.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kinora_contract::{Artifact, Failure, FailureCode};
 use kinora_engine::{Control, EngineError};
 use kinora_media::MediaError;
-use kinora_store::{Claim, Lease, LeaseLost};
+use kinora_store::{Attempt, Claim, Lease, LeaseLost};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -76,6 +76,9 @@ pub(crate) async fn run_task(
     };
     let outcome = match make(job, &watch).await {
         Ok(Ok(recorded)) => publish_watched(&watch, recorded).await,
+        Ok(Err(error)) if is_worth_another(&error, claim.task.attempt, &worker) => {
+            return try_again(&worker, &lease, &error).await;
+        }
         Ok(Err(error)) => Ok(Err(public_failure(&error))),
         Err(stop) => Err(stop),
     };
@@ -178,7 +181,9 @@ fn public_failure(error: &RecordError) -> Failure {
         RecordError::Engine(EngineError::Sink(cause)) if !is_engines_fault(&**cause) => {
             FailureCode::StorageFailed
         }
-        RecordError::Engine(EngineError::Told { code, .. }) => *code,
+        RecordError::Engine(EngineError::Told { code, .. } | EngineError::Crashed { code, .. }) => {
+            *code
+        }
         RecordError::Media(MediaError::Io(_)) => FailureCode::StorageFailed,
         // A `Cancelled` that nobody asked for is the engine's fault as well: runs that were
         // told to stop never come here.
@@ -192,6 +197,22 @@ fn public_failure(error: &RecordError) -> Failure {
 fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
     let cause = cause.downcast_ref::<MediaError>();
     cause.is_some_and(|cause| !matches!(cause, MediaError::Io(_)))
+}
+
+/// Whether something broke that another attempt may spare the task, and there is one.
+fn is_worth_another(error: &RecordError, attempt: u32, worker: &Worker) -> bool {
+    let crashed = matches!(error, RecordError::Engine(EngineError::Crashed { .. }));
+    crashed && attempt < worker.settings.attempts_max
+}
+
+/// Gives the task back with one attempt less.
+async fn try_again(worker: &Worker, lease: &Lease, error: &RecordError) {
+    tracing::warn!(%error, "the run broke; the task will run again");
+    // Withdrawn first: after the release another worker may hold the task.
+    publish::withdraw(&*worker.blobs, lease).await;
+    if let Err(error) = worker.tasks.release(lease, Attempt::Counts).await {
+        tracing::warn!(%error, "the task was not given back; its lease will run out");
+    }
 }
 
 /// Ends a run before its time.
@@ -208,7 +229,7 @@ async fn give_up(worker: &Worker, lease: &Lease, stop: Stop, shutdown: &Shutdown
         Stop::Shutdown => {
             // Withdrawn first: after the release another worker may hold the task.
             publish::withdraw(&*worker.blobs, lease).await;
-            if let Err(error) = worker.tasks.release(lease).await {
+            if let Err(error) = worker.tasks.release(lease, Attempt::Forgiven).await {
                 tracing::warn!(%error, "the task was not given back; its lease will run out");
             }
         }

@@ -21,6 +21,7 @@ mod edits;
 mod examples;
 mod fairness;
 mod framework;
+mod hosted;
 mod idempotency;
 mod keys;
 mod kills;

@@ -19,7 +19,7 @@ use std::io::{BufWriter, Write};
 use given::argument;
 use kinora_contract::Size;
 use kinora_engine::storyboard::Storyboard;
-use kinora_engine::{Control, Engine, EngineError, Job, Sink};
+use kinora_engine::{Control, Engine, EngineError, Job, Planner, Sink};
 
 /// Keeps chosen frames, reduced, and passes everything on to files.
 struct Sheet {

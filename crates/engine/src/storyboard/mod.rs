@@ -42,7 +42,9 @@ use std::num::NonZeroUsize;
 
 use kinora_contract::VideoSpec;
 
-use crate::{Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Sink};
+use crate::{
+    Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner, Sink,
+};
 
 /// Frames per second of every clip but an edit, which keeps its source's.
 const FPS: u32 = 24;
@@ -99,7 +101,7 @@ impl Default for Storyboard {
     }
 }
 
-impl Engine for Storyboard {
+impl Planner for Storyboard {
     fn describe(&self) -> &Description {
         &self.description
     }
@@ -107,7 +109,9 @@ impl Engine for Storyboard {
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
         check::clip(spec, materials, &self.description.features)
     }
+}
 
+impl Engine for Storyboard {
     fn generate(
         &self,
         job: &Job<'_>,

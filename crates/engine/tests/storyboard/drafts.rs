@@ -2,7 +2,7 @@
 
 use kinora_contract::id::TaskId;
 use kinora_contract::{Size, VideoSpec};
-use kinora_engine::{Engine, Materials, conformance};
+use kinora_engine::{Materials, Planner, conformance};
 
 use super::references;
 use super::support::*;

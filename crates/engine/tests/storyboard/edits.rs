@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kinora_contract::id::TaskId;
 use kinora_contract::{Edit, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{Control, Engine, EngineError, Job, Materials, conformance};
+use kinora_engine::{Control, Engine, EngineError, Job, Materials, Planner, conformance};
 
 use super::support::*;
 

@@ -1,7 +1,7 @@
 //! The length that the engine chooses when it may.
 
 use kinora_contract::{Seconds, VideoSpec};
-use kinora_engine::Engine;
+use kinora_engine::Planner;
 use proptest::prelude::*;
 
 use super::references;

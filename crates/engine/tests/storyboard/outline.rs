@@ -2,7 +2,7 @@
 
 use kinora_contract::size::listed_sizes;
 use kinora_contract::{FrameSize, Inputs, Resolution, Size, VideoSpec};
-use kinora_engine::{Engine, EngineError, Materials, Picture, conformance};
+use kinora_engine::{EngineError, Materials, Picture, Planner, conformance};
 
 use super::support::*;
 

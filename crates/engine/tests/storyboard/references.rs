@@ -1,7 +1,7 @@
 //! Reference images are shown in order; reference sound is heard and moves the picture.
 
 use kinora_contract::{Inputs, Size, VideoSpec};
-use kinora_engine::{Engine, Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
+use kinora_engine::{Materials, Picture, Planner, SAMPLE_RATE_HZ, Sound, conformance};
 
 use super::support::*;
 

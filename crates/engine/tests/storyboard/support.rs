@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_engine::storyboard::{Options, Storyboard};
 use kinora_engine::{
-    Control, Engine, EngineError, Footage, Job, Materials, Picture, Playback, Sink,
+    Control, Engine, EngineError, Footage, Job, Materials, Picture, Planner, Playback, Sink,
 };
 
 pub(crate) const SMALL: Size = Size::new(320, 180);

@@ -1,129 +1,76 @@
-//! The settings of engines that other servers are: `[[engines]]`. Whoever names none has none; what a
-//! table leaves out has the defaults of this file, which the commented example tells.
+//! The settings of engines beside the embedded one: `[[engines]]`. Whoever names none has none.
 
-use std::path::PathBuf;
+mod hosted;
+mod remote;
+
 use std::time::Duration;
 
-use kinora_remote::{Dialect, KeySource, Options, UpstreamOptions};
 use serde::Deserialize;
 
 use crate::failure::Failure;
+pub(crate) use hosted::{Host, Storyboard};
+pub(crate) use remote::Remote;
 
-/// One engine that is served by other servers.
+/// A client of other servers ends by itself after its silence: a last call may take so long.
+const REMOTE_ENDS_WITHIN: Duration = Duration::from_mins(3);
+
+/// One engine, by its kind.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Engine {
-    pub(crate) name: String,
-    pub(crate) kind: Kind,
-    pub(crate) dialect: String,
-    pub(crate) base_urls: Vec<String>,
-    /// Empty: none.
-    #[serde(default)]
-    pub(crate) key_file: PathBuf,
-    /// Empty: none.
-    #[serde(default)]
-    pub(crate) key_variable: String,
-    /// Empty: the upstreams choose.
-    #[serde(default)]
-    pub(crate) model: String,
-    #[serde(default)]
-    pub(crate) sound: bool,
-    #[serde(default)]
-    pub(crate) result_origins: Vec<String>,
-    #[serde(default = "Engine::poll_milliseconds")]
-    pub(crate) poll_milliseconds: u32,
-    #[serde(default = "Engine::poll_milliseconds_max")]
-    pub(crate) poll_milliseconds_max: u32,
-    #[serde(default = "Engine::silence_seconds")]
-    pub(crate) silence_seconds: u32,
-    #[serde(default = "Engine::run_seconds")]
-    pub(crate) run_seconds: u32,
-}
-
-/// What an engine of the configuration is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Engine {
     /// Servers that speak `/v1/videos`.
-    Remote,
+    Remote(Remote),
+    /// The embedded engine in a process of its own.
+    Storyboard(Storyboard),
 }
 
 impl Engine {
-    const fn poll_milliseconds() -> u32 {
-        2_000
+    /// What models call it.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Remote(remote) => &remote.name,
+            Self::Storyboard(storyboard) => &storyboard.name,
+        }
     }
 
-    const fn poll_milliseconds_max() -> u32 {
-        30_000
-    }
-
-    const fn silence_seconds() -> u32 {
-        300
-    }
-
-    const fn run_seconds() -> u32 {
-        7_200
+    /// A run of it that gives no sign of life for so long is given up.
+    pub(crate) fn silence_max(&self) -> Duration {
+        match self {
+            Self::Remote(remote) => seconds(remote.silence_seconds) + REMOTE_ENDS_WITHIN,
+            Self::Storyboard(storyboard) => seconds(storyboard.host.silence_seconds),
+        }
     }
 
     /// What no type says.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let wrong = |what: &str| {
-            let name = &self.name;
-            Err(Failure::new(format!("The engine '{name}': {what}.")))
-        };
-        if self.name.is_empty() || self.name == "storyboard" {
-            return wrong("its name is taken or empty");
+        let name = self.name();
+        if name.is_empty() || name == "storyboard" {
+            return Err(wrong(name, "its name is taken or empty"));
         }
-        if !self.key_file.as_os_str().is_empty() && !self.key_variable.is_empty() {
-            return wrong("key_file and key_variable exclude each other");
-        }
-        let mut seen = std::collections::BTreeSet::new();
-        if !self.base_urls.iter().all(|url| seen.insert(url)) {
-            return wrong("base_urls names a server twice");
-        }
-        self.options().map(drop)
-    }
-
-    /// The settings as the client of the servers takes them; it judges the rest.
-    pub(crate) fn options(&self) -> Result<Options, Failure> {
-        let Some(dialect) = Dialect::named(&self.dialect) else {
-            let known: Vec<&str> = Dialect::ALL.iter().map(|one| one.name).collect();
-            return Err(Failure::new(format!(
-                "The engine '{}': there is no dialect '{}'; there are: {}.",
-                self.name,
-                self.dialect,
-                known.join(", ")
-            )));
-        };
-        // The address is the name: it stands in kept tickets, and stays the same when the list changes.
-        let upstream = |url: &String| UpstreamOptions {
-            name: url.clone(),
-            base_url: url.clone(),
-            key: self.key(),
-        };
-        let upstreams = self.base_urls.iter().map(upstream).collect();
-        Ok(Options {
-            result_origins: self.result_origins.clone(),
-            poll_every: milliseconds(self.poll_milliseconds),
-            poll_every_min: milliseconds(self.poll_milliseconds.min(200)),
-            poll_every_max: milliseconds(self.poll_milliseconds_max),
-            silence_max: Duration::from_secs(self.silence_seconds.into()),
-            run_max: Duration::from_secs(self.run_seconds.into()),
-            ..Options::new(dialect, upstreams)
-        })
-    }
-
-    fn key(&self) -> KeySource {
-        if !self.key_file.as_os_str().is_empty() {
-            KeySource::File(self.key_file.clone())
-        } else if !self.key_variable.is_empty() {
-            KeySource::Variable(self.key_variable.clone())
-        } else {
-            KeySource::None
+        match self {
+            Self::Remote(remote) => remote.check(),
+            Self::Storyboard(storyboard) => check_host(name, storyboard.host),
         }
     }
 }
 
-fn milliseconds(milliseconds: u32) -> Duration {
-    Duration::from_millis(milliseconds.into())
+fn check_host(name: &str, host: Host) -> Result<(), Failure> {
+    for (field, value) in [
+        ("processes", host.processes),
+        ("open_seconds", host.open_seconds),
+        ("silence_seconds", host.silence_seconds),
+    ] {
+        if value == 0 {
+            return Err(wrong(name, &format!("host.{field} must be at least 1")));
+        }
+    }
+    Ok(())
+}
+
+fn wrong(name: &str, what: &str) -> Failure {
+    Failure::new(format!("The engine '{name}': {what}."))
+}
+
+fn seconds(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into())
 }

@@ -89,9 +89,9 @@ pub(super) fn models(config: &Config) -> Finding {
 /// of by their models.
 pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
     let names: BTreeSet<&str> = config.models.iter().map(|model| &*model.engine).collect();
-    let look = |name: &str| match compose::remote(name, config) {
-        Some(settings) => upstreams(settings),
-        None => match compose::engine(name, config) {
+    let look = |name: &str| match config.engine(name) {
+        Some(config::Engine::Remote(settings)) => upstreams(settings),
+        _ => match compose::engine(name, config) {
             Ok(Maker::Frames(engine)) => vec![("engine", first_frame(name, &*engine))],
             _ => Vec::new(),
         },
@@ -100,7 +100,7 @@ pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
 }
 
 /// Asks each server of an engine whether it would serve us.
-fn upstreams(settings: &config::Engine) -> Vec<(&'static str, Finding)> {
+fn upstreams(settings: &config::Remote) -> Vec<(&'static str, Finding)> {
     let Ok(engine) = compose::remote_engine(settings) else {
         return Vec::new();
     };

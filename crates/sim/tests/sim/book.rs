@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use kinora_contract::{Artifact, Failure, Phase, State, Task, TaskId};
-use kinora_store::{Lease, TaskView};
+use kinora_store::{Attempt, Lease, TaskView};
 
 use crate::transitions::is_over;
 
@@ -74,6 +74,7 @@ pub(crate) enum Cause {
     },
     Released {
         lease: Lease,
+        attempt: Attempt,
         told: bool,
     },
     Swept {
@@ -152,7 +153,9 @@ impl Book {
             | Cause::Finished {
                 lease, told: true, ..
             }
-            | Cause::Released { lease, told: true } => Some(lease),
+            | Cause::Released {
+                lease, told: true, ..
+            } => Some(lease),
             _ => None,
         };
         let stale = obeyed.is_some_and(|lease| !self.holds(lease));

@@ -29,6 +29,7 @@ pub(crate) enum Kind {
     Heartbeat,
     Step,
     Fail,
+    Crash,
     Die,
     Hang,
     ComeBack,
@@ -69,6 +70,7 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::Heartbeat, 60),
     (Kind::Step, 300),
     (Kind::Fail, 10),
+    (Kind::Crash, 10),
     (Kind::Die, 12),
     (Kind::Hang, 12),
     (Kind::ComeBack, 25),
@@ -90,11 +92,12 @@ const KINDS: &[(Kind, u64)] = &[
 ];
 
 /// What one of the workers does or suffers.
-const WORKERS: [Kind; 8] = [
+const WORKERS: [Kind; 9] = [
     Kind::Claim,
     Kind::Heartbeat,
     Kind::Step,
     Kind::Fail,
+    Kind::Crash,
     Kind::Die,
     Kind::Hang,
     Kind::ComeBack,
@@ -208,6 +211,7 @@ impl World {
             Kind::Heartbeat => self.heartbeat(k).await,
             Kind::Step => self.step(k).await,
             Kind::Fail => self.fail(k),
+            Kind::Crash => self.crash(k).await,
             Kind::Die => self.workers[k].forget(),
             Kind::Release => self.release(k).await,
             _ => self.workers[k].hung = kind == Kind::Hang,

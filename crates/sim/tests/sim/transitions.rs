@@ -2,6 +2,7 @@
 //! among those of the operation, and the cause needs a right to it.
 
 use kinora_contract::{FailureCode, Phase, State, Task};
+use kinora_store::Attempt;
 
 use crate::book::{Book, Cause, Held, Known};
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, TOMBSTONE_MS};
@@ -143,8 +144,13 @@ impl Book {
     fn may_go_back(&self, known: &Known, found: &Task) {
         let attempt = known.task.attempt;
         let explained = self.causes.iter().any(|cause| match cause {
-            Cause::Released { lease, .. } => {
-                known.is_held_by(lease) && found.attempt == attempt - 1
+            Cause::Released {
+                lease,
+                attempt: this,
+                ..
+            } => {
+                let forgiven = u32::from(*this == Attempt::Forgiven);
+                known.is_held_by(lease) && found.attempt == attempt - forgiven
             }
             Cause::Swept { now_ms, .. } => {
                 self.may_be_over(known, *now_ms) && attempt < ATTEMPTS_MAX

@@ -3,7 +3,9 @@
 
 use kinora_blobs::BlobStore;
 use kinora_contract::{Artifact, Failure, FailureCode, StoredFile, Task};
-use kinora_store::{Claim, ClaimRequest, Lease, LeaseLost, Renewed, StoreError, SweepRequest};
+use kinora_store::{
+    Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed, StoreError, SweepRequest,
+};
 
 use crate::book::Cause;
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, RETENTION_MS, TOMBSTONE_MS, World};
@@ -194,6 +196,22 @@ impl World {
         }
     }
 
+    /// The process that the engine of one run of worker `k` is in comes to its end: another attempt
+    /// is to be made, while there is one.
+    pub(crate) async fn crash(&mut self, k: usize) {
+        let at = self.rng.below(self.workers[k].runs.len() as u64) as usize;
+        let run = &mut self.workers[k].runs[at];
+        if matches!(run.stage, Stage::Finish(_)) {
+            return;
+        }
+        if run.task.attempt < ATTEMPTS_MAX {
+            let run = self.workers[k].runs.remove(at);
+            self.give_back(run.lease, Attempt::Counts).await;
+        } else {
+            run.stage = Stage::Finish(Err(FailureCode::GenerationFailed.into()));
+        }
+    }
+
     /// Worker `k` stops in order: it gives back what it runs.
     pub(crate) async fn release(&mut self, k: usize) {
         for run in std::mem::take(&mut self.workers[k].runs) {
@@ -201,16 +219,21 @@ impl World {
                 // Its last try may have been written: its files stay, its lease runs out.
                 continue;
             }
-            self.withdraw(&run.lease).await;
-            let tasks = self.service().tasks.clone();
-            let done = tasks.release(&run.lease).await;
-            self.trace.result(&told(&done));
-            self.book.note(Cause::Released {
-                lease: run.lease,
-                told: done.is_ok(),
-            });
-            self.observe().await;
+            self.give_back(run.lease, Attempt::Forgiven).await;
         }
+    }
+
+    async fn give_back(&mut self, lease: Lease, attempt: Attempt) {
+        self.withdraw(&lease).await;
+        let tasks = self.service().tasks.clone();
+        let done = tasks.release(&lease, attempt).await;
+        self.trace.result(&told(&done));
+        self.book.note(Cause::Released {
+            lease,
+            attempt,
+            told: done.is_ok(),
+        });
+        self.observe().await;
     }
 
     /// One sweep, by whichever worker.

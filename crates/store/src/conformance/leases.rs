@@ -8,7 +8,7 @@ use super::Harness;
 use super::fixtures::{
     Bench, EXPIRY, LEASE_MS, MODELS, NOW, artifact, cancelled, id, renewed, spec, sweep_at, task,
 };
-use crate::{ClaimRequest, Lease, LeaseLost, NewTask, Renewed, StoreError};
+use crate::{Attempt, ClaimRequest, Lease, LeaseLost, NewTask, Renewed, StoreError};
 
 fn is_lost(result: &Result<(), StoreError>, how: LeaseLost) -> bool {
     matches!(result, Err(StoreError::LeaseLost(lost)) if *lost == how)
@@ -52,8 +52,16 @@ pub async fn tokens_grow_with_every_claim(harness: &impl Harness) {
             assert!(claim.lease.token > last);
             last = claim.lease.token;
         }
-        stores.tasks.release(&claims[0].lease).await.unwrap();
-        stores.tasks.release(&claims[1].lease).await.unwrap();
+        stores
+            .tasks
+            .release(&claims[0].lease, Attempt::Forgiven)
+            .await
+            .unwrap();
+        stores
+            .tasks
+            .release(&claims[1].lease, Attempt::Forgiven)
+            .await
+            .unwrap();
     }
 }
 
@@ -146,7 +154,11 @@ pub async fn within_a_project_the_oldest_is_first(harness: &impl Harness) {
         stores.submit(number, "one").await;
     }
     for claim in stores.claim(4).await.into_iter().rev() {
-        stores.tasks.release(&claim.lease).await.unwrap();
+        stores
+            .tasks
+            .release(&claim.lease, Attempt::Forgiven)
+            .await
+            .unwrap();
     }
     let order: Vec<_> = stores
         .claim(10)
@@ -200,7 +212,11 @@ pub async fn progress_never_falls_and_a_renewal_never_completes(harness: &impl H
         stores.view("one", 1).await.task.engine.as_deref(),
         Some("storyboard/1")
     );
-    stores.tasks.release(&claim.lease).await.unwrap();
+    stores
+        .tasks
+        .release(&claim.lease, Attempt::Forgiven)
+        .await
+        .unwrap();
     let again = stores.claim_one().await;
     assert_eq!(
         (again.task.progress, again.task.started_at_ms),
@@ -226,7 +242,11 @@ pub async fn what_an_attempt_keeps_is_given_to_later_ones_until_the_end(harness:
             .unwrap();
     }
     stores.tasks.renew(&first.lease, renewed(2)).await.unwrap();
-    stores.tasks.release(&first.lease).await.unwrap();
+    stores
+        .tasks
+        .release(&first.lease, Attempt::Forgiven)
+        .await
+        .unwrap();
     let second = stores.claim_one().await;
     assert_eq!(second.kept.as_deref(), Some("ticket 2"));
     stores.sweep(NOW + 3 * LEASE_MS).await;
@@ -263,7 +283,7 @@ pub async fn a_stale_token_changes_nothing(harness: &impl Harness) {
         for result in [
             stores.tasks.check(stale).await,
             stores.tasks.renew(stale, renewed(50)).await,
-            stores.tasks.release(stale).await,
+            stores.tasks.release(stale, Attempt::Forgiven).await,
             stores
                 .tasks
                 .finish(stale, Ok(artifact("stale")), NOW, EXPIRY)
@@ -324,7 +344,7 @@ pub async fn a_finished_task_stays_as_it_is(harness: &impl Harness) {
         for result in [
             tasks.check(&claim.lease).await,
             tasks.renew(&claim.lease, renewed(50)).await,
-            tasks.release(&claim.lease).await,
+            tasks.release(&claim.lease, Attempt::Forgiven).await,
             tasks
                 .finish(&claim.lease, Ok(artifact("second")), NOW, EXPIRY)
                 .await,
@@ -343,7 +363,11 @@ pub async fn a_release_gives_back_the_old_place_and_the_attempt(harness: &impl H
     stores.submit(1, "one").await;
     stores.submit(2, "one").await;
     let claim = stores.claim_one().await;
-    stores.tasks.release(&claim.lease).await.unwrap();
+    stores
+        .tasks
+        .release(&claim.lease, Attempt::Forgiven)
+        .await
+        .unwrap();
     let view = stores.view("one", 1).await;
     assert_eq!(
         (view.task.state.clone(), view.task.attempt),
@@ -359,6 +383,20 @@ pub async fn a_release_gives_back_the_old_place_and_the_attempt(harness: &impl H
     assert_eq!((again.task.id, again.task.attempt), (id(1), 1));
 }
 
+/// What broke cost an attempt, and no place.
+pub async fn a_release_may_count_the_attempt(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    stores.submit(2, "one").await;
+    for attempt in 1..=2 {
+        let claim = stores.claim_one().await;
+        assert_eq!((claim.task.id, claim.task.attempt), (id(1), attempt));
+        let given_back = stores.tasks.release(&claim.lease, Attempt::Counts).await;
+        given_back.unwrap();
+        assert_eq!(stores.view("one", 1).await.task.attempt, attempt);
+    }
+}
+
 /// The counter moves for what a worker waits for.
 pub async fn workers_hear_of_new_work_and_of_withdrawn_work(harness: &impl Harness) {
     let stores = harness.open("store").await;
@@ -368,7 +406,11 @@ pub async fn workers_hear_of_new_work_and_of_withdrawn_work(harness: &impl Harne
     assert!(changes.has_changed().unwrap(), "a submit");
     let claim = stores.claim_one().await;
     changes.mark_unchanged();
-    stores.tasks.release(&claim.lease).await.unwrap();
+    stores
+        .tasks
+        .release(&claim.lease, Attempt::Forgiven)
+        .await
+        .unwrap();
     assert!(changes.has_changed().unwrap(), "a release");
     stores.claim_one().await;
     changes.mark_unchanged();

@@ -4,7 +4,7 @@ use kinora_contract::{FailureCode, State};
 
 use super::Harness;
 use super::fixtures::{Bench, EXPIRY, NOW, artifact, cancelled, files, id, renewed, task};
-use crate::{Cancellation, Deletion, Idempotency, Insertion, LeaseLost, StoreError};
+use crate::{Attempt, Cancellation, Deletion, Idempotency, Insertion, LeaseLost, StoreError};
 
 /// Waiting or running, it fails at once; finished, it stays.
 pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
@@ -42,7 +42,7 @@ pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
     for result in [
         stores.tasks.check(&claim.lease).await,
         stores.tasks.renew(&claim.lease, renewed(1)).await,
-        stores.tasks.release(&claim.lease).await,
+        stores.tasks.release(&claim.lease, Attempt::Forgiven).await,
         stores.complete(&claim).await,
     ] {
         let withdrawn = matches!(result, Err(StoreError::LeaseLost(LeaseLost::Withdrawn)));

@@ -6,7 +6,7 @@ use kinora_contract::TaskId;
 
 use super::Harness;
 use super::fixtures::{Bench, EXPIRY, MODELS, NOW, cancelled, id, spec, task};
-use crate::{NewTask, Order, PageRequest, Stores};
+use crate::{Attempt, NewTask, Order, PageRequest, Stores};
 
 async fn page(
     stores: &Stores,
@@ -137,7 +137,11 @@ pub async fn queue_positions_count_who_waits_ahead(harness: &impl Harness) {
         .unwrap();
     settle(&stores, [None, None, Some(0), Some(0), Some(1), Some(1)]).await;
     // One that waits again is ahead in its old place, and shows no position itself.
-    stores.tasks.release(&first.lease).await.unwrap();
+    stores
+        .tasks
+        .release(&first.lease, Attempt::Forgiven)
+        .await
+        .unwrap();
     settle(&stores, [None, None, Some(0), Some(1), Some(2), Some(1)]).await;
 }
 

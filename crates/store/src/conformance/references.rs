@@ -4,7 +4,7 @@ use kinora_contract::{FrameSize, Inputs, Seconds, Size};
 
 use super::Harness;
 use super::fixtures::{Bench, EXPIRY, LEASE_MS, NOW, artifact, cancelled, id, renewed, task};
-use crate::{NewTask, Renewed, reference_keys};
+use crate::{Attempt, NewTask, Renewed, reference_keys};
 
 fn with_images(number: u64, count: usize) -> NewTask {
     let mut new = task(number, "one");
@@ -44,7 +44,11 @@ pub async fn waiting_tasks_with_references_are_found_in_order(harness: &impl Har
         .unwrap();
     let left = page(0, 9).await.unwrap();
     assert_eq!(left.iter().map(|(_, t)| t.id).collect::<Vec<_>>(), [id(6)]);
-    stores.tasks.release(&claims[1].lease).await.unwrap();
+    stores
+        .tasks
+        .release(&claims[1].lease, Attempt::Forgiven)
+        .await
+        .unwrap();
     drop(stores);
     let stores = harness.open("store").await;
     let left = stores.tasks.waiting_with_references(0, 9).await.unwrap();

@@ -6,7 +6,7 @@ use super::Harness;
 use super::fixtures::{
     Bench, EXPIRY, LEASE_MS, NOW, artifact, cancelled, files, id, renewed, sweep_at, task,
 };
-use crate::{Claim, ClaimRequest, Idempotency, Insertion, Swept};
+use crate::{Attempt, Claim, ClaimRequest, Idempotency, Insertion, Swept};
 
 /// Not a millisecond early.
 pub async fn an_expired_lease_goes_back_to_its_old_place(harness: &impl Harness) {
@@ -157,7 +157,10 @@ pub async fn files_of_attempts_that_came_to_nothing_are_swept(harness: &impl Har
     let [released, failed, completed, cancelled_one, deleted]: [Claim; 5] =
         stores.claim(5).await.try_into().unwrap();
     let tasks = &stores.tasks;
-    tasks.release(&released.lease).await.unwrap();
+    tasks
+        .release(&released.lease, Attempt::Forgiven)
+        .await
+        .unwrap();
     let failure = Err(FailureCode::GenerationFailed.into());
     tasks
         .finish(&failed.lease, failure, NOW, EXPIRY)

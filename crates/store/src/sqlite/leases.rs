@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::fault::Done;
 use super::record::{Held, Record};
 use super::writer::{Job, Operation, unattended};
-use crate::{Claim, ClaimRequest, Lease, LeaseLost, Renewed};
+use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 
 impl Operation for ClaimRequest {
     type Output = Vec<Claim>;
@@ -49,7 +49,7 @@ impl Operation for ClaimRequest {
     fn unclaimed(claims: Vec<Claim>) -> Vec<Box<dyn Job>> {
         claims
             .into_iter()
-            .map(|claim| unattended(Release(claim.lease)))
+            .map(|claim| unattended(Release(claim.lease, Attempt::Forgiven)))
             .collect()
     }
 }
@@ -121,9 +121,9 @@ impl Operation for Finish {
     }
 }
 
-/// Gives a running task back, as if it had not been claimed this time.
+/// Gives a running task back.
 #[derive(Debug)]
-pub(super) struct Release(pub(super) Lease);
+pub(super) struct Release(pub(super) Lease, pub(super) Attempt);
 
 impl Operation for Release {
     type Output = Result<(), LeaseLost>;
@@ -135,7 +135,9 @@ impl Operation for Release {
         };
         let after = before.with(None, |task| {
             task.state = State::Waiting;
-            task.attempt = task.attempt.saturating_sub(1);
+            if self.1 == Attempt::Forgiven {
+                task.attempt = task.attempt.saturating_sub(1);
+            }
         });
         batch.update(&before, after)?;
         Ok(Ok(()))

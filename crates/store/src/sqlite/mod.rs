@@ -32,9 +32,9 @@ use kinora_contract::{Artifact, Failure, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::{
-    ApiKey, Cancellation, Claim, ClaimRequest, Deletion, Idempotency, Insertion, KeyStore, Lease,
-    NewKey, NewTask, OpenError, OpenOptions, Page, PageRequest, Renewed, StoreError, SweepRequest,
-    Swept, TaskStore, TaskView,
+    ApiKey, Attempt, Cancellation, Claim, ClaimRequest, Deletion, Idempotency, Insertion, KeyStore,
+    Lease, NewKey, NewTask, OpenError, OpenOptions, Page, PageRequest, Renewed, StoreError,
+    SweepRequest, Swept, TaskStore, TaskView,
 };
 use memory::Memory;
 use reads::Readers;
@@ -193,8 +193,9 @@ impl TaskStore for SqliteStore {
             .map_err(StoreError::LeaseLost)
     }
 
-    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        let answer = self.writer.call(leases::Release(lease.clone())).await?;
+    async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError> {
+        let release = leases::Release(lease.clone(), attempt);
+        let answer = self.writer.call(release).await?;
         answer.map_err(StoreError::LeaseLost)
     }
 

@@ -9,7 +9,7 @@ use kinora_contract::limits::{self, Limit};
 use kinora_contract::{
     AspectRatio, ErrorCode, FailureCode, Features, ModelCard, Resolution, built_in_cards,
 };
-use kinora_engine::Engine;
+use kinora_engine::Planner;
 use kinora_engine::storyboard::Storyboard;
 
 use crate::files::root;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{
-    CHANNELS, Clip, Control, Description, Engine, EngineError, Features, Job, Materials,
+    CHANNELS, Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner,
     SAMPLE_RATE_HZ, Sink, Stage,
 };
 
@@ -164,7 +164,7 @@ impl Puppet {
     }
 }
 
-impl Engine for Puppet {
+impl Planner for Puppet {
     fn describe(&self) -> &Description {
         &self.description
     }
@@ -176,7 +176,9 @@ impl Engine for Puppet {
             _ => Ok(CLIP),
         }
     }
+}
 
+impl Engine for Puppet {
     fn generate(
         &self,
         _: &Job<'_>,

@@ -42,6 +42,7 @@ enum Operation {
     },
     Release {
         lease: usize,
+        counts: bool,
     },
     Cancel {
         task: u64,
@@ -64,7 +65,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         4 => (0..3_usize, 1..4_usize).prop_map(|(count, models)| Claim { count, models }),
         2 => (0..8_usize, any::<u8>()).prop_map(|(lease, progress)| Renew { lease, progress }),
         3 => (0..8_usize, any::<bool>()).prop_map(|(lease, well)| Finish { lease, well }),
-        1 => (0..8_usize).prop_map(|lease| Release { lease }),
+        1 => (0..8_usize, any::<bool>()).prop_map(|(lease, counts)| Release { lease, counts }),
         1 => (0..20_u64, 0..3_usize).prop_map(|(task, project)| Cancel { task, project }),
         1 => (0..20_u64, 0..3_usize).prop_map(|(task, project)| Delete { task, project }),
         2 => (0..40_000_u64).prop_map(|after_ms| Sweep { after_ms }),
@@ -139,7 +140,7 @@ impl Model {
             Operation::Claim { count, models } => self.claim(stores, count, models).await,
             Operation::Renew { lease, progress } => self.renew(stores, lease, progress).await,
             Operation::Finish { lease, well } => self.finish(stores, lease, well).await,
-            Operation::Release { lease } => self.release(stores, lease).await,
+            Operation::Release { lease, counts } => self.release(stores, lease, counts).await,
             Operation::Cancel { task, project } => {
                 self.cancel(stores, task, PROJECTS[project]).await;
             }

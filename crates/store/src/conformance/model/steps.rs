@@ -4,7 +4,9 @@ use kinora_contract::{FailureCode, Phase};
 
 use super::super::fixtures::{LEASE_MS, MODELS, artifact, cancelled, id, spec, task};
 use super::{BOUNDS, Known, Model, RETENTION_MS};
-use crate::{Cancellation, ClaimRequest, Idempotency, Insertion, NewTask, Renewed, Stores, Swept};
+use crate::{
+    Attempt, Cancellation, ClaimRequest, Idempotency, Insertion, NewTask, Renewed, Stores, Swept,
+};
 
 impl Model {
     pub(super) async fn insert(
@@ -137,7 +139,9 @@ impl Model {
             return;
         };
         let until_ms = self.now_ms + LEASE_MS;
-        let kept = (progress % 2 == 0).then(|| format!("ticket {progress}"));
+        let kept = progress
+            .is_multiple_of(2)
+            .then(|| format!("ticket {progress}"));
         let renewed = Renewed {
             progress,
             engine: None,
@@ -153,15 +157,20 @@ impl Model {
         }
     }
 
-    pub(super) async fn release(&mut self, stores: &Stores, lease: usize) {
+    pub(super) async fn release(&mut self, stores: &Stores, lease: usize, counts: bool) {
         let Some((task, lease)) = self.lease(lease) else {
             return;
         };
-        let done = stores.tasks.release(&lease).await;
+        let attempt = if counts {
+            Attempt::Counts
+        } else {
+            Attempt::Forgiven
+        };
+        let done = stores.tasks.release(&lease, attempt).await;
         if let Some(known) = self.holder(task, &lease, &done) {
             known.phase = Phase::Waiting;
             known.token = None;
-            known.attempt -= 1;
+            known.attempt -= u32::from(!counts);
         }
     }
 

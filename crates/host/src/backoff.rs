@@ -1,0 +1,58 @@
+//! When a process that died may be started again: at once after the first death, then later and
+//! later, so that a broken engine does not spend the machine on its starts.
+
+use std::time::{Duration, Instant};
+
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Counts deaths in a row.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    deaths: u32,
+    not_before: Option<Instant>,
+}
+
+impl Backoff {
+    /// A process died at `now`.
+    pub(crate) fn died(&mut self, now: Instant) {
+        self.deaths = self.deaths.saturating_add(1);
+        self.not_before = now.checked_add(self.pause());
+    }
+
+    /// A job came to its end.
+    pub(crate) fn did_well(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether none may be started yet.
+    pub(crate) fn holds(&self, now: Instant) -> bool {
+        self.not_before.is_some_and(|then| now < then)
+    }
+
+    fn pause(&self) -> Duration {
+        match self.deaths {
+            0 | 1 => Duration::ZERO,
+            deaths => FIRST.saturating_mul(1 << (deaths - 2).min(16)).min(LONGEST),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_death_costs_no_wait_and_the_others_ever_more_up_to_a_minute() {
+        let (mut backoff, now) = (Backoff::default(), Instant::now());
+        assert!(!backoff.holds(now));
+        for seconds in [0, 1, 2, 4, 8, 16, 32, 60, 60] {
+            backoff.died(now);
+            let until = now + Duration::from_secs(seconds);
+            assert!(!backoff.holds(until), "{seconds}");
+            assert!(seconds == 0 || backoff.holds(until - Duration::from_millis(1)));
+        }
+        backoff.did_well();
+        assert!(!backoff.holds(now));
+    }
+}

@@ -1,0 +1,172 @@
+//! The service's end: an engine like any other, whose work is done in a process that is started at
+//! need, kept for the next job, and replaced when it breaks.
+
+use std::fmt;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kinora_contract::{FailureCode, VideoSpec};
+use kinora_engine::{
+    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink, Stage,
+};
+
+use crate::message::{Order, Told};
+use crate::process::{Heard, Process};
+use crate::run::{Ended, Run};
+use crate::seats::Seats;
+
+/// How often a cancel is looked for while an engine opens.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How an engine is hosted.
+pub struct HostOptions {
+    /// Makes the command of a process that calls [`crate::serve`].
+    pub command: Box<dyn Fn() -> Command + Send + Sync>,
+    /// What that process's opener is given.
+    pub settings: Vec<u8>,
+    /// Jobs at a time, each in a process with an engine of its own. At least 1.
+    pub processes: usize,
+    /// An engine that takes longer to open (to load its weights) is given up.
+    pub open_limit: Duration,
+    /// A process that holds more resident memory is killed. `None`: no bound but the system's.
+    pub memory_bytes_max: Option<u64>,
+}
+
+impl fmt::Debug for HostOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostOptions")
+            .field("processes", &self.processes)
+            .field("open_limit", &self.open_limit)
+            .field("memory_bytes_max", &self.memory_bytes_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An engine in processes of its own.
+pub struct HostedEngine {
+    planner: Arc<dyn Planner>,
+    options: HostOptions,
+    seats: Seats,
+}
+
+impl HostedEngine {
+    /// The engine that `planner` speaks for. Nothing is started before the first job.
+    pub fn new(planner: Arc<dyn Planner>, options: HostOptions) -> Self {
+        let seats = Seats::new(options.processes.max(1));
+        Self {
+            planner,
+            options,
+            seats,
+        }
+    }
+
+    /// Opens the engine in a process that ends at once: whether it can be opened.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn try_open(&self) -> Result<(), EngineError> {
+        self.start(&Control::default()).map(drop)
+    }
+
+    /// A process whose engine is open.
+    fn start(&self, control: &Control) -> Result<Process, EngineError> {
+        let name = &self.planner.describe().name;
+        let process = Process::start(name, (self.options.command)()).map_err(|error| {
+            EngineError::Crashed {
+                code: FailureCode::GenerationFailed,
+                cause: format!("an engine's process cannot be started: {error}"),
+            }
+        })?;
+        process.order(Order::Open(self.options.settings.clone()));
+        let start = Instant::now();
+        while start.elapsed() < self.options.open_limit {
+            // Reading weights gives no signs of life; its limit is the one above.
+            control.report(Stage::Preparing, 0.0)?;
+            match process.listen(LOOK_EVERY) {
+                Heard::Told(Told::Opened) => {
+                    let seconds = start.elapsed().as_secs_f64();
+                    tracing::info!(engine = name, seconds, "an engine is open");
+                    return Ok(process);
+                }
+                Heard::Told(Told::Ended(ending)) => {
+                    ending.into_result()?;
+                    break;
+                }
+                Heard::Told(_) | Heard::Nothing => {}
+                Heard::Gone => return Err(process.post_mortem()),
+            }
+        }
+        Err(EngineError::Crashed {
+            code: FailureCode::GenerationTimeout,
+            cause: "the engine did not open in time".to_owned(),
+        })
+    }
+}
+
+impl fmt::Debug for HostedEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostedEngine")
+            .field("engine", self.planner.describe())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Planner for HostedEngine {
+    fn describe(&self) -> &Description {
+        self.planner.describe()
+    }
+
+    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+        self.planner.plan(spec, materials)
+    }
+}
+
+impl Engine for HostedEngine {
+    fn generate(
+        &self,
+        job: &Job<'_>,
+        sink: &mut dyn Sink,
+        control: &Control,
+    ) -> Result<(), EngineError> {
+        let (seat, waiting) = self.seats.take(control)?;
+        let started = match waiting {
+            Some(process) => Ok(process),
+            None => self.start(control),
+        };
+        let process = match started {
+            Ok(process) => process,
+            Err(error) => {
+                if !matches!(error, EngineError::Cancelled) {
+                    seat.mourn();
+                }
+                return Err(error);
+            }
+        };
+        let run = Run {
+            process: &process,
+            job,
+            sink,
+            control,
+            memory_bytes_max: self.options.memory_bytes_max,
+        };
+        match run.run() {
+            Ended::Fit(ended) => {
+                seat.leave_to_next(process);
+                ended
+            }
+            Ended::Unfit(ended) => {
+                drop(process);
+                if matches!(ended, Err(EngineError::Crashed { .. })) {
+                    seat.mourn();
+                }
+                ended
+            }
+            Ended::Gone => {
+                seat.mourn();
+                Err(process.post_mortem())
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The settings of engines that run in processes of their own.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// How any such engine is hosted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Host {
+    /// Jobs at a time.
+    pub(crate) processes: u32,
+    /// Most resident memory of a process. 0: no bound.
+    pub(crate) memory_megabytes: u32,
+    /// For loading weights.
+    pub(crate) open_seconds: u32,
+    /// Without any progress.
+    pub(crate) silence_seconds: u32,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self {
+            processes: 1,
+            memory_megabytes: 0,
+            open_seconds: 600,
+            silence_seconds: 600,
+        }
+    }
+}
+
+impl Host {
+    pub(crate) const fn memory_bytes_max(self) -> Option<u64> {
+        match self.memory_megabytes {
+            0 => None,
+            megabytes => Some(megabytes as u64 * 1_000_000),
+        }
+    }
+
+    pub(crate) fn open_limit(self) -> Duration {
+        Duration::from_secs(self.open_seconds.into())
+    }
+}
+
+/// The embedded engine, in a process of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Storyboard {
+    pub(crate) name: String,
+    /// 0: one per core.
+    #[serde(default)]
+    pub(crate) threads: u32,
+    #[serde(default)]
+    pub(crate) host: Host,
+}
