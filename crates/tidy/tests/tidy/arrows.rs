@@ -18,6 +18,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("media", 1),
     ("store", 1),
     ("api", 2),
+    ("diffusion", 2),
     ("host", 2),
     ("remote", 2),
     ("worker", 2),

@@ -1,0 +1,247 @@
+//! The header of a GGUF file, versions 2 and 3
+//! (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>). It refuses to keep metadata, of
+//! which only the alignment and the shapes before flattening are looked at.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+
+use super::header::{Format, Header, HeaderError, TENSORS_MAX, Tensor};
+
+pub(super) const MAGIC: &[u8; 4] = b"GGUF";
+
+/// A tokenizer's words are the most that a header holds: some 10 MB.
+const HEADER_BYTES_MAX: u64 = 256 << 20;
+const KEYS_MAX: u64 = 1 << 16;
+const NAME_BYTES_MAX: u64 = 1 << 10;
+const DIMENSIONS_MAX: u32 = 8;
+const ALIGNMENT_DEFAULT: u64 = 32;
+const ALIGNMENT_MAX: u64 = 1 << 20;
+/// How deep arrays of arrays are followed.
+const DEPTH_MAX: u32 = 4;
+/// What converters write for a tensor of more than four dimensions, which GGUF cannot hold.
+const SHAPE_PREFIX: &str = "comfy.gguf.orig_shape.";
+
+const ARRAY: u32 = 9;
+const STRING: u32 = 8;
+
+fn broken<T>(why: impl Into<String>) -> Result<T, HeaderError> {
+    Err(HeaderError::Broken(why.into()))
+}
+
+/// `type: (elements, bytes)` of one block, by the numbers of `enum ggml_type`.
+fn block(kind: u32) -> Option<(u64, u64)> {
+    Some(match kind {
+        0 | 26 => (1, 4),
+        1 | 25 | 30 => (1, 2),
+        2 => (32, 18),
+        3 => (32, 20),
+        6 => (32, 22),
+        7 => (32, 24),
+        8 => (32, 34),
+        9 => (32, 36),
+        10 => (256, 84),
+        11 | 21 => (256, 110),
+        12 => (256, 144),
+        13 => (256, 176),
+        14 => (256, 210),
+        15 => (256, 292),
+        16 => (256, 66),
+        17 => (256, 74),
+        18 => (256, 98),
+        19 => (256, 50),
+        20 => (32, 18),
+        22 => (256, 82),
+        23 => (256, 136),
+        24 => (1, 1),
+        27 | 28 => (1, 8),
+        29 => (256, 56),
+        34 => (256, 54),
+        35 => (256, 66),
+        39 => (32, 17),
+        40 => (64, 36),
+        41 => (128, 18),
+        _ => return None,
+    })
+}
+
+struct Parser<R> {
+    reader: io::Take<R>,
+}
+
+impl<R: Read> Parser<R> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], HeaderError> {
+        let mut bytes = [0; N];
+        self.reader.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, HeaderError> {
+        self.bytes().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, HeaderError> {
+        self.bytes().map(u64::from_le_bytes)
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<(), HeaderError> {
+        let skipped = io::copy(&mut (&mut self.reader).take(bytes), &mut io::sink())?;
+        match skipped == bytes {
+            true => Ok(()),
+            false => broken("it ends in the middle, or is longer than any known one"),
+        }
+    }
+
+    fn name(&mut self) -> Result<String, HeaderError> {
+        let length = self.u64()?;
+        if length > NAME_BYTES_MAX {
+            return broken(format!("a name of {length} bytes"));
+        }
+        let mut name = vec![0; length as usize];
+        self.reader.read_exact(&mut name)?;
+        String::from_utf8(name).or_else(|_| broken("a name that is no UTF-8"))
+    }
+
+    /// Skips a value of type `kind`.
+    fn value(&mut self, kind: u32, depth: u32) -> Result<(), HeaderError> {
+        match (scalar(kind), kind) {
+            (Some(bytes), _) => self.skip(bytes),
+            (None, STRING) => {
+                let length = self.u64()?;
+                self.skip(length)
+            }
+            (None, ARRAY) if depth < DEPTH_MAX => {
+                let (inner, count) = (self.u32()?, self.u64()?);
+                if let Some(bytes) = scalar(inner) {
+                    return match count.checked_mul(bytes) {
+                        Some(bytes) => self.skip(bytes),
+                        None => broken("an endless array"),
+                    };
+                }
+                // Each turn takes bytes of a bounded reader, so this ends.
+                (0..count).try_for_each(|_| self.value(inner, depth + 1))
+            }
+            _ => broken(format!("a value of unknown type {kind}")),
+        }
+    }
+
+    /// The shape that a converter noted, as an array of numbers of four bytes.
+    fn shape(&mut self, kind: u32) -> Result<Option<Vec<u64>>, HeaderError> {
+        if kind != ARRAY {
+            return self.value(kind, 0).map(|()| None);
+        }
+        let (inner, count) = (self.u32()?, self.u64()?);
+        if scalar(inner) != Some(4) || count > u64::from(DIMENSIONS_MAX) {
+            return broken("a shape that is none");
+        }
+        let sides = (0..count).map(|_| self.u32().map(u64::from));
+        sides.collect::<Result<Vec<u64>, _>>().map(Some)
+    }
+}
+
+/// Bytes of a scalar value.
+fn scalar(kind: u32) -> Option<u64> {
+    match kind {
+        0 | 1 | 7 => Some(1),
+        2 | 3 => Some(2),
+        4..=6 => Some(4),
+        10..=12 => Some(8),
+        _ => None,
+    }
+}
+
+/// A tensor's place, as the header says it.
+struct Place {
+    name: String,
+    /// Innermost first.
+    sides: Vec<u64>,
+    kind: u32,
+    offset: u64,
+}
+
+pub(super) fn parse(reader: impl Read) -> Result<Header, HeaderError> {
+    let mut parser = Parser {
+        reader: reader.take(HEADER_BYTES_MAX),
+    };
+    parser.skip(MAGIC.len() as u64)?;
+    let version = parser.u32()?;
+    if !(2..=3).contains(&version) {
+        return broken(format!("version {version} is not known"));
+    }
+    let (tensors, keys) = (parser.u64()?, parser.u64()?);
+    if tensors > TENSORS_MAX as u64 || keys > KEYS_MAX {
+        return broken(format!("{tensors} tensors and {keys} keys"));
+    }
+    let mut alignment = ALIGNMENT_DEFAULT;
+    let mut shapes = HashMap::new();
+    for _ in 0..keys {
+        let (key, kind) = (parser.name()?, parser.u32()?);
+        if key == "general.alignment" && scalar(kind) == Some(4) {
+            alignment = u64::from(parser.u32()?);
+        } else if let Some(tensor) = key.strip_prefix(SHAPE_PREFIX) {
+            if let Some(shape) = parser.shape(kind)? {
+                shapes.insert(tensor.to_owned(), shape);
+            }
+        } else {
+            parser.value(kind, 0)?;
+        }
+    }
+    if alignment == 0 || alignment > ALIGNMENT_MAX {
+        return broken(format!("an alignment of {alignment}"));
+    }
+    let places: Vec<Place> = (0..tensors)
+        .map(|_| place(&mut parser))
+        .collect::<Result<_, _>>()?;
+    let header = HEADER_BYTES_MAX - parser.reader.limit();
+    finish(places, header.next_multiple_of(alignment), &shapes)
+}
+
+fn place<R: Read>(parser: &mut Parser<R>) -> Result<Place, HeaderError> {
+    let name = parser.name()?;
+    let dimensions = parser.u32()?;
+    if dimensions > DIMENSIONS_MAX {
+        return broken(format!("{name} has {dimensions} dimensions"));
+    }
+    let sides = (0..dimensions).map(|_| parser.u64());
+    Ok(Place {
+        sides: sides.collect::<Result<_, _>>()?,
+        name,
+        kind: parser.u32()?,
+        offset: parser.u64()?,
+    })
+}
+
+fn finish(
+    places: Vec<Place>,
+    data: u64,
+    shapes: &HashMap<String, Vec<u64>>,
+) -> Result<Header, HeaderError> {
+    let mut data_end = data;
+    let mut tensors = Vec::with_capacity(places.len());
+    for place in places {
+        let Some((elements, bytes)) = block(place.kind) else {
+            return broken(format!("{} is of unknown type {}", place.name, place.kind));
+        };
+        let count = place
+            .sides
+            .iter()
+            .try_fold(1_u64, |all, side| all.checked_mul(*side));
+        let end = count
+            .and_then(|count| count.div_ceil(elements).checked_mul(bytes))
+            .and_then(|bytes| data.checked_add(place.offset)?.checked_add(bytes));
+        let Some(end) = end else {
+            return broken(format!("{} is endless", place.name));
+        };
+        data_end = data_end.max(end);
+        let outermost_first = || place.sides.iter().rev().copied().collect();
+        let shape = shapes.get(&place.name).cloned();
+        tensors.push(Tensor {
+            shape: shape.unwrap_or_else(outermost_first),
+            name: place.name,
+        });
+    }
+    Ok(Header {
+        format: Format::Gguf,
+        tensors,
+        data_end,
+    })
+}

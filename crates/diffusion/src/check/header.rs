@@ -1,0 +1,98 @@
+//! The header of a weight file: names, shapes and places of its tensors. It refuses to read more
+//! than a bounded number of bytes or to believe a length that the file contradicts.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+use std::path::Path;
+
+use super::{gguf, safetensors};
+
+/// No known model comes near it (the largest hold some thousands).
+pub(super) const TENSORS_MAX: usize = 1 << 16;
+
+/// A format of weight files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>
+    Gguf,
+    /// <https://github.com/huggingface/safetensors#format>
+    Safetensors,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gguf => "GGUF",
+            Self::Safetensors => "safetensors",
+        })
+    }
+}
+
+/// What a weight file says it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub format: Format,
+    pub tensors: Vec<Tensor>,
+    /// Where the last tensor ends, from the beginning of the file.
+    pub data_end: u64,
+}
+
+/// One tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tensor {
+    pub name: String,
+    /// Outermost dimension first, as PyTorch prints it.
+    pub shape: Vec<u64>,
+}
+
+impl Tensor {
+    pub(super) fn elements(&self) -> u64 {
+        self.shape
+            .iter()
+            .fold(1_u64, |all, side| all.saturating_mul(*side))
+    }
+}
+
+/// Why a header could not be read.
+#[derive(Debug)]
+pub(super) enum HeaderError {
+    Io(io::Error),
+    UnknownFormat,
+    Broken(String),
+}
+
+impl From<io::Error> for HeaderError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Broken("it ends in the middle".to_owned()),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// The header of the file at `path`, and the file's length.
+pub(super) fn read(path: &Path) -> Result<(Header, u64), HeaderError> {
+    let mut file = File::open(path).map_err(HeaderError::Io)?;
+    let metadata = file.metadata().map_err(HeaderError::Io)?;
+    // A pipe or a device would never end.
+    if !metadata.is_file() {
+        return Err(HeaderError::UnknownFormat);
+    }
+    let bytes = metadata.len();
+    let mut magic = [0; 4];
+    let begun = file.read_exact(&mut magic);
+    if begun.is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
+        return Err(HeaderError::UnknownFormat);
+    }
+    file.rewind()?;
+    parse(BufReader::new(file), bytes, magic).map(|header| (header, bytes))
+}
+
+/// The header that `reader` begins with, of a file of `bytes` bytes that begins with `magic`.
+pub(super) fn parse(reader: impl Read, bytes: u64, magic: [u8; 4]) -> Result<Header, HeaderError> {
+    match magic == *gguf::MAGIC {
+        true => gguf::parse(reader),
+        false => safetensors::parse(reader, bytes),
+    }
+}

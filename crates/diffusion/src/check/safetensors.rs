@@ -1,0 +1,92 @@
+//! The header of a safetensors file (<https://github.com/huggingface/safetensors#format>): eight
+//! bytes of length, then JSON. It refuses headers beyond the format's own limit.
+
+use std::fmt;
+use std::io::Read;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use super::header::{Format, Header, HeaderError, TENSORS_MAX, Tensor};
+
+/// The limit of the reference implementation.
+const HEADER_BYTES_MAX: u64 = 100_000_000;
+const LENGTH_BYTES: u64 = 8;
+const METADATA: &str = "__metadata__";
+
+#[derive(serde::Deserialize)]
+struct Entry {
+    #[serde(rename = "dtype")]
+    _kind: String,
+    shape: Vec<u64>,
+    data_offsets: (u64, u64),
+}
+
+/// The entries in their order, without the metadata.
+struct Entries(Vec<(String, Entry)>);
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Entries;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("tensors by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if name == METADATA {
+                        map.next_value::<IgnoredAny>()?;
+                        continue;
+                    }
+                    if entries.len() == TENSORS_MAX {
+                        return Err(serde::de::Error::custom("too many tensors"));
+                    }
+                    entries.push((name, map.next_value()?));
+                }
+                Ok(Entries(entries))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+pub(super) fn parse(mut reader: impl Read, bytes: u64) -> Result<Header, HeaderError> {
+    let mut length = [0; LENGTH_BYTES as usize];
+    if reader.read_exact(&mut length).is_err() {
+        return Err(HeaderError::UnknownFormat);
+    }
+    let length = u64::from_le_bytes(length);
+    // Any other kind of file gives a length that is beyond all bounds, or no JSON object.
+    let mut brace = [0];
+    if length > HEADER_BYTES_MAX || reader.read_exact(&mut brace).is_err() || brace != *b"{" {
+        return Err(HeaderError::UnknownFormat);
+    }
+    let data = LENGTH_BYTES + length;
+    if data > bytes {
+        return Err(HeaderError::Broken("it ends in the middle".to_owned()));
+    }
+    let text = brace.as_slice().chain(reader.take(length - 1));
+    let Entries(entries) =
+        serde_json::from_reader(text).map_err(|error| HeaderError::Broken(error.to_string()))?;
+    let mut data_end = data;
+    let mut tensors = Vec::with_capacity(entries.len());
+    for (name, entry) in entries {
+        let (begin, end) = entry.data_offsets;
+        let Some(end) = data.checked_add(end).filter(|_| begin <= end) else {
+            return Err(HeaderError::Broken(format!("{name} ends before it begins")));
+        };
+        data_end = data_end.max(end);
+        tensors.push(Tensor {
+            name,
+            shape: entry.shape,
+        });
+    }
+    Ok(Header {
+        format: Format::Safetensors,
+        tensors,
+        data_end,
+    })
+}

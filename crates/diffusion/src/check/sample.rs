@@ -1,0 +1,50 @@
+//! Headers of made-up weight files, for tests: right ones, to be broken by hand.
+
+/// A tensor to be written: its name and shape, outermost first.
+pub(super) type Shape<'a> = (&'a str, &'a [u64]);
+
+/// A GGUF file of `f16` tensors with zeros behind, and one key.
+pub(super) fn gguf(tensors: &[Shape<'_>]) -> Vec<u8> {
+    let mut file = b"GGUF".to_vec();
+    file.extend(3_u32.to_le_bytes());
+    file.extend((tensors.len() as u64).to_le_bytes());
+    file.extend(1_u64.to_le_bytes());
+    let text = |file: &mut Vec<u8>, text: &str| {
+        file.extend((text.len() as u64).to_le_bytes());
+        file.extend(text.as_bytes());
+    };
+    text(&mut file, "general.architecture");
+    file.extend(8_u32.to_le_bytes());
+    text(&mut file, "made up");
+    let mut offset = 0_u64;
+    for (name, shape) in tensors {
+        text(&mut file, name);
+        file.extend((shape.len() as u32).to_le_bytes());
+        for side in shape.iter().rev() {
+            file.extend(side.to_le_bytes());
+        }
+        file.extend(1_u32.to_le_bytes());
+        file.extend(offset.to_le_bytes());
+        offset += (shape.iter().product::<u64>() * 2).next_multiple_of(32);
+    }
+    file.resize(file.len().next_multiple_of(32) + offset as usize, 0);
+    file
+}
+
+/// A safetensors file of `F16` tensors with zeros behind.
+pub(super) fn safetensors(tensors: &[Shape<'_>]) -> Vec<u8> {
+    let mut offset = 0_u64;
+    let mut entries = vec![r#""__metadata__":{"format":"pt"}"#.to_owned()];
+    for (name, shape) in tensors {
+        let end = offset + shape.iter().product::<u64>() * 2;
+        entries.push(format!(
+            r#""{name}":{{"dtype":"F16","shape":{shape:?},"data_offsets":[{offset},{end}]}}"#
+        ));
+        offset = end;
+    }
+    let header = format!("{{{}}}", entries.join(","));
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    file.resize(file.len() + offset as usize, 0);
+    file
+}

@@ -1,0 +1,30 @@
+//! Neural video from open weights: Wan 2.x, Wan VACE and LTX-2, run by stable-diffusion.cpp.
+//! Without the feature `native` this is pure Rust: what an operator sets, what a loaded model can
+//! do, what a request becomes, and what is wrong with the files. With it, the C++ library is built
+//! and called. It refuses to guess: what a model cannot do is not in its description.
+
+#![cfg_attr(not(feature = "native"), forbid(unsafe_code))]
+
+mod check;
+mod family;
+mod generation;
+mod model;
+#[cfg(any(feature = "native", test))]
+mod picture;
+#[cfg(any(feature = "native", test))]
+mod progress;
+mod prompt;
+mod sampling;
+mod settings;
+#[cfg(any(feature = "native", test))]
+mod sound;
+
+pub use check::{FileReport, Format, Problem, Report, check};
+pub use family::{Family, Role, Variant};
+pub use generation::{Crop, Generation, Given, Keep};
+pub use model::Model;
+pub use sampling::{Sampler, Scheduler};
+pub use settings::{Settings, SettingsError};
+
+/// What makes the frames, as it stands in [`kinora_engine::Description::version`].
+pub const LIBRARY: &str = "stable-diffusion.cpp-rs-0.1.20";

@@ -1,0 +1,275 @@
+//! A model as its settings describe it: what it can do, and what it makes of a request. No file is
+//! opened and nothing is loaded; a spec that needs more than the model can do is refused.
+
+use kinora_contract::{Edit, Inputs, Seconds, Size, VideoSpec};
+use kinora_engine::{
+    Clip, Description, EngineError, Features, Materials, Picture, Planner,
+};
+
+use crate::LIBRARY;
+use crate::generation::{Crop, Generation, Given, Keep, on_grid, rounded_up};
+use crate::prompt;
+use crate::settings::{Settings, SettingsError};
+use crate::{Family, Variant};
+
+/// Sides beyond this are no video; it also keeps every product within the library's `int`.
+const SIDE_MAX: u32 = 8192;
+/// More frames than any allowed length at any allowed rate.
+const FRAMES_MAX: u32 = 3600;
+
+/// A model, planned with but not loaded.
+#[derive(Clone, Debug)]
+pub struct Model {
+    settings: Settings,
+    description: Description,
+}
+
+fn unsupported<T>(what: &str) -> Result<T, EngineError> {
+    Err(EngineError::Unsupported(what.to_owned()))
+}
+
+/// Accepted, but its material is not all here: not the caller's fault.
+fn missing<T>(what: &str) -> Result<T, EngineError> {
+    Err(EngineError::Failed(format!("{what} is missing or broken")))
+}
+
+impl Planner for Model {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    /// The size asked for, and the seconds asked for at the model's own rate. An edit is as large
+    /// and as long as its source, and so is the final of a draft as long as asked for.
+    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+        Ok(self.generation(spec, materials)?.clip())
+    }
+}
+
+impl Model {
+    /// The model that `settings` describe, under the name `name`, which clients see.
+    ///
+    /// # Errors
+    /// [`SettingsError`] for settings that make no sense. Whether the files are what they should
+    /// be is asked by [`crate::check`].
+    pub fn new(name: impl Into<String>, settings: Settings) -> Result<Self, SettingsError> {
+        let name = name.into();
+        if name.is_empty() {
+            return Err(SettingsError::Nameless);
+        }
+        settings.validate()?;
+        let features = Features {
+            // Without guidance the library never looks at it.
+            negative_prompt: settings.guidance() > 1.0,
+            audio_output: settings.audio_vae.is_some(),
+            ..settings.family.features(settings.variant())
+        };
+        Ok(Self {
+            description: Description {
+                name,
+                version: LIBRARY.to_owned(),
+                features,
+            },
+            settings,
+        })
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What the library is told for a spec.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] for a spec that needs what the model does not offer,
+    /// [`EngineError::Failed`] for one whose materials are not all there.
+    pub fn generation(
+        &self,
+        spec: &VideoSpec,
+        materials: &Materials,
+    ) -> Result<Generation, EngineError> {
+        self.allowed(spec)?;
+        let (initial, end) = self.pictures(spec, materials)?;
+        let outline = self.outline(spec, materials)?;
+        let settings = &self.settings;
+        let traits = settings.traits();
+        let rendered = rounded_up(outline.size, traits.size_multiple);
+        let frames = on_grid(outline.frames, traits.frame_step);
+        let words = |text: &str| match traits.prompt_syntax {
+            true => prompt::literal(text),
+            false => prompt::plain(text),
+        };
+        Ok(Generation {
+            prompt: words(&spec.prompt),
+            negative_prompt: words(spec.negative_prompt.as_deref().unwrap_or_default()),
+            rendered,
+            crop: Crop::middle(outline.size, rendered),
+            frames,
+            // What lies beyond the asked length is cut off, unless that is the given last frame.
+            keep: match end {
+                Some(_) => Keep::Spread(outline.frames),
+                None => Keep::First(outline.frames),
+            },
+            fps: settings.fps(),
+            steps: match spec.draft {
+                true => settings.draft_steps(),
+                false => settings.steps(),
+            },
+            guidance: settings.guidance(),
+            high_noise_guidance: settings.high_noise_guidance(),
+            moe_boundary: settings.moe_boundary(),
+            sampler: settings.sampler,
+            scheduler: settings.scheduler,
+            flow_shift: settings.flow_shift,
+            seed: i64::from(spec.seed),
+            initial,
+            end,
+            strength: 1.0,
+            control: outline.control_strength.is_some(),
+            control_strength: outline.control_strength.unwrap_or(1.0),
+            audio: spec.generate_audio,
+            vae_tiling: settings.vae_tiling,
+        })
+    }
+
+    /// What needs no material to be refused.
+    fn allowed(&self, spec: &VideoSpec) -> Result<(), EngineError> {
+        let can = self.description.features;
+        if spec.negative_prompt.is_some() && !can.negative_prompt {
+            return unsupported("a negative prompt");
+        }
+        if spec.generate_audio && !can.audio_output {
+            return unsupported("sound");
+        }
+        if (spec.draft || spec.final_of.is_some()) && !can.draft {
+            return unsupported("drafts");
+        }
+        if spec.edit.is_some() && !can.edit {
+            return unsupported("edits");
+        }
+        match &spec.inputs {
+            Inputs::Frames { .. } if !can.first_frame => unsupported("a first frame"),
+            Inputs::Frames { last: Some(_), .. } if !can.last_frame => unsupported("a last frame"),
+            Inputs::References { images, .. }
+                if images.len() > can.reference_images_max as usize =>
+            {
+                unsupported("so many reference images")
+            }
+            Inputs::References { audios, .. }
+                if audios.len() > can.reference_audios_max as usize =>
+            {
+                unsupported("reference sound")
+            }
+            Inputs::Text if self.starts_from_picture() => {
+                unsupported("these weights start from a picture: text alone")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn starts_from_picture(&self) -> bool {
+        self.settings.family == Family::Wan
+            && matches!(self.settings.variant(), Variant::I2v | Variant::Flf2v)
+    }
+
+    fn pictures(
+        &self,
+        spec: &VideoSpec,
+        materials: &Materials,
+    ) -> Result<(Option<Given>, Option<Given>), EngineError> {
+        let whole = |picture: &Picture| {
+            picture.size.pixels() > 0 && picture.rgb.len() as u64 == picture.size.pixels() * 3
+        };
+        let there = |given: Given| given.of(materials).is_some_and(whole);
+        match &spec.inputs {
+            Inputs::Text => Ok((None, None)),
+            Inputs::Frames { last, .. } => {
+                let end = last.as_ref().map(|_| Given::LastFrame);
+                if !there(Given::FirstFrame) {
+                    return missing("the first frame");
+                }
+                if !end.is_none_or(there) {
+                    return missing("the last frame");
+                }
+                Ok((Some(Given::FirstFrame), end))
+            }
+            Inputs::References { images, .. } => {
+                let initial = (!images.is_empty()).then_some(Given::Image(0));
+                if !initial.is_none_or(there) {
+                    return missing("the reference image");
+                }
+                Ok((initial, None))
+            }
+        }
+    }
+
+    fn outline(&self, spec: &VideoSpec, materials: &Materials) -> Result<Outline, EngineError> {
+        let outline = if let Some(edit) = &spec.edit {
+            self.edited(edit, materials)?
+        } else {
+            let Some(size) = spec.render_size() else {
+                return unsupported("a shape that follows an image");
+            };
+            let Seconds::Fixed(seconds) = spec.seconds else {
+                return unsupported("a length of the model's choice");
+            };
+            // The final is held to its draft as firmly as the model was trained to follow.
+            let control_strength = match (&spec.final_of, &materials.source) {
+                (None, _) => None,
+                (Some(_), Some(_)) => Some(1.0),
+                (Some(_), None) => return missing("the draft's video"),
+            };
+            Outline {
+                size,
+                frames: seconds.saturating_mul(self.settings.fps()),
+                control_strength,
+            }
+        };
+        let sides = 1..=SIDE_MAX;
+        if outline.frames == 0 || outline.frames > FRAMES_MAX {
+            return unsupported("a clip of this length");
+        }
+        if !sides.contains(&outline.size.width) || !sides.contains(&outline.size.height) {
+            return unsupported("frames of this size");
+        }
+        Ok(outline)
+    }
+
+    /// An edit is as large as its source, and lasts as long at the model's own rate.
+    fn edited(&self, edit: &Edit, materials: &Materials) -> Result<Outline, EngineError> {
+        let Some(source) = materials
+            .source
+            .as_deref()
+            .filter(|source| source.frames() > 0 && source.fps() > 0)
+        else {
+            return missing("the source video");
+        };
+        let fps = u64::from(source.fps());
+        let frames = u64::from(source.frames()) * u64::from(self.settings.fps());
+        let frames = ((frames + fps / 2) / fps).max(1);
+        Ok(Outline {
+            size: source.size(),
+            frames: u32::try_from(frames).unwrap_or(u32::MAX),
+            control_strength: Some(control_strength(edit.strength)),
+        })
+    }
+}
+
+struct Outline {
+    size: Size,
+    frames: u32,
+    control_strength: Option<f32>,
+}
+
+/// How firmly an edit follows its source: `1 - strength`.
+///
+/// VACE adds its reading of the control frames to the transformer's own, times this factor, which
+/// was 1.0 in training; 0.0 leaves the prompt alone. So both ends of `edit_strength` mean what the
+/// contract says, and between them the source's share falls evenly.
+fn control_strength(edit_strength: f64) -> f32 {
+    (1.0 - edit_strength.clamp(0.0, 1.0)) as f32
+}
+
+#[cfg(test)]
+#[path = "model_tests.rs"]
+mod tests;

@@ -1,0 +1,130 @@
+//! Pictures between the size that was asked for and the size on which a model works: given
+//! pictures are scaled to cover the former and continued at their edges to the latter, and frames
+//! are cropped back. Nothing is ever stretched.
+
+use fast_image_resize::images::{Image, ImageRef};
+use fast_image_resize::{PixelType, ResizeOptions, Resizer};
+use kinora_contract::Size;
+use kinora_engine::{EngineError, Picture};
+
+use crate::generation::Crop;
+
+const CHANNELS: usize = 3;
+
+/// `picture` such that [`crop`] gives it back in `crop.size`, filling it; the rest of `rendered`
+/// repeats its edges.
+///
+/// # Errors
+/// [`EngineError::Failed`] for a picture without pixels or whose bytes do not match its size.
+pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Picture, EngineError> {
+    let whole = picture.size.pixels() * CHANNELS as u64;
+    if whole == 0 || picture.rgb.len() as u64 != whole {
+        return Err(EngineError::Failed("a picture is broken".to_owned()));
+    }
+    let asked = if picture.size == crop.size {
+        picture.rgb.clone()
+    } else {
+        cover(picture, crop.size).map_err(|error| EngineError::Failed(error.to_string()))?
+    };
+    let mut rgb = Vec::with_capacity(rendered.pixels() as usize * CHANNELS);
+    let row_bytes = crop.size.width as usize * CHANNELS;
+    for y in 0..rendered.height {
+        let row = y.saturating_sub(crop.top).min(crop.size.height - 1) as usize * row_bytes;
+        let row = &asked[row..row + row_bytes];
+        let (first, last) = (&row[..CHANNELS], &row[row_bytes - CHANNELS..]);
+        let right = rendered.width - crop.size.width - crop.left;
+        (0..crop.left).for_each(|_| rgb.extend_from_slice(first));
+        rgb.extend_from_slice(row);
+        (0..right).for_each(|_| rgb.extend_from_slice(last));
+    }
+    Ok(Picture {
+        size: rendered,
+        rgb,
+    })
+}
+
+/// Scales the middle of `picture` that has the shape of `size` (Lanczos).
+fn cover(picture: &Picture, size: Size) -> Result<Vec<u8>, fast_image_resize::ImageBufferError> {
+    let source = ImageRef::new(
+        picture.size.width,
+        picture.size.height,
+        &picture.rgb,
+        PixelType::U8x3,
+    )?;
+    let mut target = Image::new(size.width, size.height, PixelType::U8x3);
+    let options = ResizeOptions::new().fit_into_destination(None);
+    // Fails for unequal pixel types only, and these are equal.
+    let _ = Resizer::new().resize(&source, &mut target, &options);
+    Ok(target.into_vec())
+}
+
+/// The middle of a rendered frame.
+pub(crate) fn crop(rgb: &[u8], rendered: Size, crop: Crop) -> Option<Vec<u8>> {
+    let row_bytes = rendered.width as usize * CHANNELS;
+    let kept = crop.size.width as usize * CHANNELS;
+    let left = crop.left as usize * CHANNELS;
+    if rgb.len() != row_bytes * rendered.height as usize {
+        return None;
+    }
+    let mut frame = Vec::with_capacity(kept * crop.size.height as usize);
+    for y in crop.top..crop.top + crop.size.height {
+        let start = y as usize * row_bytes + left;
+        frame.extend_from_slice(rgb.get(start..start + kept)?);
+    }
+    Some(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(size: Size) -> Picture {
+        let rgb = (0..size.pixels() * 3)
+            .map(|i| (i * 7 % 251) as u8)
+            .collect();
+        Picture { size, rgb }
+    }
+
+    #[test]
+    fn a_picture_of_the_asked_size_comes_back_untouched() {
+        let asked = Size::new(22, 10);
+        let rendered = Size::new(32, 16);
+        let middle = Crop::middle(asked, rendered);
+        let given = picture(asked);
+        let fitted = fit(&given, middle, rendered).unwrap();
+        assert_eq!(fitted.size, rendered);
+        assert_eq!(crop(&fitted.rgb, rendered, middle).unwrap(), given.rgb);
+        // The corner repeats the picture's own.
+        assert_eq!(fitted.rgb[..3], given.rgb[..3]);
+        assert_eq!(
+            fitted.rgb[fitted.rgb.len() - 3..],
+            given.rgb[given.rgb.len() - 3..]
+        );
+    }
+
+    #[test]
+    fn another_shape_is_cut_and_never_stretched() {
+        // Left half black, right half white, twice as wide as asked: the middle stays.
+        let given = Size::new(64, 16);
+        let rgb = (0..given.pixels() as u32)
+            .flat_map(|i| [if i % 64 < 32 { 0_u8 } else { 255 }; 3])
+            .collect();
+        let asked = Size::new(16, 16);
+        let fitted = fit(
+            &Picture { size: given, rgb },
+            Crop::middle(asked, asked),
+            asked,
+        )
+        .unwrap();
+        assert_eq!((fitted.rgb[0], fitted.rgb[15 * 3]), (0, 255));
+    }
+
+    #[test]
+    fn a_broken_picture_is_an_error() {
+        let size = Size::new(16, 16);
+        for rgb in [Vec::new(), vec![0; 3], vec![0; 16 * 16 * 3 + 1]] {
+            assert!(fit(&Picture { size, rgb }, Crop::middle(size, size), size).is_err());
+        }
+        assert!(crop(&[0; 5], size, Crop::middle(size, size)).is_none());
+    }
+}

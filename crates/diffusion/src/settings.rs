@@ -1,0 +1,338 @@
+//! What an operator sets for one model: its files, how it samples, and how the library uses the
+//! machine. A setting that means nothing to the family is an error, never ignored.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::family::{Family, Role, Traits, Variant};
+use crate::sampling::{Sampler, Scheduler};
+
+const STEPS_MAX: u32 = 200;
+const GUIDANCE_MAX: f32 = 30.0;
+const FLOW_SHIFT_MAX: f32 = 100.0;
+const FPS_MAX: u32 = 60;
+const THREADS_MAX: u32 = 1024;
+
+/// One model as an operator describes it. What is left out is chosen by family.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Which family of models this is.
+    pub family: Family,
+    /// What the weights were trained for; Wan only, text to video where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<Variant>,
+
+    /// The transformer; of two experts, the one for little noise.
+    pub diffusion_model: PathBuf,
+    /// The expert for much noise; Wan 2.2 A14B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_noise_diffusion_model: Option<PathBuf>,
+    /// From latents to pixels and back.
+    pub vae: PathBuf,
+    /// From latents to sound; LTX-2. Without it clips have no sound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio_vae: Option<PathBuf>,
+    /// umt5-xxl for Wan, Gemma 3 12B for LTX-2.
+    pub text_encoder: PathBuf,
+    /// CLIP vision (ViT-H/14); Wan 2.1 I2V and FLF2V.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip_vision: Option<PathBuf>,
+    /// What stands between text encoder and transformer; LTX-2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embeddings_connectors: Option<PathBuf>,
+    /// A tiny autoencoder: previews in full size. It never makes the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taesd: Option<PathBuf>,
+
+    /// Denoising steps, of both experts together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
+    /// Denoising steps of a draft.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_steps: Option<u32>,
+    /// Classifier-free guidance. At 1.0, right for distilled models, a step takes half the time
+    /// and negative prompts are not offered, since nothing would come of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<f32>,
+    /// Guidance of the expert for much noise; as `guidance` where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_noise_guidance: Option<f32>,
+    /// The noise level (0.0 to 1.0) below which the expert for little noise takes over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moe_boundary: Option<f32>,
+    /// How steps are taken; the library's choice for the model where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampler: Option<Sampler>,
+    /// Which noise levels are gone through; the library's choice where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<Scheduler>,
+    /// Shift of the noise levels towards much noise; the library's choice where left out (Wan 5.0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_shift: Option<f32>,
+    /// Frames per second that are made; what the family was trained on where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fps: Option<u32>,
+
+    /// Attention without its whole matrix in memory.
+    #[serde(default = "on")]
+    pub flash_attention: bool,
+    /// Keeps weights in main memory and brings them to the accelerator for their turn.
+    #[serde(default)]
+    pub offload_to_cpu: bool,
+    /// Runs the transformer in slices that fit into so much accelerator memory; -1.0 takes what is
+    /// free but 1 GiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_vram_gib: Option<f32>,
+    /// Where which part runs, in the library's notation: `cuda0`, `te=cpu,vae=cuda0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// Maps weight files into memory instead of reading them.
+    #[serde(default = "on")]
+    pub mmap: bool,
+    /// Threads of the processor; one per physical core where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Decodes frames in tiles: less memory, more time.
+    #[serde(default)]
+    pub vae_tiling: bool,
+}
+
+const fn on() -> bool {
+    true
+}
+
+/// Why settings cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// A name that clients see is empty.
+    #[error("the engine's name is empty")]
+    Nameless,
+    /// A path is empty or has a NUL byte, or is not UTF-8.
+    #[error("{0}: not a usable path")]
+    Path(Role),
+    /// A file that the family has no use for.
+    #[error("{role}: a {family} model has no use for it")]
+    Useless {
+        /// The file.
+        role: Role,
+        /// The family.
+        family: Family,
+    },
+    /// A setting that the family has no use for.
+    #[error("{key}: {family} has no use for it")]
+    Meaningless {
+        /// The setting.
+        key: &'static str,
+        /// The family, or what of it is missing.
+        family: &'static str,
+    },
+    /// A number out of its range.
+    #[error("{key}: {value} is not within {range}")]
+    Range {
+        /// The setting.
+        key: &'static str,
+        /// What was set.
+        value: f64,
+        /// What may be set.
+        range: String,
+    },
+    /// A text with a NUL byte.
+    #[error("{0}: has a NUL byte")]
+    Nul(&'static str),
+}
+
+impl Settings {
+    /// Settings of a model with nothing but its files: everything else by family.
+    pub fn new(
+        family: Family,
+        diffusion_model: impl Into<PathBuf>,
+        vae: impl Into<PathBuf>,
+        text_encoder: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            family,
+            variant: None,
+            diffusion_model: diffusion_model.into(),
+            high_noise_diffusion_model: None,
+            vae: vae.into(),
+            audio_vae: None,
+            text_encoder: text_encoder.into(),
+            clip_vision: None,
+            embeddings_connectors: None,
+            taesd: None,
+            steps: None,
+            draft_steps: None,
+            guidance: None,
+            high_noise_guidance: None,
+            moe_boundary: None,
+            sampler: None,
+            scheduler: None,
+            flow_shift: None,
+            fps: None,
+            flash_attention: true,
+            offload_to_cpu: false,
+            max_vram_gib: None,
+            backend: None,
+            mmap: true,
+            threads: None,
+            vae_tiling: false,
+        }
+    }
+
+    /// The file given for `role`.
+    pub fn file(&self, role: Role) -> Option<&Path> {
+        match role {
+            Role::DiffusionModel => Some(&self.diffusion_model),
+            Role::HighNoiseDiffusionModel => self.high_noise_diffusion_model.as_deref(),
+            Role::Vae => Some(&self.vae),
+            Role::AudioVae => self.audio_vae.as_deref(),
+            Role::TextEncoder => Some(&self.text_encoder),
+            Role::ClipVision => self.clip_vision.as_deref(),
+            Role::EmbeddingsConnectors => self.embeddings_connectors.as_deref(),
+            Role::Taesd => self.taesd.as_deref(),
+        }
+    }
+
+    /// Every file given, in the order of the settings.
+    pub fn files(&self) -> impl Iterator<Item = (Role, &Path)> {
+        Role::ALL
+            .into_iter()
+            .filter_map(|role| Some((role, self.file(role)?)))
+    }
+
+    pub(crate) fn variant(&self) -> Variant {
+        self.variant.unwrap_or_default()
+    }
+
+    pub(crate) fn traits(&self) -> Traits {
+        self.family.traits(self.variant())
+    }
+
+    pub(crate) fn fps(&self) -> u32 {
+        self.fps.unwrap_or(self.traits().fps)
+    }
+
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps.unwrap_or(self.traits().steps)
+    }
+
+    /// A draft never takes more steps than its final.
+    pub(crate) fn draft_steps(&self) -> u32 {
+        let steps = self.steps();
+        self.draft_steps
+            .unwrap_or_else(|| self.traits().draft_steps.min(steps))
+    }
+
+    pub(crate) fn guidance(&self) -> f32 {
+        self.guidance.unwrap_or(self.traits().guidance)
+    }
+
+    pub(crate) fn high_noise_guidance(&self) -> f32 {
+        self.high_noise_guidance.unwrap_or_else(|| self.guidance())
+    }
+
+    /// Wan 2.2's own boundaries: 0.875 from text, 0.9 from a picture.
+    pub(crate) fn moe_boundary(&self) -> f32 {
+        let own = match self.variant() {
+            Variant::T2v => 0.875,
+            Variant::I2v | Variant::Flf2v | Variant::Ti2v => 0.9,
+        };
+        self.moe_boundary.unwrap_or(own)
+    }
+
+    /// Whether everything set makes sense; no file is opened.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn validate(&self) -> Result<(), SettingsError> {
+        for (role, path) in self.files() {
+            let text = path.to_str().unwrap_or_default();
+            if text.is_empty() || text.contains('\0') {
+                return Err(SettingsError::Path(role));
+            }
+            if !self.family.takes(role) {
+                let family = self.family;
+                return Err(SettingsError::Useless { role, family });
+            }
+        }
+        self.meaning()?;
+        self.ranges()
+    }
+
+    fn meaning(&self) -> Result<(), SettingsError> {
+        let meaningless = |key, family| Err(SettingsError::Meaningless { key, family });
+        match (self.family, self.variant) {
+            (Family::WanVace, Some(_)) => return meaningless("variant", "wan-vace"),
+            (Family::Ltx, Some(_)) => return meaningless("variant", "ltx"),
+            _ => {}
+        }
+        if self.high_noise_diffusion_model.is_none() {
+            let alone = "a model without high_noise_diffusion_model";
+            if self.high_noise_guidance.is_some() {
+                return meaningless("high_noise_guidance", alone);
+            }
+            if self.moe_boundary.is_some() {
+                return meaningless("moe_boundary", alone);
+            }
+        }
+        if self.guidance() <= 1.0 && self.high_noise_guidance() > 1.0 {
+            // The library then never reads the negative prompt.
+            return meaningless("high_noise_guidance", "a model with guidance 1.0");
+        }
+        if self.draft_steps.is_some() && !self.family.features(self.variant()).draft {
+            return meaningless("draft_steps", "a model that makes no drafts");
+        }
+        let nul = |text: &String| text.contains('\0');
+        if self.backend.as_ref().is_some_and(nul) {
+            return Err(SettingsError::Nul("backend"));
+        }
+        Ok(())
+    }
+
+    fn ranges(&self) -> Result<(), SettingsError> {
+        let steps = self.steps();
+        whole("steps", self.steps, STEPS_MAX)?;
+        whole("draft_steps", self.draft_steps, steps)?;
+        whole("fps", self.fps, FPS_MAX)?;
+        whole("threads", self.threads, THREADS_MAX)?;
+        real("guidance", self.guidance, 1.0, GUIDANCE_MAX)?;
+        let high_noise = self.high_noise_guidance;
+        real("high_noise_guidance", high_noise, 1.0, GUIDANCE_MAX)?;
+        real("moe_boundary", self.moe_boundary, 0.0, 1.0)?;
+        real("flow_shift", self.flow_shift, 0.01, FLOW_SHIFT_MAX)?;
+        match self.max_vram_gib {
+            Some(gib) if (gib + 1.0).abs() < f32::EPSILON => Ok(()),
+            other => real("max_vram_gib", other, 0.1, 10_000.0),
+        }
+    }
+}
+
+fn whole(key: &'static str, value: Option<u32>, max: u32) -> Result<(), SettingsError> {
+    match value {
+        Some(value) if !(1..=max).contains(&value) => Err(SettingsError::Range {
+            key,
+            value: value.into(),
+            range: format!("1 to {max}"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn real(key: &'static str, value: Option<f32>, min: f32, max: f32) -> Result<(), SettingsError> {
+    match value {
+        // NaN is in no range.
+        Some(value) if !(min..=max).contains(&value) => Err(SettingsError::Range {
+            key,
+            value: value.into(),
+            range: format!("{min} to {max}"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;
