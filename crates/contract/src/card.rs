@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::limits::{SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN};
-use crate::size::{Size, listed_sizes};
+use crate::size::{Resolution, Size, listed_sizes};
 
 /// One model as served.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +42,8 @@ pub struct Capabilities {
 /// What a model or an engine can take beyond text. A card is restricted to its engine's features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct Features {
+    /// Works from text alone; else an image must be given.
+    pub text_to_video: bool,
     /// Takes `first_frame` (and `input_reference`).
     pub first_frame: bool,
     /// Takes `last_frame` beside the first.
@@ -67,6 +69,7 @@ impl Features {
     #[must_use]
     pub fn restricted_to(self, other: Self) -> Self {
         Self {
+            text_to_video: self.text_to_video && other.text_to_video,
             first_frame: self.first_frame && other.first_frame,
             last_frame: self.last_frame && other.last_frame,
             reference_images_max: self.reference_images_max.min(other.reference_images_max),
@@ -86,6 +89,20 @@ impl Features {
 }
 
 impl Capabilities {
+    /// Whether any size of this resolution is allowed.
+    pub fn offers(&self, resolution: Resolution) -> bool {
+        let is_of = |size: &Size| size.named().is_some_and(|(named, _)| named == resolution);
+        self.sizes.iter().any(is_of)
+    }
+
+    /// The resolution when none is asked for: 720p, or else what is offered, the smaller first.
+    pub fn resolution_default(&self) -> Resolution {
+        let mut wished = [Resolution::P720, Resolution::P480, Resolution::P1080].into_iter();
+        wished
+            .find(|one| self.offers(*one))
+            .unwrap_or(Resolution::P720)
+    }
+
     fn of(features: Features) -> Self {
         Self {
             sizes: listed_sizes(),
@@ -118,6 +135,7 @@ pub fn built_in_cards() -> Vec<ModelCard> {
         card(
             "kinora-a1",
             Features {
+                text_to_video: true,
                 first_frame: true,
                 last_frame: true,
                 reference_images_max: 9,
@@ -132,6 +150,7 @@ pub fn built_in_cards() -> Vec<ModelCard> {
         card(
             "kinora-b1",
             Features {
+                text_to_video: true,
                 first_frame: true,
                 last_frame: true,
                 reference_images_max: 4,
@@ -213,6 +232,7 @@ mod tests {
     #[test]
     fn a_card_is_never_widened_by_its_engine() {
         let all = Features {
+            text_to_video: true,
             first_frame: true,
             last_frame: true,
             reference_images_max: 99,

@@ -136,13 +136,19 @@ fn frame(request: &SubmitRequest, card: &ModelCard) -> Result<FrameSize, Refusal
             ));
         };
         // The other two are judged as well, so that a wrong one is named before the clash.
-        resolution(request)?;
+        resolution(request, card)?;
         aspect_ratio(request)?;
         return Ok(FrameSize::Fixed(size));
     }
-    let resolution = resolution(request)?;
+    let resolution = resolution(request, card)?;
     let Some(ratio) = aspect_ratio(request)? else {
-        return Ok(FrameSize::Adaptive(resolution));
+        if card.capabilities.offers(resolution) {
+            return Ok(FrameSize::Adaptive(resolution));
+        }
+        let name = resolution.name();
+        let message = format!("{name} is not offered on the model '{}'.", card.id);
+        let code = ErrorCode::UnsupportedValue;
+        return Err(Refusal::of(code, "resolution", message));
     };
     let size = resolution.size(ratio);
     if card.capabilities.sizes.contains(&size) {
@@ -157,9 +163,9 @@ fn frame(request: &SubmitRequest, card: &ModelCard) -> Result<FrameSize, Refusal
     Err(Refusal::of(ErrorCode::UnsupportedValue, param, message))
 }
 
-fn resolution(request: &SubmitRequest) -> Result<Resolution, Refusal> {
+fn resolution(request: &SubmitRequest, card: &ModelCard) -> Result<Resolution, Refusal> {
     let Some(name) = &request.resolution else {
-        return Ok(Resolution::P720);
+        return Ok(card.capabilities.resolution_default());
     };
     Resolution::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Resolution::ALL.iter().map(|one| one.name()).collect();

@@ -171,7 +171,29 @@ fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refu
     if request.aspect_ratio.as_deref() == Some("adaptive") && !can.takes_images() {
         return Err(unsupported_value("aspect_ratio", "adaptive"));
     }
-    Ok(())
+    check_image(request, card)
+}
+
+/// Whether an image is there for a model that starts from one.
+fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal> {
+    let can = &card.capabilities.features;
+    let is_of_another = request.draft_task_id.is_some() || request.edit_task_id.is_some();
+    let has_image = request.first_frame.is_some()
+        || request.input_reference.is_some()
+        || request.reference_images.is_some();
+    if can.text_to_video || is_of_another || has_image {
+        return Ok(());
+    }
+    let param = match can.first_frame {
+        true => "first_frame",
+        false => "reference_images",
+    };
+    let message = format!(
+        "The model '{}' starts from an image: '{param}' is needed.",
+        card.id
+    );
+    let code = ErrorCode::MissingRequiredParameter;
+    Err(Refusal::of(code, param, message))
 }
 
 fn check_urls(request: &SubmitRequest) -> Result<(), Refusal> {

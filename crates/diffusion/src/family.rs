@@ -170,7 +170,10 @@ impl Family {
             (Self::Wan, Variant::Flf2v | Variant::Ti2v) | (Self::Ltx, _) => (true, true),
         };
         let takes_video = self == Self::WanVace;
+        // Both were trained from pictures alone.
+        let needs_picture = matches!((self, variant), (Self::Wan, Variant::I2v | Variant::Flf2v));
         Features {
+            text_to_video: !needs_picture,
             first_frame,
             last_frame,
             // The library hands VACE one reference; further ones would be dropped.

@@ -2,15 +2,12 @@
 //! opened and nothing is loaded; a spec that needs more than the model can do is refused.
 
 use kinora_contract::{Edit, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{
-    Clip, Description, EngineError, Features, Materials, Picture, Planner,
-};
+use kinora_engine::{Clip, Description, EngineError, Features, Materials, Picture, Planner};
 
 use crate::LIBRARY;
 use crate::generation::{Crop, Generation, Given, Keep, on_grid, rounded_up};
 use crate::prompt;
 use crate::settings::{Settings, SettingsError};
-use crate::{Family, Variant};
 
 /// Sides beyond this are no video; it also keeps every product within the library's `int`.
 const SIDE_MAX: u32 = 8192;
@@ -160,16 +157,11 @@ impl Model {
             {
                 unsupported("reference sound")
             }
-            Inputs::Text if self.starts_from_picture() => {
+            Inputs::Text if !can.text_to_video && spec.edit.is_none() => {
                 unsupported("these weights start from a picture: text alone")
             }
             _ => Ok(()),
         }
-    }
-
-    fn starts_from_picture(&self) -> bool {
-        self.settings.family == Family::Wan
-            && matches!(self.settings.variant(), Variant::I2v | Variant::Flf2v)
     }
 
     fn pictures(

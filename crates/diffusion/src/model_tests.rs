@@ -7,6 +7,7 @@ use kinora_engine::{Footage, Playback};
 use proptest::prelude::*;
 
 use super::*;
+use crate::{Family, Variant};
 
 fn settings(family: Family) -> Settings {
     Settings::new(family, "model.gguf", "vae.safetensors", "text.gguf")
@@ -109,6 +110,7 @@ fn everything() -> Materials {
 fn a_model_offers_what_its_family_can_and_nothing_else() {
     let features = |model: &Model| model.describe().features;
     let nothing = Features {
+        text_to_video: true,
         negative_prompt: true,
         ..Features::default()
     };
@@ -121,8 +123,12 @@ fn a_model_offers_what_its_family_can_and_nothing_else() {
         ..first
     };
     assert_eq!(features(&of(Family::Wan)), nothing);
-    assert_eq!(features(&wan(Variant::I2v)), first);
-    assert_eq!(features(&wan(Variant::Flf2v)), both);
+    let pictured = |features| Features {
+        text_to_video: false,
+        ..features
+    };
+    assert_eq!(features(&wan(Variant::I2v)), pictured(first));
+    assert_eq!(features(&wan(Variant::Flf2v)), pictured(both));
     assert_eq!(features(&wan(Variant::Ti2v)), both);
     let vace = Features {
         reference_images_max: 1,

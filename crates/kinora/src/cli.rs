@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Create, list and revoke API keys; works while the service runs.
     Keys(KeysArgs),
+    /// Look into the weights of configured engines, and load them, before a first task does.
+    Models(ModelsArgs),
     /// Look at disk, clock, configuration and engines, and say what to do about what is wrong.
     Doctor(PlaceArgs),
     /// Print the configuration file with all defaults and what they mean.
@@ -96,6 +98,26 @@ pub(crate) enum KeysCommand {
     Revoke {
         /// The key's id, for example key_3FsW9yQ2bX7d
         id: String,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+}
+
+/// What to do with models.
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    #[command(subcommand)]
+    pub(crate) command: ModelsCommand,
+}
+
+/// What to do with models.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// Say which files of each engine are missing, cut short or of another model, and load the rest.
+    Check {
+        /// Look at the files alone: quick, and needs no memory
+        #[arg(long)]
+        no_load: bool,
         #[command(flatten)]
         place: PlaceArgs,
     },

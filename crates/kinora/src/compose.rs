@@ -10,7 +10,7 @@ use std::time::Duration;
 use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
 use kinora_blobs::BlobStore;
 use kinora_blobs::sign::{Secret, Signer};
-use kinora_contract::{Catalog, ModelCard, built_in_cards};
+use kinora_contract::{Catalog, ModelCard, Size, built_in_cards};
 use kinora_fetch::{Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
@@ -209,6 +209,9 @@ pub(crate) fn engine(name: &str, config: &Config) -> Result<Maker, Failure> {
         Some(config::Engine::Storyboard(settings)) => {
             return Ok(Maker::Frames(Arc::new(engine_host::storyboard(settings)?)));
         }
+        Some(config::Engine::Diffusion(settings)) => {
+            return Ok(Maker::Frames(Arc::new(engine_host::diffusion(settings)?)));
+        }
         None => {}
     }
     let options = kinora_engine::OpenOptions {
@@ -246,6 +249,24 @@ fn card(model: &config::Model, engine: &Maker) -> Result<ModelCard, Failure> {
     card.aliases.clone_from(&model.aliases);
     card.engine.clone_from(&model.engine);
     let features = engine.describe().features;
-    card.capabilities.features = card.capabilities.features.restricted_to(features);
+    let can = &mut card.capabilities;
+    can.features = can.features.restricted_to(features);
+    if !model.resolutions.is_empty() {
+        let is_kept = |size: &Size| {
+            let named = size.named();
+            named.is_some_and(|(resolution, _)| model.resolutions.contains(&resolution))
+        };
+        can.sizes.retain(is_kept);
+    }
+    if let Some(seconds_max) = model.seconds_max {
+        if !(can.seconds_min..=can.seconds_max).contains(&seconds_max) {
+            return Err(Failure::new(format!(
+                "The model '{}': seconds_max must be from {} to {}.",
+                model.id, can.seconds_min, can.seconds_max
+            )));
+        }
+        can.seconds_max = seconds_max;
+        can.seconds_default = can.seconds_default.min(seconds_max);
+    }
     Ok(card)
 }

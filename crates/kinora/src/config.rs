@@ -6,12 +6,13 @@ mod engines;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use kinora_contract::Resolution;
 use serde::Deserialize;
 
 use crate::cli::{LogFormat, PlaceArgs};
 use crate::failure::Failure;
 use crate::overlay;
-pub(crate) use engines::{Engine, Host, Remote, Storyboard as StoryboardProcess};
+pub(crate) use engines::{Diffusion, Engine, Host, Remote, Storyboard as StoryboardProcess};
 
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
@@ -120,6 +121,12 @@ pub(crate) struct Model {
     #[serde(default)]
     pub(crate) aliases: Vec<String>,
     pub(crate) engine: String,
+    /// Of those of the card; none named: all.
+    #[serde(default)]
+    pub(crate) resolutions: Vec<Resolution>,
+    /// At most that of the card.
+    #[serde(default)]
+    pub(crate) seconds_max: Option<u32>,
 }
 
 impl Http {

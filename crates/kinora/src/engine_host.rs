@@ -16,7 +16,13 @@ use crate::logging;
 /// What an engine's process is told.
 #[derive(Debug, Serialize, Deserialize)]
 enum Settings {
-    Storyboard { threads: u32 },
+    Storyboard {
+        threads: u32,
+    },
+    Diffusion {
+        name: String,
+        model: Box<kinora_diffusion::Settings>,
+    },
 }
 
 /// The process's end.
@@ -31,7 +37,37 @@ fn open(settings: &[u8]) -> Result<Box<dyn Engine>, EngineError> {
         .map_err(|error| EngineError::Failed(format!("the engine's settings: {error}")))?;
     match settings {
         Settings::Storyboard { threads } => Ok(Box::new(storyboard_of(threads))),
+        Settings::Diffusion { name, model } => load(name, *model),
     }
+}
+
+#[cfg(feature = "diffusion")]
+fn load(name: String, model: kinora_diffusion::Settings) -> Result<Box<dyn Engine>, EngineError> {
+    let model = kinora_diffusion::Model::new(name, model)
+        .map_err(|error| EngineError::Failed(error.to_string()))?;
+    Ok(Box::new(kinora_diffusion::Native::load(model)?))
+}
+
+#[cfg(not(feature = "diffusion"))]
+fn load(name: String, _: kinora_diffusion::Settings) -> Result<Box<dyn Engine>, EngineError> {
+    Err(EngineError::Unsupported(format!("{name}: {NOT_BUILT_IN}")))
+}
+
+/// What there is to do about an executable without neural engines.
+pub(crate) const NOT_BUILT_IN: &str = "this kinora was built without neural engines; build it with \
+    `cargo build --release --features diffusion` (or diffusion-cuda, diffusion-vulkan, diffusion-metal)";
+
+/// Open weights in a process of their own. Nothing is loaded yet.
+pub(crate) fn diffusion(settings: &config::Diffusion) -> Result<HostedEngine, Failure> {
+    if !cfg!(feature = "diffusion") {
+        return Err(Failure::because(&settings.name, NOT_BUILT_IN));
+    }
+    let model = settings.model()?;
+    let told = Settings::Diffusion {
+        name: settings.name.clone(),
+        model: Box::new(settings.model.clone()),
+    };
+    hosted(Arc::new(model), &told, settings.host)
 }
 
 /// The embedded engine in a process of its own.

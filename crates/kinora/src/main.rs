@@ -11,6 +11,7 @@ mod failure;
 mod faults;
 mod keys;
 mod logging;
+mod models;
 mod overlay;
 mod serve;
 mod system;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Keys(args) => keys::run(&args),
+        Command::Models(args) => models::run(&args),
         Command::Doctor(place) => doctor::run(&place),
         Command::Config => {
             print(config::DEFAULT_FILE);

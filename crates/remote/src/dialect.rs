@@ -277,6 +277,7 @@ impl Dialect {
                 .map_or(0, |(_, shape)| shape.references_max())
         };
         Features {
+            text_to_video: true,
             first_frame: self.wire(Field::FirstFrame).is_some(),
             last_frame: self.wire(Field::LastFrame).is_some(),
             reference_images_max: references(Field::Images),

@@ -22,6 +22,7 @@ fn full() -> Catalog {
 /// What a deployment offers whose engine takes text only.
 fn text_only() -> Catalog {
     let engine = Features {
+        text_to_video: true,
         audio_output: true,
         negative_prompt: true,
         ..Features::default()

@@ -74,6 +74,7 @@ impl Storyboard {
     /// An engine that works as `options` say. Cheap: nothing is loaded before the first clip.
     pub fn new(options: Options) -> Self {
         let features = Features {
+            text_to_video: true,
             first_frame: true,
             last_frame: true,
             reference_images_max: 9,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::failure::Failure;
-pub(crate) use hosted::{Host, Storyboard};
+pub(crate) use hosted::{Diffusion, Host, Storyboard};
 pub(crate) use remote::Remote;
 
 /// A client of other servers ends by itself after its silence: a last call may take so long.
@@ -22,6 +22,8 @@ pub(crate) enum Engine {
     Remote(Remote),
     /// The embedded engine in a process of its own.
     Storyboard(Storyboard),
+    /// Open weights, in a process of their own.
+    Diffusion(Box<Diffusion>),
 }
 
 impl Engine {
@@ -30,6 +32,7 @@ impl Engine {
         match self {
             Self::Remote(remote) => &remote.name,
             Self::Storyboard(storyboard) => &storyboard.name,
+            Self::Diffusion(diffusion) => &diffusion.name,
         }
     }
 
@@ -38,6 +41,7 @@ impl Engine {
         match self {
             Self::Remote(remote) => seconds(remote.silence_seconds) + REMOTE_ENDS_WITHIN,
             Self::Storyboard(storyboard) => seconds(storyboard.host.silence_seconds),
+            Self::Diffusion(diffusion) => seconds(diffusion.host.silence_seconds),
         }
     }
 
@@ -50,6 +54,10 @@ impl Engine {
         match self {
             Self::Remote(remote) => remote.check(),
             Self::Storyboard(storyboard) => check_host(name, storyboard.host),
+            Self::Diffusion(diffusion) => {
+                diffusion.model()?;
+                check_host(name, diffusion.host)
+            }
         }
     }
 }

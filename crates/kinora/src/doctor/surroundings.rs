@@ -91,6 +91,7 @@ pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
     let names: BTreeSet<&str> = config.models.iter().map(|model| &*model.engine).collect();
     let look = |name: &str| match config.engine(name) {
         Some(config::Engine::Remote(settings)) => upstreams(settings),
+        Some(config::Engine::Diffusion(settings)) => vec![("engine", weights(settings))],
         _ => match compose::engine(name, config) {
             Ok(Maker::Frames(engine)) => vec![("engine", first_frame(name, &*engine))],
             _ => Vec::new(),
@@ -117,6 +118,21 @@ fn upstreams(settings: &config::Remote) -> Vec<(&'static str, Finding)> {
         Err(error) => Finding::Bad(format!("{name}: {server} does not serve us: {error}")),
     });
     told.map(|finding| ("engine", finding)).collect()
+}
+
+/// Looks at an engine's files; loading them is `kinora models check`'s.
+fn weights(settings: &config::Diffusion) -> Finding {
+    let name = &settings.name;
+    if !cfg!(feature = "diffusion") {
+        return Finding::Bad(format!("{name}: {}", crate::engine_host::NOT_BUILT_IN));
+    }
+    if kinora_diffusion::check(&settings.model).is_good() {
+        Finding::Good(format!("{name}: its files are there"))
+    } else {
+        Finding::Bad(format!(
+            "{name}: files are missing or wrong; see `kinora models check`"
+        ))
+    }
 }
 
 fn first_frame(name: &str, engine: &dyn Engine) -> Finding {

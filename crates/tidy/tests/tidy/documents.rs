@@ -184,6 +184,7 @@ const ROWS: &[(&str, Cell)] = &[
     ("sizes", |_, card| {
         format!("{} listed", card.capabilities.sizes.len())
     }),
+    ("text alone", |can, _| yes(can.text_to_video)),
     ("sound (`generate_audio`)", |can, _| yes(can.audio_output)),
     (
         "first frame (`first_frame`, `input_reference`)",

@@ -146,7 +146,10 @@ fn every_crate_takes_the_workspace_s_lints_and_only_two_may_call_c() {
             shared.and_then(toml::Value::as_bool) != Some(true)
         })
         .collect();
-    assert_eq!(own_lints, BTreeSet::from(["diffusion", "h264"].map(str::to_owned)));
+    assert_eq!(
+        own_lints,
+        BTreeSet::from(["diffusion", "h264"].map(str::to_owned))
+    );
 }
 
 #[test]

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::wrong;
+use crate::failure::Failure;
+
 /// How any such engine is hosted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -52,4 +55,22 @@ pub(crate) struct Storyboard {
     pub(crate) threads: u32,
     #[serde(default)]
     pub(crate) host: Host,
+}
+
+/// Open weights, run by stable-diffusion.cpp.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Diffusion {
+    pub(crate) name: String,
+    pub(crate) model: kinora_diffusion::Settings,
+    #[serde(default)]
+    pub(crate) host: Host,
+}
+
+impl Diffusion {
+    /// The model, planned with but not loaded.
+    pub(crate) fn model(&self) -> Result<kinora_diffusion::Model, Failure> {
+        kinora_diffusion::Model::new(&self.name, self.model.clone())
+            .map_err(|error| wrong(&self.name, &error.to_string()))
+    }
 }
