@@ -9,6 +9,8 @@ mod check;
 mod family;
 mod generation;
 mod model;
+#[cfg(feature = "native")]
+mod native;
 #[cfg(any(feature = "native", test))]
 mod picture;
 #[cfg(any(feature = "native", test))]
@@ -23,6 +25,8 @@ pub use check::{FileReport, Format, Problem, Report, check};
 pub use family::{Family, Role, Variant};
 pub use generation::{Crop, Generation, Given, Keep};
 pub use model::Model;
+#[cfg(feature = "native")]
+pub use native::Native;
 pub use sampling::{Sampler, Scheduler};
 pub use settings::{Settings, SettingsError};
 

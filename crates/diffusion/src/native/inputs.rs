@@ -1,0 +1,71 @@
+//! The pictures of a job in the size that is rendered. All of a control video is held at once,
+//! since the library wants it so.
+
+use kinora_engine::{Control, EngineError, Footage, Materials, Picture, Stage};
+
+use crate::generation::{Generation, Given};
+use crate::picture;
+
+/// Pictures as the library takes them, each of [`Generation::rendered`].
+#[derive(Debug)]
+pub(super) struct Pictures {
+    pub initial: Option<Picture>,
+    pub end: Option<Picture>,
+    pub control: Vec<Picture>,
+}
+
+impl Pictures {
+    pub(super) fn of(
+        made: &Generation,
+        materials: &Materials,
+        control: &Control,
+    ) -> Result<Self, EngineError> {
+        let fit = |picture: &Picture| picture::fit(picture, made.crop, made.rendered);
+        let given = |given: Option<Given>| {
+            let picture = given.and_then(|given| given.of(materials));
+            picture.map(fit).transpose()
+        };
+        let control = match (&materials.source, made.control) {
+            (Some(source), true) => frames(made, source.as_ref(), control)?,
+            _ => Vec::new(),
+        };
+        Ok(Self {
+            initial: given(made.initial)?,
+            end: given(made.end)?,
+            control,
+        })
+    }
+}
+
+fn frames(
+    made: &Generation,
+    source: &dyn Footage,
+    control: &Control,
+) -> Result<Vec<Picture>, EngineError> {
+    let broken = || EngineError::Failed("the source video ends early".to_owned());
+    let mut playback = source.play()?;
+    let mut frames: Vec<Picture> = Vec::with_capacity(made.frames as usize);
+    let mut next = 0;
+    for index in 0..made.frames {
+        let wanted = made.control_frame(index, source.fps(), source.frames());
+        if wanted < next {
+            // Shown longer than one frame of the clip.
+            let last = frames.last().ok_or_else(broken)?.clone();
+            frames.push(last);
+            continue;
+        }
+        let mut shown = None;
+        while next <= wanted {
+            shown = playback.next_frame()?;
+            next += 1;
+        }
+        let picture = Picture {
+            size: source.size(),
+            rgb: shown.ok_or_else(broken)?,
+        };
+        frames.push(picture::fit(&picture, made.crop, made.rendered)?);
+        let share = f64::from(index + 1) / f64::from(made.frames);
+        control.report(Stage::Preparing, share)?;
+    }
+    Ok(frames)
+}

@@ -1,0 +1,161 @@
+//! Who hears what the library says while it works: progress for the caller, lines for the log, and
+//! the last complaints as the cause of a failure.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kinora_engine::{Control, EngineError, Picture, Stage};
+
+use crate::progress::Tracker;
+
+/// Takes previews.
+pub(super) type Hook = Box<dyn FnMut(Picture) + Send>;
+
+/// So many complaints are kept.
+const COMPLAINTS_MAX: usize = 8;
+
+/// How grave a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    Debug,
+    Info,
+    Warning,
+    Error,
+}
+
+/// One call of the library, heard from any of its threads.
+pub(super) struct Listener<'a> {
+    control: &'a Control,
+    tracker: Mutex<Tracker>,
+    complaints: Mutex<VecDeque<String>>,
+    preview: Mutex<Option<&'a mut Hook>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a> Listener<'a> {
+    /// Hears a call that takes `steps` denoising steps.
+    pub(super) fn new(steps: u32, control: &'a Control, preview: Option<&'a mut Hook>) -> Self {
+        Self {
+            control,
+            tracker: Mutex::new(Tracker::new(steps)),
+            complaints: Mutex::new(VecDeque::new()),
+            preview: Mutex::new(preview),
+        }
+    }
+
+    pub(super) fn line(&self, level: Level, text: &str) {
+        let text = text.trim_end();
+        match level {
+            Level::Debug => tracing::trace!(target: "stable_diffusion", "{text}"),
+            Level::Info => tracing::debug!(target: "stable_diffusion", "{text}"),
+            Level::Warning => tracing::warn!(target: "stable_diffusion", "{text}"),
+            Level::Error => tracing::error!(target: "stable_diffusion", "{text}"),
+        }
+        if matches!(level, Level::Warning | Level::Error) {
+            let mut complaints = lock(&self.complaints);
+            if complaints.len() == COMPLAINTS_MAX {
+                complaints.pop_front();
+            }
+            complaints.push_back(text.to_owned());
+        }
+        let mut tracker = lock(&self.tracker);
+        let before = tracker.fraction();
+        tracker.log(text);
+        if tracker.fraction() > before {
+            self.report(&tracker);
+        }
+    }
+
+    pub(super) fn count(&self, step: u32, of: u32) {
+        let mut tracker = lock(&self.tracker);
+        let before = tracker.steps_done();
+        tracker.count(step, of);
+        let after = tracker.steps_done();
+        if after > before {
+            tracing::debug!(step = after, "denoising step done");
+        }
+        // Also where nothing moved: it is a sign of life.
+        self.report(&tracker);
+    }
+
+    pub(super) fn preview(&self, picture: Picture) {
+        if let Some(hook) = lock(&self.preview).as_mut() {
+            hook(picture);
+        }
+    }
+
+    /// A cancel cannot be obeyed here; it is looked at again when the library returns.
+    fn report(&self, tracker: &Tracker) {
+        let _ = self.control.report(Stage::Generating, tracker.fraction());
+    }
+
+    /// The error of a call that came to nothing: `what`, and what was complained of last.
+    pub(super) fn failure(&self, what: &str) -> EngineError {
+        let complaints: Vec<String> = lock(&self.complaints).iter().cloned().collect();
+        let cause = match complaints.is_empty() {
+            true => what.to_owned(),
+            false => format!("{what}: {}", complaints.join(" | ")),
+        };
+        match speaks_of_memory(&cause) {
+            true => EngineError::OutOfMemory(cause),
+            false => EngineError::Failed(cause),
+        }
+    }
+}
+
+/// The words of ggml's backends and of the library for memory that was not to be had.
+fn speaks_of_memory(cause: &str) -> bool {
+    let cause = cause.to_lowercase();
+    let words = [
+        "out of memory",
+        "out of device memory",
+        "outofdevicememory",
+        "insufficient memory",
+        "failed to allocate",
+        "alloc failed",
+        "allocation failed",
+        "bad_alloc",
+    ];
+    words.iter().any(|word| cause.contains(word))
+        || (cause.contains("alloc") && cause.contains("fail"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_that_speaks_of_memory_is_one_of_memory() {
+        let control = Control::default();
+        let said = |line: &str| {
+            let listener = Listener::new(1, &control, None);
+            listener.line(Level::Error, line);
+            listener.failure("nothing came")
+        };
+        for line in [
+            "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 900.00 MiB on device 0: cudaMalloc failed: out of memory\n",
+            "failed to alloc compute buffer: allocation of size 1 failed",
+        ] {
+            assert!(matches!(said(line), EngineError::OutOfMemory(_)), "{line}");
+        }
+        let other = said("model metadata validation failed\n");
+        let EngineError::Failed(cause) = other else {
+            panic!("{other}");
+        };
+        assert_eq!(cause, "nothing came: model metadata validation failed");
+    }
+
+    #[test]
+    fn only_the_last_complaints_are_kept() {
+        let control = Control::default();
+        let listener = Listener::new(1, &control, None);
+        for number in 0..50 {
+            listener.line(Level::Warning, &format!("w{number}"));
+        }
+        let cause = listener.failure("x").to_string();
+        assert!(cause.contains("w42") && cause.contains("w49") && !cause.contains("w41"));
+    }
+}

@@ -1,0 +1,168 @@
+//! A loaded model: the library's context, and the way from a job through it to a sink. Two files
+//! below hold all that is unsafe: `library` calls C++, `callback` is called by it. It cannot stop
+//! the library in the middle of a clip: who must, runs this in a process of its own and ends that.
+
+#![allow(unsafe_code)]
+
+mod callback;
+mod inputs;
+mod library;
+mod listener;
+
+use std::sync::{Mutex, PoisonError};
+
+use kinora_contract::VideoSpec;
+use kinora_engine::{
+    Clip, Control, Description, EngineError, Job, Materials, Picture, Sink, Stage,
+};
+
+use crate::generation::Generation;
+use crate::progress::HANDING_OVER;
+use crate::{Model, picture, sound};
+use inputs::Pictures;
+use library::{Context, Output};
+use listener::{Hook, Listener};
+
+/// A model whose weights are at hand. The library works on one clip at a time in a process;
+/// further callers wait.
+pub struct Native {
+    model: Model,
+    context: Mutex<Context>,
+    preview: Mutex<Option<Hook>>,
+}
+
+impl std::fmt::Debug for Native {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Native").field(&self.model).finish()
+    }
+}
+
+impl Native {
+    /// Opens a model's files and readies the library for them. Names and shapes are all looked at;
+    /// the numbers come into memory with the first clip that needs them, and stay.
+    ///
+    /// # Errors
+    /// [`EngineError::Failed`] or [`EngineError::OutOfMemory`] with what the library said. Where it
+    /// gives up altogether (a Wan model of another number of blocks) it ends the process:
+    /// [`crate::check`] tells that before.
+    pub fn load(model: Model) -> Result<Self, EngineError> {
+        let control = Control::default();
+        let listener = Listener::new(1, &control, None);
+        let context = callback::during(&listener, None, || Context::open(model.settings()));
+        let context = context.ok_or_else(|| listener.failure("the model could not be opened"))?;
+        if !context.makes_video() {
+            return Err(EngineError::Failed("this model makes no video".to_owned()));
+        }
+        Ok(Self {
+            model,
+            context: Mutex::new(context),
+            preview: Mutex::new(None),
+        })
+    }
+
+    /// The model as its settings describe it.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// As [`Model::describe`].
+    pub fn describe(&self) -> &Description {
+        self.model.describe()
+    }
+
+    /// As [`Model::plan`].
+    ///
+    /// # Errors
+    /// As [`Model::plan`].
+    pub fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+        self.model.plan(spec, materials)
+    }
+
+    /// Has `hook` called with a small picture after each denoising step of later clips: the middle
+    /// frame as it then is, an eighth of the rendered size, or all of it with `taesd`.
+    pub fn on_preview(&self, hook: impl FnMut(Picture) + Send + 'static) {
+        *self.preview.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(hook));
+    }
+
+    /// Makes the clip that [`Native::plan`] announced. A cancel is obeyed before the library
+    /// begins, once it is done, and between frames that are handed over.
+    ///
+    /// # Errors
+    /// [`EngineError::Cancelled`] after a cancel, the sink's error as it came, else the cause.
+    pub fn generate(
+        &self,
+        job: &Job<'_>,
+        sink: &mut dyn Sink,
+        control: &Control,
+    ) -> Result<(), EngineError> {
+        control.report(Stage::Preparing, 0.0)?;
+        let made = self.model.generation(job.spec, job.materials)?;
+        if made.clip() != job.clip {
+            let why = "the clip is not the one that was planned";
+            return Err(EngineError::Failed(why.to_owned()));
+        }
+        let pictures = Pictures::of(&made, job.materials, control)?;
+        control.report(Stage::Preparing, 1.0)?;
+        let output = self.render(&made, &pictures, control)?;
+        control.report(Stage::Generating, HANDING_OVER.start)?;
+        hand_over(&output, &made, sink, control)?;
+        control.report(Stage::Finishing, 1.0)
+    }
+
+    fn render(
+        &self,
+        made: &Generation,
+        pictures: &Pictures,
+        control: &Control,
+    ) -> Result<Output, EngineError> {
+        let mut context = self.context.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hook = self.preview.lock().unwrap_or_else(PoisonError::into_inner);
+        let preview = hook.as_ref().map(|_| match self.model.settings().taesd {
+            Some(_) => callback::Preview::Full,
+            None => callback::Preview::Small,
+        });
+        let listener = Listener::new(made.steps, control, hook.as_mut());
+        let output = callback::during(&listener, preview, || context.generate(made, pictures));
+        if control.cancel.is_cancelled() {
+            return Err(EngineError::Cancelled);
+        }
+        let output = output.ok_or_else(|| listener.failure("no clip was made"))?;
+        let rendered = output.frames();
+        if rendered < made.frames as usize {
+            let why = format!("{rendered} frames were made of {}", made.frames);
+            return Err(listener.failure(&why));
+        }
+        Ok(output)
+    }
+}
+
+fn hand_over(
+    output: &Output,
+    made: &Generation,
+    sink: &mut dyn Sink,
+    control: &Control,
+) -> Result<(), EngineError> {
+    let clip = made.clip();
+    if clip.audio {
+        let Some(heard) = output.sound() else {
+            return Err(EngineError::Failed("no sound was made".to_owned()));
+        };
+        sink.audio(&sound::for_clip(heard, &clip))?;
+    }
+    for index in 0..clip.frames {
+        let source = made.keep.source(index, made.frames);
+        let frame = output
+            .frame(source as usize)
+            .filter(|(size, _)| *size == made.rendered)
+            .and_then(|(size, rgb)| picture::crop(rgb, size, made.crop));
+        let Some(frame) = frame else {
+            let why = format!("frame {source} is not {}", made.rendered);
+            return Err(EngineError::Failed(why));
+        };
+        sink.frame(&frame)?;
+        let share = f64::from(index + 1) / f64::from(clip.frames);
+        let whole = HANDING_OVER.end - HANDING_OVER.start;
+        control.report(Stage::Generating, HANDING_OVER.start + share * whole)?;
+    }
+    Ok(())
+}
