@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
 use kinora_diffusion::{Model, Native, Settings, check};
-use kinora_engine::{Control, EngineError, Job, Materials, Sink};
+use kinora_engine::{Control, Engine, EngineError, Job, Materials, Planner, Sink};
 
 const HELP: &str = "\
 Makes one clip from the weights of a folder and says what it cost.

@@ -54,28 +54,6 @@ fn spec(inputs: Inputs) -> VideoSpec {
     }
 }
 
-/// The model as an engine.
-struct Loaded(Native);
-
-impl Engine for Loaded {
-    fn describe(&self) -> &Description {
-        self.0.describe()
-    }
-
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
-        self.0.plan(spec, materials)
-    }
-
-    fn generate(
-        &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
-    ) -> Result<(), EngineError> {
-        self.0.generate(job, sink, control)
-    }
-}
-
 #[derive(Default)]
 struct Frames(Vec<Vec<u8>>);
 
@@ -90,7 +68,7 @@ impl Sink for Frames {
     }
 }
 
-fn frames(engine: &Loaded, spec: &VideoSpec, materials: &Materials) -> Vec<Vec<u8>> {
+fn frames(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Vec<Vec<u8>> {
     let clip = engine.plan(spec, materials).unwrap();
     let mut sink = Frames::default();
     let job = Job {
@@ -120,7 +98,7 @@ fn from_words_to_frames() {
     let seen: Arc<Mutex<Vec<Picture>>> = Arc::default();
     let previews = Arc::clone(&seen);
     native.on_preview(move |picture| previews.lock().unwrap().push(picture));
-    let engine = Loaded(native);
+    let engine = native;
 
     let first = frames(&engine, &spec(Inputs::Text), &Materials::default());
     assert_eq!(first.len(), 5);
@@ -178,7 +156,7 @@ impl Playback for Shown {
 }
 
 /// Whether a source and a reference image have their say.
-fn controlled(engine: &Loaded) {
+fn controlled(engine: &dyn Engine) {
     let edited = |grey: u8, strength: f64| {
         let materials = Materials {
             source: Some(Arc::new(Grey(grey))),

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use kinora_contract::VideoSpec;
 use kinora_engine::{
-    Clip, Control, Description, EngineError, Job, Materials, Picture, Sink, Stage,
+    Clip, Control, Description, Engine, EngineError, Job, Materials, Picture, Planner, Sink, Stage,
 };
 
 use crate::generation::Generation;
@@ -65,48 +65,10 @@ impl Native {
         &self.model
     }
 
-    /// As [`Model::describe`].
-    pub fn describe(&self) -> &Description {
-        self.model.describe()
-    }
-
-    /// As [`Model::plan`].
-    ///
-    /// # Errors
-    /// As [`Model::plan`].
-    pub fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
-        self.model.plan(spec, materials)
-    }
-
     /// Has `hook` called with a small picture after each denoising step of later clips: the middle
     /// frame as it then is, an eighth of the rendered size, or all of it with `taesd`.
     pub fn on_preview(&self, hook: impl FnMut(Picture) + Send + 'static) {
         *self.preview.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(hook));
-    }
-
-    /// Makes the clip that [`Native::plan`] announced. A cancel is obeyed before the library
-    /// begins, once it is done, and between frames that are handed over.
-    ///
-    /// # Errors
-    /// [`EngineError::Cancelled`] after a cancel, the sink's error as it came, else the cause.
-    pub fn generate(
-        &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
-    ) -> Result<(), EngineError> {
-        control.report(Stage::Preparing, 0.0)?;
-        let made = self.model.generation(job.spec, job.materials)?;
-        if made.clip() != job.clip {
-            let why = "the clip is not the one that was planned";
-            return Err(EngineError::Failed(why.to_owned()));
-        }
-        let pictures = Pictures::of(&made, job.materials, control)?;
-        control.report(Stage::Preparing, 1.0)?;
-        let output = self.render(&made, &pictures, control)?;
-        control.report(Stage::Generating, HANDING_OVER.start)?;
-        hand_over(&output, &made, sink, control)?;
-        control.report(Stage::Finishing, 1.0)
     }
 
     fn render(
@@ -133,6 +95,40 @@ impl Native {
             return Err(listener.failure(&why));
         }
         Ok(output)
+    }
+}
+
+impl Planner for Native {
+    fn describe(&self) -> &Description {
+        self.model.describe()
+    }
+
+    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+        self.model.plan(spec, materials)
+    }
+}
+
+impl Engine for Native {
+    /// A cancel is obeyed before the library begins, once it is done, and between frames that are
+    /// handed over.
+    fn generate(
+        &self,
+        job: &Job<'_>,
+        sink: &mut dyn Sink,
+        control: &Control,
+    ) -> Result<(), EngineError> {
+        control.report(Stage::Preparing, 0.0)?;
+        let made = self.model.generation(job.spec, job.materials)?;
+        if made.clip() != job.clip {
+            let why = "the clip is not the one that was planned";
+            return Err(EngineError::Failed(why.to_owned()));
+        }
+        let pictures = Pictures::of(&made, job.materials, control)?;
+        control.report(Stage::Preparing, 1.0)?;
+        let output = self.render(&made, &pictures, control)?;
+        control.report(Stage::Generating, HANDING_OVER.start)?;
+        hand_over(&output, &made, sink, control)?;
+        control.report(Stage::Finishing, 1.0)
     }
 }
 
