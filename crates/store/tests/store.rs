@@ -307,11 +307,8 @@ async fn a_task_of_a_newer_version_is_unreadable_alone() {
         [id(3)]
     );
     let readable = stores.claim_one().await;
-    stores
-        .tasks
-        .release(&readable.lease, Attempt::Forgiven)
-        .await
-        .unwrap();
+    let given_back = stores.tasks.release(&readable.lease, Attempt::Forgiven);
+    given_back.await.unwrap();
     let released = &readable.lease.file_keys();
     stores.tasks.forget_files(released).await.unwrap();
     // It can be deleted, and it ages: its files are given up.

@@ -15,6 +15,7 @@ pub mod model;
 pub mod owner;
 pub mod reading;
 pub mod references;
+pub mod releases;
 pub mod restart;
 pub mod submit;
 pub mod sweep;
@@ -56,10 +57,10 @@ macro_rules! conformance_suite {
             leases: no_task_is_claimed_twice_by_concurrent_workers,
             leases: progress_never_falls_and_a_renewal_never_completes,
             leases: a_stale_token_changes_nothing,
-            leases: what_an_attempt_keeps_is_given_to_later_ones_until_the_end,
+            releases: what_an_attempt_keeps_is_given_to_later_ones_until_the_end,
             leases: a_finished_task_stays_as_it_is,
-            leases: a_release_gives_back_the_old_place_and_the_attempt,
-            leases: a_release_may_count_the_attempt,
+            releases: a_release_gives_back_the_old_place_and_the_attempt,
+            releases: a_release_may_count_the_attempt,
             leases: workers_hear_of_new_work_and_of_withdrawn_work,
             owner: a_cancel_is_final_and_withdraws_the_lease,
             owner: of_a_cancel_and_a_finish_exactly_one_wins,

@@ -173,7 +173,7 @@ fn models() -> String {
 type Cell = fn(&Features, &ModelCard) -> String;
 
 const ROWS: &[(&str, Cell)] = &[
-    ("text to video", |_, _| yes(true)),
+    ("text to video", |can, _| yes(can.text_to_video)),
     ("length", |_, card| {
         let can = &card.capabilities;
         format!(
@@ -184,7 +184,6 @@ const ROWS: &[(&str, Cell)] = &[
     ("sizes", |_, card| {
         format!("{} listed", card.capabilities.sizes.len())
     }),
-    ("text alone", |can, _| yes(can.text_to_video)),
     ("sound (`generate_audio`)", |can, _| yes(can.audio_output)),
     (
         "first frame (`first_frame`, `input_reference`)",

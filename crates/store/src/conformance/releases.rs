@@ -1,0 +1,84 @@
+//! Tasks that their workers give back, and what of an attempt is left to the next one.
+
+use kinora_contract::{State, Status};
+
+use super::Harness;
+use super::fixtures::{Bench, LEASE_MS, NOW, id, renewed};
+use crate::{Attempt, Renewed, StoreError};
+
+/// Over releases, lost leases and restarts; a stale attempt keeps nothing.
+pub async fn what_an_attempt_keeps_is_given_to_later_ones_until_the_end(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    let keeping = |token: &str| Renewed {
+        kept: Some(token.to_owned()),
+        ..renewed(1)
+    };
+    let first = stores.claim_one().await;
+    assert_eq!(first.kept, None);
+    for token in ["ticket 1", "ticket 2"] {
+        stores
+            .tasks
+            .renew(&first.lease, keeping(token))
+            .await
+            .unwrap();
+    }
+    stores.tasks.renew(&first.lease, renewed(2)).await.unwrap();
+    stores
+        .tasks
+        .release(&first.lease, Attempt::Forgiven)
+        .await
+        .unwrap();
+    let second = stores.claim_one().await;
+    assert_eq!(second.kept.as_deref(), Some("ticket 2"));
+    stores.sweep(NOW + 3 * LEASE_MS).await;
+    let stale = stores.tasks.renew(&second.lease, keeping("ticket 3")).await;
+    assert!(matches!(stale, Err(StoreError::LeaseLost(_))), "{stale:?}");
+    drop(stores);
+    let stores = harness.open("store").await;
+    let third = stores.claim_one().await;
+    assert_eq!(third.kept.as_deref(), Some("ticket 2"));
+    stores.complete(&third).await.unwrap();
+    stores.submit(2, "one").await;
+    assert_eq!(stores.claim_one().await.kept, None, "another task");
+}
+
+/// An orderly stop costs a task nothing.
+pub async fn a_release_gives_back_the_old_place_and_the_attempt(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    stores.submit(2, "one").await;
+    let claim = stores.claim_one().await;
+    stores
+        .tasks
+        .release(&claim.lease, Attempt::Forgiven)
+        .await
+        .unwrap();
+    let view = stores.view("one", 1).await;
+    assert_eq!(
+        (view.task.state.clone(), view.task.attempt),
+        (State::Waiting, 0)
+    );
+    assert_eq!(
+        view.task.status(),
+        Some(Status::InProgress),
+        "its work had begun"
+    );
+    assert_eq!(view.queue_position, None);
+    let again = stores.claim_one().await;
+    assert_eq!((again.task.id, again.task.attempt), (id(1), 1));
+}
+
+/// What broke cost an attempt, and no place.
+pub async fn a_release_may_count_the_attempt(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    stores.submit(2, "one").await;
+    for attempt in 1..=2 {
+        let claim = stores.claim_one().await;
+        assert_eq!((claim.task.id, claim.task.attempt), (id(1), attempt));
+        let given_back = stores.tasks.release(&claim.lease, Attempt::Counts).await;
+        given_back.unwrap();
+        assert_eq!(stores.view("one", 1).await.task.attempt, attempt);
+    }
+}
