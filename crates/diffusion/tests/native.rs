@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use kinora_contract::limits::PROMPT_CHARS_MAX;
 use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
 use kinora_diffusion::{Family, Model, Native, Settings, check};
 use kinora_engine::{
@@ -107,8 +108,9 @@ fn from_words_to_frames() {
     let previewed = seen.lock().unwrap().len();
     assert_eq!(previewed, 2, "a preview for each step");
 
-    // Not a multiple of sixteen: rendered larger and cropped.
+    // Not a multiple of sixteen: rendered larger and cropped. And the longest prompt there is.
     let odd = VideoSpec {
+        prompt: "狐".repeat(PROMPT_CHARS_MAX),
         frame: FrameSize::Fixed(Size::new(22, 18)),
         ..spec(Inputs::Text)
     };

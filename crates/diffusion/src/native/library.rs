@@ -109,6 +109,9 @@ pub(super) struct Output {
     audio: *mut sd_audio_t,
 }
 
+// SAFETY: memory that nobody else knows of, freed by `free` from whatever thread.
+unsafe impl Send for Output {}
+
 impl Drop for Output {
     fn drop(&mut self) {
         // SAFETY: the library allocated them so, or they are null, which it takes.

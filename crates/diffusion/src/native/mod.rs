@@ -10,6 +10,7 @@ mod library;
 mod listener;
 
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use kinora_contract::VideoSpec;
 use kinora_engine::{
@@ -48,7 +49,8 @@ impl Native {
     pub fn load(model: Model) -> Result<Self, EngineError> {
         let control = Control::default();
         let listener = Listener::new(1, &control, None);
-        let context = callback::during(&listener, None, || Context::open(model.settings()));
+        let open = || callback::during(&listener, None, || Context::open(model.settings()));
+        let context = on_deep_stack(open)?;
         let context = context.ok_or_else(|| listener.failure("the model could not be opened"))?;
         if !context.makes_video() {
             return Err(EngineError::Failed("this model makes no video".to_owned()));
@@ -84,7 +86,9 @@ impl Native {
             None => callback::Preview::Small,
         });
         let listener = Listener::new(made.steps, control, hook.as_mut());
-        let output = callback::during(&listener, preview, || context.generate(made, pictures));
+        let context = &mut *context;
+        let make = || callback::during(&listener, preview, || context.generate(made, pictures));
+        let output = on_deep_stack(make)?;
         if control.cancel.is_cancelled() {
             return Err(EngineError::Cancelled);
         }
@@ -130,6 +134,23 @@ impl Engine for Native {
         hand_over(&output, &made, sink, control)?;
         control.report(Stage::Finishing, 1.0)
     }
+}
+
+/// The library matches prompts by `std::regex`, which calls itself for each byte: the longest one
+/// of three-byte characters takes some 6 MiB of stack, where threads are usually given 2.
+const STACK_BYTES: usize = 64 << 20;
+
+/// Runs `work` to its end on a thread of its own.
+fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, EngineError> {
+    let failed = |why: String| EngineError::Failed(format!("a thread of the library: {why}"));
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name("stable-diffusion".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, work)
+            .map_err(|error| failed(error.to_string()))?;
+        thread.join().map_err(|_| failed("it panicked".to_owned()))
+    })
 }
 
 fn hand_over(
