@@ -35,8 +35,8 @@ impl Planner for Model {
         &self.description
     }
 
-    /// The size asked for, and the seconds asked for at the model's own rate. An edit is as large
-    /// and as long as its source, and so is the final of a draft as long as asked for.
+    /// The size asked for, and the seconds asked for at the model's own rate. An edit has the size
+    /// and the seconds of its source.
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
         Ok(self.generation(spec, materials)?.clip())
     }
@@ -65,6 +65,7 @@ impl Model {
                 name,
                 version: LIBRARY.to_owned(),
                 features,
+                final_from_video: features.draft,
             },
             settings,
         })

@@ -123,6 +123,39 @@ fn from_words_to_frames() {
     conformance::check(&engine, &spec(Inputs::Text), &Materials::default()).unwrap();
 }
 
+/// Two experts take turns; here the same file is both.
+#[test]
+fn the_steps_of_two_experts_are_one_row() {
+    let Some(settings) = settings().filter(|settings| settings.family == Family::Wan) else {
+        println!("{FOLDER} names no Wan model: nothing was tested");
+        return;
+    };
+    let settings = Settings {
+        high_noise_diffusion_model: Some(settings.diffusion_model.clone()),
+        steps: Some(4),
+        ..settings
+    };
+    let native = Native::load(Model::new("test", settings).unwrap()).unwrap();
+    let control = Control::default();
+    let progress = control.progress.clone();
+    let seen: Arc<Mutex<Vec<f64>>> = Arc::default();
+    let fractions = Arc::clone(&seen);
+    native.on_preview(move |_| fractions.lock().unwrap().push(progress.fraction()));
+    let (spec, materials) = (spec(Inputs::Text), Materials::default());
+    let clip = native.plan(&spec, &materials).unwrap();
+    let job = Job {
+        spec: &spec,
+        materials: &materials,
+        clip,
+    };
+    let mut sink = Frames::default();
+    native.generate(&job, &mut sink, &control).unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 4, "{seen:?}");
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
+    println!("before each step: {seen:?}");
+}
+
 /// A source of frames of one colour.
 #[derive(Debug)]
 struct Grey(u8);

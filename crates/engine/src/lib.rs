@@ -62,6 +62,9 @@ pub struct Description {
     pub version: String,
     /// What it can take; a model card is restricted to this.
     pub features: Features,
+    /// Whether it makes a draft's final from the draft's video, which is then its source; else the
+    /// spec alone is enough.
+    pub final_from_video: bool,
 }
 
 /// The exact outline of a clip.

@@ -19,7 +19,7 @@ pub struct Materials {
     pub images: Vec<Picture>,
     /// Sound to hear, in the caller's order.
     pub audios: Vec<Sound>,
-    /// The video that is edited.
+    /// The video that is edited; or the draft's, where the engine makes finals from it.
     pub source: Option<Arc<dyn Footage>>,
 }
 

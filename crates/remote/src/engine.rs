@@ -43,6 +43,7 @@ impl RemoteEngine {
             ..can
         };
         let description = Description {
+            final_from_video: false,
             name: options.name,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             features,

@@ -10,7 +10,7 @@ use kinora_contract::{
 };
 use kinora_decode::DecodeError;
 use kinora_engine::{
-    Clip, Engine, EngineError, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound,
+    Clip, Description, Engine, EngineError, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound,
 };
 use kinora_media::MediaError;
 use kinora_store::{Lease, StoreError};
@@ -104,7 +104,7 @@ impl PrepareError {
             ),
             Self::SourceGone => with(
                 FailureCode::GenerationFailed,
-                "The video to be edited was deleted or has expired.".to_owned(),
+                "The video that this one starts from was deleted or has expired.".to_owned(),
             ),
             Self::Blobs(_) | Self::Store(_) => FailureCode::StorageFailed.into(),
             Self::Plan(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory.into(),
@@ -132,7 +132,7 @@ pub(crate) async fn prepare(
         let name = format!("{id}-{token}-input-{index}");
         files.push(tenacious(never, || bring(blobs, key, &name)).await?);
     }
-    let source = match source_key(worker, task).await? {
+    let source = match source_key(worker, task, maker.describe()).await? {
         Some(key) => {
             let name = format!("{id}-{token}-source.mp4");
             Some(tenacious(never, || bring(blobs, &key, &name)).await?)
@@ -157,13 +157,19 @@ async fn bring(blobs: &dyn BlobStore, key: &str, name: &str) -> Result<Staged, B
     Ok(file)
 }
 
-/// The stored video that an edit starts from.
-async fn source_key(worker: &Worker, task: &Task) -> Result<Option<String>, PrepareError> {
-    let Some(edit) = &task.spec.edit else {
+/// The stored video that an edit starts from, or a draft's that its final is made from.
+async fn source_key(
+    worker: &Worker,
+    task: &Task,
+    engine: &Description,
+) -> Result<Option<String>, PrepareError> {
+    let edited = task.spec.edit.as_ref().map(|edit| edit.task_id);
+    let draft = task.spec.final_of.filter(|_| engine.final_from_video);
+    let Some(source) = edited.or(draft) else {
         return Ok(None);
     };
     let never = &CancellationToken::new();
-    let look = || worker.tasks.get(&task.project, edit.task_id);
+    let look = || worker.tasks.get(&task.project, source);
     let source = tenacious(never, look).await?;
     match source.as_ref().map(|view| &view.task.state) {
         Some(State::Completed(artifact)) => Ok(Some(artifact.video.key.clone())),

@@ -90,6 +90,7 @@ impl Storyboard {
                 name: "storyboard".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 features,
+                final_from_video: false,
             },
             options,
         }

@@ -68,6 +68,7 @@ impl Puppet {
         Self {
             act,
             description: Description {
+                final_from_video: false,
                 name: name.to_owned(),
                 version: version.to_owned(),
                 features: Features::default(),

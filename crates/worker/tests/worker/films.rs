@@ -48,6 +48,7 @@ impl Studio {
     fn new(film: Film) -> Arc<Self> {
         Arc::new(Self {
             description: Description {
+                final_from_video: false,
                 name: "studio".to_owned(),
                 version: "1".to_owned(),
                 features: Features::default(),
