@@ -29,6 +29,7 @@ mod lifecycle;
 mod listener;
 mod lists;
 mod malformed;
+mod neural;
 mod openapi;
 mod references;
 mod refusals;
