@@ -1,5 +1,5 @@
 //! A response body into a new file: counted, paced, and gone again unless it is whole. It
-//! never overwrites and never looks at the bytes.
+//! never overwrites and never looks at the bytes, nor at who sends them.
 
 use std::fs::File;
 use std::io;
@@ -11,34 +11,48 @@ use hyper::body::{Body, Incoming};
 use tokio::io::{AsyncWriteExt, BufWriter};
 use tokio::time::{Instant, timeout_at};
 
-use crate::error::{Cause, FetchError};
-
 const WRITE_BYTES: usize = 128 * 1024;
 
 /// How much must come in what time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    pub(crate) window: Duration,
-    pub(crate) bytes_min: u64,
+pub struct Pace {
+    /// In this time,
+    pub window: Duration,
+    /// so many bytes.
+    pub bytes_min: u64,
 }
 
-/// Writes `body` to the new file `to` and returns its length in bytes. The file is not synced.
-/// Unless this returns `Ok`, no file stays behind, also when the future is dropped.
+/// Why there is no file.
+#[derive(Debug)]
+pub enum SaveError {
+    /// More than allowed, declared or sent.
+    TooLarge,
+    /// Less than its pace.
+    TooSlow(Pace),
+    /// The sender ended early.
+    Broken(hyper::Error),
+    /// The file is there already or cannot be written.
+    Storage(io::Error),
+}
+
+/// Writes `body` to the new file `to`, tells `on_bytes` of each piece's length, and returns the
+/// whole length in bytes. The file is not synced. Unless this returns `Ok`, no file stays behind,
+/// also when the future is dropped.
 ///
 /// # Errors
-/// `TooLarge` for more than `bytes_max` declared or sent, `Timeout` for a body below its `pace`,
-/// `Unreachable` for one that ends early, `Storage` when `to` exists or cannot be written.
-pub(crate) async fn save(
+/// [`SaveError`].
+pub async fn save(
     body: Incoming,
     to: &Path,
     bytes_max: u64,
     pace: Pace,
-) -> Result<u64, FetchError> {
+    on_bytes: &mut (dyn FnMut(u64) + Send),
+) -> Result<u64, SaveError> {
     if body.size_hint().lower() > bytes_max {
-        return Err(FetchError::TooLarge);
+        return Err(SaveError::TooLarge);
     }
-    let mut partial = Partial::create(to).await.map_err(FetchError::Storage)?;
-    let bytes = copy(body, &mut partial.file, bytes_max, pace).await?;
+    let mut partial = Partial::create(to).await.map_err(SaveError::Storage)?;
+    let bytes = copy(body, &mut partial.file, bytes_max, pace, on_bytes).await?;
     partial.keep();
     Ok(bytes)
 }
@@ -48,34 +62,33 @@ async fn copy(
     file: &mut BufWriter<tokio::fs::File>,
     bytes_max: u64,
     pace: Pace,
-) -> Result<u64, FetchError> {
-    let mut bytes = 0_u64;
-    let mut window_bytes = 0_u64;
+    on_bytes: &mut (dyn FnMut(u64) + Send),
+) -> Result<u64, SaveError> {
+    let (mut bytes, mut window_bytes) = (0_u64, 0_u64);
     let mut window_end = Instant::now() + pace.window;
     loop {
         let Ok(frame) = timeout_at(window_end, body.frame()).await else {
-            return Err(FetchError::Timeout(Cause::Rate {
-                bytes_min: pace.bytes_min,
-                window_ms: pace.window.as_millis(),
-            }));
+            return Err(SaveError::TooSlow(pace));
         };
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|error| FetchError::Unreachable(Cause::Http(error)))?;
+        let frame = frame.map_err(SaveError::Broken)?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        bytes = bytes.saturating_add(data.len() as u64);
+        let more = data.len() as u64;
+        bytes = bytes.saturating_add(more);
         if bytes > bytes_max {
-            return Err(FetchError::TooLarge);
+            return Err(SaveError::TooLarge);
         }
-        file.write_all(&data).await.map_err(FetchError::Storage)?;
-        window_bytes = window_bytes.saturating_add(data.len() as u64);
+        file.write_all(&data).await.map_err(SaveError::Storage)?;
+        on_bytes(more);
+        window_bytes = window_bytes.saturating_add(more);
         if window_bytes >= pace.bytes_min {
             window_bytes = 0;
             window_end = Instant::now() + pace.window;
         }
     }
-    file.flush().await.map_err(FetchError::Storage)?;
+    file.flush().await.map_err(SaveError::Storage)?;
     Ok(bytes)
 }
 

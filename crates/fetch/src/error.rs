@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use kinora_contract::{Failure, FailureCode};
 
 use crate::address::Reason;
+use crate::body::SaveError;
 
 /// Why there is no file. Its text is the public one; the private cause is its `source`.
 #[derive(Debug, thiserror::Error)]
@@ -135,4 +136,18 @@ pub enum Cause {
         /// In what time.
         window_ms: u128,
     },
+}
+
+impl From<SaveError> for FetchError {
+    fn from(error: SaveError) -> Self {
+        match error {
+            SaveError::TooLarge => Self::TooLarge,
+            SaveError::TooSlow(pace) => Self::Timeout(Cause::Rate {
+                bytes_min: pace.bytes_min,
+                window_ms: pace.window.as_millis(),
+            }),
+            SaveError::Broken(error) => Self::Unreachable(Cause::Http(error)),
+            SaveError::Storage(error) => Self::Storage(error),
+        }
+    }
 }

@@ -69,7 +69,11 @@ impl Fetcher {
                         window: self.options.rate_window,
                         bytes_min: self.options.rate_min_bytes,
                     };
-                    let saved = within(deadline, save(body, to, bytes_max, pace)).await;
+                    let saving = async {
+                        let saved = save(body, to, bytes_max, pace, &mut |_| {}).await;
+                        saved.map_err(FetchError::from)
+                    };
+                    let saved = within(deadline, saving).await;
                     drop(driver);
                     return saved;
                 }

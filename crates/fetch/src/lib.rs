@@ -22,6 +22,7 @@ mod resolve;
 mod target;
 
 pub use address::{Reason, Verdict, judge};
+pub use body::{Pace, SaveError, save};
 pub use error::{Cause, FetchError};
 pub use fetcher::Fetcher;
 pub use network::{Network, NetworkError};

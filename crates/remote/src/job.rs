@@ -10,11 +10,11 @@ use http_body_util::{BodyExt, Collected, Limited};
 use hyper::Method;
 use hyper::header::CONTENT_ENCODING;
 use kinora_contract::FailureCode;
+use kinora_fetch::{Pace, SaveError, save};
 use url::Url;
 
 use crate::answer::{AnswerError, Snapshot};
 use crate::dialect::{CancelBy, Phase, ResultAt};
-use crate::download::{Pace, SaveError, save};
 use crate::error::{Cause, RemoteError};
 use crate::hints;
 use crate::http::Reply;
@@ -170,12 +170,22 @@ impl Job {
             window: options.rate_window,
             bytes_min: options.rate_bytes_min,
         };
-        let saved = save(body, to, bytes_max, pace, on_bytes).await;
-        saved.map_err(|error| match error {
-            SaveError::TooLarge => RemoteError::ResultTooLarge(bytes_max),
-            SaveError::Storage(error) => RemoteError::Storage(error),
-            SaveError::Broken(cause) => self.failed(cause),
-        })
+        match save(body, to, bytes_max, pace, on_bytes).await {
+            Ok(0) => {
+                tokio::fs::remove_file(to)
+                    .await
+                    .map_err(RemoteError::Storage)?;
+                Err(self.failed(Cause::Empty))
+            }
+            Ok(bytes) => Ok(bytes),
+            Err(SaveError::TooLarge) => Err(RemoteError::ResultTooLarge(bytes_max)),
+            Err(SaveError::Storage(error)) => Err(RemoteError::Storage(error)),
+            Err(SaveError::Broken(error)) => Err(self.failed(Cause::Exchange(error.into()))),
+            Err(SaveError::TooSlow(pace)) => Err(self.failed(Cause::Rate {
+                bytes_min: pace.bytes_min,
+                window: pace.window,
+            })),
+        }
     }
 
     /// Where the result lies: an address that an answer names must be at a known origin.

@@ -8,7 +8,7 @@
 //! 3. `pool`: the least busy upstream that is not left out; `upstream` and `http`: one bounded
 //!    exchange with it.
 //! 4. [`Job`]: a task at its upstream, by its [`Ticket`]; `answer` and `hints` read what it says.
-//! 5. `download`: the result into a new file, counted and paced.
+//! 5. [`kinora_fetch::save`]: the result into a new file, counted and paced.
 //! 6. [`Remote::run`]: all of it from submit to file, with back-off; a saved ticket is polled on
 //!    and never submitted again.
 //! 7. [`RemoteEngine`]: that as an engine of the service.
@@ -19,7 +19,6 @@
 mod answer;
 mod backoff;
 pub mod dialect;
-mod download;
 mod encode;
 mod engine;
 mod error;
