@@ -179,7 +179,10 @@ impl Config {
     }
 
     /// Defaults, under the file, under the variables.
-    fn read(path: Option<&Path>, variables: &[(String, String)]) -> Result<Self, Failure> {
+    pub(crate) fn read(
+        path: Option<&Path>,
+        variables: &[(String, String)],
+    ) -> Result<Self, Failure> {
         let mut settings = overlay::parse(DEFAULT_FILE, "the built-in defaults")?;
         if let Some(path) = path {
             let shown = path.display().to_string();
@@ -195,7 +198,7 @@ impl Config {
     }
 
     /// What no type says.
-    fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         let positive = [
             ("worker.slots", self.worker.slots),
             ("worker.lease_seconds", self.worker.lease_seconds),

@@ -64,6 +64,10 @@ pub(super) fn file(role: Role, header: &Header, settings: &Settings) -> Judgemen
             .push(Problem::NoTensor((*tail).to_owned()));
         return judgement;
     }
+    if has_part(header, "scaled_fp8") || has_part(header, ".scale_weight") {
+        // The library takes no notice of the scales, and makes noise.
+        judgement.misfit("has scaled FP8 weights, whose scales are not read: take 16 bits or GGUF");
+    }
     match (role, settings.family) {
         (Role::DiffusionModel | Role::HighNoiseDiffusionModel, Family::Wan | Family::WanVace) => {
             wan(header, settings, &mut judgement);

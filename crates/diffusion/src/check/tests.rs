@@ -106,6 +106,10 @@ fn every_fault_of_a_file_is_said() {
     assert_eq!(blocks, "has 31 blocks; Wan models have 30 or 40");
     let frame = after(&gguf(&borrowed(&wan_tensors(40, 36))));
     assert!(frame.contains("it looks like i2v"), "{frame}");
+    let mut scaled = wan_tensors(30, 16);
+    scaled.push(("blocks.0.cross_attn.k.scale_weight".to_owned(), vec![1]));
+    let scaled = after(&gguf(&borrowed(&scaled)));
+    assert!(scaled.contains("scaled FP8"), "{scaled}");
     std::fs::remove_file(path).unwrap();
     let gone = check(&good);
     assert_eq!(

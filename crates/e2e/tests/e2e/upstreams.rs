@@ -8,28 +8,31 @@ use crate::support::{Download, assert_plays, narrow, quick, reaching_from, slow}
 
 const ENGINE: &str = concat!("studio/", env!("CARGO_PKG_VERSION"));
 
-/// Settings under which `kinora-a1` is served by `upstream`.
+/// Settings under which both models are served by `upstream`.
 fn settings(upstream: &Server) -> String {
     let key = upstream.data().path().join("key-for-front");
     std::fs::write(&key, upstream.data().key().unwrap()).unwrap();
-    format!(
-        "[[engines]]\n\
-         name = \"studio\"\n\
-         kind = \"remote\"\n\
-         dialect = \"kinora\"\n\
-         base_urls = [\"{}/v1\"]\n\
-         key_file = \"{}\"\n\
-         model = \"kinora-a1\"\n\
-         sound = true\n\
-         poll_milliseconds = 100\n\
-         poll_milliseconds_max = 300\n\
-         [[models]]\n\
-         card = \"kinora-a1\"\n\
-         id = \"kinora-a1\"\n\
-         engine = \"studio\"\n",
-        upstream.base_url(),
-        key.display()
-    )
+    let served = |model: &str, name: &str, sound: bool| {
+        format!(
+            "[[engines]]\n\
+             name = \"{name}\"\n\
+             kind = \"remote\"\n\
+             dialect = \"kinora\"\n\
+             base_urls = [\"{}/v1\"]\n\
+             key_file = \"{}\"\n\
+             model = \"{model}\"\n\
+             sound = {sound}\n\
+             poll_milliseconds = 100\n\
+             poll_milliseconds_max = 300\n\
+             [[models]]\n\
+             card = \"{model}\"\n\
+             id = \"{model}\"\n\
+             engine = \"{name}\"\n",
+            upstream.base_url(),
+            key.display()
+        )
+    };
+    served("kinora-a1", "studio", true) + &served("kinora-b1", "silent-studio", false)
 }
 
 /// A service on `data` that has `upstream` make its videos.
@@ -61,14 +64,36 @@ fn a_video_is_the_one_that_the_upstream_made() {
     let front = front(&DataFolder::default(), &upstream).start();
     let client = front.client();
     let host = Host::start();
-    let still = studio::picture("still.png", (320, 256), "teal");
-    let mut framed = quick("kinora-a1");
-    framed["first_frame"] = json!(host.serve("still.png", still));
-    framed["negative_prompt"] = json!("rain");
-    framed["generate_audio"] = json!(false);
-    for (body, has_audio) in [(quick("kinora-a1"), true), (framed, false)] {
+    let [teal, red] = ["teal", "red"].map(|colour| {
+        let name = format!("{colour}.png");
+        host.serve(&name, studio::picture(&name, (320, 256), colour))
+    });
+    let tone = host.serve("tone.wav", studio::tone("tone.wav", 440, 2.5));
+    let with = |model: &str, more: Value| {
+        let mut body = quick(model);
+        let (Value::Object(body), Value::Object(more)) = (&mut body, more) else {
+            panic!("no objects");
+        };
+        body.extend(more);
+        json!(body)
+    };
+    let a = |more: Value| with("kinora-a1", more);
+    let every = [
+        (a(json!({})), true),
+        (
+            a(json!({"first_frame": teal, "negative_prompt": "rain", "generate_audio": false})),
+            false,
+        ),
+        (a(json!({"first_frame": teal, "last_frame": red})), true),
+        (
+            a(json!({"reference_images": [red, teal], "reference_audios": [tone]})),
+            true,
+        ),
+        (with("kinora-b1", json!({"seconds": "auto"})), false),
+    ];
+    for (body, has_audio) in every {
         let video = client.wait_completed(client.submit(&body).id());
-        assert_eq!(video["engine"], ENGINE);
+        assert!(video.text("engine").ends_with(ENGINE), "{video:#?}");
         assert_eq!(video["has_audio"], has_audio);
         assert_plays(&client, &video);
         let theirs = tasks_of(&upstream).remove(0);

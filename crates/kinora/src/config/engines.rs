@@ -82,3 +82,27 @@ fn wrong(name: &str, what: &str) -> Failure {
 fn seconds(seconds: u32) -> Duration {
     Duration::from_secs(seconds.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::Config;
+
+    #[test]
+    fn every_ready_configuration_is_one() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+        let mut ready = 0;
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let config = Config::read(Some(&path), &[]).unwrap();
+            config.check().unwrap();
+            for model in &config.models {
+                let engine = config.engine(&model.engine);
+                assert!(engine.is_some(), "{}: {}", path.display(), model.id);
+            }
+            ready += 1;
+        }
+        assert!(ready > 10);
+    }
+}
