@@ -23,10 +23,13 @@ pub trait FilmEngine: Send + Sync {
 
     /// Makes the film of `job` and writes it to the new file `job.to`, which is not synced. Ends
     /// within 2 s of `job.cancel`, and nobody works on it any more then, as far as that can be had.
-    /// Dropping the future stops nothing elsewhere: a later attempt follows what was kept.
+    /// Dropping the future stops nothing elsewhere: a later attempt follows what was kept, unless
+    /// that is not of this engine's making.
     ///
     /// # Errors
-    /// [`EngineError::Cancelled`] after a cancel, else the cause. There is no file then.
+    /// [`EngineError::Cancelled`] after a cancel, else [`EngineError::Told`]; what cannot be kept is
+    /// told as [`FailureCode::StorageFailed`](kinora_contract::FailureCode::StorageFailed), and not
+    /// worked on any more. There is no file then.
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError>;
 }
 

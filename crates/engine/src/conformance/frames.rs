@@ -1,24 +1,9 @@
-//! What every engine must keep to, as checks that its tests call. They look from outside only:
-//! through [`Engine`], a [`Sink`] and a [`Control`].
+//! What every engine of frames must keep to, seen through [`Engine`], a [`Sink`] and a [`Control`].
 
 use kinora_contract::VideoSpec;
 
+use super::{Broken, Check, hold};
 use crate::{CHANNELS, Control, Engine, EngineError, Job, Materials, SAMPLE_RATE_HZ, Sink};
-
-/// A broken promise, in words.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Broken(String);
-
-type Check = Result<(), Broken>;
-
-fn hold(truth: bool, promise: &str) -> Check {
-    if truth {
-        Ok(())
-    } else {
-        Err(Broken(promise.to_owned()))
-    }
-}
 
 /// What a sink saw, and what it does to the engine.
 #[derive(Debug, Default)]
