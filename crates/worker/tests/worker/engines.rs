@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use kinora_contract::{Size, VideoSpec};
+use kinora_contract::{FailureCode, Size, VideoSpec};
 use kinora_engine::{
     CHANNELS, Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner,
     SAMPLE_RATE_HZ, Sink, Stage,
@@ -24,6 +24,8 @@ const CLIP: Clip = Clip {
     frames: 4,
     audio: true,
 };
+/// What a client is told of a crash when there is no other attempt.
+pub(crate) const CRASHED: FailureCode = FailureCode::OutOfMemory;
 const FRAME_BYTES: usize = 64 * 64 * 3;
 
 /// What an engine does.
@@ -42,6 +44,8 @@ pub(crate) enum Act {
     Fails,
     RefusesInPlan,
     RunsOutOfMemory,
+    /// Its process ends once it is released.
+    Crashes,
     /// Says that it was cancelled, which nobody asked for.
     ClaimsCancel,
     OneFrameTooFew,
@@ -52,11 +56,13 @@ pub(crate) enum Act {
 /// An engine with one act, and what is seen of it.
 pub(crate) struct Puppet {
     act: Act,
+    clip: Clip,
     description: Description,
     started: AtomicUsize,
     at_work: AtomicUsize,
     at_work_max: AtomicUsize,
     told: Mutex<Option<Instant>>,
+    sources: Mutex<Vec<Option<u32>>>,
     releases: (Mutex<usize>, Condvar),
     /// Whether a hold is only for the first clip.
     once: AtomicBool,
@@ -67,6 +73,7 @@ impl Puppet {
         let (name, version) = ENGINE.split_once('/').expect("a name and a version");
         Self {
             act,
+            clip: CLIP,
             description: Description {
                 final_from_video: false,
                 name: name.to_owned(),
@@ -77,6 +84,7 @@ impl Puppet {
             at_work: AtomicUsize::new(0),
             at_work_max: AtomicUsize::new(0),
             told: Mutex::new(None),
+            sources: Mutex::default(),
             releases: (Mutex::new(0), Condvar::new()),
             once: AtomicBool::new(false),
         }
@@ -87,6 +95,18 @@ impl Puppet {
         let puppet = Self::new(act);
         puppet.once.store(true, Ordering::SeqCst);
         puppet
+    }
+
+    /// The same with clips of so many frames.
+    pub(crate) fn with_frames(mut self, frames: u32) -> Self {
+        self.clip.frames = frames;
+        self
+    }
+
+    /// The same, which makes finals from their drafts' videos.
+    pub(crate) fn from_videos(mut self) -> Self {
+        self.description.final_from_video = true;
+        self
     }
 
     /// Clips begun so far.
@@ -107,6 +127,11 @@ impl Puppet {
     /// When it saw a cancel.
     pub(crate) fn told(&self) -> Option<Instant> {
         *self.told.lock().unwrap()
+    }
+
+    /// Frames of the source that each clip was given, if it was given one.
+    pub(crate) fn sources(&self) -> Vec<Option<u32>> {
+        self.sources.lock().unwrap().clone()
     }
 
     /// Lets every held clip go on, now and later.
@@ -143,11 +168,11 @@ impl Puppet {
     fn play(&self, act: Act, sink: &mut dyn Sink, control: &Control) -> Result<(), EngineError> {
         match act {
             Act::Good | Act::PanicsInPlan | Act::RefusesInPlan => {
-                frames(CLIP.frames, sink, control)
+                frames(self.clip.frames, sink, control)
             }
             Act::Held => {
                 self.wait_for_release();
-                frames(CLIP.frames, sink, &Control::default())
+                frames(self.clip.frames, sink, &Control::default())
             }
             Act::Obedient => {
                 control.report(Stage::Generating, 0.5)?;
@@ -157,9 +182,16 @@ impl Puppet {
             Act::Panics => panic!("{PRIVATE}"),
             Act::Fails => Err(EngineError::Failed(PRIVATE.to_owned())),
             Act::RunsOutOfMemory => Err(EngineError::OutOfMemory(PRIVATE.to_owned())),
+            Act::Crashes => {
+                self.wait_for_release();
+                Err(EngineError::Crashed {
+                    code: CRASHED,
+                    cause: PRIVATE.to_owned(),
+                })
+            }
             Act::ClaimsCancel => Err(EngineError::Cancelled),
-            Act::OneFrameTooFew => frames(CLIP.frames - 1, sink, control),
-            Act::OneFrameTooMany => frames(CLIP.frames + 1, sink, control),
+            Act::OneFrameTooFew => frames(self.clip.frames - 1, sink, control),
+            Act::OneFrameTooMany => frames(self.clip.frames + 1, sink, control),
             Act::ShortFrame => sink.frame(&[0; FRAME_BYTES - 3]),
         }
     }
@@ -174,7 +206,7 @@ impl Planner for Puppet {
         match self.act {
             Act::PanicsInPlan => panic!("{PRIVATE}"),
             Act::RefusesInPlan => Err(EngineError::Unsupported(PRIVATE.to_owned())),
-            _ => Ok(CLIP),
+            _ => Ok(self.clip),
         }
     }
 }
@@ -182,10 +214,13 @@ impl Planner for Puppet {
 impl Engine for Puppet {
     fn generate(
         &self,
-        _: &Job<'_>,
+        job: &Job<'_>,
         sink: &mut dyn Sink,
         control: &Control,
     ) -> Result<(), EngineError> {
+        let source = job.materials.source.as_ref();
+        let frames = source.map(|footage| footage.frames());
+        self.sources.lock().unwrap().push(frames);
         let first = self.started.fetch_add(1, Ordering::SeqCst) == 0;
         let act = if first || !self.once.load(Ordering::SeqCst) {
             self.act
@@ -214,9 +249,9 @@ impl Drop for Leave<'_> {
     }
 }
 
-/// So many frames that differ, and half a second of silence.
+/// So many frames that differ, and as much silence.
 fn frames(count: u32, sink: &mut dyn Sink, control: &Control) -> Result<(), EngineError> {
-    let samples = (SAMPLE_RATE_HZ / 2) as usize * usize::from(CHANNELS);
+    let samples = (count * SAMPLE_RATE_HZ / CLIP.fps) as usize * usize::from(CHANNELS);
     sink.audio(&vec![0.0; samples])?;
     for frame in 0..count {
         let grey = (frame * 40) as u8;

@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod crashes;
 mod ending;
 mod engines;
 mod failures;
@@ -19,5 +20,6 @@ mod life;
 mod orphans;
 mod references;
 mod rescue;
+mod sources;
 mod stopping;
 mod storage;
