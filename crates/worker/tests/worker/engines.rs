@@ -104,7 +104,7 @@ impl Puppet {
     }
 
     /// The same, which makes finals from their drafts' videos.
-    pub(crate) fn from_videos(mut self) -> Self {
+    pub(crate) fn making_finals_from_videos(mut self) -> Self {
         self.description.final_from_video = true;
         self
     }

@@ -24,7 +24,7 @@ impl Studio {
     fn new() -> Self {
         Self {
             bench: Bench::new(),
-            from_video: Arc::new(Puppet::new(Act::Good).from_videos()),
+            from_video: Arc::new(Puppet::new(Act::Good).making_finals_from_videos()),
             from_spec: Arc::new(Puppet::new(Act::Good)),
         }
     }
