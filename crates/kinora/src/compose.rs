@@ -16,6 +16,7 @@ use kinora_media::RecorderOptions;
 use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
 use kinora_store::{OpenOptions, Stores};
 use kinora_worker::{Lineup, Maker, References, Served, Worker};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
@@ -174,11 +175,18 @@ fn seconds(seconds: u32) -> Duration {
 /// The served models, each restricted to what its engine can do.
 pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
     let mut engines: BTreeMap<String, Maker> = BTreeMap::new();
+    let mut seats: BTreeMap<String, Arc<Semaphore>> = BTreeMap::new();
     let mut cards = Vec::new();
     let mut served = Vec::new();
     for model in &config.models {
         if !engines.contains_key(&model.engine) {
             engines.insert(model.engine.clone(), engine(&model.engine, config)?);
+            if let Some(places) = config
+                .engine(&model.engine)
+                .and_then(config::Engine::places)
+            {
+                seats.insert(model.engine.clone(), Arc::new(Semaphore::new(places)));
+            }
         }
         let engine = engines[&model.engine].clone();
         let card = card(model, &engine)?;
@@ -191,6 +199,7 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
             Served {
                 engine,
                 progress_timeout,
+                seats: seats.get(&model.engine).cloned(),
             },
         ));
         cards.push(card);

@@ -1,14 +1,16 @@
-//! Asks the store for work while there is a free slot, and starts a run for each claim.
+//! Asks the store for work while there is a free slot, and a free seat at the engine where these are
+//! bounded, and starts a run for each claim.
 //! The store's change counter saves waiting; the poll is the truth.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_store::{Claim, ClaimRequest};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::drain::Shutdown;
+use crate::lineup::EngineSeat;
 use crate::{Worker, run};
 
 /// How often the store is asked although it gave no hint.
@@ -17,6 +19,8 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Claims and runs until a drain is asked for, then waits for what runs.
 pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     let slots = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
+    let mut queues = worker.lineup.queues();
+    let freed = Arc::new(Notify::new());
     let mut hints = worker.tasks.changes();
     let mut runs = JoinSet::new();
     while !shutdown.is_draining() {
@@ -27,23 +31,63 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
         // The semaphore is never closed, so there is always a permit in the end.
         let Ok(first) = first else { break };
         hints.mark_unchanged();
-        let permits = with_free_slots(first, &slots);
-        let claims = ask(&worker, permits.len()).await;
-        let idle = claims.is_empty();
-        for (claim, slot) in claims.into_iter().zip(permits) {
-            runs.spawn(run::run_task(worker.clone(), claim, slot, shutdown.clone()));
+        let mut permits = with_free_slots(first, &slots);
+        let mut idle = true;
+        for queue in &queues {
+            let seats = queue.free_seats(permits.len());
+            if seats.is_empty() {
+                continue;
+            }
+            let claims = ask(&worker, &queue.models, seats.len()).await;
+            idle &= claims.is_empty();
+            for (claim, seat) in claims.into_iter().zip(seats) {
+                let Some(slot) = permits.pop() else { break };
+                let place = Place {
+                    _slot: slot,
+                    _seat: seat,
+                    _freed: Freed(freed.clone()),
+                };
+                runs.spawn(run::run_task(
+                    worker.clone(),
+                    claim,
+                    place,
+                    shutdown.clone(),
+                ));
+            }
+        }
+        drop(permits);
+        // Where slots are few, every queue is asked first in its turn.
+        if queues.len() > 1 {
+            queues.rotate_left(1);
         }
         while runs.try_join_next().is_some() {}
         if idle {
             tokio::select! {
                 // Without hints the poll alone must do.
                 Ok(()) = hints.changed() => {}
+                () = freed.notified() => {}
                 () = tokio::time::sleep(POLL_EVERY) => {}
                 () = shutdown.draining() => {}
             }
         }
     }
     finish_runs(&worker, runs, &shutdown).await;
+}
+
+/// A run's place: dropped when nothing of the run is left, in this order.
+pub(crate) struct Place {
+    _slot: OwnedSemaphorePermit,
+    _seat: EngineSeat,
+    _freed: Freed,
+}
+
+/// Tells the loop that an engine may have a seat again.
+struct Freed(Arc<Notify>);
+
+impl Drop for Freed {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 /// `first` and a permit for every other slot that is free at the moment.
@@ -55,10 +99,10 @@ fn with_free_slots(
     std::iter::once(first).chain(others).collect()
 }
 
-async fn ask(worker: &Worker, count: usize) -> Vec<Claim> {
+async fn ask(worker: &Worker, models: &[String], count: usize) -> Vec<Claim> {
     let request = ClaimRequest {
         worker: worker.settings.name.clone(),
-        models: worker.lineup.models(),
+        models: models.to_vec(),
         count,
         now_ms: worker.clock.now_ms(),
         lease_ms: worker.settings.lease_ms,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_engine::{Description, Engine, FilmEngine};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// An engine of either kind.
 #[derive(Clone)]
@@ -33,6 +34,37 @@ pub struct Served {
     pub engine: Maker,
     /// A run whose engine reports nothing for so long is given up.
     pub progress_timeout: Duration,
+    /// How many tasks the engine takes at a time, one permit each, where that is fewer than there
+    /// may be slots. Shared by all models of the engine.
+    pub seats: Option<Arc<Semaphore>>,
+}
+
+/// Models whose tasks are claimed together, since they share an engine's seats or need none.
+pub(crate) struct Queue {
+    pub(crate) models: Vec<String>,
+    seats: Option<Arc<Semaphore>>,
+}
+
+/// A task's right to its engine, where that is bounded.
+pub(crate) type EngineSeat = Option<OwnedSemaphorePermit>;
+
+impl Queue {
+    /// Seats that are free now, up to `count`.
+    pub(crate) fn free_seats(&self, count: usize) -> Vec<EngineSeat> {
+        let seat = || match &self.seats {
+            None => Some(None),
+            Some(seats) => seats.clone().try_acquire_owned().ok().map(Some),
+        };
+        std::iter::from_fn(seat).take(count).collect()
+    }
+
+    fn shares(&self, seats: Option<&Arc<Semaphore>>) -> bool {
+        match (&self.seats, seats) {
+            (None, None) => true,
+            (Some(own), Some(seats)) => Arc::ptr_eq(own, seats),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Debug for Served {
@@ -68,7 +100,19 @@ impl Lineup {
         self.0.get(model)
     }
 
-    pub(crate) fn models(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+    /// The models, by what they share.
+    pub(crate) fn queues(&self) -> Vec<Queue> {
+        let mut queues: Vec<Queue> = Vec::new();
+        for (model, served) in &self.0 {
+            let shares = |queue: &&mut Queue| queue.shares(served.seats.as_ref());
+            match queues.iter_mut().find(shares) {
+                Some(queue) => queue.models.push(model.clone()),
+                None => queues.push(Queue {
+                    models: vec![model.clone()],
+                    seats: served.seats.clone(),
+                }),
+            }
+        }
+        queues
     }
 }

@@ -9,10 +9,10 @@ use kinora_contract::{Artifact, Failure, FailureCode};
 use kinora_engine::{Control, EngineError};
 use kinora_media::MediaError;
 use kinora_store::{Attempt, Claim, Lease, LeaseLost};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
+use crate::claim::Place;
 use crate::drain::Shutdown;
 use crate::film::{FilmOrder, film};
 use crate::finish::finish;
@@ -23,12 +23,7 @@ use crate::record::{RecordError, RecordJob, Recorded, Staged, record};
 
 /// Runs one claimed task to its end.
 #[tracing::instrument(name = "run", skip_all, fields(task = %claim.lease.task, attempt = claim.task.attempt))]
-pub(crate) async fn run_task(
-    worker: Arc<Worker>,
-    claim: Claim,
-    slot: OwnedSemaphorePermit,
-    shutdown: Shutdown,
-) {
+pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, shutdown: Shutdown) {
     let Some(served) = worker.lineup.of(&claim.task.spec.model).cloned() else {
         tracing::error!(
             model = claim.task.spec.model,
@@ -72,7 +67,7 @@ pub(crate) async fn run_task(
         kept: claim.kept,
         control: control.clone(),
         silence_max: served.progress_timeout,
-        slot,
+        place,
     };
     let outcome = match make(job, &watch).await {
         Ok(Ok(recorded)) => publish_watched(&watch, recorded).await,
@@ -94,7 +89,7 @@ struct MakeJob {
     kept: Option<String>,
     control: Control,
     silence_max: Duration,
-    slot: OwnedSemaphorePermit,
+    place: Place,
 }
 
 /// Makes the video, by an engine of either kind, while the lease is kept.
@@ -104,7 +99,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, Record
         kept,
         control,
         silence_max,
-        slot,
+        place,
     } = job;
     let staged = Staged::at(staging_path(watch.worker, watch.lease));
     match work {
@@ -123,7 +118,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, Record
                 control: control.clone(),
             };
             tokio::select! {
-                recorded = record(job, slot) => Ok(recorded),
+                recorded = record(job, place) => Ok(recorded),
                 stop = watch.keep(Some(silence_max)) => {
                     control.cancel.cancel();
                     Err(stop)

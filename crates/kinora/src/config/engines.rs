@@ -36,6 +36,16 @@ impl Engine {
         }
     }
 
+    /// How many tasks it takes at a time; `None`: as many as there are slots.
+    pub(crate) fn places(&self) -> Option<usize> {
+        let host = match self {
+            Self::Remote(_) => return None,
+            Self::Storyboard(storyboard) => storyboard.host,
+            Self::Diffusion(diffusion) => diffusion.host,
+        };
+        Some(host.processes as usize)
+    }
+
     /// A run of it that gives no sign of life for so long is given up.
     pub(crate) fn silence_max(&self) -> Duration {
         match self {

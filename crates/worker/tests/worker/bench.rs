@@ -104,6 +104,7 @@ impl Bench {
     ) -> Worker {
         let served = engines.into_iter().map(|(model, engine)| {
             let served = Served {
+                seats: None,
                 engine: Maker::Frames(engine.clone()),
                 progress_timeout: DEADLINE,
             };

@@ -28,6 +28,7 @@ async fn each_failure_of_an_engine_has_its_public_code_and_no_private_word() {
     let model = |act: Act| format!("{act:?}");
     let served = FAILURES.map(|(act, _)| {
         let served = Served {
+            seats: None,
             engine: Maker::Frames(Arc::new(Puppet::new(act))),
             progress_timeout: match act {
                 Act::Silent => Duration::from_millis(30),
@@ -82,6 +83,7 @@ async fn an_engine_that_stands_still_is_told_to_stop_and_its_task_fails() {
     let bench = Bench::new();
     let engine = Arc::new(Puppet::at_first(Act::Silent));
     let served = |progress_timeout| Served {
+        seats: None,
         engine: Maker::Frames(engine.clone()),
         progress_timeout,
     };

@@ -141,6 +141,7 @@ fn write(film: Film, to: &Path) {
 fn worker(bench: &Bench, studio: &Arc<Studio>) -> Worker {
     let mut worker = bench.worker_of(std::iter::empty::<(&str, &Arc<Puppet>)>());
     let served = Served {
+        seats: None,
         engine: Maker::Film(studio.clone()),
         progress_timeout: DEADLINE,
     };

@@ -20,6 +20,7 @@ mod life;
 mod orphans;
 mod references;
 mod rescue;
+mod seats;
 mod sources;
 mod stopping;
 mod storage;

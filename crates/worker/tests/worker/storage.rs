@@ -75,6 +75,7 @@ async fn a_slow_blob_store_is_not_taken_for_an_engine_that_stands_still() {
     let engine = Arc::new(Puppet::new(Act::Good));
     let mut worker = bench.worker(&engine);
     let served = Served {
+        seats: None,
         engine: Maker::Frames(engine),
         progress_timeout,
     };
