@@ -220,8 +220,15 @@ impl Server {
 
     /// Kills a process that it has started (`kill -9`).
     pub fn kill_child(&self, number: u32) {
-        let number = i32::try_from(number).ok().and_then(Pid::from_raw).unwrap();
-        rustix::process::kill_process(number, Signal::KILL).unwrap();
+        signal_to(number, Signal::KILL);
+    }
+
+    /// Asks it and all that it has started for an orderly stop, as service managers do.
+    pub fn terminate_all(&self) {
+        for number in self.children() {
+            signal_to(number, Signal::TERM);
+        }
+        self.terminate();
     }
 
     /// The most memory that it has had resident so far, in MiB.
@@ -289,4 +296,9 @@ fn assert_no_secrets(text: &str) {
         assert!(tail.len() < 36, "a key was logged");
     }
     assert!(!text.contains("signature="), "a signature was logged");
+}
+
+fn signal_to(number: u32, signal: Signal) {
+    let number = i32::try_from(number).ok().and_then(Pid::from_raw).unwrap();
+    rustix::process::kill_process(number, signal).unwrap();
 }

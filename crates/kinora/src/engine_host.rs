@@ -1,12 +1,14 @@
 //! Engines in processes of their own, at both ends: how the service starts this executable again as
 //! `kinora engine-host`, and which engine that process opens.
 
+use std::io;
 use std::process::Command;
 use std::sync::Arc;
 
 use kinora_engine::{Engine, EngineError, Planner};
 use kinora_host::{HostOptions, HostedEngine};
 use serde::{Deserialize, Serialize};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::LogFormat;
 use crate::config;
@@ -28,8 +30,23 @@ enum Settings {
 /// The process's end.
 pub(crate) fn run() -> Result<(), Failure> {
     logging::start(LogFormat::Json, "info")?;
-    kinora_host::serve(open)
+    leave_stops_to_the_service()
+        .and_then(|()| kinora_host::serve(open))
         .map_err(|error| Failure::because("The engine's process cannot be served", error))
+}
+
+/// A service manager's stop reaches every process at once, but a running task is to be finished: this
+/// process ends when the service closes its input.
+fn leave_stops_to_the_service() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let _entered = runtime.enter();
+    // Once asked for, they are never again what the system makes of them by itself.
+    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
+        drop(signal(kind)?);
+    }
+    Ok(())
 }
 
 fn open(settings: &[u8]) -> Result<Box<dyn Engine>, EngineError> {

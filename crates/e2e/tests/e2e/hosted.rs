@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_e2e::{Client, Hold, Host, Server, Setup, Video, kinora, studio, until};
+use kinora_e2e::{Client, DataFolder, Hold, Host, Server, Setup, Video, kinora, studio, until};
 use kinora_engine::storyboard::Storyboard;
 use kinora_engine::{Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
 use kinora_host::{HostOptions, HostedEngine};
@@ -20,7 +20,12 @@ const DEATHS: usize = 5;
 /// Serves `kinora-a1` by an engine in a process of its own, with these settings of it, and
 /// `kinora-b1` as usual.
 fn boxed(host: &str) -> Setup {
-    Setup::default().config(&format!(
+    boxed_on(Setup::default(), host)
+}
+
+/// The same of another service.
+fn boxed_on(setup: Setup, host: &str) -> Setup {
+    setup.config(&format!(
         "[[engines]]\n\
          name = \"boxed\"\n\
          kind = \"storyboard\"\n\
@@ -42,11 +47,13 @@ fn engine_of(server: &Server) -> u32 {
     until("an engine's process", || server.children().first().copied())
 }
 
-/// Whether it has ended; it may wait for somebody to ask how.
+/// Whether it has ended, with all its threads; it may wait for somebody to ask how.
 fn is_gone(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
-    state.is_empty() || state.starts_with('Z')
+    // The first thread is shown as ended before the others are.
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
+    state.is_empty() || (state.starts_with('Z') && threads <= 1)
 }
 
 fn submit_quick(client: &Client) -> Video {
@@ -262,6 +269,21 @@ fn no_process_outlives_the_service_whether_it_is_killed_or_stopped() {
     let (status, log) = server.wait();
     assert!(status.success(), "{log}");
     until("the process to end", || is_gone(engine).then_some(()));
+}
+
+#[test]
+fn a_stop_that_reaches_every_process_lets_the_running_task_finish() {
+    let data = DataFolder::default();
+    let server = boxed_on(Setup::on(&data), "").start();
+    let task = submit_quick(&server.client());
+    server.client().wait_working(task.id());
+    engine_of(&server);
+    server.terminate_all();
+    let (status, log) = server.wait();
+    assert!(status.success(), "{log}");
+    let again = boxed_on(Setup::on(&data), "").start();
+    let video = again.client().video(task.id());
+    assert_eq!(video.status(), "completed", "{log}");
 }
 
 #[test]
