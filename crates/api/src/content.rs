@@ -13,6 +13,7 @@ use crate::auth;
 use crate::error::ApiError;
 use crate::files::Variant;
 use crate::openapi::Refusals;
+use crate::preview::preview;
 use crate::range::{Stretch, stretch};
 use crate::security::MEDIA_POLICY;
 use crate::state::{Api, SharedApi};
@@ -25,7 +26,8 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
 ///
 /// `variant` is `video` (default, MP4), `thumbnail` (WebP) or `spritesheet` (JPEG). Supports
 /// `Range`, `If-Range` and `If-None-Match`. Without a key, only the signed `result_url` and
-/// `thumbnail_url` of a task object open.
+/// `thumbnail_url` of a task object open. While a video is made, `thumbnail` is a preview, once
+/// there is one: at most 320 pixels wide or high, of `Cache-Control: no-store`.
 #[utoipa::path(
     get,
     path = "/v1/videos/{id}/content",
@@ -55,14 +57,17 @@ pub(crate) async fn content(
 ) -> Result<Response, ApiError> {
     let query = query.unwrap_or_default();
     let variant = variant(&query)?;
-    let task = if is_signed(&query, &headers) {
+    let view = if is_signed(&query, &headers) {
         find_signed(&api, id, variant, &query).await?
     } else {
         let key = auth::authorize(&api, &headers, &extensions, Scope::Read).await?;
         api.tasks.get(&key.key.project, id).await?
     };
-    let task = task.ok_or_else(ApiError::video_not_found)?.task;
-    let file = file(&task, variant)?;
+    let view = view.ok_or_else(ApiError::video_not_found)?;
+    if let Some(preview) = preview(&view, variant) {
+        return Ok(preview);
+    }
+    let file = file(&view.task, variant)?;
     send(&api, id, variant, file, &headers).await
 }
 

@@ -18,6 +18,7 @@ mod list;
 mod listen;
 mod models;
 mod openapi;
+mod preview;
 mod proxies;
 mod range;
 mod rates;

@@ -1,10 +1,10 @@
-//! What an engine and its caller tell each other while a clip is made: progress one way,
-//! cancel the other. Both sides may look at any time, from any thread; nothing blocks.
+//! What an engine and its caller tell each other while a clip is made: progress and previews one
+//! way, cancel the other. Both sides may look at any time, from any thread; nothing blocks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::EngineError;
+use crate::{EngineError, Preview};
 
 /// What an engine is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub struct Control {
     pub cancel: Cancel,
     /// What the engine reported.
     pub progress: Progress,
+    /// What the clip looks like so far.
+    pub preview: Preview,
 }
 
 impl Control {

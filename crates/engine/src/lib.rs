@@ -9,6 +9,7 @@ mod error;
 mod film;
 mod materials;
 mod open;
+mod preview;
 pub mod storyboard;
 
 pub use control::{Cancel, Control, Progress, Stage};
@@ -18,6 +19,7 @@ pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec};
 pub use materials::{Footage, Materials, Picture, Playback, Sound};
 pub use open::{OpenOptions, open};
+pub use preview::Preview;
 
 /// Sample rate of all sound that engines make.
 pub const SAMPLE_RATE_HZ: u32 = 48_000;

@@ -147,6 +147,9 @@ fn run(
 fn pulse(control: &Control, line: &Line, left: &Receiver<()>) {
     let mut told = 0;
     while left.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout) {
+        if let Some(picture) = control.preview.take() {
+            line.tell(Told::Preview(picture));
+        }
         let reports = control.progress.reports();
         if reports != told {
             told = reports;

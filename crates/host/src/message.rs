@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 
 use kinora_contract::{FailureCode, Size, VideoSpec};
-use kinora_engine::{Clip, EngineError};
+use kinora_engine::{Clip, EngineError, Picture};
 use serde::{Deserialize, Serialize};
 
 /// A decoded image has 64 MiB at most; a frame of the largest size far less.
@@ -36,6 +36,8 @@ pub(crate) enum Told {
     Opened,
     /// The engine gave signs of life; so much of the job is done, 0.0 to 1.0.
     Progress(f64),
+    /// What the clip looks like so far.
+    Preview(Picture),
     /// The next frame.
     Frame(Vec<u8>),
     /// The next stretch of sound.
@@ -218,6 +220,7 @@ impl Message for Told {
         Ok(match self {
             Self::Opened => (b'o', Vec::new()),
             Self::Progress(fraction) => (b'p', fraction.to_le_bytes().to_vec()),
+            Self::Preview(picture) => (b'v', preview(&picture)),
             Self::Frame(rgb) => (b'f', rgb),
             Self::Audio(pcm) => (b'a', pcm),
             Self::Play(number) => (b's', number.to_le_bytes().to_vec()),
@@ -232,6 +235,7 @@ impl Message for Told {
         Ok(match kind {
             b'o' => Self::Opened,
             b'p' => Self::Progress(exactly(body).map(f64::from_le_bytes)?),
+            b'v' => Self::Preview(picture(&body)?),
             b'f' => Self::Frame(body),
             b'a' => Self::Audio(body),
             b's' => Self::Play(number(body)?),
@@ -241,6 +245,31 @@ impl Message for Told {
             _ => return Err(nonsense("an unknown message")),
         })
     }
+}
+
+/// Width and height as `u32` in little endian, then `[height][width][3] u8`.
+fn preview(picture: &Picture) -> Vec<u8> {
+    let (width, height) = (picture.size.width, picture.size.height);
+    [
+        &width.to_le_bytes(),
+        &height.to_le_bytes(),
+        &picture.rgb[..],
+    ]
+    .concat()
+}
+
+fn picture(body: &[u8]) -> io::Result<Picture> {
+    let torn = || nonsense("a picture of another size");
+    let (width, rest) = body.split_first_chunk().ok_or_else(torn)?;
+    let (height, rgb) = rest.split_first_chunk().ok_or_else(torn)?;
+    let size = Size::new(u32::from_le_bytes(*width), u32::from_le_bytes(*height));
+    if size.pixels().checked_mul(3) != Some(rgb.len() as u64) {
+        return Err(torn());
+    }
+    Ok(Picture {
+        size,
+        rgb: rgb.to_vec(),
+    })
 }
 
 fn exactly<const N: usize>(body: Vec<u8>) -> io::Result<[u8; N]> {
@@ -286,6 +315,10 @@ mod tests {
             for told in [
                 Told::Opened,
                 Told::Progress(fraction),
+                Told::Preview(Picture {
+                    size: Size::new(1, (bytes.len() / 3) as u32),
+                    rgb: bytes[..bytes.len() / 3 * 3].to_vec(),
+                }),
                 Told::Frame(bytes.clone()),
                 Told::Audio(bytes.clone()),
                 Told::Play(number),

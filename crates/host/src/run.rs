@@ -79,6 +79,7 @@ impl Run<'_> {
     fn pass_on(&mut self, told: Told, playing: &mut Playing) -> Result<(), EngineError> {
         match told {
             Told::Progress(fraction) => self.control.pass_on(fraction)?,
+            Told::Preview(picture) => self.control.preview.show(picture),
             Told::Frame(rgb) => {
                 self.sink.frame(&rgb)?;
                 // Each is a sign of life.

@@ -32,6 +32,7 @@ pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
 pub use probe::{ProbeInfo, probe};
 pub use reader::VideoReader;
 pub use recorder::{Recorder, Recording};
+pub use stills::preview;
 
 /// Which H.264 encoder code was built in, for the start-up log: for example `"openh264 with assembly"`.
 pub fn video_encoder_variant() -> &'static str {

@@ -1,4 +1,4 @@
-//! The poster and the spritesheet, sampled while the frames pass.
+//! The poster and the spritesheet, sampled while the frames pass; previews of what is not done.
 //! Keeps one scaled picture and at most 25 small cells, never a whole frame.
 
 use fast_image_resize::images::{Image, ImageRef};
@@ -9,7 +9,8 @@ use webp::WebPConfig;
 use crate::{ClipFormat, MediaError};
 
 const POSTER_SIDE_MAX: u32 = 1280;
-const POSTER_QUALITY: f32 = 80.0;
+const PREVIEW_SIDE_MAX: u32 = 320;
+const WEBP_QUALITY: f32 = 80.0;
 const CELL_SIDE_MAX: u32 = 320;
 const GRID_SIDE_MAX: u32 = 5;
 const SPRITESHEET_QUALITY: u8 = 80;
@@ -44,7 +45,7 @@ impl Stills {
         let cells = format.frames.min(GRID_SIDE_MAX * GRID_SIDE_MAX);
         let columns = (1..GRID_SIDE_MAX).find(|side| side * side >= cells);
         let columns = columns.unwrap_or(GRID_SIDE_MAX);
-        let (cell_width, cell_height) = fitted(format, CELL_SIDE_MAX);
+        let (cell_width, cell_height) = fitted(format.width, format.height, CELL_SIDE_MAX);
         let (width, height) = (cell_width * columns, cell_height * cells.div_ceil(columns));
         let rgb = vec![0; (width * height * 3) as usize];
         Self {
@@ -66,14 +67,12 @@ impl Stills {
     pub(crate) fn sample(&mut self, index: u32, rgb: &[u8]) -> Result<(), MediaError> {
         // One third in: past a fade from black, before an ending.
         if index == self.format.frames / 3 {
-            let (width, height) = fitted(&self.format, POSTER_SIDE_MAX);
-            let rgb = self.scaled(rgb, width, height)?;
-            self.poster = Some(Picture { width, height, rgb });
+            self.poster = Some(self.scaled(rgb, POSTER_SIDE_MAX)?);
         }
         let sheet = &self.sheet;
         if sheet.filled < sheet.cells && index == self.cell_frame(sheet.filled) {
-            let cell = self.scaled(rgb, self.sheet.cell_width, self.sheet.cell_height)?;
-            self.sheet.fill_next(&cell);
+            let cell = self.scaled(rgb, CELL_SIDE_MAX)?;
+            self.sheet.fill_next(&cell.rgb);
         }
         Ok(())
     }
@@ -84,32 +83,15 @@ impl Stills {
         (middle / (2 * u64::from(self.sheet.cells))) as u32
     }
 
-    fn scaled(&mut self, rgb: &[u8], width: u32, height: u32) -> Result<Vec<u8>, MediaError> {
-        if (width, height) == (self.format.width, self.format.height) {
-            return Ok(rgb.to_vec());
-        }
-        let failed = |cause: &dyn std::fmt::Display| MediaError::Picture(cause.to_string());
-        let source = ImageRef::new(self.format.width, self.format.height, rgb, PixelType::U8x3)
-            .map_err(|cause| failed(&cause))?;
-        let mut target = Image::new(width, height, PixelType::U8x3);
-        self.resizer
-            .resize(&source, &mut target, None)
-            .map_err(|cause| failed(&cause))?;
-        Ok(target.into_vec())
+    fn scaled(&mut self, rgb: &[u8], side_max: u32) -> Result<Picture, MediaError> {
+        let (width, height) = (self.format.width, self.format.height);
+        Picture::scaled(&mut self.resizer, width, height, rgb, side_max)
     }
 
     /// The poster as lossy WebP.
     pub(crate) fn poster_webp(&self) -> Result<Vec<u8>, MediaError> {
-        let failed = || MediaError::Picture("the poster could not be encoded".into());
-        let poster = self.poster.as_ref().ok_or_else(failed)?;
-        let mut config = WebPConfig::new().map_err(|()| failed())?;
-        config.quality = POSTER_QUALITY;
-        // Half the time of the default method 4 for a file 5 % larger.
-        config.method = 2;
-        let webp = webp::Encoder::from_rgb(&poster.rgb, poster.width, poster.height)
-            .encode_advanced(&config)
-            .map_err(|_| failed())?;
-        Ok(webp.to_vec())
+        let missing = || MediaError::Picture("there is no poster".into());
+        self.poster.as_ref().ok_or_else(missing)?.webp()
     }
 
     /// The spritesheet as JPEG.
@@ -123,6 +105,61 @@ impl Stills {
             .encode(rgb, side(*width)?, side(*height)?, ColorType::Rgb)
             .map_err(|cause| MediaError::Picture(cause.to_string()))?;
         Ok(jpeg)
+    }
+}
+
+/// A preview of a video that is not done: lossy WebP, the longest side at most 320 pixels. `rgb` is
+/// `[height][width][3] u8`.
+///
+/// # Errors
+/// [`MediaError::Picture`] for a picture that has no pixels, or not those that its size says.
+pub fn preview(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, MediaError> {
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels == 0 || pixels.checked_mul(3) != Some(rgb.len() as u64) {
+        return Err(MediaError::Picture("a preview of another size".into()));
+    }
+    Picture::scaled(&mut Resizer::new(), width, height, rgb, PREVIEW_SIDE_MAX)?.webp()
+}
+
+impl Picture {
+    /// The picture `rgb`, scaled down where its longest side is over `side_max`.
+    fn scaled(
+        resizer: &mut Resizer,
+        width: u32,
+        height: u32,
+        rgb: &[u8],
+        side_max: u32,
+    ) -> Result<Self, MediaError> {
+        let failed = |cause: &dyn std::fmt::Display| MediaError::Picture(cause.to_string());
+        let (to_width, to_height) = fitted(width, height, side_max);
+        let rgb = if (to_width, to_height) == (width, height) {
+            rgb.to_vec()
+        } else {
+            let source = ImageRef::new(width, height, rgb, PixelType::U8x3)
+                .map_err(|cause| failed(&cause))?;
+            let mut target = Image::new(to_width, to_height, PixelType::U8x3);
+            resizer
+                .resize(&source, &mut target, None)
+                .map_err(|cause| failed(&cause))?;
+            target.into_vec()
+        };
+        Ok(Self {
+            width: to_width,
+            height: to_height,
+            rgb,
+        })
+    }
+
+    fn webp(&self) -> Result<Vec<u8>, MediaError> {
+        let failed = || MediaError::Picture("a picture could not be encoded".into());
+        let mut config = WebPConfig::new().map_err(|()| failed())?;
+        config.quality = WEBP_QUALITY;
+        // Half the time of the default method 4 for a file 5 % larger.
+        config.method = 2;
+        let webp = webp::Encoder::from_rgb(&self.rgb, self.width, self.height)
+            .encode_advanced(&config)
+            .map_err(|_| failed())?;
+        Ok(webp.to_vec())
     }
 }
 
@@ -147,11 +184,16 @@ impl Sheet {
 }
 
 /// The picture's size scaled down, never up, so that its longest side is at most `side_max`.
-fn fitted(format: &ClipFormat, side_max: u32) -> (u32, u32) {
-    let longest = format.width.max(format.height);
+fn fitted(width: u32, height: u32, side_max: u32) -> (u32, u32) {
+    let longest = width.max(height);
     if longest <= side_max {
-        return (format.width, format.height);
+        return (width, height);
     }
-    let scale = |side: u32| ((side * side_max + longest / 2) / longest).max(1);
-    (scale(format.width), scale(format.height))
+    let scaled = |side: u32| {
+        let side =
+            (u64::from(side) * u64::from(side_max) + u64::from(longest / 2)) / u64::from(longest);
+        // No longer than `side_max`.
+        (side as u32).max(1)
+    };
+    (scaled(width), scaled(height))
 }

@@ -35,6 +35,37 @@ fn sound_may_come_in_any_chunks_before_or_after_the_frames() {
 }
 
 #[test]
+fn a_preview_is_a_small_webp_of_any_shape_and_nothing_else_is_one() {
+    // The frame's header in a lossy WebP (RFC 9649, 2.5): two sides of 14 bits.
+    let sides = |webp: &[u8]| {
+        assert_eq!((&webp[..4], &webp[8..16]), (&b"RIFF"[..], &b"WEBPVP8 "[..]));
+        let side = |at: usize| u16::from_le_bytes([webp[at], webp[at + 1]]) & 0x3fff;
+        (side(26), side(28))
+    };
+    for (width, height, shown) in [
+        (1, 1, (1, 1)),
+        (60, 34, (60, 34)),
+        (1920, 1080, (320, 180)),
+        (333, 999, (107, 320)),
+        (100_000, 1, (320, 1)),
+    ] {
+        let rgb = vec![120; width * height * 3];
+        let webp = kinora_media::preview(width as u32, height as u32, &rgb).unwrap();
+        assert_eq!(sides(&webp), shown);
+    }
+    for (width, height, bytes) in [
+        (0, 0, 0),
+        (0, 9, 0),
+        (2, 2, 11),
+        (2, 2, 13),
+        (u32::MAX, u32::MAX, 3),
+    ] {
+        let refused = kinora_media::preview(width, height, &vec![0; bytes]);
+        assert!(matches!(refused, Err(MediaError::Picture(_))));
+    }
+}
+
+#[test]
 fn the_number_of_threads_does_not_change_a_byte() {
     let folder = tempfile::tempdir().unwrap();
     let format = clip(480, 270, 24, 150, Some(STEREO));

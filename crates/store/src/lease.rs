@@ -2,6 +2,7 @@
 //! grows at every claim, so that a late worker's write changes nothing.
 
 use std::fmt;
+use std::sync::Arc;
 
 use kinora_contract::{Task, TaskId, UnixMs, VideoSpec};
 
@@ -55,6 +56,9 @@ pub struct Renewed {
     /// A token that a later attempt at this task is to be given, in the place of an earlier one.
     /// It goes when the task ends, and no client sees it.
     pub kept: Option<String>,
+    /// A picture of what is being made, encoded, in the place of an earlier one. It goes with the
+    /// lease, and need not outlive the process.
+    pub preview: Option<Arc<[u8]>>,
 }
 
 /// What becomes of an attempt whose task is given back.

@@ -115,7 +115,7 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
 
     /// Extends a lease and records progress (never downward), the engine's name, what has been
-    /// decided of the spec, and a token for later attempts.
+    /// decided of the spec, a token for later attempts, and a preview.
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] when the token is stale: nothing was changed.

@@ -66,6 +66,8 @@ pub struct TaskView {
     pub task: Arc<Task>,
     /// Waiting tasks ahead of it, while it waits for its first worker. May be a moment old.
     pub queue_position: Option<u64>,
+    /// The last preview of its run ([`crate::Renewed::preview`]), while it runs.
+    pub preview: Option<Arc<[u8]>>,
 }
 
 /// Which way a list runs by creation.

@@ -5,11 +5,12 @@
 use std::time::{Duration, Instant};
 
 use kinora_contract::VideoSpec;
-use kinora_engine::Progress;
+use kinora_engine::{Control, Progress};
 use kinora_store::{Lease, LeaseLost, Renewed, StoreError};
 
 use crate::Worker;
 use crate::drain::Shutdown;
+use crate::preview::Previews;
 
 /// Why a run must end before it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) lease: &'a Lease,
     pub(crate) engine_name: &'a str,
-    pub(crate) progress: &'a Progress,
+    pub(crate) control: &'a Control,
     pub(crate) shutdown: &'a Shutdown,
 }
 
@@ -39,7 +40,9 @@ impl Watch<'_> {
         let mut hints = self.worker.tasks.changes();
         let mut tick = tokio::time::interval(settings.heartbeat_every);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut life = Life::new(self.progress);
+        let progress = &self.control.progress;
+        let mut life = Life::new(progress);
+        let mut previews = Previews::default();
         let mut beat = Beat::new(Duration::from_millis(settings.lease_ms / 3));
         loop {
             tokio::select! {
@@ -55,12 +58,15 @@ impl Watch<'_> {
             if let Err(StoreError::LeaseLost(how)) = self.worker.tasks.check(self.lease).await {
                 return Stop::Lost(how);
             }
-            if silence_max.is_some_and(|max| life.stands_still_for(self.progress) > max) {
+            if silence_max.is_some_and(|max| life.stands_still_for(progress) > max) {
                 return Stop::Stalled;
             }
-            let renewed = self.renewal();
+            let renewed = Renewed {
+                preview: previews.next(&self.control.preview).await,
+                ..self.renewal()
+            };
             let percent = renewed.progress;
-            if beat.is_due(percent) {
+            if beat.is_due(percent) || renewed.preview.is_some() {
                 match self.worker.tasks.renew(self.lease, renewed).await {
                     Ok(()) => beat.done(percent),
                     Err(StoreError::LeaseLost(how)) => return Stop::Lost(how),
@@ -92,11 +98,12 @@ impl Watch<'_> {
 
     fn renewal(&self) -> Renewed {
         Renewed {
-            progress: percent(self.progress),
+            progress: percent(&self.control.progress),
             engine: Some(self.engine_name.to_owned()),
             until_ms: self.worker.clock.now_ms() + self.worker.settings.lease_ms,
             decided: None,
             kept: None,
+            preview: None,
         }
     }
 }

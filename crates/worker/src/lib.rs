@@ -21,6 +21,7 @@ mod lineup;
 mod orphans;
 mod prefetch;
 mod prepare;
+mod preview;
 mod publish;
 mod record;
 mod references;

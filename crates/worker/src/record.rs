@@ -5,9 +5,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kinora_contract::VideoSpec;
+use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{
-    CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, SAMPLE_RATE_HZ, Sink, Stage,
+    CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, Picture, Preview, SAMPLE_RATE_HZ,
+    Sink, Stage,
 };
 use kinora_media::{
     AudioFormat, ClipFormat, MediaError, Mismatch, Recorder, RecorderOptions, Recording,
@@ -90,7 +91,11 @@ pub(crate) async fn record<T: Send + 'static>(
 fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     job.control.report(Stage::Preparing, 0.0)?;
     let format = clip_format(job.clip);
-    let mut sink = RecorderSink(Recorder::create(job.staged.path(), format, job.options)?);
+    let mut sink = RecorderSink {
+        recorder: Recorder::create(job.staged.path(), format, job.options)?,
+        size: job.clip.size,
+        preview: job.control.preview.clone(),
+    };
     let work = Job {
         spec: &job.spec,
         materials: &job.materials,
@@ -98,7 +103,7 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     };
     job.engine.generate(&work, &mut sink, &job.control)?;
     job.control.report(Stage::Finishing, 0.5)?;
-    let recording = sink.0.finish()?;
+    let recording = sink.recorder.finish()?;
     kinora_media::check(&recording.info, &format)?;
     Ok(Recorded {
         recording,
@@ -120,17 +125,28 @@ fn clip_format(clip: Clip) -> ClipFormat {
     }
 }
 
-struct RecorderSink(Recorder);
+struct RecorderSink {
+    recorder: Recorder,
+    size: Size,
+    preview: Preview,
+}
 
 impl Sink for RecorderSink {
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
-        self.0
+        // The frame at work is the best picture of a clip that is not done.
+        if self.preview.is_wanted() {
+            self.preview.show(Picture {
+                size: self.size,
+                rgb: rgb.to_vec(),
+            });
+        }
+        self.recorder
             .push_frame(rgb)
             .map_err(|error| EngineError::Sink(error.into()))
     }
 
     fn audio(&mut self, pcm: &[f32]) -> Result<(), EngineError> {
-        self.0
+        self.recorder
             .push_audio(pcm)
             .map_err(|error| EngineError::Sink(error.into()))
     }

@@ -44,7 +44,7 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         worker: &worker,
         lease: &lease,
         engine_name: &engine_name,
-        progress: &control.progress,
+        control: &control,
         shutdown: &shutdown,
     };
     let prepared = tokio::select! {

@@ -31,6 +31,7 @@ mod lists;
 mod malformed;
 mod neural;
 mod openapi;
+mod previews;
 mod references;
 mod refusals;
 mod rescue;

@@ -43,6 +43,50 @@ pub async fn what_an_attempt_keeps_is_given_to_later_ones_until_the_end(harness:
     assert_eq!(stores.claim_one().await.kept, None, "another task");
 }
 
+/// Each run shows its own; what has ended shows nothing.
+pub async fn a_preview_is_shown_while_its_lease_lasts(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    let showing = |preview: &[u8]| Renewed {
+        preview: Some(preview.into()),
+        ..renewed(1)
+    };
+    let shown = async || stores.view("one", 1).await.preview;
+    assert_eq!(shown().await, None);
+    let first = stores.claim_one().await;
+    for preview in [&b"one"[..], b"two"] {
+        stores
+            .tasks
+            .renew(&first.lease, showing(preview))
+            .await
+            .unwrap();
+        assert_eq!(shown().await.as_deref(), Some(preview));
+    }
+    stores.tasks.renew(&first.lease, renewed(2)).await.unwrap();
+    assert_eq!(shown().await.as_deref(), Some(&b"two"[..]), "the last one");
+    let of_project = stores.tasks.get_of_any_project(id(1)).await.unwrap();
+    assert!(of_project.unwrap().preview.is_some());
+    stores
+        .tasks
+        .release(&first.lease, Attempt::Forgiven)
+        .await
+        .unwrap();
+    assert_eq!(shown().await, None, "given back");
+
+    let second = stores.claim_one().await;
+    assert_eq!(shown().await, None, "another run");
+    let stale = stores.tasks.renew(&first.lease, showing(b"late")).await;
+    assert!(matches!(stale, Err(StoreError::LeaseLost(_))), "{stale:?}");
+    assert_eq!(shown().await, None, "of a lost lease");
+    stores
+        .tasks
+        .renew(&second.lease, showing(b"three"))
+        .await
+        .unwrap();
+    stores.complete(&second).await.unwrap();
+    assert_eq!(shown().await, None, "completed");
+}
+
 /// An orderly stop costs a task nothing.
 pub async fn a_release_gives_back_the_old_place_and_the_attempt(harness: &impl Harness) {
     let stores = harness.open("store").await;

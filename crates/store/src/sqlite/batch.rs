@@ -75,8 +75,8 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Replaces a running record by one that differs in lease end, progress, engine, spec and what
-    /// is kept only.
+    /// Replaces a running record by one that differs in lease end, progress, engine, spec, preview and
+    /// what is kept only.
     pub(super) fn renew(&mut self, before: &Record, after: Arc<Record>) -> Done<()> {
         rows::renew(self.conn, before, &after)?;
         self.note(after.task.id, Some(after));

@@ -66,6 +66,7 @@ fn record(new: &NewTask, seq: u64) -> Record {
         task: Arc::new(task),
         lease: None,
         kept: None,
+        preview: None,
     }
 }
 

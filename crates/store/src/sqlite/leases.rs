@@ -80,8 +80,12 @@ impl Operation for Renew {
                 task.spec.clone_from(decided);
             }
         });
+        let record = Arc::make_mut(&mut after);
         if let Some(kept) = &renewed.kept {
-            Arc::make_mut(&mut after).kept = Some(kept.as_str().into());
+            record.kept = Some(kept.as_str().into());
+        }
+        if renewed.preview.is_some() {
+            record.preview.clone_from(&renewed.preview);
         }
         batch.renew(&before, after)?;
         Ok(Ok(()))

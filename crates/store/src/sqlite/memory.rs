@@ -86,6 +86,7 @@ impl Memory {
         TaskView {
             task: record.task.clone(),
             queue_position: waits.then(|| self.positions.ahead(record)),
+            preview: record.preview.clone(),
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Record {
     pub(super) lease: Option<Held>,
     /// What an attempt wants a later one to know; while the task is unfinished.
     pub(super) kept: Option<Arc<str>>,
+    /// What the run shows of its work; in memory alone, where every running task is.
+    pub(super) preview: Option<Arc<[u8]>>,
 }
 
 /// A lease as kept.
@@ -59,6 +61,10 @@ impl Record {
         Arc::new(Self {
             seq: self.seq,
             kept: kept.filter(|_| !task.state.phase().is_terminal()),
+            preview: self
+                .preview
+                .clone()
+                .filter(|_| matches!(task.state, State::Running)),
             task: Arc::new(task),
             lease,
         })

@@ -189,6 +189,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         task: Arc::new(task),
         lease: lease.transpose()?,
         kept: kept.map(Arc::from),
+        preview: None,
     })
 }
 

@@ -171,6 +171,12 @@ impl Bench {
         found.map(|view| view.task)
     }
 
+    /// What its run shows of it.
+    pub(crate) async fn preview(&self, id: TaskId) -> Option<Arc<[u8]>> {
+        let found = self.store.get(PROJECT, id).await.unwrap();
+        found.expect("the task is there").preview
+    }
+
     pub(crate) async fn task(&self, id: TaskId) -> Arc<Task> {
         self.find(id).await.expect("the task is there")
     }

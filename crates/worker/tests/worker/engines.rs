@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::{FailureCode, Size, VideoSpec};
 use kinora_engine::{
-    CHANNELS, Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner,
-    SAMPLE_RATE_HZ, Sink, Stage,
+    CHANNELS, Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Picture,
+    Planner, SAMPLE_RATE_HZ, Sink, Stage,
 };
 
 use crate::bench::{DEADLINE, until};
@@ -35,6 +35,8 @@ pub(crate) enum Act {
     Good,
     /// Makes the clip once it is released; a cancel does not interest it, and it says nothing.
     Held,
+    /// Shows a preview of 640 x 320, and makes the clip once it is released.
+    Shows,
     /// Reports one half, then waits for a cancel and obeys it.
     Obedient,
     /// Says nothing and waits for a cancel.
@@ -173,6 +175,13 @@ impl Puppet {
             Act::Held => {
                 self.wait_for_release();
                 frames(self.clip.frames, sink, &Control::default())
+            }
+            Act::Shows => {
+                let size = Size::new(640, 320);
+                let rgb = vec![90; size.pixels() as usize * 3];
+                control.preview.show(Picture { size, rgb });
+                self.wait_for_release();
+                frames(self.clip.frames, sink, control)
             }
             Act::Obedient => {
                 control.report(Stage::Generating, 0.5)?;

@@ -45,6 +45,35 @@ async fn progress_and_engine_show_while_a_task_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_an_engine_shows_of_a_clip_shows_while_it_runs() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Shows));
+    let running = Running::start(bench.worker(&engine));
+    let id = bench.submit().await;
+    until("a preview shows", async || {
+        bench.preview(id).await.is_some_and(|preview| {
+            let shown = image_size(&preview);
+            // Twice as wide as the longest side that is handed out.
+            assert_eq!(shown, (320, 160));
+            true
+        })
+    })
+    .await;
+    engine.release();
+    bench.completes(id).await;
+    assert_eq!(bench.preview(id).await, None, "its thumbnail is a file now");
+    running.drained().await;
+}
+
+/// Width and height in the header of a lossy WebP (RFC 9649, 2.5): 14 bits each, after the frame tag
+/// and the start code.
+fn image_size(webp: &[u8]) -> (u16, u16) {
+    assert_eq!((&webp[..4], &webp[8..16]), (&b"RIFF"[..], &b"WEBPVP8 "[..]));
+    let side = |at: usize| u16::from_le_bytes([webp[at], webp[at + 1]]) & 0x3fff;
+    (side(26), side(28))
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn as_many_tasks_run_at_a_time_as_there_are_slots_and_never_more() {
     const SLOTS: usize = 3;
     let bench = Bench::new();

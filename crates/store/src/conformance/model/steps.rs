@@ -148,6 +148,7 @@ impl Model {
             until_ms,
             decided: None,
             kept: kept.clone(),
+            preview: None,
         };
         let done = stores.tasks.renew(&lease, renewed).await;
         if let Some(known) = self.holder(task, &lease, &done) {
