@@ -27,7 +27,7 @@ pub enum EngineError {
         cause: String,
     },
     /// The process that the engine ran in came to its end: another attempt may fare better.
-    #[error("the engine's process ended: {cause}")]
+    #[error("the engine's process ended ({code}): {cause}")]
     Crashed {
         /// What the client is told when there is no other attempt.
         code: FailureCode,

@@ -31,6 +31,14 @@ pub trait FilmEngine: Send + Sync {
     /// told as [`FailureCode::StorageFailed`](kinora_contract::FailureCode::StorageFailed), and not
     /// worked on any more. There is no file then.
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError>;
+
+    /// Has the work that `kept` leads to called off, since its task has ended without a film. It may
+    /// have ended as well, and be called off already; what is not of this engine's making is none.
+    /// Takes 2 s at most.
+    ///
+    /// # Errors
+    /// [`EngineError::Told`] when nobody could be told: it may still be worked on.
+    async fn call_off(&self, kept: &str) -> Result<(), EngineError>;
 }
 
 /// One film to be made.

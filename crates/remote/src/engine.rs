@@ -94,11 +94,26 @@ impl FilmEngine for RemoteEngine {
                 Ok(())
             }
             Err(RemoteError::Cancelled) => Err(EngineError::Cancelled),
-            Err(error) => Err(EngineError::Told {
-                code: error.code(),
-                cause: chain(&error),
-            }),
+            Err(error) => Err(told(&error)),
         }
+    }
+
+    async fn call_off(&self, kept: &str) -> Result<(), EngineError> {
+        let Some(ticket) = read(kept) else {
+            return Ok(());
+        };
+        match self.remote.call_off(&ticket).await {
+            // An upstream that is not configured any more is somebody else's business.
+            Ok(()) | Err(RemoteError::Forgotten(_)) => Ok(()),
+            Err(error) => Err(told(&error)),
+        }
+    }
+}
+
+fn told(error: &RemoteError) -> EngineError {
+    EngineError::Told {
+        code: error.code(),
+        cause: chain(error),
     }
 }
 

@@ -89,6 +89,15 @@ impl Remote {
         Ok(Job::new(Arc::clone(&self.0), place, ticket.clone()))
     }
 
+    /// Asks the upstream of `ticket` to stop. A task that is done or gone counts as stopped.
+    ///
+    /// # Errors
+    /// [`RemoteError::Forgotten`] when that upstream is no longer configured, else those of
+    /// [`Job::cancel`].
+    pub async fn call_off(&self, ticket: &Ticket) -> Result<(), RemoteError> {
+        self.resume(ticket)?.cancel().await
+    }
+
     pub(crate) fn index_of(&self, upstream: &str) -> Result<usize, RemoteError> {
         let index = self.0.upstreams.iter().position(|one| one.name == upstream);
         index.ok_or_else(|| RemoteError::Forgotten(upstream.to_owned()))

@@ -49,6 +49,8 @@ pub enum Method {
     Sweep,
     /// [`TaskStore::forget_files`].
     ForgetFiles,
+    /// [`TaskStore::forget_abandoned`].
+    ForgetAbandoned,
 }
 
 impl Method {
@@ -183,6 +185,11 @@ impl TaskStore for FaultyStore {
     async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError> {
         self.call(Method::ForgetFiles, self.inner.forget_files(keys))
             .await
+    }
+
+    async fn forget_abandoned(&self, tasks: &[TaskId]) -> Result<(), StoreError> {
+        let call = self.inner.forget_abandoned(tasks);
+        self.call(Method::ForgetAbandoned, call).await
     }
 
     fn identity(&self) -> u64 {

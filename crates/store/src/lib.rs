@@ -18,8 +18,8 @@ pub use keys::{ApiKey, KeyStore, NewKey, Scope};
 pub use lease::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 pub use open::{OpenError, OpenOptions, open, open_keys};
 pub use task::{
-    Cancellation, Deletion, Idempotency, Insertion, NewTask, Order, Page, PageRequest, QueueBounds,
-    SweepRequest, Swept, TaskView,
+    Abandoned, Cancellation, Deletion, Idempotency, Insertion, NewTask, Order, Page, PageRequest,
+    QueueBounds, SweepRequest, Swept, TaskView,
 };
 
 use std::sync::Arc;
@@ -159,6 +159,12 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
     async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError>;
+
+    /// Confirms that what was kept of these tasks is called off, or given up.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn forget_abandoned(&self, tasks: &[TaskId]) -> Result<(), StoreError>;
 
     /// A number that is this store's own, drawn when it was made: it tells apart the stores that
     /// share a result store.

@@ -154,4 +154,18 @@ pub struct Swept {
     pub forgotten: u64,
     /// Blob keys to be removed now: of expired and of deleted tasks.
     pub files: Vec<String>,
+    /// What is to be called off now, until [`crate::TaskStore::forget_abandoned`] says that it was.
+    pub abandoned: Vec<Abandoned>,
+}
+
+/// What an attempt kept ([`crate::Renewed::kept`]) of a task that ended without a result: work that
+/// may go on elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Abandoned {
+    /// The task; it may be gone.
+    pub task: TaskId,
+    /// Its model, whose engine understands what was kept.
+    pub model: String,
+    /// What the last attempt kept.
+    pub kept: String,
 }

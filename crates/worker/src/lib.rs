@@ -8,10 +8,12 @@
 //!    elsewhere; [`publish`](mod@publish): file to blob store;
 //!    [`finish`](mod@finish): the terminal state.
 //! 4. [`heartbeat`](mod@heartbeat): keeps the lease, and watches that the engine moves.
-//! 5. [`sweep`](mod@sweep): takes up what was left behind; [`drain`](mod@drain): the orderly stop.
+//! 5. [`sweep`](mod@sweep): takes up what was left behind, and has [`calloff`](mod@calloff) call off
+//!    what goes on elsewhere; [`drain`](mod@drain): the orderly stop.
 //!
 //! It knows nothing of HTTP: it meets the API in the store.
 
+mod calloff;
 mod claim;
 mod drain;
 mod film;
@@ -41,6 +43,7 @@ use kinora_store::TaskStore;
 pub use lineup::{Lineup, Maker, Served};
 pub use orphans::{OrphanError, remove_orphans};
 pub use references::References;
+use sweep::Sweeper;
 
 /// What a worker works with.
 #[derive(Clone, Debug)]
@@ -90,8 +93,10 @@ impl Worker {
     pub async fn work(self, shutdown: Shutdown) {
         let worker = Arc::new(self);
         // Before the first claim: what a dead worker left goes before younger tasks.
-        sweep::sweep_once(&worker).await;
-        let sweeper = tokio::spawn(sweep::sweep_until_drain(worker.clone(), shutdown.clone()));
+        let mut sweeper = Sweeper::default();
+        sweeper.sweep_once(&worker).await;
+        let sweeper = sweeper.sweep_until_drain(worker.clone(), shutdown.clone());
+        let sweeper = tokio::spawn(sweeper);
         let fetcher = prefetch::prefetch_until_drain(worker.clone(), shutdown.clone());
         let fetcher = tokio::spawn(fetcher);
         let orphans = orphans::sweep_orphans_until_drain(worker.clone(), shutdown.clone());

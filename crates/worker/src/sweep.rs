@@ -1,63 +1,87 @@
-//! Takes up what was left behind: expired leases, expired results, and the files of tasks that
-//! are gone. Any number of sweepers may run; each change is the store's own compare-and-set.
+//! Takes up what was left behind: expired leases, expired results, the files of tasks that are gone,
+//! and what they had begun elsewhere. Any number of sweepers may run; each change is the store's own compare-and-set.
 
 use std::sync::Arc;
 
 use kinora_store::{StoreError, SweepRequest, Swept};
 
 use crate::Worker;
+use crate::calloff::CallOffs;
 use crate::drain::Shutdown;
 
 /// Rows of each kind that one sweep takes up at most, so that submits never wait for long.
 const BATCH: usize = 500;
 
-/// Sweeps at the configured pace, the first pause first, until a drain is asked for.
-pub(crate) async fn sweep_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(worker.settings.sweep_every) => {}
-            () = shutdown.draining() => return,
+/// What one sweep leaves to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Sweeper {
+    call_offs: CallOffs,
+}
+
+impl Sweeper {
+    /// Sweeps at the configured pace, the first pause first, until a drain is asked for.
+    pub(crate) async fn sweep_until_drain(mut self, worker: Arc<Worker>, shutdown: Shutdown) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(worker.settings.sweep_every) => {}
+                () = shutdown.draining() => return,
+            }
+            self.sweep_once(&worker).await;
         }
-        sweep_once(&worker).await;
+    }
+
+    /// One sweep. What it could not do is left for the next one.
+    pub(crate) async fn sweep_once(&mut self, worker: &Worker) {
+        if let Err(error) = self.sweep(worker).await {
+            tracing::warn!(%error, "the sweep could not be done; trying again");
+        }
+    }
+
+    async fn sweep(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        let swept = worker.tasks.sweep(request(worker)).await?;
+        tell(&swept);
+        remove_files(worker, swept.files).await?;
+        self.call_offs.attend(worker, swept.abandoned).await
     }
 }
 
-/// One sweep. What it could not do is left for the next one.
-pub(crate) async fn sweep_once(worker: &Worker) {
-    if let Err(error) = sweep(worker).await {
-        tracing::warn!(%error, "the sweep could not be done; trying again");
-    }
-}
-
-async fn sweep(worker: &Worker) -> Result<(), StoreError> {
-    let request = SweepRequest {
+fn request(worker: &Worker) -> SweepRequest {
+    SweepRequest {
         now_ms: worker.clock.now_ms(),
         lease_ahead_max_ms: worker.settings.lease_ms * 2,
         attempts_max: worker.settings.attempts_max,
         retention_ms: worker.settings.retention_ms,
         tombstone_ms: worker.settings.tombstone_ms,
         batch: BATCH,
-    };
-    let swept = worker.tasks.sweep(request).await?;
-    if swept != Swept::default() {
-        let Swept {
-            requeued,
-            lost,
-            expired,
-            forgotten,
-            ref files,
-        } = swept;
-        tracing::info!(
-            requeued,
-            lost,
-            expired,
-            forgotten,
-            files = files.len(),
-            "swept"
-        );
     }
-    let mut gone = Vec::with_capacity(swept.files.len());
-    for key in swept.files {
+}
+
+fn tell(swept: &Swept) {
+    if *swept == Swept::default() {
+        return;
+    }
+    let Swept {
+        requeued,
+        lost,
+        expired,
+        forgotten,
+        files,
+        abandoned,
+    } = swept;
+    tracing::info!(
+        requeued,
+        lost,
+        expired,
+        forgotten,
+        files = files.len(),
+        abandoned = abandoned.len(),
+        "swept"
+    );
+}
+
+async fn remove_files(worker: &Worker, files: Vec<String>) -> Result<(), StoreError> {
+    let mut gone = Vec::with_capacity(files.len());
+    for key in files {
         match worker.blobs.delete(&key).await {
             Ok(()) => {
                 kinora_crash::point("worker.swept_file");

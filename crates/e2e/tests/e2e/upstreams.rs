@@ -1,7 +1,7 @@
 //! Kinora in front of another Kinora: what is asked of the one is made by the other, once, whatever
 //! dies meanwhile.
 
-use kinora_e2e::{DataFolder, Host, Server, Setup, Video, kinora, run, studio, until};
+use kinora_e2e::{DataFolder, Hold, Host, Server, Setup, Video, kinora, run, studio, until};
 use serde_json::{Value, json};
 
 use crate::support::{Download, assert_plays, narrow, quick, reaching_from, slow};
@@ -128,6 +128,27 @@ fn a_cancel_is_passed_on() {
     until("the upstream's task to be cancelled", || {
         (only_task_of(&upstream)["error"]["code"] == "cancelled").then_some(())
     });
+}
+
+#[test]
+fn a_cancel_before_the_next_attempt_is_passed_on_by_whoever_sweeps() {
+    let upstream = narrow().start();
+    let data = DataFolder::default();
+    let first = front(&data, &upstream).start();
+    let id = first.client().submit(&slow()).id().to_owned();
+    first.client().wait_working(&id);
+    first.kill();
+    // The next attempt has not come to the upstream yet.
+    let hold = Hold::at("worker.claimed", 1);
+    let second = hold.over(front(&data, &upstream)).start();
+    hold.wait();
+    let client = second.client();
+    client.post(&format!("/v1/videos/{id}/cancel")).video();
+    hold.release();
+    until("the upstream's task to be cancelled", || {
+        (only_task_of(&upstream)["error"]["code"] == "cancelled").then_some(())
+    });
+    second.wait_for_log(&["is called off", &id]);
 }
 
 #[test]

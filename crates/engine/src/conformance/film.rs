@@ -79,6 +79,7 @@ pub async fn check<S: Site>(open: impl AsyncFn() -> S) -> Check {
     begins_nothing_after_a_cancel(&open().await).await?;
     obeys_cancel(&open().await).await?;
     passes_on_the_cancel_of_what_it_follows(&open().await).await?;
+    calls_off_what_was_left(&open().await).await?;
     obeys_cancel_in_silence(&open().await).await?;
     tells_failures(&open().await).await?;
     ends_what_it_cannot_keep(&open().await).await
@@ -179,6 +180,25 @@ pub async fn passes_on_the_cancel_of_what_it_follows(site: &impl Site) -> Check 
     cancel_at_work(site, &Attempt::after(site, kept)).await?;
     hold(site.begun() == 1, "what was kept is followed, not repeated")?;
     nobody_works(site)
+}
+
+/// What an attempt has left is called off by its token alone, once and again; what leads nowhere is
+/// called off already.
+///
+/// # Errors
+/// What did not hold.
+pub async fn calls_off_what_was_left(site: &impl Site) -> Check {
+    let kept = leave_at_work(site).await?;
+    call_off(site, &kept).await?;
+    hold(site.cancelled() == 1, "what was left is told to stop")?;
+    call_off(site, &kept).await?;
+    call_off(site, "half a frame").await?;
+    site.turn(Fate::Silent);
+    let told = in_time(site.engine().call_off(&kept)).await?;
+    hold(
+        matches!(told, Err(EngineError::Told { .. })),
+        "what nobody was told is not called off",
+    )
 }
 
 /// A cancel is answered in time also when nobody answers there.
@@ -336,10 +356,18 @@ async fn cancel_at_work(site: &impl Site, attempt: &Attempt) -> Check {
     absent(site)
 }
 
+async fn call_off(site: &impl Site, kept: &str) -> Check {
+    let called = in_time(site.engine().call_off(kept)).await?;
+    called.map_err(|error| Broken(format!("it is not called off: {error}")))
+}
+
+async fn in_time<T>(stopping: impl Future<Output = T>) -> Result<T, Broken> {
+    let stopped = timeout(CANCEL_MAX, stopping).await;
+    stopped.map_err(|_| Broken(format!("a cancel is obeyed within {CANCEL_MAX:?}")))
+}
+
 async fn cancelled(making: &mut Making<'_>) -> Check {
-    let Ok(ended) = timeout(CANCEL_MAX, making).await else {
-        return Err(Broken(format!("a cancel is obeyed within {CANCEL_MAX:?}")));
-    };
+    let ended = in_time(making).await?;
     hold(
         matches!(ended, Err(EngineError::Cancelled)),
         "a cancel is answered as one",

@@ -1,10 +1,10 @@
 //! Tasks that their workers give back, and what of an attempt is left to the next one.
 
-use kinora_contract::{State, Status};
+use kinora_contract::{FailureCode, State, Status};
 
 use super::Harness;
-use super::fixtures::{Bench, LEASE_MS, NOW, id, renewed};
-use crate::{Attempt, Renewed, StoreError};
+use super::fixtures::{Bench, EXPIRY, LEASE_MS, NOW, id, renewed, sweep_at};
+use crate::{Abandoned, Attempt, Renewed, StoreError, SweepRequest};
 
 /// Over releases, lost leases and restarts; a stale attempt keeps nothing.
 pub async fn what_an_attempt_keeps_is_given_to_later_ones_until_the_end(harness: &impl Harness) {
@@ -41,6 +41,68 @@ pub async fn what_an_attempt_keeps_is_given_to_later_ones_until_the_end(harness:
     stores.complete(&third).await.unwrap();
     stores.submit(2, "one").await;
     assert_eq!(stores.claim_one().await.kept, None, "another task");
+}
+
+/// However it ended, until somebody says that it was called off; a result leaves nothing.
+pub async fn what_was_kept_of_a_task_without_a_result_is_abandoned(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let mut claims = Vec::new();
+    for number in 1..=6 {
+        stores.submit(number, "one").await;
+        let claim = stores.claim_one().await;
+        let kept = Renewed {
+            kept: (number != 6).then(|| format!("ticket {number}")),
+            ..renewed(1)
+        };
+        stores.tasks.renew(&claim.lease, kept).await.unwrap();
+        claims.push(claim);
+    }
+    stores.complete(&claims[0]).await.unwrap();
+    assert_eq!(stores.sweep(NOW + 1).await.abandoned, []);
+
+    let failed = Err(FailureCode::GenerationFailed.into());
+    stores
+        .tasks
+        .finish(&claims[1].lease, failed, NOW, EXPIRY)
+        .await
+        .unwrap();
+    // Waiting again, with what was kept.
+    stores
+        .tasks
+        .release(&claims[2].lease, Attempt::Forgiven)
+        .await
+        .unwrap();
+    for number in [3, 6] {
+        let cancelled = FailureCode::Cancelled.into();
+        stores
+            .tasks
+            .cancel("one", id(number), cancelled, NOW, EXPIRY)
+            .await
+            .unwrap();
+    }
+    stores.tasks.delete("one", id(4)).await.unwrap();
+    let abandoned = |numbers: &[u64]| -> Vec<Abandoned> {
+        let one = |number: &u64| Abandoned {
+            task: id(*number),
+            model: claims[0].task.spec.model.clone(),
+            kept: format!("ticket {number}"),
+        };
+        numbers.iter().map(one).collect()
+    };
+    assert_eq!(stores.sweep(NOW + 1).await.abandoned, abandoned(&[2, 3, 4]));
+    let lost = SweepRequest {
+        attempts_max: 1,
+        ..sweep_at(NOW + 3 * LEASE_MS)
+    };
+    let swept = stores.tasks.sweep(lost).await.unwrap();
+    assert_eq!(swept.abandoned, abandoned(&[2, 3, 4, 5]), "5 was lost");
+    drop(stores);
+
+    let stores = harness.open("store").await;
+    let settled = [id(3), id(5), id(1)];
+    stores.tasks.forget_abandoned(&settled).await.unwrap();
+    let swept = stores.sweep(NOW + 3 * LEASE_MS).await;
+    assert_eq!(swept.abandoned, abandoned(&[2, 4]));
 }
 
 /// Each run shows its own; what has ended shows nothing.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kinora_contract::{State, TaskId};
 use rusqlite::Connection;
 
+use super::abandoned;
 use super::fault::Done;
 use super::index::Index;
 use super::record::{Change, Record};
@@ -61,12 +62,15 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Replaces a record. What a run may have published is garbage unless its task completed, and
-    /// references are garbage once they are of no use.
+    /// Replaces a record. What a run may have published is garbage unless its task completed, what was
+    /// kept is abandoned if it failed, and references are garbage once they are of no use.
     pub(super) fn update(&mut self, before: &Record, after: Arc<Record>) -> Done<()> {
         rows::update(self.conn, before, &after)?;
         if !matches!(after.task.state, State::Completed(_)) {
             self.discard_attempt(before)?;
+        }
+        if matches!(after.task.state, State::Failed(_)) {
+            abandoned::note(self.conn, before)?;
         }
         if !keeps_references(&after.task) {
             self.discard_references(&after)?;

@@ -3,6 +3,7 @@
 //! `batch` against the `rows` and the `index` of the queue, commits, and publishes to `memory`
 //! (`cache`, `positions`), from where `reads` answer. One process serves a file at a time.
 
+mod abandoned;
 mod batch;
 mod cache;
 mod fault;
@@ -205,6 +206,11 @@ impl TaskStore for SqliteStore {
 
     async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError> {
         self.writer.call(owner::ForgetFiles(keys.to_vec())).await
+    }
+
+    async fn forget_abandoned(&self, tasks: &[TaskId]) -> Result<(), StoreError> {
+        let forget = abandoned::Forget(tasks.to_vec());
+        self.writer.call(forget).await
     }
 
     fn identity(&self) -> u64 {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kinora_contract::{Failure, State, TaskId, UnixMs};
 use rusqlite::{OptionalExtension, params};
 
+use super::abandoned;
 use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::record::Record;
@@ -79,7 +80,8 @@ impl Operation for Delete {
         match batch.find(self.id) {
             Ok(found) => found.map_or(Ok(()), |record| {
                 batch.discard_attempt(&record)?;
-                batch.discard_references(&record)
+                batch.discard_references(&record)?;
+                abandoned::note(batch.conn, &record)
             })?,
             Err(Fault::Corrupt(_)) => {}
             Err(fault) => return Err(fault),

@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0001_tasks.sql"),
     include_str!("../../../../migrations/sqlite/0002_identity.sql"),
     include_str!("../../../../migrations/sqlite/0003_kept.sql"),
+    include_str!("../../../../migrations/sqlite/0004_abandoned.sql"),
 ];
 
 /// Pages of the log that are carried into the database at once (64 MiB): submits wait meanwhile,

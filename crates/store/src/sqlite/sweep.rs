@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kinora_contract::{FailureCode, State, TaskId, UnixMs};
 use rusqlite::params;
 
+use super::abandoned;
 use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::owner::remove;
@@ -32,6 +33,7 @@ impl Operation for SweepRequest {
         swept.forgotten = forget(self, batch)?;
         free_keys(self, batch)?;
         swept.files = garbage(self, batch)?;
+        swept.abandoned = abandoned::list(batch.conn, self.batch)?;
         Ok(swept)
     }
 }

@@ -42,6 +42,10 @@ struct Seen {
     kept: Vec<Option<String>>,
     cancelled: usize,
     dropped: usize,
+    /// Tokens by which work was called off, each time that it was asked for.
+    called_off: Vec<String>,
+    /// Nobody is there to call off the next one.
+    is_away: bool,
 }
 
 impl Studio {
@@ -116,6 +120,18 @@ impl FilmEngine for Studio {
         };
         dropped.0 = None;
         made
+    }
+
+    async fn call_off(&self, kept: &str) -> Result<(), EngineError> {
+        let mut seen = self.seen.lock().unwrap();
+        seen.called_off.push(kept.to_owned());
+        match std::mem::take(&mut seen.is_away) {
+            true => Err(EngineError::Told {
+                code: FailureCode::GenerationTimeout,
+                cause: "nobody is there".to_owned(),
+            }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -218,6 +234,33 @@ async fn a_clients_cancel_reaches_the_studio() {
     running.drained().await;
     assert_eq!(studio.seen().dropped, 0);
     bench.holds_only(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_film_that_nobody_works_on_any_more_is_called_off_until_the_studio_hears() {
+    let bench = Bench::new();
+    let studio = Studio::new(GOOD);
+    let running = Running::start(worker(&bench, &studio));
+    let id = bench.submit_spec(small()).await;
+    until("the studio works", async || studio.seen().kept.len() == 1).await;
+    running.shutdown.now();
+    running.returns().await;
+    // No run is there to pass this on, and at first the studio is away.
+    bench.cancel(id).await;
+    assert_eq!(studio.seen().called_off, [""; 0]);
+    studio.note(|seen| seen.is_away = true);
+    let running = Running::start(worker(&bench, &studio));
+    until("the studio was told twice", async || {
+        studio.seen().called_off.len() == 2
+    })
+    .await;
+    let other = bench.submit_spec(small()).await;
+    until("another film", async || studio.seen().kept.len() == 2).await;
+    studio.open.send_replace(true);
+    bench.completes(other).await;
+    running.drained().await;
+    let ticket = format!("ticket of {id}");
+    assert_eq!(studio.seen().called_off, [&*ticket; 2], "and never again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
