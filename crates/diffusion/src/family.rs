@@ -124,8 +124,6 @@ pub(crate) struct Traits {
     pub steps: u32,
     pub draft_steps: u32,
     pub guidance: f32,
-    /// Whether brackets and such in a prompt are commands to the library.
-    pub prompt_syntax: bool,
 }
 
 impl Family {
@@ -137,7 +135,6 @@ impl Family {
             steps: 30,
             draft_steps: 12,
             guidance: 5.0,
-            prompt_syntax: true,
         };
         match (self, variant) {
             (Self::Wan, Variant::Ti2v) => Traits {
@@ -153,7 +150,6 @@ impl Family {
                 steps: 20,
                 draft_steps: 8,
                 guidance: 4.0,
-                prompt_syntax: false,
             },
         }
     }

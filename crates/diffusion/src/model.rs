@@ -93,13 +93,9 @@ impl Model {
         let traits = settings.traits();
         let rendered = rounded_up(outline.size, traits.size_multiple);
         let frames = on_grid(outline.frames, traits.frame_step);
-        let words = |text: &str| match traits.prompt_syntax {
-            true => prompt::literal(text),
-            false => prompt::plain(text),
-        };
         Ok(Generation {
-            prompt: words(&spec.prompt),
-            negative_prompt: words(spec.negative_prompt.as_deref().unwrap_or_default()),
+            prompt: prompt::literal(&spec.prompt),
+            negative_prompt: prompt::literal(spec.negative_prompt.as_deref().unwrap_or_default()),
             rendered,
             crop: Crop::middle(outline.size, rendered),
             frames,

@@ -1,13 +1,8 @@
 //! From a caller's words to words that the library takes literally. It refuses to pass on what
 //! the library would read as commands: weights, and syntax that ends the process.
 
-/// The words of `prompt` without NUL bytes, which end a C string.
-pub(crate) fn plain(prompt: &str) -> String {
-    prompt.replace('\0', " ")
-}
-
-/// The words of `prompt` such that the library's prompt parser (`parse_prompt_attention`) gives
-/// them back unweighted.
+/// The words of `prompt` such that the library's prompt parser (`parse_prompt_attention`), through
+/// which the words of every family go, gives them back unweighted.
 ///
 /// In its grammar `(word)` and `[word]` change weights, `(word:1.3)` sets one, `BREAK` weighs
 /// minus one, and of the escapes only `\(` is taken off again. A weight that is no number, as in
@@ -16,8 +11,10 @@ pub(crate) fn plain(prompt: &str) -> String {
 pub(crate) fn literal(prompt: &str) -> String {
     let mut text = String::with_capacity(prompt.len() + 16);
     let mut after_colon = false;
-    for c in plain(prompt).chars() {
+    for c in prompt.chars() {
         match c {
+            // It would end a C string.
+            '\0' => text.push(' '),
             '(' | '[' => text.push_str("\\("),
             ')' | ']' if after_colon => text.push_str(" )"),
             ']' => text.push(')'),
