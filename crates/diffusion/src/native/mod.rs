@@ -19,7 +19,7 @@ use kinora_engine::{
 
 use crate::generation::Generation;
 use crate::progress::HANDING_OVER;
-use crate::{Model, picture, sound};
+use crate::{Model, Settings, picture, sound};
 use inputs::Pictures;
 use library::{Context, Output};
 use listener::{Hook, Listener};
@@ -47,6 +47,11 @@ impl Native {
     /// gives up altogether (a Wan model of another number of blocks) it ends the process:
     /// [`crate::check`] tells that before.
     pub fn load(model: Model) -> Result<Self, EngineError> {
+        if model.settings().audio_vae.is_some() && vae_on_processor(model.settings()) {
+            let why = "audio_vae: the library ends the process when it makes sound on the \
+                processor; leave it out, or run the VAEs on an accelerator";
+            return Err(EngineError::Failed(why.to_owned()));
+        }
         let control = Control::default();
         let listener = Listener::new(1, &control, None);
         let open = || callback::during(&listener, None, || Context::open(model.settings()));
@@ -134,6 +139,29 @@ impl Engine for Native {
         hand_over(&output, &made, sink, control)?;
         control.report(Stage::Finishing, 1.0)
     }
+}
+
+/// Whether sound would be decoded by the processor. The pinned version decodes it with filters of
+/// `f32` (`Activation1D` in `ltx_audio_vae.hpp`), and ggml's code for the processor asserts that
+/// they are `f16` (`ggml_compute_forward_im2col_f16`): any audio VAE ends the process, after all
+/// steps were taken.
+fn vae_on_processor(settings: &Settings) -> bool {
+    let accelerated = cfg!(any(feature = "cuda", feature = "vulkan", feature = "metal"));
+    let assigned = settings.backend.as_deref().unwrap_or_default();
+    let mut place = None;
+    for part in assigned.split(',') {
+        let (what, value) = part.split_once('=').unwrap_or(("", part));
+        match what.trim().to_lowercase().as_str() {
+            // A module's own place counts for more than one for all, wherever it stands.
+            "vae" => {
+                place = Some(value.trim());
+                break;
+            }
+            "" | "all" | "default" | "*" => place = Some(value.trim()),
+            _ => {}
+        }
+    }
+    !accelerated || place.is_some_and(|place| place.eq_ignore_ascii_case("cpu"))
 }
 
 /// The library matches prompts by `std::regex`, which calls itself for each byte: the longest one
