@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
 use kinora_diffusion::{Model, Native, Settings, check};
-use kinora_engine::{Control, Engine, EngineError, Job, Materials, Planner, Sink};
+use kinora_engine::{
+    CHANNELS, Control, Engine, EngineError, Job, Materials, Picture, Planner, SAMPLE_RATE_HZ, Sink,
+};
 
 const HELP: &str = "\
 Makes one clip from the weights of a folder and says what it cost.
@@ -19,8 +21,9 @@ Makes one clip from the weights of a folder and says what it cost.
   cargo run --release -p kinora-diffusion --features native --example clip -- FOLDER [KEY=VALUE ...]
 
 FOLDER holds settings.toml, whose paths are relative to it (random_weights writes one).
-KEY is prompt, size (832x480), seconds (5), seed (1), repeat (1), frame (a file for the first
-frame, as PPM), or any key of the settings: steps=20 guidance=1.0 threads=8 backend=cpu fps=16.
+KEY is prompt, size (832x480), seconds (5), seed (1), repeat (1), sound (false), frame (a file for
+the first frame that comes out, as PPM), given (a grey from 0 to 255: the first frame that goes in),
+or any key of the settings: steps=20 guidance=1.0 threads=8 backend=cpu fps=16.
 
 For example, the least that Wan takes:
   ... --example clip -- weights size=16x16 seconds=1 fps=1 steps=1 guidance=1.0
@@ -31,6 +34,7 @@ struct Options {
     spec: VideoSpec,
     repeat: u32,
     frame: Option<String>,
+    given: Option<u8>,
 }
 
 fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
@@ -51,7 +55,7 @@ fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
         final_of: None,
         edit: None,
     };
-    let (mut repeat, mut frame) = (1, None);
+    let (mut repeat, mut frame, mut given) = (1, None, None);
     for pair in pairs {
         let (key, value) = pair.split_once('=').ok_or("give KEY=VALUE")?;
         match key {
@@ -60,7 +64,9 @@ fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
             "seconds" => spec.seconds = Seconds::Fixed(value.parse()?),
             "seed" => spec.seed = value.parse()?,
             "repeat" => repeat = value.parse()?,
+            "sound" => spec.generate_audio = value.parse()?,
             "frame" => frame = Some(value.to_owned()),
+            "given" => given = Some(value.parse()?),
             _ => {
                 let number = format!("value = {value}").parse::<toml::Table>();
                 let text = || toml::Value::String(value.to_owned());
@@ -81,11 +87,12 @@ fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
         spec,
         repeat,
         frame,
+        given,
     })
 }
 
 #[derive(Default)]
-struct First(Vec<u8>, u32);
+struct First(Vec<u8>, u32, usize);
 
 impl Sink for First {
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
@@ -96,8 +103,28 @@ impl Sink for First {
         Ok(())
     }
 
-    fn audio(&mut self, _pcm: &[f32]) -> Result<(), EngineError> {
+    fn audio(&mut self, pcm: &[f32]) -> Result<(), EngineError> {
+        self.2 += pcm.len() / CHANNELS as usize;
         Ok(())
+    }
+}
+
+/// A first frame of one grey, where one is given.
+fn materials(spec: &mut VideoSpec, given: Option<u8>) -> Materials {
+    const SIZE: Size = Size::new(64, 64);
+    let first_frame = given.map(|grey| {
+        spec.inputs = Inputs::Frames {
+            first: "https://a.example/1.png".to_owned(),
+            last: None,
+        };
+        Picture {
+            size: SIZE,
+            rgb: vec![grey; SIZE.pixels() as usize * 3],
+        }
+    });
+    Materials {
+        first_frame,
+        ..Materials::default()
     }
 }
 
@@ -111,16 +138,17 @@ fn memory() -> String {
 fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let Options {
         settings,
-        spec,
+        mut spec,
         repeat,
         frame,
+        given,
     } = options(arguments)?;
     let mut out = io::stdout();
     write!(out, "{}", check(&settings))?;
     let begin = Instant::now();
     let native = Native::load(Model::new("clip", settings)?)?;
     writeln!(out, "opened in {:.1} s", begin.elapsed().as_secs_f64())?;
-    let materials = Materials::default();
+    let materials = materials(&mut spec, given);
     let clip = native.plan(&spec, &materials)?;
     for _ in 0..repeat {
         let steps: Arc<Mutex<Vec<f64>>> = Arc::default();
@@ -145,12 +173,13 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         writeln!(
             out,
             "{} frames of {}: first step done after {:.1} s, further ones {:.2} s each, \
-             frames {:.1} s after the last, {all:.1} s in all; most memory {}",
+             frames {:.1} s after the last, {all:.1} s in all, {:.2} s of sound; most memory {}",
             first.1,
             clip.size,
             begun.unwrap_or(0.0),
             span / later,
             all - ended.unwrap_or(0.0),
+            first.2 as f64 / f64::from(SAMPLE_RATE_HZ),
             memory()
         )?;
         if let Some(path) = &frame {

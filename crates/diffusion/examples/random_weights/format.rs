@@ -18,6 +18,14 @@ const ALIGNMENT: u64 = 32;
 const DIMENSIONS_MAX: usize = 4;
 
 impl Format {
+    /// How files of it end.
+    pub(crate) const fn extension(self) -> &'static str {
+        match self {
+            Self::Gguf => "gguf",
+            Self::Safetensors => "safetensors",
+        }
+    }
+
     pub(crate) fn write(
         self,
         out: &mut impl Write,

@@ -1,12 +1,20 @@
-//! Writes weights of Wan 2.1 in the true formats, names and shapes, filled with random numbers: to
-//! try a build, a machine or a whole service without a download. What they make is noise.
+//! Writes weights of every family in the true formats and names, filled with random numbers, and in
+//! the true shapes where the library fixes them: to try a build, a machine or a whole service
+//! without a download. What they make is noise.
 
+mod clip_vision;
 mod format;
+mod gemma;
+mod ltx;
+mod ltx_audio;
+mod ltx_vae;
+mod models;
 mod random;
 mod tensor;
 mod umt5;
 mod vae;
 mod wan;
+mod writer;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -22,8 +30,13 @@ Writes random weights of a model in the true formats, names and shapes, and sett
   cargo run --release -p kinora-diffusion --example random_weights -- MODEL FOLDER [OPTIONS]
 
 MODEL is one of
-  wan        Wan 2.1 T2V 1.3B: 0.9 GB, and 3.2 GB of text encoder
-  wan-vace   Wan 2.1 VACE 1.3B, with 1 of its 15 control blocks: the same and a little
+  wan          Wan 2.1 T2V 1.3B: 0.9 GB, and 3.2 GB of text encoder
+  wan-vace     Wan 2.1 VACE 1.3B, with 1 of its 15 control blocks: the same and a little
+  wan-i2v      a first frame, with CLIP vision, at the size of 1.3B: 1 and 1.3 GB, and the text
+  wan-flf2v    Wan 2.1 FLF2V 14B: 9.4 and 1.3 GB, and the text
+  wan2.2-ti2v  Wan 2.2 TI2V 5B: 2.9 and 1.4 GB, and the text
+  wan2.2-i2v   Wan 2.2 I2V A14B, one file for both experts: 8.1 GB, and the text
+  ltx          LTX-2.3 with sound, narrow and of few blocks: 0.4 GB, and 2.6 GB about words
 
 OPTIONS
   --type TYPE       q4_0 (default), q8_0 or f16: of large tensors; the more bytes, the slower
@@ -66,11 +79,6 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
     }
     let [model, folder] =
         <[String; 2]>::try_from(places).map_err(|_| "give a model and a folder".to_owned())?;
-    if !["wan", "wan-vace"].contains(&model.as_str()) {
-        return Err(format!(
-            "{model}: no such model; wan and wan-vace are known"
-        ));
-    }
     Ok(Options {
         model,
         folder,
@@ -125,40 +133,19 @@ fn write_file(path: &Path, format: Format, tensors: &[Tensor], seed: u64) -> io:
     file.flush()
 }
 
-fn run(options: &Options) -> io::Result<()> {
+fn run(options: &Options) -> Result<(), String> {
     let folder = Path::new(&options.folder);
-    fs::create_dir_all(folder)?;
-    let vace = options.model == "wan-vace";
-    let transformer = wan::tensors(options.kind, vace);
-    let text = match options.text {
-        true => umt5::tensors(options.kind),
-        false => Vec::new(),
-    };
-    let seed = options.seed;
-    write_file(
-        &folder.join("diffusion_model.gguf"),
-        Format::Gguf,
-        &transformer,
-        seed,
-    )?;
-    write_file(
-        &folder.join("text_encoder.gguf"),
-        Format::Gguf,
-        &text,
-        seed ^ 1,
-    )?;
-    write_file(
-        &folder.join("vae.safetensors"),
-        Format::Safetensors,
-        &vae::tensors(),
-        seed ^ 2,
-    )?;
-    let settings = format!(
-        "family = \"{}\"\ndiffusion_model = \"diffusion_model.gguf\"\nvae = \"vae.safetensors\"\n\
-         text_encoder = \"text_encoder.gguf\"\n",
-        options.model
-    );
-    fs::write(folder.join("settings.toml"), settings)
+    let recipe = models::recipe(&options.model, options.kind, options.text)?;
+    let failed = |error: io::Error| format!("{}: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut settings = recipe.settings.to_owned();
+    for (index, part) in recipe.parts.iter().enumerate() {
+        let name = format!("{}.{}", part.key, part.format.extension());
+        let seed = options.seed ^ index as u64;
+        write_file(&folder.join(&name), part.format, &part.tensors, seed).map_err(failed)?;
+        settings += &format!("{} = \"{name}\"\n", part.key);
+    }
+    fs::write(folder.join("settings.toml"), settings).map_err(failed)
 }
 
 fn main() -> ExitCode {
@@ -172,8 +159,7 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         };
     }
-    let done = options(arguments.into_iter())
-        .and_then(|options| run(&options).map_err(|error| error.to_string()));
+    let done = options(arguments.into_iter()).and_then(|options| run(&options));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {

@@ -1,0 +1,103 @@
+//! Pictures and videos that are given, and whether they have their say.
+
+use std::sync::Arc;
+
+use kinora_contract::{Inputs, Size, VideoSpec};
+use kinora_engine::{Engine, EngineError, Footage, Materials, Picture, Playback};
+
+use crate::support::{Film, SIZE, film, frames, picture, spec};
+
+/// Clips that start from pictures: others come of other pictures.
+pub(crate) fn first_and_last(engine: &dyn Engine) -> Film {
+    let from = |first: u8, last: Option<u8>| {
+        let materials = Materials {
+            first_frame: Some(picture(first)),
+            last_frame: last.map(picture),
+            ..Materials::default()
+        };
+        let spec = spec(engine, frames(last.is_some()));
+        film(engine, &spec, &materials)
+    };
+    let dark = from(10, None);
+    assert_ne!(dark, from(200, None), "the first frame is looked at");
+    if engine.describe().features.last_frame {
+        let ended = from(10, Some(10));
+        assert_ne!(dark, ended, "a last frame is looked at");
+        assert_ne!(ended, from(10, Some(200)), "and which one it is");
+    }
+    dark
+}
+
+/// A source of frames of one colour.
+#[derive(Debug)]
+struct Grey(u8);
+
+impl Footage for Grey {
+    fn size(&self) -> Size {
+        SIZE
+    }
+
+    fn fps(&self) -> u32 {
+        3
+    }
+
+    fn frames(&self) -> u32 {
+        3
+    }
+
+    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+        Ok(Box::new(Shown(self.0, 3)))
+    }
+}
+
+struct Shown(u8, u32);
+
+impl Playback for Shown {
+    fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+        let Some(left) = self.1.checked_sub(1) else {
+            return Ok(None);
+        };
+        self.1 = left;
+        Ok(Some(vec![self.0; SIZE.pixels() as usize * 3]))
+    }
+}
+
+/// A source and a reference image, of VACE.
+pub(crate) fn source_and_reference(engine: &dyn Engine) {
+    let edited = |grey: u8, strength: f64| {
+        let materials = Materials {
+            source: Some(Arc::new(Grey(grey))),
+            ..Materials::default()
+        };
+        let edit = kinora_contract::Edit {
+            task_id: "video_00000000000000000000000000".parse().unwrap(),
+            strength,
+        };
+        let spec = VideoSpec {
+            edit: Some(edit),
+            ..spec(engine, Inputs::Text)
+        };
+        film(engine, &spec, &materials)
+    };
+    let (dark, light) = (edited(10, 0.2), edited(240, 0.2));
+    assert_eq!((dark.frames.len(), light.frames.len()), (5, 5));
+    assert_ne!(dark, light, "the source is looked at");
+    assert_eq!(edited(10, 1.0), edited(240, 1.0), "at 1.0 it is not");
+
+    let referred = |grey: u8| {
+        let inputs = Inputs::References {
+            images: vec!["https://a.example/1.png".to_owned()],
+            audios: Vec::new(),
+        };
+        let picture = Picture {
+            size: SIZE,
+            rgb: vec![grey; SIZE.pixels() as usize * 3],
+        };
+        let materials = Materials {
+            images: vec![picture],
+            ..Materials::default()
+        };
+        film(engine, &spec(engine, inputs), &materials)
+    };
+    assert_ne!(referred(10), referred(240), "the reference is looked at");
+}

@@ -1,0 +1,121 @@
+//! A loaded model from prompt to frames and sound, through the C++ library. Needs weights: the
+//! folder that `KINORA_DIFFUSION_WEIGHTS` names, as the example `random_weights` writes it; without
+//! it, nothing is tested here, and that is said.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+mod given;
+mod support;
+
+use std::sync::{Arc, Mutex};
+
+use kinora_contract::limits::PROMPT_CHARS_MAX;
+use kinora_contract::{FrameSize, Inputs, Size, VideoSpec};
+use kinora_diffusion::{Family, Model, Native, Settings, check};
+use kinora_engine::{Control, Engine, Job, Materials, Picture, Planner, conformance};
+use support::{FPS, Film, film, frames, open, picture, settings, spec};
+
+/// Set where a clip takes minutes: leaves out the longest prompt, which takes far more, and what
+/// ends a clip early, which no model has a part in.
+const QUICK: &str = "KINORA_DIFFUSION_QUICK";
+
+#[test]
+fn from_words_and_pictures_to_frames() {
+    let Some(settings) = settings() else { return };
+    println!("{}", check(&settings));
+    let family = settings.family;
+    let engine = open(settings);
+    let seen: Arc<Mutex<Vec<Picture>>> = Arc::default();
+    let previews = Arc::clone(&seen);
+    engine.on_preview(move |picture| previews.lock().unwrap().push(picture));
+
+    let (asked, materials) = simplest(&engine);
+    let first = film(&engine, &asked, &materials);
+    assert_eq!(first.frames.len(), FPS as usize);
+    let previewed = seen.lock().unwrap().len();
+    assert_eq!(previewed, 2, "a preview for each step");
+    if engine.describe().features.first_frame {
+        given::first_and_last(&engine);
+    }
+    if family == Family::WanVace {
+        given::source_and_reference(&engine);
+    }
+    if std::env::var_os(QUICK).is_some() {
+        println!("{QUICK} is set: no long prompt, nothing that ends early");
+        conformance::outline(&engine, &asked, &materials).unwrap();
+        conformance::repeats(&engine, &asked, &materials).unwrap();
+        return;
+    }
+    // Not a multiple of sixteen: rendered larger and cropped. And the longest prompt there is.
+    let odd = VideoSpec {
+        prompt: "狐".repeat(PROMPT_CHARS_MAX),
+        frame: FrameSize::Fixed(Size::new(22, 18)),
+        ..asked.clone()
+    };
+    film(&engine, &odd, &materials);
+    conformance::check(&engine, &asked, &materials).unwrap();
+}
+
+/// A request of words alone, or of a first frame where words are not enough.
+fn simplest(engine: &Native) -> (VideoSpec, Materials) {
+    match engine.describe().features.text_to_video {
+        true => (spec(engine, Inputs::Text), Materials::default()),
+        false => {
+            let materials = Materials {
+                first_frame: Some(picture(90)),
+                ..Materials::default()
+            };
+            (spec(engine, frames(false)), materials)
+        }
+    }
+}
+
+/// Two experts take turns; here the same file is both.
+#[test]
+fn the_steps_of_two_experts_are_one_row() {
+    let Some(settings) = settings().filter(|settings| settings.family == Family::Wan) else {
+        println!("no Wan model: nothing was tested");
+        return;
+    };
+    let settings = Settings {
+        high_noise_diffusion_model: Some(settings.diffusion_model.clone()),
+        steps: Some(4),
+        ..settings
+    };
+    let engine = open(settings);
+    let control = Control::default();
+    let progress = control.progress.clone();
+    let seen: Arc<Mutex<Vec<f64>>> = Arc::default();
+    let fractions = Arc::clone(&seen);
+    engine.on_preview(move |_| fractions.lock().unwrap().push(progress.fraction()));
+    let (spec, materials) = simplest(&engine);
+    let clip = engine.plan(&spec, &materials).unwrap();
+    let job = Job {
+        spec: &spec,
+        materials: &materials,
+        clip,
+    };
+    engine
+        .generate(&job, &mut Film::default(), &control)
+        .unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 4, "{seen:?}");
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
+    println!("before each step: {seen:?}");
+}
+
+/// Without an accelerator the library ends the process where it makes sound; that is said before.
+#[test]
+fn sound_on_the_processor_is_refused() {
+    let Some(settings) = settings().filter(|settings| settings.family == Family::Ltx) else {
+        println!("no LTX model: nothing was tested");
+        return;
+    };
+    let settings = Settings {
+        audio_vae: Some(settings.vae.clone()),
+        backend: Some("cpu".to_owned()),
+        ..settings
+    };
+    let refused = Native::load(Model::new("test", settings).unwrap()).unwrap_err();
+    assert!(refused.to_string().contains("audio_vae"), "{refused}");
+}
