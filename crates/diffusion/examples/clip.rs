@@ -6,8 +6,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
 use kinora_diffusion::{Model, Native, Settings, check};
@@ -135,6 +135,27 @@ fn memory() -> String {
     line.map_or("unknown".to_owned(), |line| line.trim().to_owned())
 }
 
+/// Makes a clip; and when each step was done, in seconds, which its preview tells.
+fn generate(native: &Native, job: &Job<'_>) -> Result<(First, Vec<f64>), EngineError> {
+    let (control, begin) = (Control::default(), Instant::now());
+    let (mut first, mut steps) = (First::default(), Vec::new());
+    let mut look = || {
+        let shown = control.preview.take();
+        steps.extend(shown.map(|_| begin.elapsed().as_secs_f64()));
+    };
+    let made = thread::scope(|scope| {
+        let making = scope.spawn(|| native.generate(job, &mut first, &control));
+        while !making.is_finished() {
+            look();
+            thread::sleep(Duration::from_millis(10));
+        }
+        making.join()
+    });
+    look();
+    made.unwrap_or_else(|_| Err(EngineError::Failed("it panicked".to_owned())))?;
+    Ok((first, steps))
+}
+
 fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let Options {
         settings,
@@ -151,22 +172,14 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let materials = materials(&mut spec, given);
     let clip = native.plan(&spec, &materials)?;
     for _ in 0..repeat {
-        let steps: Arc<Mutex<Vec<f64>>> = Arc::default();
-        let (begin, seen) = (Instant::now(), Arc::clone(&steps));
-        native.on_preview(move |_| {
-            if let Ok(mut seen) = seen.lock() {
-                seen.push(begin.elapsed().as_secs_f64());
-            }
-        });
+        let begin = Instant::now();
         let job = Job {
             spec: &spec,
             materials: &materials,
             clip,
         };
-        let mut first = First::default();
-        native.generate(&job, &mut first, &Control::default())?;
+        let (first, steps) = generate(&native, &job)?;
         let all = begin.elapsed().as_secs_f64();
-        let steps = steps.lock().map(|steps| steps.clone()).unwrap_or_default();
         let (begun, ended) = (steps.first().copied(), steps.last().copied());
         let later = steps.len().saturating_sub(1).max(1) as f64;
         let span = ended.unwrap_or(0.0) - begun.unwrap_or(0.0);

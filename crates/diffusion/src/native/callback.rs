@@ -26,7 +26,7 @@ const CHANNELS: u32 = 3;
 
 /// What previews are made by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Preview {
+pub(super) enum Previews {
     /// The latents' channels, mixed to colours.
     Small,
     /// The tiny autoencoder.
@@ -59,7 +59,7 @@ impl Drop for Installed {
 /// Runs `work`, which calls the library, while `listener` hears.
 pub(super) fn during<T>(
     listener: &Listener<'_>,
-    preview: Option<Preview>,
+    previews: Option<Previews>,
     work: impl FnOnce() -> T,
 ) -> T {
     let _alone = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,10 +69,10 @@ pub(super) fn during<T>(
     unsafe { sd_set_log_callback(Some(log), data) };
     // SAFETY: as above, for `progress`.
     unsafe { sd_set_progress_callback(Some(progress), data) };
-    if let Some(preview) = preview {
-        let mode = match preview {
-            Preview::Small => preview_t::PREVIEW_PROJ,
-            Preview::Full => preview_t::PREVIEW_TAE,
+    if let Some(previews) = previews {
+        let mode = match previews {
+            Previews::Small => preview_t::PREVIEW_PROJ,
+            Previews::Full => preview_t::PREVIEW_TAE,
         };
         // SAFETY: as above, for `picture`; every step (1), of what is denoised and not of noise.
         unsafe { sd_set_preview_callback(Some(picture), mode, 1, true, false, data) };

@@ -1,5 +1,5 @@
-//! Who hears what the library says while it works: progress for the caller, lines for the log, and
-//! the last complaints as the cause of a failure.
+//! Who hears what the library says while it works: progress and previews for the caller, lines for
+//! the log, and the last complaints as the cause of a failure.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,9 +7,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kinora_engine::{Control, EngineError, Picture, Stage};
 
 use crate::progress::Tracker;
-
-/// Takes previews.
-pub(super) type Hook = Box<dyn FnMut(Picture) + Send>;
 
 /// So many complaints are kept.
 const COMPLAINTS_MAX: usize = 8;
@@ -28,7 +25,6 @@ pub(super) struct Listener<'a> {
     control: &'a Control,
     tracker: Mutex<Tracker>,
     complaints: Mutex<VecDeque<String>>,
-    preview: Mutex<Option<&'a mut Hook>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -37,12 +33,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<'a> Listener<'a> {
     /// Hears a call that takes `steps` denoising steps.
-    pub(super) fn new(steps: u32, control: &'a Control, preview: Option<&'a mut Hook>) -> Self {
+    pub(super) fn new(steps: u32, control: &'a Control) -> Self {
         Self {
             control,
             tracker: Mutex::new(Tracker::new(steps)),
             complaints: Mutex::new(VecDeque::new()),
-            preview: Mutex::new(preview),
         }
     }
 
@@ -82,9 +77,7 @@ impl<'a> Listener<'a> {
     }
 
     pub(super) fn preview(&self, picture: Picture) {
-        if let Some(hook) = lock(&self.preview).as_mut() {
-            hook(picture);
-        }
+        self.control.preview.show(picture);
     }
 
     /// A cancel cannot be obeyed here; it is looked at again when the library returns.
@@ -131,7 +124,7 @@ mod tests {
     fn a_failure_that_speaks_of_memory_is_one_of_memory() {
         let control = Control::default();
         let said = |line: &str| {
-            let listener = Listener::new(1, &control, None);
+            let listener = Listener::new(1, &control);
             listener.line(Level::Error, line);
             listener.failure("nothing came")
         };
@@ -151,7 +144,7 @@ mod tests {
     #[test]
     fn only_the_last_complaints_are_kept() {
         let control = Control::default();
-        let listener = Listener::new(1, &control, None);
+        let listener = Listener::new(1, &control);
         for number in 0..50 {
             listener.line(Level::Warning, &format!("w{number}"));
         }

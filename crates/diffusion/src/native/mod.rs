@@ -14,22 +14,22 @@ use std::thread;
 
 use kinora_contract::VideoSpec;
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Job, Materials, Picture, Planner, Sink, Stage,
+    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink, Stage,
 };
 
 use crate::generation::Generation;
 use crate::progress::HANDING_OVER;
 use crate::{Model, Settings, picture, sound};
+use callback::Previews;
 use inputs::Pictures;
 use library::{Context, Output};
-use listener::{Hook, Listener};
+use listener::Listener;
 
 /// A model whose weights are at hand. The library works on one clip at a time in a process;
 /// further callers wait.
 pub struct Native {
     model: Model,
     context: Mutex<Context>,
-    preview: Mutex<Option<Hook>>,
 }
 
 impl std::fmt::Debug for Native {
@@ -53,7 +53,7 @@ impl Native {
             return Err(EngineError::Failed(why.to_owned()));
         }
         let control = Control::default();
-        let listener = Listener::new(1, &control, None);
+        let listener = Listener::new(1, &control);
         let open = || callback::during(&listener, None, || Context::open(model.settings()));
         let context = on_deep_stack(open)?;
         let context = context.ok_or_else(|| listener.failure("the model could not be opened"))?;
@@ -63,19 +63,12 @@ impl Native {
         Ok(Self {
             model,
             context: Mutex::new(context),
-            preview: Mutex::new(None),
         })
     }
 
     /// The model as its settings describe it.
     pub fn model(&self) -> &Model {
         &self.model
-    }
-
-    /// Has `hook` called with a small picture after each denoising step of later clips: the middle
-    /// frame as it then is, an eighth of the rendered size, or all of it with `taesd`.
-    pub fn on_preview(&self, hook: impl FnMut(Picture) + Send + 'static) {
-        *self.preview.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(hook));
     }
 
     fn render(
@@ -85,14 +78,14 @@ impl Native {
         control: &Control,
     ) -> Result<Output, EngineError> {
         let mut context = self.context.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut hook = self.preview.lock().unwrap_or_else(PoisonError::into_inner);
-        let preview = hook.as_ref().map(|_| match self.model.settings().taesd {
-            Some(_) => callback::Preview::Full,
-            None => callback::Preview::Small,
-        });
-        let listener = Listener::new(made.steps, control, hook.as_mut());
+        let previews = match self.model.settings().taesd {
+            Some(_) => Previews::Full,
+            None => Previews::Small,
+        };
+        let listener = Listener::new(made.steps, control);
         let context = &mut *context;
-        let make = || callback::during(&listener, preview, || context.generate(made, pictures));
+        let generate = || context.generate(made, pictures);
+        let make = || callback::during(&listener, Some(previews), generate);
         let output = on_deep_stack(make)?;
         if control.cancel.is_cancelled() {
             return Err(EngineError::Cancelled);
@@ -119,7 +112,8 @@ impl Planner for Native {
 
 impl Engine for Native {
     /// A cancel is obeyed before the library begins, once it is done, and between frames that are
-    /// handed over.
+    /// handed over. After each denoising step there is a preview: the middle frame as it then is, as
+    /// small as the latents, or in the rendered size with `taesd`.
     fn generate(
         &self,
         job: &Job<'_>,

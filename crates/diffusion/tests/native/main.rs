@@ -7,13 +7,11 @@
 mod given;
 mod support;
 
-use std::sync::{Arc, Mutex};
-
 use kinora_contract::limits::PROMPT_CHARS_MAX;
 use kinora_contract::{FrameSize, Inputs, Size, VideoSpec};
 use kinora_diffusion::{Family, Model, Native, Settings, check};
-use kinora_engine::{Control, Engine, Job, Materials, Picture, Planner, conformance};
-use support::{FPS, Film, film, frames, open, picture, settings, spec};
+use kinora_engine::{Materials, Planner, conformance};
+use support::{FPS, film, frames, open, picture, settings, spec, watched};
 
 /// Set where a clip takes minutes: leaves out the longest prompt, which takes far more, and what
 /// ends a clip early, which no model has a part in.
@@ -25,15 +23,11 @@ fn from_words_and_pictures_to_frames() {
     println!("{}", check(&settings));
     let family = settings.family;
     let engine = open(settings);
-    let seen: Arc<Mutex<Vec<Picture>>> = Arc::default();
-    let previews = Arc::clone(&seen);
-    engine.on_preview(move |picture| previews.lock().unwrap().push(picture));
-
     let (asked, materials) = simplest(&engine);
-    let first = film(&engine, &asked, &materials);
+    let (first, shown) = watched(&engine, &asked, &materials);
     assert_eq!(first.frames.len(), FPS as usize);
-    let previewed = seen.lock().unwrap().len();
-    assert_eq!(previewed, 2, "a preview for each step");
+    assert_eq!(shown.len(), 2, "a preview of each step");
+    assert!(shown.iter().all(|(_, picture)| picture.size.pixels() > 0));
     if engine.describe().features.first_frame {
         given::first_and_last(&engine);
     }
@@ -83,25 +77,14 @@ fn the_steps_of_two_experts_are_one_row() {
         ..settings
     };
     let engine = open(settings);
-    let control = Control::default();
-    let progress = control.progress.clone();
-    let seen: Arc<Mutex<Vec<f64>>> = Arc::default();
-    let fractions = Arc::clone(&seen);
-    engine.on_preview(move |_| fractions.lock().unwrap().push(progress.fraction()));
     let (spec, materials) = simplest(&engine);
-    let clip = engine.plan(&spec, &materials).unwrap();
-    let job = Job {
-        spec: &spec,
-        materials: &materials,
-        clip,
-    };
-    engine
-        .generate(&job, &mut Film::default(), &control)
-        .unwrap();
-    let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 4, "{seen:?}");
-    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
-    println!("before each step: {seen:?}");
+    let (_, shown) = watched(&engine, &spec, &materials);
+    let fractions: Vec<f64> = shown.iter().map(|(fraction, _)| *fraction).collect();
+    println!("at each step: {fractions:?}");
+    assert_eq!(fractions.len(), 4, "a preview of each step");
+    // Seen before or after the step is counted.
+    let grows = |pair: &[f64]| pair[0] < pair[2];
+    assert!(fractions.is_sorted() && fractions.windows(3).all(grows));
 }
 
 /// Without an accelerator the library ends the process where it makes sound; that is said before.

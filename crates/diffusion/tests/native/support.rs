@@ -2,7 +2,8 @@
 //! keeps all.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
 use kinora_diffusion::{Model, Native, Settings};
@@ -108,6 +109,18 @@ impl Sink for Film {
 
 /// Makes a clip, and looks at what holds for each.
 pub(crate) fn film(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Film {
+    watched(engine, spec, materials).0
+}
+
+/// A preview, and the fraction done when it was seen.
+type Shown = (f64, Picture);
+
+/// The same, with what was shown meanwhile.
+pub(crate) fn watched(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &Materials,
+) -> (Film, Vec<Shown>) {
     let clip = engine.plan(spec, materials).unwrap();
     let mut film = Film::default();
     let job = Job {
@@ -116,9 +129,21 @@ pub(crate) fn film(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials)
         clip,
     };
     let begin = Instant::now();
-    engine
-        .generate(&job, &mut film, &Control::default())
-        .unwrap();
+    let (control, mut shown) = (Control::default(), Vec::new());
+    let mut look = || {
+        let picture = control.preview.take();
+        shown.extend(picture.map(|picture| (control.progress.fraction(), picture)));
+    };
+    thread::scope(|scope| {
+        let making = scope.spawn(|| engine.generate(&job, &mut film, &control));
+        while !making.is_finished() {
+            look();
+            // A step takes far longer.
+            thread::sleep(Duration::from_millis(1));
+        }
+        making.join().unwrap().unwrap();
+    });
+    look();
     println!(
         "{} frames of {} in {:?}",
         clip.frames,
@@ -126,7 +151,7 @@ pub(crate) fn film(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials)
         begin.elapsed()
     );
     looked_at(&film, &clip);
-    film
+    (film, shown)
 }
 
 fn looked_at(film: &Film, clip: &Clip) {

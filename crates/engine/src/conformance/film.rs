@@ -2,28 +2,21 @@
 //! are made, which does as it is told and counts what it is asked. Only the 2 s of a cancel are
 //! measured; every other wait is for what it is about, and bounded for a test that fails.
 
-use std::error::Error;
-use std::future::poll_fn;
+mod attempt;
+
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
-use std::task::Poll;
-use std::time::Duration;
 
-use async_trait::async_trait;
 use kinora_contract::{FailureCode, VideoSpec};
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
-use super::{Broken, Check, hold};
-use crate::{Control, EngineError, FilmEngine, FilmJob, Keeper};
+use self::attempt::{
+    Attempt, absent, at_work, brought, call_off, cancel_at_work, cancelled, in_time, leave_at_work,
+    nobody_works, step, told,
+};
+use super::{Check, hold};
+use crate::{EngineError, FilmEngine};
 
 /// The key of every attempt.
 pub const KEY: &str = "video_0001";
-/// So soon a cancel must be answered.
-const CANCEL_MAX: Duration = Duration::from_secs(2);
-/// Only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How the works of a [`Site`] fare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,164 +233,4 @@ pub async fn ends_what_it_cannot_keep(site: &impl Site) -> Check {
     told(ended, FailureCode::StorageFailed)?;
     absent(site)?;
     nobody_works(site)
-}
-
-/// Keeps the last token in memory, or cannot.
-#[derive(Default)]
-struct Shelf {
-    token: Mutex<Option<String>>,
-    is_away: bool,
-}
-
-#[async_trait]
-impl Keeper for Shelf {
-    async fn keep(&self, token: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
-        if self.is_away {
-            return Err("the shelf is away".into());
-        }
-        let mut kept = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = Some(token.to_owned());
-        Ok(())
-    }
-}
-
-/// What one attempt is given.
-struct Attempt {
-    spec: VideoSpec,
-    to: PathBuf,
-    kept: Option<String>,
-    control: Control,
-    cancel: CancellationToken,
-    shelf: Shelf,
-}
-
-type Ended = Result<(), EngineError>;
-type Making<'a> = Pin<Box<dyn Future<Output = Ended> + Send + 'a>>;
-
-impl Attempt {
-    fn at(site: &impl Site) -> Self {
-        Self {
-            spec: site.spec(),
-            to: site.to(),
-            kept: None,
-            control: Control::default(),
-            cancel: CancellationToken::new(),
-            shelf: Shelf::default(),
-        }
-    }
-
-    /// One that is given what an earlier one kept.
-    fn after(site: &impl Site, kept: String) -> Self {
-        Self {
-            kept: Some(kept),
-            ..Self::at(site)
-        }
-    }
-
-    fn job(&self) -> FilmJob<'_> {
-        FilmJob {
-            key: KEY,
-            spec: &self.spec,
-            references: &[],
-            kept: self.kept.as_deref(),
-            to: &self.to,
-            control: &self.control,
-            cancel: &self.cancel,
-            keeper: &self.shelf,
-        }
-    }
-
-    /// Runs it to its end.
-    async fn end(&self, site: &impl Site) -> Result<Option<Ended>, Broken> {
-        let job = self.job();
-        step(&mut site.engine().film(&job), &mut || false).await
-    }
-}
-
-/// Goes on with `making`; `is_enough` is asked after each step that did not end it, and leaves it
-/// as it is: `None`.
-async fn step(
-    making: &mut Making<'_>,
-    is_enough: &mut (dyn FnMut() -> bool + Send),
-) -> Result<Option<Ended>, Broken> {
-    let stepping = poll_fn(|context| match making.as_mut().poll(context) {
-        Poll::Ready(ended) => Poll::Ready(Some(ended)),
-        Poll::Pending if is_enough() => Poll::Ready(None),
-        Poll::Pending => Poll::Pending,
-    });
-    let stepped = timeout(PATIENCE, stepping).await;
-    stepped.map_err(|_| Broken(format!("nothing came of a work within {PATIENCE:?}")))
-}
-
-/// Goes on until the engine has looked at the work once more.
-async fn at_work(site: &impl Site, making: &mut Making<'_>) -> Check {
-    let before = site.looks();
-    let ended = step(making, &mut || site.looks() > before).await?;
-    hold(ended.is_none(), "a work that goes on is followed")
-}
-
-/// Has a work begun and leaves it; returns what was kept.
-async fn leave_at_work(site: &impl Site) -> Result<String, Broken> {
-    site.turn(Fate::Endless);
-    let attempt = Attempt::at(site);
-    let job = attempt.job();
-    at_work(site, &mut site.engine().film(&job)).await?;
-    let kept = attempt.shelf.token.into_inner();
-    let kept = kept.unwrap_or_else(PoisonError::into_inner);
-    kept.ok_or_else(|| Broken("a token is kept of every work".to_owned()))
-}
-
-async fn cancel_at_work(site: &impl Site, attempt: &Attempt) -> Check {
-    let job = attempt.job();
-    let mut making = site.engine().film(&job);
-    at_work(site, &mut making).await?;
-    attempt.cancel.cancel();
-    cancelled(&mut making).await?;
-    absent(site)
-}
-
-async fn call_off(site: &impl Site, kept: &str) -> Check {
-    let called = in_time(site.engine().call_off(kept)).await?;
-    called.map_err(|error| Broken(format!("it is not called off: {error}")))
-}
-
-async fn in_time<T>(stopping: impl Future<Output = T>) -> Result<T, Broken> {
-    let stopped = timeout(CANCEL_MAX, stopping).await;
-    stopped.map_err(|_| Broken(format!("a cancel is obeyed within {CANCEL_MAX:?}")))
-}
-
-async fn cancelled(making: &mut Making<'_>) -> Check {
-    let ended = in_time(making).await?;
-    hold(
-        matches!(ended, Err(EngineError::Cancelled)),
-        "a cancel is answered as one",
-    )
-}
-
-fn brought(site: &impl Site, ended: Option<Ended>) -> Check {
-    if let Some(Err(error)) = ended {
-        return Err(Broken(format!("no film came: {error}")));
-    }
-    let film = std::fs::read(site.to());
-    let film =
-        film.map_err(|error| Broken(format!("a film is a file where it was asked: {error}")))?;
-    hold(film == site.film(), "the film is the whole one")
-}
-
-fn told(ended: Option<Ended>, expected: FailureCode) -> Check {
-    match ended {
-        Some(Err(EngineError::Told { code, .. })) if code == expected => Ok(()),
-        other => Err(Broken(format!("{expected} is told, and not {other:?}"))),
-    }
-}
-
-fn absent(site: &impl Site) -> Check {
-    hold(!site.to().exists(), "there is no file without a film")
-}
-
-fn nobody_works(site: &impl Site) -> Check {
-    hold(
-        site.begun() == site.cancelled(),
-        "nobody works on what is not wanted",
-    )
 }

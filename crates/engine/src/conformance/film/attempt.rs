@@ -1,0 +1,184 @@
+//! One attempt at a film, and the steps that the checks are made of. Every wait is bounded, for an
+//! engine that breaks its promise.
+
+use std::error::Error;
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kinora_contract::{FailureCode, VideoSpec};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::super::{Broken, Check, hold};
+use super::{Fate, KEY, Site};
+use crate::{Control, EngineError, FilmJob, Keeper};
+
+/// So soon a cancel must be answered.
+const CANCEL_MAX: Duration = Duration::from_secs(2);
+/// Only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Keeps the last token in memory, or cannot.
+#[derive(Default)]
+pub(super) struct Shelf {
+    token: Mutex<Option<String>>,
+    pub(super) is_away: bool,
+}
+
+#[async_trait]
+impl Keeper for Shelf {
+    async fn keep(&self, token: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if self.is_away {
+            return Err("the shelf is away".into());
+        }
+        let mut kept = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(token.to_owned());
+        Ok(())
+    }
+}
+
+/// What one attempt is given.
+pub(super) struct Attempt {
+    spec: VideoSpec,
+    to: PathBuf,
+    kept: Option<String>,
+    pub(super) control: Control,
+    pub(super) cancel: CancellationToken,
+    pub(super) shelf: Shelf,
+}
+
+pub(super) type Ended = Result<(), EngineError>;
+pub(super) type Making<'a> = Pin<Box<dyn Future<Output = Ended> + Send + 'a>>;
+
+impl Attempt {
+    pub(super) fn at(site: &impl Site) -> Self {
+        Self {
+            spec: site.spec(),
+            to: site.to(),
+            kept: None,
+            control: Control::default(),
+            cancel: CancellationToken::new(),
+            shelf: Shelf::default(),
+        }
+    }
+
+    /// One that is given what an earlier one kept.
+    pub(super) fn after(site: &impl Site, kept: String) -> Self {
+        Self {
+            kept: Some(kept),
+            ..Self::at(site)
+        }
+    }
+
+    pub(super) fn job(&self) -> FilmJob<'_> {
+        FilmJob {
+            key: KEY,
+            spec: &self.spec,
+            references: &[],
+            kept: self.kept.as_deref(),
+            to: &self.to,
+            control: &self.control,
+            cancel: &self.cancel,
+            keeper: &self.shelf,
+        }
+    }
+
+    /// Runs it to its end.
+    pub(super) async fn end(&self, site: &impl Site) -> Result<Option<Ended>, Broken> {
+        let job = self.job();
+        step(&mut site.engine().film(&job), &mut || false).await
+    }
+}
+
+/// Goes on with `making`; `is_enough` is asked after each step that did not end it, and leaves it
+/// as it is: `None`.
+pub(super) async fn step(
+    making: &mut Making<'_>,
+    is_enough: &mut (dyn FnMut() -> bool + Send),
+) -> Result<Option<Ended>, Broken> {
+    let stepping = poll_fn(|context| match making.as_mut().poll(context) {
+        Poll::Ready(ended) => Poll::Ready(Some(ended)),
+        Poll::Pending if is_enough() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    });
+    let stepped = timeout(PATIENCE, stepping).await;
+    stepped.map_err(|_| Broken(format!("nothing came of a work within {PATIENCE:?}")))
+}
+
+/// Goes on until the engine has looked at the work once more.
+pub(super) async fn at_work(site: &impl Site, making: &mut Making<'_>) -> Check {
+    let before = site.looks();
+    let ended = step(making, &mut || site.looks() > before).await?;
+    hold(ended.is_none(), "a work that goes on is followed")
+}
+
+/// Has a work begun and leaves it; returns what was kept.
+pub(super) async fn leave_at_work(site: &impl Site) -> Result<String, Broken> {
+    site.turn(Fate::Endless);
+    let attempt = Attempt::at(site);
+    let job = attempt.job();
+    at_work(site, &mut site.engine().film(&job)).await?;
+    let kept = attempt.shelf.token.into_inner();
+    let kept = kept.unwrap_or_else(PoisonError::into_inner);
+    kept.ok_or_else(|| Broken("a token is kept of every work".to_owned()))
+}
+
+pub(super) async fn cancel_at_work(site: &impl Site, attempt: &Attempt) -> Check {
+    let job = attempt.job();
+    let mut making = site.engine().film(&job);
+    at_work(site, &mut making).await?;
+    attempt.cancel.cancel();
+    cancelled(&mut making).await?;
+    absent(site)
+}
+
+pub(super) async fn call_off(site: &impl Site, kept: &str) -> Check {
+    let called = in_time(site.engine().call_off(kept)).await?;
+    called.map_err(|error| Broken(format!("it is not called off: {error}")))
+}
+
+pub(super) async fn in_time<T>(stopping: impl Future<Output = T>) -> Result<T, Broken> {
+    let stopped = timeout(CANCEL_MAX, stopping).await;
+    stopped.map_err(|_| Broken(format!("a cancel is obeyed within {CANCEL_MAX:?}")))
+}
+
+pub(super) async fn cancelled(making: &mut Making<'_>) -> Check {
+    let ended = in_time(making).await?;
+    hold(
+        matches!(ended, Err(EngineError::Cancelled)),
+        "a cancel is answered as one",
+    )
+}
+
+pub(super) fn brought(site: &impl Site, ended: Option<Ended>) -> Check {
+    if let Some(Err(error)) = ended {
+        return Err(Broken(format!("no film came: {error}")));
+    }
+    let film = std::fs::read(site.to());
+    let film =
+        film.map_err(|error| Broken(format!("a film is a file where it was asked: {error}")))?;
+    hold(film == site.film(), "the film is the whole one")
+}
+
+pub(super) fn told(ended: Option<Ended>, expected: FailureCode) -> Check {
+    match ended {
+        Some(Err(EngineError::Told { code, .. })) if code == expected => Ok(()),
+        other => Err(Broken(format!("{expected} is told, and not {other:?}"))),
+    }
+}
+
+pub(super) fn absent(site: &impl Site) -> Check {
+    hold(!site.to().exists(), "there is no file without a film")
+}
+
+pub(super) fn nobody_works(site: &impl Site) -> Check {
+    hold(
+        site.begun() == site.cancelled(),
+        "nobody works on what is not wanted",
+    )
+}
