@@ -10,6 +10,7 @@ mod ltx_audio;
 mod ltx_vae;
 mod models;
 mod random;
+mod tae;
 mod tensor;
 mod umt5;
 mod vae;
@@ -32,11 +33,11 @@ Writes random weights of a model in the true formats, names and shapes, and sett
 MODEL is one of
   wan          Wan 2.1 T2V 1.3B: 0.9 GB, and 3.2 GB of text encoder
   wan-vace     Wan 2.1 VACE 1.3B, with 1 of its 15 control blocks: the same and a little
-  wan-i2v      a first frame, with CLIP vision, at the size of 1.3B: 1 and 1.3 GB, and the text
+  wan-i2v      a first frame, with CLIP vision, at the size of 1.3B: 1.1 and 1.3 GB, and the text
   wan-flf2v    Wan 2.1 FLF2V 14B: 9.4 and 1.3 GB, and the text
-  wan2.2-ti2v  Wan 2.2 TI2V 5B: 2.9 and 1.4 GB, and the text
+  wan2.2-ti2v  Wan 2.2 TI2V 5B: 2.8 and 1.4 GB, and the text
   wan2.2-i2v   Wan 2.2 I2V A14B, one file for both experts: 8.1 GB, and the text
-  ltx          LTX-2.3 with sound, narrow and of few blocks: 0.4 GB, and 2.6 GB about words
+  ltx          LTX-2.3 with sound, narrow and of few blocks: 0.2 GB, and 2.7 GB about words
 
 OPTIONS
   --type TYPE       q4_0 (default), q8_0 or f16: of large tensors; the more bytes, the slower
@@ -143,7 +144,8 @@ fn run(options: &Options) -> Result<(), String> {
         let name = format!("{}.{}", part.key, part.format.extension());
         let seed = options.seed ^ index as u64;
         write_file(&folder.join(&name), part.format, &part.tensors, seed).map_err(failed)?;
-        settings += &format!("{} = \"{name}\"\n", part.key);
+        let comment = if part.used { "" } else { "# " };
+        settings += &format!("{comment}{} = \"{name}\"\n", part.key);
     }
     fs::write(folder.join("settings.toml"), settings).map_err(failed)
 }

@@ -2,11 +2,13 @@
 
 use super::format::Format;
 use super::tensor::{Kind, Tensor};
-use super::{clip_vision, gemma, ltx, ltx_audio, ltx_vae, umt5, vae, wan};
+use super::{clip_vision, gemma, ltx, ltx_audio, ltx_vae, tae, umt5, vae, wan};
 
 /// A file: its key in the settings, how it is written, and what is in it.
 pub(crate) struct Part {
     pub key: &'static str,
+    /// Whether the settings name it, or leave it out.
+    pub used: bool,
     pub format: Format,
     pub tensors: Vec<Tensor>,
 }
@@ -21,6 +23,7 @@ fn gguf(key: &'static str, tensors: Vec<Tensor>) -> Part {
     let format = Format::Gguf;
     Part {
         key,
+        used: true,
         format,
         tensors,
     }
@@ -29,18 +32,30 @@ fn gguf(key: &'static str, tensors: Vec<Tensor>) -> Part {
 fn safetensors(key: &'static str, tensors: Vec<Tensor>) -> Part {
     let format = Format::Safetensors;
     Part {
-        key,
         format,
-        tensors,
+        ..gguf(key, tensors)
+    }
+}
+
+/// Previews of full size cost a decode at each step: who wants them says so.
+fn taesd(tae: &tae::Tae) -> Part {
+    Part {
+        used: false,
+        ..safetensors("taesd", tae::tensors(tae))
     }
 }
 
 /// The model of this name; `text` is whether its text encoder is more than an empty file.
 pub(crate) fn recipe(name: &str, kind: Kind, text: bool) -> Result<Recipe, String> {
-    let wan = |settings, shape, vae| {
+    let wan = |settings, shape, vae: vae::Vae| {
         let mut parts = vec![
             gguf("diffusion_model", wan::tensors(kind, shape)),
-            safetensors("vae", vae),
+            safetensors("vae", vae::tensors(&vae)),
+            taesd(if vae.staged {
+                &tae::WAN_22
+            } else {
+                &tae::WAN_21
+            }),
         ];
         let words = if text {
             umt5::tensors(kind)
@@ -55,26 +70,25 @@ pub(crate) fn recipe(name: &str, kind: Kind, text: bool) -> Result<Recipe, Strin
         recipe.parts.push(vision);
         recipe
     };
-    let vae_21 = vae::WAN_21;
     Ok(match name {
-        "wan" => wan("family = \"wan\"\n", wan::SMALL, vae::tensors(&vae_21)),
-        "wan-vace" => wan("family = \"wan-vace\"\n", wan::VACE, vae::tensors(&vae_21)),
+        "wan" => wan("family = \"wan\"\n", wan::SMALL, vae::WAN_21),
+        "wan-vace" => wan("family = \"wan-vace\"\n", wan::VACE, vae::WAN_21),
         "wan-i2v" => {
             let settings = "family = \"wan\"\nvariant = \"i2v\"\n";
-            with_vision(wan(settings, wan::SMALL_I2V, vae::tensors(&vae_21)))
+            with_vision(wan(settings, wan::SMALL_I2V, vae::WAN_21))
         }
         "wan-flf2v" => {
             let settings = "family = \"wan\"\nvariant = \"flf2v\"\n";
-            with_vision(wan(settings, wan::FLF2V, vae::tensors(&vae_21)))
+            with_vision(wan(settings, wan::FLF2V, vae::WAN_21))
         }
         "wan2.2-ti2v" => {
             let settings = "family = \"wan\"\nvariant = \"ti2v\"\n";
-            wan(settings, wan::TI2V, vae::tensors(&vae::WAN_22))
+            wan(settings, wan::TI2V, vae::WAN_22)
         }
         "wan2.2-i2v" => {
             let settings = "family = \"wan\"\nvariant = \"flf2v\"\n\
                 high_noise_diffusion_model = \"diffusion_model.gguf\"\n";
-            wan(settings, wan::I2V_22, vae::tensors(&vae_21))
+            wan(settings, wan::I2V_22, vae::WAN_21)
         }
         "ltx" if !text => {
             return Err("the library runs no ltx without its text encoder".to_owned());
@@ -84,6 +98,7 @@ pub(crate) fn recipe(name: &str, kind: Kind, text: bool) -> Result<Recipe, Strin
             parts: vec![
                 gguf("diffusion_model", ltx::transformer(kind)),
                 safetensors("vae", ltx_vae::tensors()),
+                taesd(&tae::LTX),
                 safetensors("audio_vae", ltx_audio::tensors()),
                 gguf("text_encoder", gemma::tensors(kind)),
                 gguf("embeddings_connectors", ltx::connectors(kind)),

@@ -18,7 +18,7 @@ pub(crate) struct Vae {
     /// Colours of a square of pixels.
     patch: u64,
     /// Whether a stage is a module of its own, and resampling keeps its width.
-    staged: bool,
+    pub staged: bool,
 }
 
 pub(crate) const WAN_21: Vae = Vae {

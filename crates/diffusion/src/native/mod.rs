@@ -205,3 +205,25 @@ fn hand_over(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Family;
+
+    #[test]
+    fn where_the_vaes_run_is_read_off_the_assignments() {
+        let accelerated = cfg!(any(feature = "cuda", feature = "vulkan", feature = "metal"));
+        let assigned = |backend: &str| {
+            let mut settings = Settings::new(Family::Ltx, "a", "b", "c");
+            settings.backend = Some(backend.to_owned());
+            vae_on_processor(&settings)
+        };
+        for backend in ["cpu", "all = CPU", "cuda0,vae=cpu", "vae=cpu,cuda0"] {
+            assert!(assigned(backend), "{backend}");
+        }
+        for backend in ["", "cuda0", "te=cpu", "te=cpu,vae=cuda0", "vae=cuda0,cpu"] {
+            assert_eq!(assigned(backend), !accelerated, "{backend}");
+        }
+    }
+}

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 mod given;
+mod machine;
 mod support;
 
 use kinora_contract::limits::PROMPT_CHARS_MAX;
