@@ -22,8 +22,8 @@ Makes one clip from the weights of a folder and says what it cost.
 
 FOLDER holds settings.toml, whose paths are relative to it (random_weights writes one).
 KEY is prompt, size (832x480), seconds (5), seed (1), repeat (1), sound (false), frame (a file for
-the first frame that comes out, as PPM), given (a grey from 0 to 255: the first frame that goes in),
-or any key of the settings: steps=20 guidance=1.0 threads=8 backend=cpu fps=16.
+the first frame that comes out, as PPM), first and last (greys from 0 to 255: frames that go in), or
+any key of the settings: steps=20 guidance=1.0 threads=8 backend=cpu fps=16.
 
 For example, the least that Wan takes:
   ... --example clip -- weights size=16x16 seconds=1 fps=1 steps=1 guidance=1.0
@@ -34,7 +34,8 @@ struct Options {
     spec: VideoSpec,
     repeat: u32,
     frame: Option<String>,
-    given: Option<u8>,
+    first: Option<u8>,
+    last: Option<u8>,
 }
 
 fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
@@ -55,7 +56,7 @@ fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
         final_of: None,
         edit: None,
     };
-    let (mut repeat, mut frame, mut given) = (1, None, None);
+    let (mut repeat, mut frame, mut first, mut last) = (1, None, None, None);
     for pair in pairs {
         let (key, value) = pair.split_once('=').ok_or("give KEY=VALUE")?;
         match key {
@@ -66,7 +67,8 @@ fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
             "repeat" => repeat = value.parse()?,
             "sound" => spec.generate_audio = value.parse()?,
             "frame" => frame = Some(value.to_owned()),
-            "given" => given = Some(value.parse()?),
+            "first" => first = Some(value.parse()?),
+            "last" => last = Some(value.parse()?),
             _ => {
                 let number = format!("value = {value}").parse::<toml::Table>();
                 let text = || toml::Value::String(value.to_owned());
@@ -87,7 +89,8 @@ fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
         spec,
         repeat,
         frame,
-        given,
+        first,
+        last,
     })
 }
 
@@ -109,21 +112,22 @@ impl Sink for First {
     }
 }
 
-/// A first frame of one grey, where one is given.
-fn materials(spec: &mut VideoSpec, given: Option<u8>) -> Materials {
+/// A first frame of one grey, where one is given, and a last.
+fn materials(spec: &mut VideoSpec, first: Option<u8>, last: Option<u8>) -> Materials {
     const SIZE: Size = Size::new(64, 64);
-    let first_frame = given.map(|grey| {
+    if first.is_some() {
         spec.inputs = Inputs::Frames {
             first: "https://a.example/1.png".to_owned(),
-            last: None,
+            last: last.map(|_| "https://a.example/2.png".to_owned()),
         };
-        Picture {
-            size: SIZE,
-            rgb: vec![grey; SIZE.pixels() as usize * 3],
-        }
-    });
+    }
+    let picture = |grey| Picture {
+        size: SIZE,
+        rgb: vec![grey; SIZE.pixels() as usize * 3],
+    };
     Materials {
-        first_frame,
+        first_frame: first.map(picture),
+        last_frame: last.map(picture),
         ..Materials::default()
     }
 }
@@ -162,14 +166,15 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         mut spec,
         repeat,
         frame,
-        given,
+        first,
+        last,
     } = options(arguments)?;
     let mut out = io::stdout();
     write!(out, "{}", check(&settings))?;
     let begin = Instant::now();
     let native = Native::load(Model::new("clip", settings)?)?;
     writeln!(out, "opened in {:.1} s", begin.elapsed().as_secs_f64())?;
-    let materials = materials(&mut spec, given);
+    let materials = materials(&mut spec, first, last);
     let clip = native.plan(&spec, &materials)?;
     for _ in 0..repeat {
         let begin = Instant::now();

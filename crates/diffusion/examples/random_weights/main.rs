@@ -34,7 +34,7 @@ MODEL is one of
   wan          Wan 2.1 T2V 1.3B: 0.9 GB, and 3.2 GB of text encoder
   wan-vace     Wan 2.1 VACE 1.3B, with 1 of its 15 control blocks: the same and a little
   wan-i2v      a first frame, with CLIP vision, at the size of 1.3B: 1.1 and 1.3 GB, and the text
-  wan-flf2v    Wan 2.1 FLF2V 14B: 9.4 and 1.3 GB, and the text
+  wan-flf2v    Wan 2.1 FLF2V 14B: 9.2 and 1.3 GB, and the text
   wan2.2-ti2v  Wan 2.2 TI2V 5B: 2.8 and 1.4 GB, and the text
   wan2.2-i2v   Wan 2.2 I2V A14B, one file for both experts: 8.1 GB, and the text
   ltx          LTX-2.3 with sound, narrow and of few blocks: 0.2 GB, and 2.7 GB about words
