@@ -1,12 +1,10 @@
 //! How the library is told to use the machine: what that must not change, and what it must.
 
-use std::sync::{Arc, Mutex};
-
 use kinora_contract::{FrameSize, Inputs, Size, VideoSpec};
 use kinora_diffusion::{Family, Settings, Variant};
-use kinora_engine::{Materials, Picture};
+use kinora_engine::Materials;
 
-use crate::support::{SIZE, film, open, settings, spec};
+use crate::support::{SIZE, film, open, settings, spec, watched};
 
 /// More than one tile of the VAE, which are 256 pixels wide.
 const TILED: Size = Size::new(288, 160);
@@ -56,17 +54,13 @@ fn tiles_and_full_previews_have_the_size_of_the_clip() {
         ..settings
     };
     let engine = open(settings);
-    let seen: Arc<Mutex<Vec<Picture>>> = Arc::default();
-    let previews = Arc::clone(&seen);
-    engine.on_preview(move |picture| previews.lock().unwrap().push(picture));
     for size in [SIZE, TILED] {
         let spec = VideoSpec {
             frame: FrameSize::Fixed(size),
             ..spec(&engine, Inputs::Text)
         };
-        film(&engine, &spec, &Materials::default());
-        let previews = std::mem::take(&mut *seen.lock().unwrap());
-        let sizes: Vec<Size> = previews.iter().map(|picture| picture.size).collect();
+        let (_, shown) = watched(&engine, &spec, &Materials::default());
+        let sizes: Vec<Size> = shown.iter().map(|(_, picture)| picture.size).collect();
         println!("previews of {sizes:?}");
         let covers = |shown: &Size| shown.width >= size.width && shown.height >= size.height;
         assert!(sizes.len() == 1 && sizes.iter().all(covers), "{sizes:?}");
