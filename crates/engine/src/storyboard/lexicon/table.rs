@@ -22,7 +22,7 @@ const fn ink(code: u32) -> Meaning {
 pub(super) const GROUPS: &[(&str, &[Meaning])] = &[
     // Hours
     (
-        "dawn|sunrise|daybreak|first light|amanecer|aube|sonnenaufgang|morgengrauen|黎明|清晨|日出|夜明け|朝焼け",
+        "dawn|sunrise|sun rises|rising sun|sun comes up|daybreak|first light|amanecer|aube|sonnenaufgang|morgengrauen|黎明|清晨|日出|夜明け|朝焼け",
         &[Hour(H::Dawn), Subject(S::Sun)],
     ),
     (
@@ -34,7 +34,7 @@ pub(super) const GROUPS: &[(&str, &[Meaning])] = &[
         &[Hour(H::Day)],
     ),
     (
-        "golden hour|sunset|evening|late afternoon|atardecer|puesta de sol|coucher de soleil|soir|sonnenuntergang|abend|黄昏|日落|夕阳|傍晚|夕焼け|夕日",
+        "golden hour|sunset|sun sets|setting sun|sun goes down|evening|late afternoon|atardecer|puesta de sol|coucher de soleil|soir|sonnenuntergang|abend|黄昏|日落|夕阳|傍晚|夕焼け|夕日",
         &[Hour(H::Golden), Subject(S::Sun)],
     ),
     (
