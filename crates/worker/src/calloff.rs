@@ -49,11 +49,13 @@ impl CallOffs {
                 settled.push(one.task);
             }
         }
-        worker.tasks.forget_abandoned(&settled).await?;
-        for task in settled {
-            self.0.remove(&task);
+        for task in &settled {
+            self.0.remove(task);
         }
-        Ok(())
+        if settled.is_empty() {
+            return Ok(());
+        }
+        worker.tasks.forget_abandoned(&settled).await
     }
 
     /// Notes that this one was tried, and says whether it was for long enough.

@@ -51,6 +51,13 @@ fn only_task_of(upstream: &Server) -> Video {
     tasks.remove(0)
 }
 
+/// Waits until the only task of `upstream` is cancelled.
+fn wait_cancelled(upstream: &Server) {
+    until("the upstream's task to be cancelled", || {
+        (only_task_of(upstream)["error"]["code"] == "cancelled").then_some(())
+    });
+}
+
 /// Long enough to be caught at work.
 fn long() -> Value {
     let mut body = quick("kinora-a1");
@@ -125,9 +132,7 @@ fn a_cancel_is_passed_on() {
     let id = client.submit(&slow()).id().to_owned();
     client.wait_working(&id);
     client.post(&format!("/v1/videos/{id}/cancel")).video();
-    until("the upstream's task to be cancelled", || {
-        (only_task_of(&upstream)["error"]["code"] == "cancelled").then_some(())
-    });
+    wait_cancelled(&upstream);
 }
 
 #[test]
@@ -145,9 +150,7 @@ fn a_cancel_before_the_next_attempt_is_passed_on_by_whoever_sweeps() {
     let client = second.client();
     client.post(&format!("/v1/videos/{id}/cancel")).video();
     hold.release();
-    until("the upstream's task to be cancelled", || {
-        (only_task_of(&upstream)["error"]["code"] == "cancelled").then_some(())
-    });
+    wait_cancelled(&upstream);
     second.wait_for_log(&["is called off", &id]);
 }
 

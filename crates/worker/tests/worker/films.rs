@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use kinora_contract::{FailureCode, FrameSize, Phase, Seconds, Size, VideoSpec};
+use kinora_contract::{FailureCode, FrameSize, Phase, Seconds, Size, TaskId, VideoSpec};
 use kinora_engine::{Description, EngineError, Features, FilmEngine, FilmJob, Stage};
 use kinora_media::{ClipFormat, Recorder, RecorderOptions};
 use kinora_worker::{Lineup, Maker, Served, Worker};
@@ -175,6 +175,14 @@ fn small() -> VideoSpec {
     }
 }
 
+/// A worker whose studio has begun its first film.
+async fn at_work(bench: &Bench, studio: &Arc<Studio>) -> (Running, TaskId) {
+    let running = Running::start(worker(bench, studio));
+    let id = bench.submit_spec(small()).await;
+    until("the studio works", async || studio.seen().kept.len() == 1).await;
+    (running, id)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_film_is_published_as_it_is_measured() {
     let bench = Bench::new();
@@ -203,9 +211,7 @@ async fn a_film_is_published_as_it_is_measured() {
 async fn a_stop_leaves_the_film_in_work_and_the_next_attempt_follows_it() {
     let bench = Bench::new();
     let studio = Studio::new(GOOD);
-    let running = Running::start(worker(&bench, &studio));
-    let id = bench.submit_spec(small()).await;
-    until("the studio works", async || studio.seen().kept.len() == 1).await;
+    let (running, id) = at_work(&bench, &studio).await;
     running.shutdown.now();
     running.returns().await;
     let seen = studio.seen();
@@ -225,9 +231,7 @@ async fn a_stop_leaves_the_film_in_work_and_the_next_attempt_follows_it() {
 async fn a_clients_cancel_reaches_the_studio() {
     let bench = Bench::new();
     let studio = Studio::new(GOOD);
-    let running = Running::start(worker(&bench, &studio));
-    let id = bench.submit_spec(small()).await;
-    until("the studio works", async || studio.seen().kept.len() == 1).await;
+    let (running, id) = at_work(&bench, &studio).await;
     bench.cancel(id).await;
     until("the studio was told", async || studio.seen().cancelled == 1).await;
     assert_eq!(bench.phase(id).await, Phase::Failed);
@@ -240,9 +244,7 @@ async fn a_clients_cancel_reaches_the_studio() {
 async fn a_film_that_nobody_works_on_any_more_is_called_off_until_the_studio_hears() {
     let bench = Bench::new();
     let studio = Studio::new(GOOD);
-    let running = Running::start(worker(&bench, &studio));
-    let id = bench.submit_spec(small()).await;
-    until("the studio works", async || studio.seen().kept.len() == 1).await;
+    let (running, id) = at_work(&bench, &studio).await;
     running.shutdown.now();
     running.returns().await;
     // No run is there to pass this on, and at first the studio is away.
