@@ -27,6 +27,13 @@ struct Tried {
     last: Instant,
 }
 
+/// What comes after a try in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Try {
+    Again,
+    Last,
+}
+
 impl CallOffs {
     /// Attends to those of `abandoned` whose turn it is, the longest waiting first.
     pub(crate) async fn attend(
@@ -45,7 +52,7 @@ impl CallOffs {
         let over = join_all(calls).await;
         let mut settled = Vec::new();
         for (one, over) in abandoned.iter().zip(over) {
-            if over || self.is_too_old(one.task) {
+            if over || self.note_try(one.task) == Try::Last {
                 settled.push(one.task);
             }
         }
@@ -58,8 +65,8 @@ impl CallOffs {
         worker.tasks.forget_abandoned(&settled).await
     }
 
-    /// Notes that this one was tried, and says whether it was for long enough.
-    fn is_too_old(&mut self, task: TaskId) -> bool {
+    /// Notes that this one was tried in vain, and says whether it is worth another try.
+    fn note_try(&mut self, task: TaskId) -> Try {
         let now = Instant::now();
         let fresh = Tried {
             first: now,
@@ -67,11 +74,11 @@ impl CallOffs {
         };
         let tried = self.0.entry(task).or_insert(fresh);
         tried.last = now;
-        let over = tried.first.elapsed() > TRIED_FOR;
-        if over {
-            tracing::warn!(%task, "what was begun for it elsewhere could not be called off");
+        if tried.first.elapsed() <= TRIED_FOR {
+            return Try::Again;
         }
-        over
+        tracing::warn!(%task, "what was begun for it elsewhere could not be called off");
+        Try::Last
     }
 }
 
