@@ -8,6 +8,7 @@
     reason = "a test that cannot set itself up should stop"
 )]
 
+mod attacks;
 mod bounds;
 mod capabilities;
 #[path = "../../../contract/tests/contract/cases.rs"]
