@@ -23,9 +23,9 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new(finished_cached_max: usize) -> Self {
+    pub(super) fn new(finished_cached_bytes_max: u64) -> Self {
         Self {
-            cache: Cache::new(finished_cached_max),
+            cache: Cache::new(finished_cached_bytes_max),
             positions: Positions::default(),
             with_references: Mutex::default(),
             changes: watch::Sender::new(0),
