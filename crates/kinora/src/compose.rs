@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
-use kinora_blobs::BlobStore;
 use kinora_blobs::sign::{Secret, Signer};
+use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::{Catalog, ModelCard, Size, built_in_cards};
 use kinora_fetch::{Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
 use kinora_store::{OpenOptions, Stores};
-use kinora_worker::{Lineup, Maker, References, Served, Worker};
+use kinora_worker::{Backoff, Lineup, Maker, References, Served, Worker};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,8 @@ use crate::engine_host;
 use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const HOUR_MS: u64 = 60 * 60 * 1000;
+const DAY_MS: u64 = 24 * HOUR_MS;
 
 /// The parts of a running service.
 pub(crate) struct Service {
@@ -60,6 +61,7 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
     let secret = Secret::load_or_create(&config.data.join("signing.key"))
         .map_err(|error| Failure::because("The signing secret cannot be read", error))?;
     let (catalog, lineup) = models(config)?;
+    let reserve = reserve(config, &*blobs);
     let api = Api {
         tasks: stores.tasks.clone(),
         keys: stores.keys.clone(),
@@ -69,10 +71,10 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         clock: Arc::new(SystemClock),
         ids: Arc::default(),
         entropy: Arc::new(SystemEntropy::default()),
-        settings: Arc::new(api_settings(config, base_url)),
+        settings: Arc::new(api_settings(config, base_url, reserve.clone())),
         stopping: CancellationToken::new(),
     };
-    let worker = worker(config, &stores, blobs, lineup)?;
+    let worker = worker(config, &stores, blobs, lineup, reserve)?;
     Ok(Service {
         stores,
         api,
@@ -80,13 +82,28 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
     })
 }
 
-fn api_settings(config: &Config, base_url: String) -> kinora_api::Settings {
+fn api_settings(config: &Config, base_url: String, reserve: Reserve) -> kinora_api::Settings {
     kinora_api::Settings {
         base_url,
         waiting_max: config.queue.waiting_max.into(),
         project_unfinished_max: config.queue.project_unfinished_max.into(),
-        retention_ms: u64::from(config.results.retention_days) * DAY_MS,
+        project_tasks_max: config.quota.project_tasks_max.into(),
+        project_bytes_max: bound(config.quota.project_bytes_max),
+        bytes_max: bound(config.quota.bytes_max),
+        reserve,
+        retention_ms: u64::from(config.results.retention_hours) * HOUR_MS,
     }
+}
+
+/// A bound of which 0 means that there is none.
+const fn bound(value: u64) -> u64 {
+    if value == 0 { u64::MAX } else { value }
+}
+
+/// The reserve on the disks of the data folder and of the results, where these are elsewhere.
+fn reserve(config: &Config, blobs: &dyn BlobStore) -> Reserve {
+    let folders = vec![config.data.clone(), blobs.staging_dir().to_owned()];
+    Reserve::new(folders, config.quota.free_bytes_min)
 }
 
 fn worker(
@@ -94,6 +111,7 @@ fn worker(
     stores: &Stores,
     blobs: Arc<dyn BlobStore>,
     lineup: Lineup,
+    reserve: Reserve,
 ) -> Result<Worker, Failure> {
     let mut recorder = RecorderOptions {
         qp: config.media.qp,
@@ -106,7 +124,8 @@ fn worker(
         tasks: stores.tasks.clone(),
         blobs,
         lineup,
-        references: Arc::new(References::new(fetcher(config)?)),
+        references: Arc::new(References::new(fetcher(config)?).with_reserve(reserve)),
+        backoff: Backoff::default(),
         clock: Arc::new(SystemClock),
         settings: kinora_worker::Settings {
             name: format!("pid {}", std::process::id()),
@@ -115,7 +134,9 @@ fn worker(
             sweep_every: seconds(config.worker.sweep_seconds),
             heartbeat_every: Duration::from_millis(250),
             drain_limit: seconds(config.worker.drain_seconds),
-            retention_ms: u64::from(config.results.retention_days) * DAY_MS,
+            retention_ms: u64::from(config.results.retention_hours) * HOUR_MS,
+            waiting_ms_max: Some(u64::from(config.queue.waiting_hours_max) * HOUR_MS)
+                .filter(|max| *max > 0),
             tombstone_ms: u64::from(config.results.tombstone_days) * DAY_MS,
             attempts_max: config.worker.attempts_max,
             recorder,

@@ -28,6 +28,7 @@ pub(crate) struct Config {
     pub(crate) store: Place,
     pub(crate) results: Results,
     pub(crate) queue: Queue,
+    pub(crate) quota: Quota,
     pub(crate) http: Http,
     pub(crate) worker: Worker,
     pub(crate) references: References,
@@ -55,7 +56,7 @@ pub(crate) struct Place {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Results {
     pub(crate) url: String,
-    pub(crate) retention_days: u32,
+    pub(crate) retention_hours: u32,
     pub(crate) tombstone_days: u32,
 }
 
@@ -64,6 +65,16 @@ pub(crate) struct Results {
 pub(crate) struct Queue {
     pub(crate) waiting_max: u32,
     pub(crate) project_unfinished_max: u32,
+    pub(crate) waiting_hours_max: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Quota {
+    pub(crate) project_tasks_max: u32,
+    pub(crate) project_bytes_max: u64,
+    pub(crate) bytes_max: u64,
+    pub(crate) free_bytes_min: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -209,7 +220,8 @@ impl Config {
                 "queue.project_unfinished_max",
                 self.queue.project_unfinished_max,
             ),
-            ("results.retention_days", self.results.retention_days),
+            ("results.retention_hours", self.results.retention_hours),
+            ("quota.project_tasks_max", self.quota.project_tasks_max),
         ];
         let mut positive = positive.into_iter().chain(self.http.positive());
         if let Some((key, _)) = positive.find(|(_, value)| *value == 0) {
@@ -292,8 +304,8 @@ mod tests {
         let config = read("", &[]).unwrap();
         assert_eq!(config.worker.attempts_max, limits::ATTEMPTS_MAX);
         assert_eq!(
-            u64::from(config.results.retention_days),
-            limits::RETENTION_DAYS
+            u64::from(config.results.retention_hours),
+            limits::RETENTION_HOURS
         );
         assert_eq!(
             u64::from(config.results.tombstone_days),
