@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::Worker;
 use crate::drain::Shutdown;
-use crate::references::GatherError;
+use crate::fault::is_ours;
 
 /// Tasks whose references are fetched at a time; each has up to twelve.
 const TASKS_AT_A_TIME: usize = 8;
@@ -25,6 +25,12 @@ pub(crate) async fn prefetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown
     let mut fetches = JoinSet::new();
     let mut after = 0;
     while !shutdown.is_draining() {
+        if !worker.references.has_room() {
+            tokio::select! {
+                () = tokio::time::sleep(POLL_EVERY) => continue,
+                () = shutdown.draining() => return,
+            }
+        }
         hints.mark_unchanged();
         let found = worker.tasks.waiting_with_references(after, TASKS_AT_A_TIME);
         let found = found.await.unwrap_or_else(|error| {
@@ -64,8 +70,11 @@ async fn fetch_ahead(worker: &Worker, task: &Task) {
         return;
     };
     tracing::info!(task = %task.id, %error, "references could not be fetched ahead");
-    if !matches!(error, GatherError::Fetch { .. }) {
-        // A fault of ours: the run tries again.
+    if is_ours(&error) {
+        worker.backoff.note_fault(&error);
+    }
+    if !error.is_references() {
+        // The run tries again.
         return;
     }
     let now_ms = worker.clock.now_ms();

@@ -1,25 +1,31 @@
 //! The straight line of one task: prepare, make, publish, finish. Every stage may be repeated from the
 //! claim without harm, and nothing is written once the lease is lost.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kinora_blobs::BlobError;
 use kinora_contract::{Artifact, Failure, FailureCode};
 use kinora_engine::{Control, EngineError};
 use kinora_media::MediaError;
-use kinora_store::{Attempt, Claim, Lease, LeaseLost};
+use kinora_store::{Attempt, Claim, Lease, LeaseLost, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::claim::Place;
 use crate::drain::Shutdown;
+use crate::fault::is_ours;
 use crate::film::{FilmOrder, film};
 use crate::finish::finish;
 use crate::heartbeat::{Stop, Watch};
 use crate::prepare::{Prepared, Work, prepare};
 use crate::publish;
 use crate::record::{RecordError, RecordJob, Recorded, Staged, record};
+
+/// Sooner than the next sweep, which would count the attempt once the store works again.
+const RELEASE_AGAIN_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs one claimed task to its end.
 #[tracing::instrument(name = "run", skip_all, fields(task = %claim.lease.task, attempt = claim.task.attempt))]
@@ -53,6 +59,9 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
+        Err(error) if is_ours(&error) => {
+            return give_back(&worker, &lease, &error, &shutdown).await;
+        }
         Err(error) => {
             error.log();
             return finish(&worker, &lease, Err(error.failure()), &shutdown).await;
@@ -70,7 +79,15 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         place,
     };
     let outcome = match make(job, &watch).await {
-        Ok(Ok(recorded)) => publish_watched(&watch, recorded).await,
+        Ok(Ok(recorded)) => match publish_watched(&watch, recorded).await {
+            Ok(Err(error)) if is_ours(&error) => {
+                return give_back(&worker, &lease, &error, &shutdown).await;
+            }
+            published => published.map(|published| published.map_err(|error| lost(&error))),
+        },
+        Ok(Err(error)) if is_ours(&error) => {
+            return give_back(&worker, &lease, &error, &shutdown).await;
+        }
         Ok(Err(error)) if is_worth_another(&error, claim.task.attempt, &worker) => {
             return try_again(&worker, &lease, &error).await;
         }
@@ -78,7 +95,13 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         Err(stop) => Err(stop),
     };
     match outcome {
-        Ok(outcome) => finish(&worker, &lease, outcome, &shutdown).await,
+        Ok(outcome) => {
+            let completed = outcome.is_ok();
+            finish(&worker, &lease, outcome, &shutdown).await;
+            if completed {
+                worker.backoff.note_success();
+            }
+        }
         Err(stop) => give_up(&worker, &lease, stop, &shutdown).await,
     }
 }
@@ -139,12 +162,12 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, Record
     }
 }
 
-/// Publishes while the lease is kept. When there is a reason to stop it is told only after
-/// nothing is being written any more, so that a withdrawal leaves nothing.
+/// Publishes while the lease is kept. A reason to stop is returned only after nothing is being
+/// written any more, so that a withdrawal leaves nothing.
 async fn publish_watched(
     watch: &Watch<'_>,
     recorded: Recorded,
-) -> Result<Result<Artifact, Failure>, Stop> {
+) -> Result<Result<Artifact, BlobError>, Stop> {
     let stopped = CancellationToken::new();
     let publishing = publish::publish(&*watch.worker.blobs, watch.lease, recorded, &stopped);
     tokio::pin!(publishing);
@@ -156,10 +179,13 @@ async fn publish_watched(
             return Err(stop);
         }
     };
-    Ok(published.map_err(|error| {
-        tracing::error!(%error, "the result could not be stored");
-        FailureCode::StorageFailed.into()
-    }))
+    Ok(published)
+}
+
+/// What a client is told of a result that can never be stored.
+fn lost(error: &BlobError) -> Failure {
+    tracing::error!(%error, "the result could not be stored");
+    FailureCode::StorageFailed.into()
 }
 
 fn staging_path(worker: &Worker, lease: &Lease) -> PathBuf {
@@ -207,6 +233,31 @@ async fn try_again(worker: &Worker, lease: &Lease, error: &RecordError) {
     publish::withdraw(&*worker.blobs, lease).await;
     if let Err(error) = worker.tasks.release(lease, Attempt::Counts).await {
         tracing::warn!(%error, "the task was not given back; its lease will run out");
+    }
+}
+
+/// Gives the task back as if it had not been claimed: this machine was at fault. A full disk may
+/// refuse that as well, so it is tried until the store takes it or the lease is gone.
+async fn give_back(worker: &Worker, lease: &Lease, error: &(dyn Error + Sync), shutdown: &Shutdown) {
+    worker.backoff.note_fault(error);
+    tracing::warn!(%error, "the run met a fault of this machine; the task goes back to the queue");
+    // Withdrawn first: after the release another worker may hold the task.
+    publish::withdraw(&*worker.blobs, lease).await;
+    loop {
+        match worker.tasks.release(lease, Attempt::Forgiven).await {
+            Ok(()) | Err(StoreError::LeaseLost(_)) => return,
+            Err(StoreError::Corrupt(cause)) => {
+                tracing::error!(cause, "task not given back; its lease will run out");
+                return;
+            }
+            Err(StoreError::Unavailable(cause)) => {
+                tracing::debug!(%cause, "task not given back yet; trying again");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(RELEASE_AGAIN_EVERY) => {}
+            () = shutdown.at_once() => return,
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::{
     Cancellation, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, TaskStore,
 };
-use kinora_worker::{Lineup, Maker, References, Served, Settings, Shutdown, Worker};
+use kinora_worker::{Backoff, Lineup, Maker, References, Served, Settings, Shutdown, Worker};
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
@@ -115,6 +115,7 @@ impl Bench {
             blobs: self.blobs.clone(),
             lineup: Lineup::new(served),
             references: Arc::new(References::new(fetcher())),
+            backoff: Backoff::default(),
             clock: self.clock.clone(),
             settings: Settings {
                 name: "worker".to_owned(),
@@ -124,6 +125,7 @@ impl Bench {
                 heartbeat_every: Duration::from_millis(10),
                 drain_limit: DEADLINE,
                 retention_ms: RETENTION_MS,
+                waiting_ms_max: None,
                 tombstone_ms: RETENTION_MS,
                 attempts_max: 3,
                 recorder: RecorderOptions {
@@ -155,10 +157,7 @@ impl Bench {
             metadata: BTreeMap::new(),
             now_ms: NOW,
             idempotency: None,
-            bounds: QueueBounds {
-                waiting_max: u64::MAX,
-                project_unfinished_max: u64::MAX,
-            },
+            bounds: QueueBounds::NONE,
         };
         let inserted = self.store.insert(new).await.unwrap();
         assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
@@ -221,6 +220,11 @@ impl Bench {
     /// Outcomes that workers have tried to write.
     pub(crate) fn finishes(&self) -> u64 {
         self.store_plan.calls(store::Method::Finish)
+    }
+
+    /// Tasks that workers have tried to give back.
+    pub(crate) fn releases(&self) -> u64 {
+        self.store_plan.calls(store::Method::Release)
     }
 
     /// Waits until every heartbeat has looked after its lease again: a renewal that was due
