@@ -25,7 +25,13 @@ fn found(folder: &Path) -> usize {
     let files = std::fs::read_dir(folder).unwrap();
     let texts = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
     let secret = SECRET.as_bytes();
-    texts.map(|text| text.windows(secret.len()).filter(|part| *part == secret).count()).sum()
+    texts
+        .map(|text| {
+            text.windows(secret.len())
+                .filter(|part| *part == secret)
+                .count()
+        })
+        .sum()
 }
 
 async fn submit_secrets(stores: &Stores, numbers: std::ops::Range<u64>) {
@@ -48,7 +54,11 @@ async fn a_deleted_prompt_leaves_the_disk_while_the_store_serves_and_when_it_sto
     }
     let begun = Instant::now();
     while found(folder.path()) > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{}", found(folder.path()));
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{}",
+            found(folder.path())
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     // Right after a delete the log still has it: a stop carries it over.
@@ -104,7 +114,11 @@ async fn the_sums_are_those_of_the_rows() {
         assert!(first.is_ok() && twin.is_err() && second.is_ok());
         assert_eq!(told().await, counted());
         let claim = stores.claim_one().await;
-        stores.tasks.charge_references(claim.task.id, 100 * number).await.unwrap();
+        stores
+            .tasks
+            .charge_references(claim.task.id, 100 * number)
+            .await
+            .unwrap();
         stores.complete(&claim).await.unwrap();
         assert_eq!(told().await, counted());
     }

@@ -105,7 +105,9 @@ mod tests {
         ] {
             assert!(is_ours(&os(errno)), "{errno}");
             let media = MediaError::Io(os(errno));
-            assert!(is_ours(&RecordError::Engine(EngineError::Sink(media.into()))));
+            assert!(is_ours(&RecordError::Engine(EngineError::Sink(
+                media.into()
+            ))));
             assert!(is_ours(&RecordError::Media(MediaError::Io(os(errno)))));
             let fetch = FetchError::Unreachable(Cause::Connect {
                 address: ([127, 0, 0, 1], 80).into(),
@@ -123,7 +125,9 @@ mod tests {
         assert!(is_ours(&PrepareError::Gather(away.into())));
         assert!(is_ours(&StoreError::Unavailable("away".into())));
         assert!(is_ours(&FetchError::Storage(os(Errno::NOENT))));
-        assert!(is_ours(&RecordError::Media(MediaError::Io(os(Errno::NOENT)))));
+        assert!(is_ours(&RecordError::Media(MediaError::Io(os(
+            Errno::NOENT
+        )))));
     }
 
     #[test]

@@ -57,25 +57,33 @@ impl Keeper {
         let _own = self.own.acquire().await;
         let arrival = self.arrivals.clone().acquire_owned().await;
         let turn = self.decoding.clone().acquire_owned().await;
-        let (path, cover) = (path.to_owned(), self.cover);
+        let (read, cover) = (path.to_owned(), self.cover);
         let is_image = matches!(reference, Reference::Image(_));
-        let kept = tokio::task::spawn_blocking(move || {
+        let judged = tokio::task::spawn_blocking(move || {
             // Decoding goes on when the fetch is dropped: its turn is over when it is.
             let _turns = (arrival, turn);
-            match is_image {
-                true => keep_image(&path, cover).map(|()| 0.0),
-                false => keep_sound(&path),
+            if is_image {
+                judge_image(&read, cover)
+            } else {
+                judge_sound(&read)
             }
         });
-        let kept = kept.await.unwrap_or_else(|stopped| {
-            Err(DecodeError::Io(std::io::Error::other(stopped)))
-        });
-        let seconds = kept.map_err(|error| match error {
+        let judged = judged
+            .await
+            .unwrap_or_else(|stopped| Err(std::io::Error::other(stopped).into()));
+        let Judged { seconds, smaller } = judged.map_err(|error| match error {
             // What was fetched cannot be read back, or what is kept not be written.
             DecodeError::Io(error) => GatherError::Blobs(BlobError::Unavailable(error)),
             error => GatherError::Judge { index, error },
         })?;
-        let mut together = self.sound_seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(smaller) = smaller {
+            // Not by the thread: the fetch, and its file, may be gone when that comes to its end.
+            std::fs::rename(&smaller.0, path).map_err(BlobError::from)?;
+        }
+        let mut together = self
+            .sound_seconds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *together += seconds;
         match audio_too_long(*together) {
             true => Err(GatherError::AudioTooLong(*together)),
@@ -101,32 +109,43 @@ fn widest(resolution: Resolution) -> Size {
     Size::new(width.unwrap_or(1), height.unwrap_or(1))
 }
 
-fn keep_image(path: &Path, cover: Size) -> Result<(), DecodeError> {
+/// A reference that is good.
+struct Judged {
+    /// Of a sound.
+    seconds: f64,
+    /// What is to be kept in the place of the file.
+    smaller: Option<Written>,
+}
+
+fn judge_image(path: &Path, cover: Size) -> Result<Judged, DecodeError> {
     let image = kinora_decode::image(path, (cover.width, cover.height))?;
-    replace_if_smaller(path, |file| write_png(file, &image))
+    Ok(Judged {
+        seconds: 0.0,
+        smaller: smaller(path, |file| write_png(file, &image))?,
+    })
 }
 
-fn keep_sound(path: &Path) -> Result<f64, DecodeError> {
+fn judge_sound(path: &Path) -> Result<Judged, DecodeError> {
     let sound = kinora_decode::sound(path)?;
-    replace_if_smaller(path, |file| write_wav(file, &sound))?;
-    Ok(sound.seconds())
+    Ok(Judged {
+        seconds: sound.seconds(),
+        smaller: smaller(path, |file| write_wav(file, &sound))?,
+    })
 }
 
-/// Replaces a large file by what `write` makes, unless that is no smaller.
-fn replace_if_smaller(
+/// What `write` makes of a large file, unless that is no smaller.
+fn smaller(
     path: &Path,
     write: impl FnOnce(BufWriter<File>) -> std::io::Result<()>,
-) -> Result<(), DecodeError> {
+) -> Result<Option<Written>, DecodeError> {
     let sent = std::fs::metadata(path)?.len();
     if sent <= AS_SENT_BYTES_MAX {
-        return Ok(());
+        return Ok(None);
     }
     let kept = Written(path.with_extension("kept"));
     write(BufWriter::new(File::create(&kept.0)?))?;
-    if std::fs::metadata(&kept.0)?.len() < sent {
-        std::fs::rename(&kept.0, path)?;
-    }
-    Ok(())
+    let bytes = std::fs::metadata(&kept.0)?.len();
+    Ok((bytes < sent).then_some(kept))
 }
 
 /// A file that goes unless it was renamed.
@@ -146,7 +165,9 @@ fn write_png(file: BufWriter<File>, image: &Image) -> std::io::Result<()> {
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_compression(png::Compression::Fast);
     let mut writer = encoder.write_header().map_err(std::io::Error::from)?;
-    writer.write_image_data(&image.rgb).map_err(std::io::Error::from)?;
+    writer
+        .write_image_data(&image.rgb)
+        .map_err(std::io::Error::from)?;
     writer.finish().map_err(std::io::Error::from)
 }
 
@@ -190,6 +211,15 @@ mod tests {
         (0..count).map(next).collect()
     }
 
+    /// Does what a fetch does, and returns the length of a sound.
+    fn keep(path: &Path, judged: Result<Judged, DecodeError>) -> f64 {
+        let Judged { seconds, smaller } = judged.unwrap();
+        if let Some(smaller) = smaller {
+            std::fs::rename(&smaller.0, path).unwrap();
+        }
+        seconds
+    }
+
     fn png_file(path: &Path, width: u32, height: u32) -> Image {
         let rgb = noise((width * height * 3) as usize);
         let image = Image { width, height, rgb };
@@ -205,7 +235,7 @@ mod tests {
         let whole = std::fs::metadata(&path).unwrap().len();
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(&vec![0; 20_000_000]).unwrap();
-        keep_image(&path, Size::new(1280, 720)).unwrap();
+        keep(&path, judge_image(&path, Size::new(1280, 720)));
         assert!(std::fs::metadata(&path).unwrap().len() <= whole + 1000);
         assert_eq!(kinora_decode::image(&path, (1280, 720)).unwrap(), image);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -217,7 +247,7 @@ mod tests {
         let path = folder.path().join("reference-0");
         png_file(&path, 1600, 1200);
         let before = kinora_decode::image(&path, (640, 480)).unwrap();
-        keep_image(&path, Size::new(640, 480)).unwrap();
+        keep(&path, judge_image(&path, Size::new(640, 480)));
         assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000);
         assert_eq!(kinora_decode::image(&path, (640, 480)).unwrap(), before);
     }
@@ -228,7 +258,7 @@ mod tests {
         let path = folder.path().join("reference-0");
         png_file(&path, 300, 300);
         let sent = std::fs::read(&path).unwrap();
-        keep_image(&path, Size::new(256, 256)).unwrap();
+        keep(&path, judge_image(&path, Size::new(256, 256)));
         assert_eq!(std::fs::read(&path).unwrap(), sent);
     }
 
@@ -243,12 +273,16 @@ mod tests {
         let before = kinora_decode::sound(&path).unwrap();
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(&vec![0; 5_000_000]).unwrap();
-        let seconds = keep_sound(&path).unwrap();
+        let seconds = keep(&path, judge_sound(&path));
         assert!((seconds - 5.0).abs() < 0.01, "{seconds}");
         assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000);
         let after = kinora_decode::sound(&path).unwrap();
         assert_eq!(before.pcm.len(), after.pcm.len());
-        let most = before.pcm.iter().zip(&after.pcm).map(|(a, b)| (a - b).abs());
+        let most = before
+            .pcm
+            .iter()
+            .zip(&after.pcm)
+            .map(|(a, b)| (a - b).abs());
         assert!(most.fold(0.0, f32::max) < 1e-3);
     }
 }

@@ -85,7 +85,9 @@ impl PrepareError {
             Self::Gather(error) if error.is_references() || error.is_ended() => {
                 tracing::info!(error = %self, "the run could not be prepared");
             }
-            Self::Decode { .. } | Self::AudioTooLong(_) | Self::SourceGone => tracing::info!(error = %self, "the run could not be prepared"),
+            Self::Decode { .. } | Self::AudioTooLong(_) | Self::SourceGone => {
+                tracing::info!(error = %self, "the run could not be prepared")
+            }
             _ => tracing::error!(error = %self, "the run could not be prepared"),
         }
     }

@@ -156,9 +156,16 @@ impl References {
         }
         let keeper = Keeper::new(&task.spec, &self.decoding, &self.arrivals);
         let references = task.spec.inputs.references();
-        let fetched = missing
-            .iter()
-            .map(|index| self.fetch(blobs, task.id, *index, references[*index], &own[*index], &keeper));
+        let fetched = missing.iter().map(|index| {
+            self.fetch(
+                blobs,
+                task.id,
+                *index,
+                references[*index],
+                &own[*index],
+                &keeper,
+            )
+        });
         // Nobody waits for the references of a task that has ended.
         let fetched = tokio::select! {
             fetched = try_join_all(fetched) => fetched,

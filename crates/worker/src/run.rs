@@ -238,7 +238,12 @@ async fn try_again(worker: &Worker, lease: &Lease, error: &RecordError) {
 
 /// Gives the task back as if it had not been claimed: this machine was at fault. A full disk may
 /// refuse that as well, so it is tried until the store takes it or the lease is gone.
-async fn give_back(worker: &Worker, lease: &Lease, error: &(dyn Error + Sync), shutdown: &Shutdown) {
+async fn give_back(
+    worker: &Worker,
+    lease: &Lease,
+    error: &(dyn Error + Sync),
+    shutdown: &Shutdown,
+) {
     worker.backoff.note_fault(error);
     tracing::warn!(%error, "the run met a fault of this machine; the task goes back to the queue");
     // Withdrawn first: after the release another worker may hold the task.

@@ -25,7 +25,10 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
     let stores = harness.open("store").await;
     stores.tasks.insert(with_image(1)).await.unwrap();
     let allowed = usage(&stores, "one").await;
-    assert!(allowed.bytes > 1_000_000 && allowed.tasks == 1, "{allowed:?}");
+    assert!(
+        allowed.bytes > 1_000_000 && allowed.tasks == 1,
+        "{allowed:?}"
+    );
     for bytes in [7_000, 5_000] {
         stores.tasks.charge_references(id(1), bytes).await.unwrap();
     }
@@ -43,13 +46,19 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
     let done = stores.tasks.finish(&claim.lease, Ok(result), NOW, NOW + 10);
     done.await.unwrap();
     let completed = usage(&stores, "one").await;
-    assert!((1_000_000..1_004_000).contains(&completed.bytes), "{completed:?}");
+    assert!(
+        (1_000_000..1_004_000).contains(&completed.bytes),
+        "{completed:?}"
+    );
     // What is said of references that are gone counts for nothing.
     stores.tasks.charge_references(id(1), 9).await.unwrap();
     assert_eq!(usage(&stores, "one").await, completed);
     stores.sweep(NOW + 10).await;
     let expired = usage(&stores, "one").await;
-    assert!((1..4_000).contains(&expired.bytes) && expired.tasks == 0, "{expired:?}");
+    assert!(
+        (1..4_000).contains(&expired.bytes) && expired.tasks == 0,
+        "{expired:?}"
+    );
     stores.sweep(NOW + 10 + 10_000).await;
     assert_eq!(usage(&stores, "one").await, Usage::default());
 }
@@ -86,17 +95,26 @@ pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
     assert_eq!(refusal(bounded(2, "one", two_bytes).await), None);
     let over = bounded(3, "one", two_bytes).await;
     assert_eq!(refusal(over), Some(Quota::ProjectBytes));
-    assert_eq!(refusal(bounded(3, "one", two_tasks).await), Some(Quota::ProjectTasks));
+    assert_eq!(
+        refusal(bounded(3, "one", two_tasks).await),
+        Some(Quota::ProjectTasks)
+    );
     assert!(stores.tasks.get("one", id(3)).await.unwrap().is_none());
     assert_eq!(refusal(bounded(3, "two", three_bytes).await), None);
-    assert_eq!(refusal(bounded(4, "two", three_bytes).await), Some(Quota::Bytes));
+    assert_eq!(
+        refusal(bounded(4, "two", three_bytes).await),
+        Some(Quota::Bytes)
+    );
     // Ended tasks count as well, until they are deleted.
     stores
         .tasks
         .cancel("one", id(1), cancelled(), NOW, EXPIRY)
         .await
         .unwrap();
-    assert_eq!(refusal(bounded(5, "one", two_tasks).await), Some(Quota::ProjectTasks));
+    assert_eq!(
+        refusal(bounded(5, "one", two_tasks).await),
+        Some(Quota::ProjectTasks)
+    );
     stores.tasks.delete("one", id(1)).await.unwrap();
     assert_eq!(refusal(bounded(5, "one", two_tasks).await), None);
 }
@@ -115,7 +133,15 @@ pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
         waiting_ms_max: Some(4_000),
         ..sweep_at(now_ms)
     };
-    assert_eq!(stores.tasks.sweep(bounded(NOW + 4_000)).await.unwrap().waited, 0);
+    assert_eq!(
+        stores
+            .tasks
+            .sweep(bounded(NOW + 4_000))
+            .await
+            .unwrap()
+            .waited,
+        0
+    );
     let swept = stores.tasks.sweep(bounded(NOW + 4_001)).await.unwrap();
     assert_eq!(swept.waited, 1);
     match &stores.view("one", 1).await.task.state {
@@ -148,7 +174,9 @@ pub async fn an_ended_task_keeps_no_inputs(harness: &impl Harness) {
         stores.tasks.insert(new).await.unwrap();
     }
     for claim in stores.claim(2).await {
-        let done = stores.tasks.finish(&claim.lease, Ok(artifact("x")), NOW, EXPIRY);
+        let done = stores
+            .tasks
+            .finish(&claim.lease, Ok(artifact("x")), NOW, EXPIRY);
         done.await.unwrap();
     }
     let cancel = stores.tasks.cancel("one", id(3), cancelled(), NOW, EXPIRY);
@@ -161,5 +189,8 @@ pub async fn an_ended_task_keeps_no_inputs(harness: &impl Harness) {
     }
     stores.sweep(EXPIRY).await;
     let expired = stores.view("one", 2).await.task;
-    assert_eq!((&expired.spec.inputs, &*expired.spec.prompt), (&Inputs::Text, ""));
+    assert_eq!(
+        (&expired.spec.inputs, &*expired.spec.prompt),
+        (&Inputs::Text, "")
+    );
 }

@@ -152,9 +152,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use kinora_contract::spec::SPEC_VERSION;
-    use kinora_contract::{
-        FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec,
-    };
+    use kinora_contract::{FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec};
 
     use super::*;
 
@@ -222,7 +220,11 @@ mod tests {
         let mut held = 0;
         for shard in &cache.shards {
             let shard = shard.read().unwrap();
-            let bytes: u64 = shard.slots.values().map(|slot| finished_bytes(&slot.record)).sum();
+            let bytes: u64 = shard
+                .slots
+                .values()
+                .map(|slot| finished_bytes(&slot.record))
+                .sum();
             assert_eq!(bytes, shard.finished_bytes);
             assert!(bytes <= 4 * each, "{bytes}");
             held += shard.slots.len();

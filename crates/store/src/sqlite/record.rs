@@ -97,7 +97,10 @@ impl Record {
         Arc::new(Self {
             seq: self.seq,
             reference_bytes: self.reference_bytes,
-            charged_bytes: self.charged_bytes.saturating_add(after).saturating_sub(before),
+            charged_bytes: self
+                .charged_bytes
+                .saturating_add(after)
+                .saturating_sub(before),
             kept: kept.filter(|_| !task.state.phase().is_terminal()),
             preview: self
                 .preview
@@ -140,8 +143,17 @@ pub(super) fn cost(task: &Task, reference_bytes: u64) -> u64 {
 fn text_bytes(task: &Task) -> u64 {
     let spec = &task.spec;
     let own = spec.prompt.len() + spec.negative_prompt.as_ref().map_or(0, String::len);
-    let urls: usize = spec.inputs.references().iter().map(|one| one.url().len()).sum();
-    let notes: usize = task.metadata.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let urls: usize = spec
+        .inputs
+        .references()
+        .iter()
+        .map(|one| one.url().len())
+        .sum();
+    let notes: usize = task
+        .metadata
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum();
     (own + urls + notes) as u64
 }
 

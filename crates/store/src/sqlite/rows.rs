@@ -128,8 +128,9 @@ pub(super) fn set_usage(conn: &Connection, project: &str, usage: Usage) -> Done<
         query.execute([project])?;
         return Ok(());
     }
-    let mut query = conn
-        .prepare_cached("INSERT OR REPLACE INTO usage (project, bytes, tasks) VALUES (?1, ?2, ?3)")?;
+    let mut query = conn.prepare_cached(
+        "INSERT OR REPLACE INTO usage (project, bytes, tasks) VALUES (?1, ?2, ?3)",
+    )?;
     query.execute(params![project, int(usage.bytes), int(usage.tasks)])?;
     Ok(())
 }

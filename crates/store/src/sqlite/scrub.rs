@@ -38,7 +38,10 @@ impl Scrub {
 
     /// Waits for a request; `false` when the store closes.
     fn requested(&self) -> bool {
-        let state = self.0.1.wait_while(self.state(), |state| !state.wanted && !state.closing);
+        let state = self
+            .0
+            .1
+            .wait_while(self.state(), |state| !state.wanted && !state.closing);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         state.wanted = false;
         !state.closing
@@ -46,7 +49,10 @@ impl Scrub {
 
     /// Waits for so long; `false` when the store closes.
     fn rest(&self, pause: Duration) -> bool {
-        let waited = self.0.1.wait_timeout_while(self.state(), pause, |state| !state.closing);
+        let waited = self
+            .0
+            .1
+            .wait_timeout_while(self.state(), pause, |state| !state.closing);
         !waited.unwrap_or_else(PoisonError::into_inner).0.closing
     }
 
@@ -86,7 +92,11 @@ impl Drop for Scrubber {
     fn drop(&mut self) {
         self.scrub.state().closing = true;
         self.scrub.0.1.notify_all();
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+        if self
+            .thread
+            .take()
+            .is_some_and(|thread| thread.join().is_err())
+        {
             tracing::error!("store scrubber panicked");
         }
     }

@@ -58,7 +58,9 @@ fn failed(record: &Record, code: FailureCode, request: &SweepRequest) -> Arc<Rec
 
 /// Those that have waited longest come first.
 fn too_long_waiting(request: &SweepRequest, batch: &Batch<'_>) -> Vec<Arc<Record>> {
-    let bound = request.waiting_ms_max.and_then(|max| request.now_ms.checked_sub(max));
+    let bound = request
+        .waiting_ms_max
+        .and_then(|max| request.now_ms.checked_sub(max));
     let Some(before_ms) = bound else {
         return Vec::new();
     };

@@ -12,9 +12,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::Harness;
 use super::fixtures::{NOW, id, sweep_at};
-use crate::{
-    Deletion, Lease, Order, PageRequest, QueueBounds, StoreError, Stores, Swept, Usage,
-};
+use crate::{Deletion, Lease, Order, PageRequest, QueueBounds, StoreError, Stores, Swept, Usage};
 
 const PROJECTS: [&str; 3] = ["one", "two", "three"];
 const BOUNDS: QueueBounds = QueueBounds {
