@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +19,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
-use crate::engine_host;
 use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
+use crate::{engine_host, folder};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -33,20 +32,9 @@ pub(crate) struct Service {
     pub(crate) worker: Worker,
 }
 
-/// Makes the data folder, for its owner alone.
-pub(crate) fn make_data_folder(path: &Path) -> Result<(), Failure> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(path)
-        .map_err(|error| Failure::because(format!("{} cannot be made", path.display()), error))
-}
-
 /// Opens everything that `config` names.
 pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Failure> {
-    make_data_folder(&config.data)?;
+    folder::prepare(&config.data)?;
     let options = OpenOptions {
         attempts_max: config.worker.attempts_max,
         ..OpenOptions::default()

@@ -9,6 +9,8 @@ mod engine_host;
 mod failure;
 #[cfg(feature = "test-faults")]
 mod faults;
+mod folder;
+mod hint;
 mod keys;
 mod logging;
 mod models;
@@ -29,6 +31,7 @@ use cli::{Cli, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    folder::make_private_files();
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Serve(args) => serve::run(&args),

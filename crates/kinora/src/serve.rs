@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::ServeArgs;
+use crate::cli::{PlaceArgs, ServeArgs};
 use crate::compose::{self, Service};
 use crate::config::Config;
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .build()
         .map_err(|error| Failure::because("The service could not start", error))?;
-    let served = runtime.block_on(serve(&config));
+    let served = runtime.block_on(serve(&config, &args.place));
     // An engine that does not come back must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
@@ -53,7 +53,7 @@ pub(crate) fn print_openapi() -> Result<(), Failure> {
     Ok(())
 }
 
-async fn serve(config: &Config) -> Result<(), Failure> {
+async fn serve(config: &Config, place: &PlaceArgs) -> Result<(), Failure> {
     let signals = Signals::new()?;
     let guards = compose::guards(&config.http)?;
     let listener = TcpListener::bind(config.listen).await.map_err(|error| {
@@ -66,7 +66,7 @@ async fn serve(config: &Config) -> Result<(), Failure> {
         api,
         worker,
     } = compose::service(config, base_url.clone())?;
-    welcome::greet(&*stores.keys, &base_url, &config.results_url()).await?;
+    welcome::greet(&*stores.keys, config, &base_url, place).await?;
     tracing::info!(
         %address,
         base_url,
