@@ -1,5 +1,7 @@
-//! What can go wrong with a fetch. A client sees one of five codes and its fixed sentence; why is
-//! a [`Cause`], for the log alone. Neither ever holds a path or a query of a URL, which may be a
+//! What can go wrong with a fetch. A client sees one of five codes and a sentence that tells what
+//! the caller can mend: a wrong name, a status, an encoding. It does not tell a closed port from a
+//! filtered, silent or foreign one, nor one forbidden address from another. Everything else is a
+//! [`Cause`], for the log alone. Neither ever holds a path or a query of a URL, which may be a
 //! signature.
 
 use std::io;
@@ -32,16 +34,24 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// What the client is told.
+    /// What the client is told. The sentence begins with a small letter because the name of the
+    /// reference comes before it.
     pub fn failure(&self) -> Failure {
-        let code = match self {
-            Self::Unreachable(_) => FailureCode::ReferenceUnreachable,
-            Self::Forbidden(_) => FailureCode::ReferenceForbiddenAddress,
-            Self::TooLarge => FailureCode::ReferenceTooLarge,
-            Self::Timeout(_) => FailureCode::ReferenceTimeout,
-            Self::Storage(_) => FailureCode::StorageFailed,
-        };
-        code.into()
+        match self {
+            Self::Unreachable(cause) => {
+                Failure::new(FailureCode::ReferenceUnreachable, cause.public())
+            }
+            Self::Forbidden(_) => Failure::new(
+                FailureCode::ReferenceForbiddenAddress,
+                "the URL leads to an address that is not allowed.",
+            ),
+            Self::TooLarge => Failure::new(
+                FailureCode::ReferenceTooLarge,
+                "the file is larger than allowed.",
+            ),
+            Self::Timeout(cause) => Failure::new(FailureCode::ReferenceTimeout, cause.public()),
+            Self::Storage(_) => FailureCode::StorageFailed.into(),
+        }
     }
 }
 
@@ -136,6 +146,31 @@ pub enum Cause {
         /// In what time.
         window_ms: u128,
     },
+}
+
+impl Cause {
+    /// What a client may know of it. Whether a port is closed, filtered, or speaks something else
+    /// stays with us: a task must not be a port scanner.
+    fn public(&self) -> String {
+        match self {
+            Self::Resolve { .. } | Self::NoAddress(_) => {
+                "the host name does not exist or could not be resolved.".to_owned()
+            }
+            Self::Status(status) => format!("the server answered {status}."),
+            Self::Location => "the server answered a redirect to nowhere.".to_owned(),
+            Self::Redirects(most) => format!("the server redirects more than {most} times."),
+            Self::Encoding(_) => "the server sent the file compressed.".to_owned(),
+            Self::TotalTimeout => "the file did not arrive in time.".to_owned(),
+            Self::Rate {
+                bytes_min,
+                window_ms,
+            } => format!(
+                "the file came more slowly than {bytes_min} bytes in {} s.",
+                *window_ms as f64 / 1000.0
+            ),
+            _ => "the server could not be reached.".to_owned(),
+        }
+    }
 }
 
 impl From<SaveError> for FetchError {

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use kinora_blobs::{BlobError, BlobStore};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
-use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId};
+use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId, VideoSpec};
 use kinora_fetch::{FetchError, Fetcher};
 use kinora_store::{StoreError, TaskStore, reference_keys};
 use tokio::io::AsyncWriteExt;
@@ -49,12 +49,20 @@ pub(crate) enum GatherError {
 }
 
 impl GatherError {
-    /// What the client of the task is told.
-    pub(crate) fn failure(&self) -> Failure {
+    /// What the client of the task that `spec` belongs to is told: also which reference it was.
+    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
-            Self::Fetch { error, .. } => error.failure(),
+            Self::Fetch { index, error } => named(error.failure(), spec, *index),
             _ => FailureCode::StorageFailed.into(),
         }
+    }
+}
+
+/// `failure` as one of the reference at `index`.
+pub(crate) fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure {
+    match spec.inputs.param(index) {
+        Some(param) => failure.of(param),
+        None => failure,
     }
 }
 
