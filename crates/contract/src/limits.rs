@@ -60,6 +60,7 @@ limits! {
     PAGE_LIMIT_MIN: usize = 1, "tasks", "Smallest page of a list";
     PAGE_LIMIT_MAX: usize = 100, "tasks", "Largest page of a list";
     PAGE_LIMIT_DEFAULT: usize = 20, "tasks", "Page of a list when none is asked for";
+    PAGE_BYTES_MAX: usize = 1 << 20, "bytes", "Most text in a page of several tasks; a page ends early rather than exceed it";
     IDEMPOTENCY_KEY_CHARS_MAX: usize = 255, "characters", "Longest Idempotency-Key";
     IDEMPOTENCY_HOURS: u64 = 24, "hours", "How long an Idempotency-Key is remembered";
     RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Longest Retry-After ever sent";

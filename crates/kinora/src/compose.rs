@@ -58,6 +58,7 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         ids: Arc::default(),
         entropy: Arc::new(SystemEntropy::default()),
         settings: Arc::new(api_settings(config, base_url)),
+        turns: kinora_api::Turns::default(),
         stopping: CancellationToken::new(),
     };
     let worker = worker(config, &stores, blobs, lineup)?;
@@ -149,6 +150,7 @@ pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
         request_timeout: seconds(http.request_timeout_seconds),
         write_timeout: seconds(http.write_timeout_seconds),
         connections_per_address_max: http.connections_per_address_max as usize,
+        buffered_bytes_max: u64::from(http.buffered_megabytes_max) << 20,
         requests_per_minute: http.requests_per_minute,
         trusted_proxies: TrustedProxies::those(trusts),
         cors,

@@ -17,6 +17,9 @@ pub(crate) use engines::{Diffusion, Engine, Host, Remote, Storyboard as Storyboa
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
 
+/// Of less, a client's quarter would hold hardly more than a list and a body.
+const BUFFERED_MEGABYTES_MIN: u32 = 16;
+
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,6 +74,7 @@ pub(crate) struct Queue {
 pub(crate) struct Http {
     pub(crate) connections_max: u32,
     pub(crate) connections_per_address_max: u32,
+    pub(crate) buffered_megabytes_max: u32,
     pub(crate) first_byte_timeout_seconds: u32,
     pub(crate) header_timeout_seconds: u32,
     pub(crate) request_timeout_seconds: u32,
@@ -217,6 +221,11 @@ impl Config {
                 "The setting {key} must be at least 1."
             )));
         }
+        if self.http.buffered_megabytes_max < BUFFERED_MEGABYTES_MIN {
+            return Err(Failure::new(format!(
+                "The setting http.buffered_megabytes_max must be at least {BUFFERED_MEGABYTES_MIN}."
+            )));
+        }
         let mut names = std::collections::BTreeSet::new();
         for engine in &self.engines {
             engine.check()?;
@@ -332,6 +341,11 @@ mod tests {
                 "[http]\nidle_timeout_seconds = 0",
                 &[],
                 "http.idle_timeout_seconds",
+            ),
+            (
+                "[http]\nbuffered_megabytes_max = 15",
+                &[],
+                "http.buffered_megabytes_max",
             ),
             ("[http]\ntls_key = \"key.pem\"", &[], "http.tls_certificate"),
             ("listen = ", &[], "kinora.toml"),

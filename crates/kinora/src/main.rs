@@ -4,6 +4,7 @@
 mod cli;
 mod compose;
 mod config;
+mod descriptors;
 mod doctor;
 mod engine_host;
 mod failure;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{PlaceArgs, ServeArgs};
 use crate::compose::{self, Service};
 use crate::config::Config;
+use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
 use crate::{keys, logging, print, welcome};
 
@@ -33,15 +34,32 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         args.log_format.unwrap_or(config.log.format),
         &config.log.level,
     )?;
+    let descriptors = descriptors::raise(config.worker.slots);
+    config.http.connections_max = connections_max(&config, descriptors)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .build()
         .map_err(|error| Failure::because("The service could not start", error))?;
-    let served = runtime.block_on(serve(&config, &args.place));
+    let served = runtime.block_on(serve(&config, &args.place, descriptors));
     // An engine that does not come back must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
+}
+
+/// As many connections as are configured, or as the descriptors allow.
+fn connections_max(config: &Config, descriptors: Descriptors) -> Result<u32, Failure> {
+    let configured = config.http.connections_max;
+    let effective = descriptors.connections_max(configured)?;
+    if effective < configured {
+        tracing::warn!(
+            descriptors = descriptors.limit,
+            configured,
+            effective,
+            "http.connections_max lowered: the limit of open files allows no more; raise it"
+        );
+    }
+    Ok(effective)
 }
 
 /// Prints the OpenAPI document.
@@ -53,7 +71,11 @@ pub(crate) fn print_openapi() -> Result<(), Failure> {
     Ok(())
 }
 
-async fn serve(config: &Config, place: &PlaceArgs) -> Result<(), Failure> {
+async fn serve(
+    config: &Config,
+    place: &PlaceArgs,
+    descriptors: Descriptors,
+) -> Result<(), Failure> {
     let signals = Signals::new()?;
     let guards = compose::guards(&config.http)?;
     let listener = TcpListener::bind(config.listen).await.map_err(|error| {
@@ -72,6 +94,9 @@ async fn serve(config: &Config, place: &PlaceArgs) -> Result<(), Failure> {
         base_url,
         data = %config.data.display(),
         slots = config.worker.slots,
+        descriptors = descriptors.limit,
+        descriptors_reserved = descriptors.reserve,
+        connections_max = config.http.connections_max,
         video_encoder = kinora_media::video_encoder_variant(),
         version = env!("CARGO_PKG_VERSION"),
         "serving"

@@ -19,8 +19,8 @@ use tokio_util::io::ReaderStream;
 
 use crate::{BlobEntry, BlobError, BlobKey, BlobStore, ByteStream};
 
-/// Bytes that a reader gets at once.
-const CHUNK_BYTES: usize = 128 * 1024;
+/// Bytes that a reader gets at once: what a download that nobody reads holds in memory.
+const CHUNK_BYTES: usize = 32 * 1024;
 
 /// A blob store in a folder of this machine. One process at a time may have it open.
 #[derive(Debug)]
