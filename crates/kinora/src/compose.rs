@@ -2,7 +2,9 @@
 //! by an address or a name is opened here, through the `open` beside its implementations.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::num::NonZeroUsize;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use kinora_fetch::{Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
 use kinora_store::{OpenOptions, Stores};
-use kinora_worker::{Lineup, Maker, References, Served, Worker};
+use kinora_worker::{Lineup, Maker, Pools, References, Served, Worker};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +26,8 @@ use crate::system::{SystemClock, SystemEntropy};
 use crate::{engine_host, folder};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// Threads for work that has no share of its own and bounds itself, such as a list's.
+const OTHER_THREADS: usize = 32;
 
 /// The parts of a running service.
 pub(crate) struct Service {
@@ -96,6 +100,7 @@ fn worker(
         blobs,
         lineup,
         references: Arc::new(References::new(fetcher(config)?)),
+        pools: Pools::default(),
         clock: Arc::new(SystemClock),
         settings: kinora_worker::Settings {
             name: format!("pid {}", std::process::id()),
@@ -114,18 +119,24 @@ fn worker(
 
 /// The guarded fetcher of references.
 fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
+    let references = &config.references;
+    let per_hour = references.project_bytes_per_hour;
     let options = kinora_fetch::Options {
-        allow_networks: networks(
-            "references.allow_networks",
-            &config.references.allow_networks,
-        )?,
+        allow_networks: networks("references.allow_networks", &references.allow_networks)?,
+        deny_networks: networks("references.deny_networks", &references.deny_networks)?,
+        host_connections_max: references.host_connections_max as usize,
+        project_bytes_per_hour: (per_hour > 0).then_some(per_hour),
         ..kinora_fetch::Options::default()
     };
     Fetcher::new(options).map_err(|error| Failure::because("References cannot be fetched", error))
 }
 
 /// The networks that the setting `name` lists.
-fn networks(name: &str, texts: &[String]) -> Result<Vec<Network>, Failure> {
+fn networks<T>(name: &str, texts: &[String]) -> Result<Vec<T>, Failure>
+where
+    T: FromStr,
+    T::Err: Error,
+{
     let network = |text: &String| {
         text.parse()
             .map_err(|error| Failure::because(format!("'{text}' in {name} is no network"), error))
@@ -133,9 +144,19 @@ fn networks(name: &str, texts: &[String]) -> Result<Vec<Network>, Failure> {
     texts.iter().map(network).collect()
 }
 
+/// Threads of the runtime that block, of all kinds of work together: as many as their shares, so
+/// that no kind waits for another's.
+pub(crate) fn blocking_threads(config: &Config) -> usize {
+    kinora_blobs::THREADS
+        + kinora_fetch::DISK_THREADS
+        + config.engines.len() * kinora_remote::DISK_THREADS
+        + Pools::threads(config.worker.slots as usize)
+        + OTHER_THREADS
+}
+
 /// What the listener is to guard against.
 pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
-    let proxies = networks("http.trusted_proxies", &http.trusted_proxies)?;
+    let proxies: Vec<Network> = networks("http.trusted_proxies", &http.trusted_proxies)?;
     let trusts = move |address| proxies.iter().any(|network| network.contains(address));
     let cors = Cors::new(http.cors_origins.iter().map(String::as_str))
         .map_err(|error| Failure::because("The setting http.cors_origins is wrong", error))?;

@@ -102,6 +102,9 @@ pub(crate) struct Worker {
 #[serde(deny_unknown_fields)]
 pub(crate) struct References {
     pub(crate) allow_networks: Vec<String>,
+    pub(crate) deny_networks: Vec<String>,
+    pub(crate) host_connections_max: u32,
+    pub(crate) project_bytes_per_hour: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -214,6 +217,10 @@ impl Config {
                 self.queue.project_unfinished_max,
             ),
             ("results.retention_days", self.results.retention_days),
+            (
+                "references.host_connections_max",
+                self.references.host_connections_max,
+            ),
         ];
         let mut positive = positive.into_iter().chain(self.http.positive());
         if let Some((key, _)) = positive.find(|(_, value)| *value == 0) {

@@ -17,10 +17,6 @@ use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
 use crate::{keys, logging, print, welcome};
 
-/// Threads for disk and name look-ups. Each keeps some MiB of its allocator's for itself, and
-/// many slow downloads at once would start as many as there may be: tokio's 512 are too many.
-const BLOCKING_THREADS_MAX: usize = 64;
-
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let mut config = Config::load(&args.place)?;
@@ -38,7 +34,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     config.http.connections_max = connections_max(&config, descriptors)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .max_blocking_threads(compose::blocking_threads(&config))
         .build()
         .map_err(|error| Failure::because("The service could not start", error))?;
     let served = runtime.block_on(serve(&config, &args.place, descriptors));

@@ -21,6 +21,7 @@ mod finish;
 mod heartbeat;
 mod lineup;
 mod orphans;
+mod pools;
 mod prefetch;
 mod prepare;
 mod preview;
@@ -42,6 +43,7 @@ use kinora_media::RecorderOptions;
 use kinora_store::TaskStore;
 pub use lineup::{Lineup, Maker, Served};
 pub use orphans::{OrphanError, remove_orphans};
+pub use pools::Pools;
 pub use references::References;
 use sweep::Sweeper;
 
@@ -56,6 +58,8 @@ pub struct Worker {
     pub lineup: Lineup,
     /// Fetches references.
     pub references: Arc<References>,
+    /// Threads for what blocks.
+    pub pools: Pools,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
     /// How it works.
