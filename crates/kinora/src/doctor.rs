@@ -3,6 +3,7 @@
 //! promises here.
 
 mod disk;
+mod sandbox;
 mod surroundings;
 
 use std::fmt::Write;
@@ -72,6 +73,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.push(("clock", surroundings::clock(&config.data)));
     findings.push(("listen address", surroundings::listen(config.listen)));
     findings.push(("result addresses", base_url));
+    findings.push(("sandbox", sandbox::sandbox(config)));
     findings.push(("models", surroundings::models(config)));
     findings.extend(surroundings::engines(config));
     findings

@@ -14,7 +14,7 @@ use kinora_contract::{
     Artifact, FailureCode, FrameSize, Inputs, ManualClock, Phase, Seconds, Size, State, StoredFile,
     Task, TaskId, VideoSpec,
 };
-use kinora_media::RecorderOptions;
+use kinora_media::{InProcess, RecorderOptions};
 use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::{
     Cancellation, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, TaskStore,
@@ -115,6 +115,7 @@ impl Bench {
             blobs: self.blobs.clone(),
             lineup: Lineup::new(served),
             references: Arc::new(References::new(fetcher())),
+            films: Arc::new(InProcess),
             clock: self.clock.clone(),
             settings: Settings {
                 name: "worker".to_owned(),
