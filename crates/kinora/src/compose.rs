@@ -101,6 +101,7 @@ fn worker(
         lineup,
         references: Arc::new(References::new(fetcher(config)?)),
         pools: Pools::default(),
+        films: Arc::new(engine_host::films()),
         clock: Arc::new(SystemClock),
         settings: kinora_worker::Settings {
             name: format!("pid {}", std::process::id()),
@@ -230,7 +231,10 @@ pub(crate) fn engine(name: &str, config: &Config) -> Result<Maker, Failure> {
             return Ok(Maker::Frames(Arc::new(engine_host::storyboard(settings)?)));
         }
         Some(config::Engine::Diffusion(settings)) => {
-            return Ok(Maker::Frames(Arc::new(engine_host::diffusion(settings)?)));
+            return Ok(Maker::Frames(Arc::new(engine_host::diffusion(
+                settings,
+                &config.data,
+            )?)));
         }
         None => {}
     }
@@ -253,6 +257,7 @@ pub(crate) fn remote_engine(settings: &config::Remote) -> Result<RemoteEngine, F
         name: name.clone(),
         model: Some(settings.model.clone()).filter(|model| !model.is_empty()),
         sound: settings.sound,
+        keeps_undecodable: settings.undecodable == config::Undecodable::Keep,
     };
     Ok(RemoteEngine::new(remote, options))
 }

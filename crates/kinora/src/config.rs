@@ -12,7 +12,9 @@ use serde::Deserialize;
 use crate::cli::{LogFormat, PlaceArgs};
 use crate::failure::Failure;
 use crate::overlay;
-pub(crate) use engines::{Diffusion, Engine, Host, Remote, Storyboard as StoryboardProcess};
+pub(crate) use engines::{
+    Diffusion, Engine, Host, Remote, Storyboard as StoryboardProcess, Undecodable,
+};
 
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");

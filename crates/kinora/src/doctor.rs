@@ -4,6 +4,7 @@
 
 mod descriptors;
 mod disk;
+mod sandbox;
 mod surroundings;
 
 use std::fmt::Write;
@@ -74,6 +75,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.push(("listen address", surroundings::listen(config.listen)));
     findings.push(("open files", descriptors::limit(config)));
     findings.push(("result addresses", base_url));
+    findings.push(("sandbox", sandbox::sandbox(config)));
     findings.push(("models", surroundings::models(config)));
     findings.extend(surroundings::engines(config));
     findings

@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         }
         Command::Openapi => serve::print_openapi(),
         Command::EngineHost => engine_host::run(),
+        Command::FilmHost => engine_host::run_film(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -39,7 +39,7 @@ use std::time::Duration;
 pub use drain::Shutdown;
 use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
-use kinora_media::RecorderOptions;
+use kinora_media::{Films, RecorderOptions};
 use kinora_store::TaskStore;
 pub use lineup::{Lineup, Maker, Served};
 pub use orphans::{OrphanError, remove_orphans};
@@ -60,6 +60,8 @@ pub struct Worker {
     pub references: Arc<References>,
     /// Threads for what blocks.
     pub pools: Pools,
+    /// Reads films that exist: those of other servers, and sources of edits.
+    pub films: Arc<dyn Films>,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
     /// How it works.

@@ -14,7 +14,7 @@ use kinora_contract::{
     Artifact, FailureCode, FrameSize, Inputs, ManualClock, Phase, Seconds, Size, State, StoredFile,
     Task, TaskId, VideoSpec,
 };
-use kinora_media::RecorderOptions;
+use kinora_media::{InProcess, RecorderOptions};
 use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::{
     Cancellation, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, TaskStore,
@@ -117,6 +117,7 @@ impl Bench {
             lineup: Lineup::new(served),
             references: Arc::new(References::new(fetcher())),
             pools: Pools::default(),
+            films: Arc::new(InProcess),
             clock: self.clock.clone(),
             settings: Settings {
                 name: "worker".to_owned(),
