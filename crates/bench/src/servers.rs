@@ -166,6 +166,7 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             reserve: Reserve::default(),
             retention_ms: 1_000_000,
         }),
+        turns: kinora_api::Turns::default(),
         stopping: CancellationToken::new(),
     })
 }

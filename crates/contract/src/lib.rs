@@ -29,6 +29,7 @@ pub mod spec;
 pub mod task;
 pub mod time;
 pub mod validate;
+mod weight;
 
 pub use card::{Capabilities, Catalog, Features, ModelCard, built_in_cards};
 pub use entropy::{Entropy, NoEntropy};
@@ -44,3 +45,4 @@ pub use spec::{Edit, FrameSize, Inputs, Reference, SPEC_VERSION, Seconds, VideoS
 pub use task::{Artifact, Phase, State, Status, StoredFile, Task};
 pub use time::{Clock, ManualClock, UnixMs};
 pub use validate::{Intent, Submission, validate};
+pub use weight::listed_bytes;

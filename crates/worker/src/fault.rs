@@ -29,6 +29,18 @@ pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
+/// Whether a fetch only waits for its turn, or for its project's share: nothing is wrong with this machine.
+pub(crate) fn is_postponed(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if matches!(error.downcast_ref(), Some(FetchError::Later(_))) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
 fn is_ours_alone(error: &(dyn Error + 'static)) -> bool {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return is_exhausted(error);
@@ -40,7 +52,7 @@ fn is_ours_alone(error: &(dyn Error + 'static)) -> bool {
         return matches!(error, StoreError::Unavailable(_));
     }
     if let Some(error) = error.downcast_ref::<FetchError>() {
-        return matches!(error, FetchError::Storage(_));
+        return !error.is_final();
     }
     let gather = match error.downcast_ref() {
         Some(PrepareError::Gather(error)) => Some(error),

@@ -26,6 +26,7 @@ mod heartbeat;
 mod keep;
 mod lineup;
 mod orphans;
+mod pools;
 mod prefetch;
 mod prepare;
 mod preview;
@@ -44,10 +45,11 @@ pub use backoff::Backoff;
 pub use drain::Shutdown;
 use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
-use kinora_media::RecorderOptions;
+use kinora_media::{Films, RecorderOptions};
 use kinora_store::TaskStore;
 pub use lineup::{Lineup, Maker, Served};
 pub use orphans::{OrphanError, remove_orphans};
+pub use pools::Pools;
 pub use references::References;
 use sweep::Sweeper;
 
@@ -64,6 +66,10 @@ pub struct Worker {
     pub references: Arc<References>,
     /// How it fares with its machine.
     pub backoff: Backoff,
+    /// Threads for what blocks.
+    pub pools: Pools,
+    /// Reads films that exist: those of other servers, and sources of edits.
+    pub films: Arc<dyn Films>,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
     /// How it works.

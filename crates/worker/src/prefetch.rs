@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::Worker;
 use crate::drain::Shutdown;
-use crate::fault::is_ours;
+use crate::fault::{is_ours, is_postponed};
 
 /// Tasks whose references are fetched at a time; each has up to twelve.
 const TASKS_AT_A_TIME: usize = 8;
@@ -70,10 +70,10 @@ async fn fetch_ahead(worker: &Worker, task: &Task) {
         return;
     };
     tracing::info!(task = %task.id, %error, "references could not be fetched ahead");
-    if is_ours(&error) {
+    if is_ours(&error) && !is_postponed(&error) {
         worker.backoff.note_fault(&error);
     }
-    if !error.is_references() {
+    if !error.is_final() {
         // The run tries again.
         return;
     }
@@ -82,7 +82,7 @@ async fn fetch_ahead(worker: &Worker, task: &Task) {
     let failed = tasks.cancel(
         &task.project,
         task.id,
-        error.failure(),
+        error.failure(&task.spec),
         now_ms,
         expires_at_ms,
     );

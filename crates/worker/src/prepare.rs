@@ -12,14 +12,14 @@ use kinora_decode::DecodeError;
 use kinora_engine::{
     Clip, Description, Engine, EngineError, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound,
 };
-use kinora_media::MediaError;
+use kinora_media::{Films, MediaError};
 use kinora_store::{Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::lineup::Maker;
 use crate::record::Staged;
-use crate::references::{GatherError, download};
+use crate::references::{GatherError, download, named};
 use crate::source::StoredVideo;
 use crate::tenacious::tenacious;
 
@@ -82,7 +82,7 @@ impl PrepareError {
     /// For the operator, whom it concerns unless what the caller gave is at fault.
     pub(crate) fn log(&self) {
         match self {
-            Self::Gather(error) if error.is_references() || error.is_ended() => {
+            Self::Gather(error) if error.is_final() || error.is_ended() => {
                 tracing::info!(error = %self, "the run could not be prepared");
             }
             Self::Decode { .. } | Self::AudioTooLong(_) | Self::SourceGone => {
@@ -92,20 +92,20 @@ impl PrepareError {
         }
     }
 
-    /// What the client of the task is told.
-    pub(crate) fn failure(&self) -> Failure {
-        let with = |code: FailureCode, message: String| Failure {
-            message,
-            ..code.into()
-        };
+    /// What the client of the task that `spec` belongs to is told: also which field it was.
+    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
-            Self::Gather(error) => error.failure(),
-            Self::Decode { error, .. } => error.failure(),
+            Self::Gather(error) => error.failure(spec),
+            Self::Decode { index, error } => named(error.failure(), spec, *index),
             Self::AudioTooLong(seconds) => audio_too_long_failure(*seconds),
-            Self::SourceGone => with(
+            Self::SourceGone => Failure::new(
                 FailureCode::GenerationFailed,
-                "The video that this one starts from was deleted or has expired.".to_owned(),
-            ),
+                "the video that this one starts from was deleted or has expired.",
+            )
+            .of(match spec.edit {
+                Some(_) => "edit_task_id",
+                None => "draft_task_id",
+            }),
             Self::Blobs(_) | Self::Store(_) => FailureCode::StorageFailed.into(),
             Self::Plan(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory.into(),
             Self::Source(_) | Self::Plan(_) | Self::Panicked => {
@@ -141,11 +141,11 @@ pub(crate) async fn prepare(
     };
     // The semaphore is never closed.
     let turn = worker.references.decoding.clone().acquire_owned().await;
-    let spec = task.spec.clone();
+    let (spec, films) = (task.spec.clone(), worker.films.clone());
     let opened = tokio::task::spawn_blocking(move || {
         // Decoding goes on when the run is dropped: its turn is over when it is.
         let _turn = turn;
-        open(spec, files, source, maker)
+        open(spec, files, source, maker, films)
     });
     opened.await.unwrap_or(Err(PrepareError::Panicked))
 }
@@ -183,6 +183,7 @@ fn open(
     files: Vec<Staged>,
     source: Option<Staged>,
     maker: Maker,
+    films: Arc<dyn Films>,
 ) -> Result<Prepared, PrepareError> {
     kinora_crash::point("worker.opening");
     if let (FrameSize::Adaptive(resolution), Some(first)) = (spec.frame, files.first()) {
@@ -191,7 +192,7 @@ fn open(
     }
     let mut materials = decode(&spec, &files)?;
     if let Some(file) = source {
-        materials.source = Some(Arc::new(StoredVideo::open(file)?));
+        materials.source = Some(Arc::new(StoredVideo::open(file, films)?));
     }
     let work = match maker {
         Maker::Frames(engine) => {
@@ -271,13 +272,10 @@ pub(crate) fn audio_too_long(seconds: f64) -> bool {
 
 /// What the client of a task is told whose sounds are so long together.
 pub(crate) fn audio_too_long_failure(seconds: f64) -> Failure {
-    Failure {
-        message: format!(
-            "The reference sounds are {seconds:.1} s long together; at most \
-             {REFERENCE_AUDIO_SECONDS_MAX} s are taken."
-        ),
-        ..FailureCode::AudioTooLong.into()
-    }
+    let message = format!(
+        "the sounds last {seconds:.1} s together; at most {REFERENCE_AUDIO_SECONDS_MAX} s are taken."
+    );
+    Failure::new(FailureCode::AudioTooLong, message).of("reference_audios")
 }
 
 fn check_together(sounds: &[Sound]) -> Result<(), PrepareError> {

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use kinora_blobs::{BlobError, BlobStore, Reserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
-use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId};
+use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId, VideoSpec};
 use kinora_decode::DecodeError;
 use kinora_fetch::{FetchError, Fetcher};
 use kinora_store::{StoreError, TaskStore, reference_keys};
@@ -71,12 +71,13 @@ pub(crate) enum GatherError {
 }
 
 impl GatherError {
-    /// Whether the reference is at fault, and not this machine: the task has failed.
-    pub(crate) fn is_references(&self) -> bool {
-        let theirs = matches!(
-            self,
-            Self::Fetch { .. } | Self::Judge { .. } | Self::AudioTooLong(_)
-        );
+    /// Whether the reference is at fault, and its task fails: otherwise this service is.
+    pub(crate) fn is_final(&self) -> bool {
+        let theirs = match self {
+            Self::Fetch { error, .. } => error.is_final(),
+            Self::Judge { .. } | Self::AudioTooLong(_) => true,
+            _ => false,
+        };
         theirs && !is_ours(self)
     }
 
@@ -85,14 +86,22 @@ impl GatherError {
         matches!(self, Self::Ended)
     }
 
-    /// What the client of the task is told.
-    pub(crate) fn failure(&self) -> Failure {
+    /// What the client of the task that `spec` belongs to is told: also which reference it was.
+    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
-            Self::Fetch { error, .. } => error.failure(),
-            Self::Judge { error, .. } => error.failure(),
+            Self::Fetch { index, error } => named(error.failure(), spec, *index),
+            Self::Judge { index, error } => named(error.failure(), spec, *index),
             Self::AudioTooLong(seconds) => audio_too_long_failure(*seconds),
             _ => FailureCode::StorageFailed.into(),
         }
+    }
+}
+
+/// `failure` as one of the reference at `index`.
+pub(crate) fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure {
+    match spec.inputs.param(index) {
+        Some(param) => failure.of(param),
+        None => failure,
     }
 }
 
@@ -157,14 +166,8 @@ impl References {
         let keeper = Keeper::new(&task.spec, &self.decoding, &self.arrivals);
         let references = task.spec.inputs.references();
         let fetched = missing.iter().map(|index| {
-            self.fetch(
-                blobs,
-                task.id,
-                *index,
-                references[*index],
-                &own[*index],
-                &keeper,
-            )
+            let (reference, key) = (references[*index], &own[*index]);
+            self.fetch(blobs, task, *index, reference, key, &keeper)
         });
         // Nobody waits for the references of a task that has ended.
         let fetched = tokio::select! {
@@ -186,7 +189,7 @@ impl References {
     async fn fetch(
         &self,
         blobs: &dyn BlobStore,
-        task: TaskId,
+        task: &Task,
         index: usize,
         reference: Reference<'_>,
         key: &str,
@@ -199,14 +202,19 @@ impl References {
         let staged = Staged::at(
             blobs
                 .staging_dir()
-                .join(format!("{task}-reference-{index}")),
+                .join(format!("{}-reference-{index}", task.id)),
         );
         let bytes = self
             .fetcher
-            .fetch(reference.url(), staged.path(), bytes_max)
+            .fetch(&kinora_fetch::Request {
+                project: &task.project,
+                url: reference.url(),
+                to: staged.path(),
+                bytes_max,
+            })
             .await
             .map_err(|error| GatherError::Fetch { index, error })?;
-        tracing::debug!(%task, index, bytes, "reference fetched");
+        tracing::debug!(task = %task.id, index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
         keeper.keep(index, reference, staged.path()).await?;
         match blobs.put_file(key, staged.path()).await {

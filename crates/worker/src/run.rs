@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_blobs::BlobError;
 use kinora_contract::{Artifact, Failure, FailureCode};
 use kinora_engine::{Control, EngineError};
 use kinora_media::MediaError;
@@ -16,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Worker;
 use crate::claim::Place;
 use crate::drain::Shutdown;
-use crate::fault::is_ours;
+use crate::fault::{is_ours, is_postponed};
 use crate::film::{FilmOrder, film};
 use crate::finish::finish;
 use crate::heartbeat::{Stop, Watch};
@@ -64,7 +63,8 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         }
         Err(error) => {
             error.log();
-            return finish(&worker, &lease, Err(error.failure()), &shutdown).await;
+            let failure = error.failure(&claim.task.spec);
+            return finish(&worker, &lease, Err(failure), &shutdown).await;
         }
     };
     if prepared.spec != claim.task.spec {
@@ -78,31 +78,35 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         silence_max: served.progress_timeout,
         place,
     };
-    let outcome = match make(job, &watch).await {
-        Ok(Ok(recorded)) => match publish_watched(&watch, recorded).await {
-            Ok(Err(error)) if is_ours(&error) => {
-                return give_back(&worker, &lease, &error, &shutdown).await;
-            }
-            published => published.map(|published| published.map_err(|error| lost(&error))),
-        },
-        Ok(Err(error)) if is_ours(&error) => {
-            return give_back(&worker, &lease, &error, &shutdown).await;
-        }
-        Ok(Err(error)) if is_worth_another(&error, claim.task.attempt, &worker) => {
-            return try_again(&worker, &lease, &error).await;
-        }
-        Ok(Err(error)) => Ok(Err(public_failure(&error))),
+    let made = match make(job, &watch).await {
+        Ok(Ok(recorded)) => publish_watched(&watch, recorded).await,
+        Ok(Err(error)) => Ok(Err(error)),
         Err(stop) => Err(stop),
     };
-    match outcome {
-        Ok(outcome) => {
-            let completed = outcome.is_ok();
-            finish(&worker, &lease, outcome, &shutdown).await;
-            if completed {
-                worker.backoff.note_success();
-            }
+    match made {
+        Ok(Ok(artifact)) => {
+            finish(&worker, &lease, Ok(artifact), &shutdown).await;
+            worker.backoff.note_success();
         }
+        Ok(Err(error)) => end(&worker, &lease, &error, claim.task.attempt, &shutdown).await,
         Err(stop) => give_up(&worker, &lease, stop, &shutdown).await,
+    }
+}
+
+/// Ends a run that came to nothing: its task runs again, or has failed.
+async fn end(
+    worker: &Worker,
+    lease: &Lease,
+    error: &RecordError,
+    attempt: u32,
+    shutdown: &Shutdown,
+) {
+    if is_ours(error) {
+        give_back(worker, lease, error, shutdown).await;
+    } else if is_worth_another(error, attempt, worker) {
+        try_again(worker, lease, error).await;
+    } else {
+        finish(worker, lease, Err(public_failure(error)), shutdown).await;
     }
 }
 
@@ -167,7 +171,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, Record
 async fn publish_watched(
     watch: &Watch<'_>,
     recorded: Recorded,
-) -> Result<Result<Artifact, BlobError>, Stop> {
+) -> Result<Result<Artifact, RecordError>, Stop> {
     let stopped = CancellationToken::new();
     let publishing = publish::publish(&*watch.worker.blobs, watch.lease, recorded, &stopped);
     tokio::pin!(publishing);
@@ -179,13 +183,7 @@ async fn publish_watched(
             return Err(stop);
         }
     };
-    Ok(published)
-}
-
-/// What a client is told of a result that can never be stored.
-fn lost(error: &BlobError) -> Failure {
-    tracing::error!(%error, "the result could not be stored");
-    FailureCode::StorageFailed.into()
+    Ok(published.map_err(RecordError::Publish))
 }
 
 fn staging_path(worker: &Worker, lease: &Lease) -> PathBuf {
@@ -205,7 +203,9 @@ fn public_failure(error: &RecordError) -> Failure {
         RecordError::Engine(EngineError::Told { code, .. } | EngineError::Crashed { code, .. }) => {
             *code
         }
-        RecordError::Media(MediaError::Io(_)) => FailureCode::StorageFailed,
+        RecordError::Media(MediaError::Io(_)) | RecordError::Publish(_) => {
+            FailureCode::StorageFailed
+        }
         // A `Cancelled` that nobody asked for is the engine's fault as well: runs that were
         // told to stop never come here.
         _ => FailureCode::GenerationFailed,
@@ -222,7 +222,10 @@ fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
 
 /// Whether something broke that another attempt may spare the task, and there is one.
 fn is_worth_another(error: &RecordError, attempt: u32, worker: &Worker) -> bool {
-    let crashed = matches!(error, RecordError::Engine(EngineError::Crashed { .. }));
+    let crashed = matches!(
+        error,
+        RecordError::Engine(EngineError::Crashed { .. }) | RecordError::Media(MediaError::Lost(_))
+    );
     crashed && attempt < worker.settings.attempts_max
 }
 
@@ -241,10 +244,12 @@ async fn try_again(worker: &Worker, lease: &Lease, error: &RecordError) {
 async fn give_back(
     worker: &Worker,
     lease: &Lease,
-    error: &(dyn Error + Sync),
+    error: &(dyn Error + Sync + 'static),
     shutdown: &Shutdown,
 ) {
-    worker.backoff.note_fault(error);
+    if !is_postponed(error) {
+        worker.backoff.note_fault(error);
+    }
     tracing::warn!(%error, "the run met a fault of this machine; the task goes back to the queue");
     // Withdrawn first: after the release another worker may hold the task.
     publish::withdraw(&*worker.blobs, lease).await;

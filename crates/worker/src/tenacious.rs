@@ -36,9 +36,9 @@ impl Passing for GatherError {
         match self {
             Self::Blobs(error) => error.may_pass(),
             Self::Store(error) => error.may_pass(),
-            // It takes a while, and the run goes back to the queue meanwhile.
-            Self::NoRoom => false,
-            Self::Fetch { .. } | Self::Judge { .. } | Self::AudioTooLong(_) | Self::Ended => false,
+            Self::Fetch { error, .. } => !error.is_final(),
+            // Room takes a while: the run goes back to the queue meanwhile.
+            Self::NoRoom | Self::Judge { .. } | Self::AudioTooLong(_) | Self::Ended => false,
         }
     }
 }

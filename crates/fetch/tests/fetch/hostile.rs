@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::FailureCode;
+use kinora_contract::{Failure, FailureCode};
 use kinora_fetch::{Cause, FetchError, Options, Resolve};
 use tokio::net::TcpListener;
 
@@ -261,8 +261,6 @@ async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
     let to = |answers: &[&[&str]]| Bench::new(options(), Script::new(answers));
     let public = || to(&[&[PUBLIC]]);
     let cases = [
-        (to(&[]), format!("http://unknown.test:{open}/")),
-        (to(&[&[]]), format!("http://empty.test:{open}/")),
         (
             Bench::new(short(), Arc::new(Silent)),
             format!("http://slow.test:{open}/"),
@@ -273,17 +271,14 @@ async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
         ),
         (public(), "http://closed.test:1/".to_owned()),
         (public(), format!("https://plain.test:{open}/")),
-        (public(), format!("http://missing.test:{open}/")),
         (to(&[]), "not a URL".to_owned()),
     ];
     let mut causes = Vec::new();
     for (bench, url) in &cases {
         let error = bench.fails(url).await;
-        assert_eq!(
-            error.failure(),
-            FailureCode::ReferenceUnreachable.into(),
-            "{url}"
-        );
+        let message = "the server could not be reached.";
+        let alike = Failure::new(FailureCode::ReferenceUnreachable, message);
+        assert_eq!(error.failure(), alike, "{url}");
         assert_eq!(
             error.to_string(),
             FailureCode::ReferenceUnreachable.sentence()
@@ -296,6 +291,56 @@ async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
         causes.len(),
         "the log tells them apart: {causes:?}"
     );
+}
+
+#[tokio::test]
+async fn what_the_caller_can_mend_is_told() {
+    let server = Server::start(|path| match path {
+        "/gone" => send("HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n"),
+        "/packed" => send("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\nx"),
+        "/large" => send("HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\nx"),
+        "/round" => send("HTTP/1.1 302 Found\r\nlocation: /round\r\n\r\n"),
+        "/nowhere" => send("HTTP/1.1 302 Found\r\n\r\n"),
+        _ => send("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"),
+    })
+    .await;
+    for (path, message) in [
+        ("/missing?signature=secret", "the server answered 404."),
+        ("/gone", "the server answered 410."),
+        ("/packed", "the server sent the file compressed."),
+        ("/large", "the file is larger than allowed."),
+        ("/round", "the server redirects more than 5 times."),
+        ("/nowhere", "the server answered a redirect to nowhere."),
+    ] {
+        let error = Bench::nameless(options()).fails(&server.url(path)).await;
+        assert_eq!(error.failure().message, message, "{path}: {error:?}");
+    }
+    let unknown = "the host name does not exist or could not be resolved.";
+    for answers in [&[][..], &[&[][..]]] {
+        let bench = Bench::new(options(), Script::new(answers));
+        let error = bench.fails("http://unknown.test/").await;
+        assert_eq!(error.failure().message, unknown);
+    }
+}
+
+#[tokio::test]
+async fn p09_a_forbidden_address_looks_the_same_whatever_listens_there() {
+    let open = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed_address = closed.local_addr().unwrap();
+    drop(closed);
+    let urls = [
+        format!("http://{}/", open.local_addr().unwrap()),
+        format!("http://{closed_address}/"),
+        "http://127.0.0.1:22/".to_owned(),
+        "http://10.0.0.1/".to_owned(),
+    ];
+    for url in urls {
+        let error = Bench::nameless(Options::default()).fails(&url).await;
+        let message = "the URL leads to an address that is not allowed.";
+        let alike = Failure::new(FailureCode::ReferenceForbiddenAddress, message);
+        assert_eq!(error.failure(), alike, "{url}");
+    }
 }
 
 #[tokio::test]

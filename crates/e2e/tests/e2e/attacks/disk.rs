@@ -86,7 +86,7 @@ fn p15_junk_behind_a_picture_is_not_kept() {
     let client = server.client();
     let mut draft = quick("kinora-a1");
     draft["draft"] = json!(true);
-    draft["reference_images"] = json!([url; 9]);
+    draft["reference_images"] = json!(vec![url; 9]);
     for _ in 0..scale(1, 3) {
         let video = client.submit(&draft);
         client.wait_completed(video.id());
