@@ -315,7 +315,7 @@ async fn what_the_caller_can_mend_is_told() {
         let error = Bench::nameless(options()).fails(&server.url(path)).await;
         assert_eq!(error.failure().message, message, "{path}: {error:?}");
     }
-    let unknown = "the host name does not exist or could not be resolved.";
+    let unknown = "the host name does not exist.";
     for answers in [&[][..], &[&[][..]]] {
         let bench = Bench::new(options(), Script::new(answers));
         let error = bench.fails("http://unknown.test/").await;
