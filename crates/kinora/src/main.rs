@@ -12,6 +12,7 @@ mod failure;
 mod faults;
 mod keys;
 mod logging;
+mod memory;
 mod models;
 mod overlay;
 mod serve;

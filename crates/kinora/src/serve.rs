@@ -15,7 +15,7 @@ use crate::compose::{self, Service};
 use crate::config::Config;
 use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
-use crate::{keys, logging, print, welcome};
+use crate::{keys, logging, memory, print, welcome};
 
 /// Threads for disk and name look-ups. Each keeps some MiB of its allocator's for itself, and
 /// many slow downloads at once would start as many as there may be: tokio's 512 are too many.
@@ -100,6 +100,7 @@ async fn serve(config: &Config, descriptors: Descriptors) -> Result<(), Failure>
     if let Some(tls) = guards.tls.clone() {
         tokio::spawn(renew_certificates(tls, listen_to(SignalKind::hangup())?));
     }
+    tokio::spawn(memory::give_back());
     let shutdown = Shutdown::default();
     let stopping = api.stopping.clone();
     let settings = ListenSettings {
