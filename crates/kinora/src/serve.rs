@@ -15,7 +15,7 @@ use crate::compose::{self, Service};
 use crate::config::Config;
 use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
-use crate::{keys, logging, print, welcome};
+use crate::{keys, logging, memory, print, welcome};
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -100,6 +100,7 @@ async fn serve(
     if let Some(tls) = guards.tls.clone() {
         tokio::spawn(renew_certificates(tls, listen_to(SignalKind::hangup())?));
     }
+    tokio::spawn(memory::give_back());
     let shutdown = Shutdown::default();
     let stopping = api.stopping.clone();
     let settings = ListenSettings {
