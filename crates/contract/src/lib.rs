@@ -30,6 +30,7 @@ pub mod task;
 pub mod time;
 pub mod validate;
 
+pub mod warning;
 pub use card::{Capabilities, Catalog, Features, ModelCard, built_in_cards};
 pub use entropy::{Entropy, NoEntropy};
 pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, Refusal};
@@ -44,3 +45,4 @@ pub use spec::{Edit, FrameSize, Inputs, Reference, SPEC_VERSION, Seconds, VideoS
 pub use task::{Artifact, Phase, State, Status, StoredFile, Task};
 pub use time::{Clock, ManualClock, UnixMs};
 pub use validate::{Intent, Submission, validate};
+pub use warning::{Warning, WarningCode};

@@ -58,6 +58,7 @@ limits! {
     METADATA_VALUE_CHARS_MAX: usize = 512, "characters", "Longest metadata value";
     MODEL_CHARS_MAX: usize = 128, "characters", "Longest model name";
     PAGE_LIMIT_MIN: usize = 1, "tasks", "Smallest page of a list";
+    WARNINGS_MAX: usize = 16, "warnings", "Most warnings of a task; further ones are left out";
     PAGE_LIMIT_MAX: usize = 100, "tasks", "Largest page of a list";
     PAGE_LIMIT_DEFAULT: usize = 20, "tasks", "Page of a list when none is asked for";
     IDEMPOTENCY_KEY_CHARS_MAX: usize = 255, "characters", "Longest Idempotency-Key";
