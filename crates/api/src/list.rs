@@ -6,7 +6,7 @@ use kinora_store::{Order, PageRequest};
 
 use crate::auth::Reader;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::OfList;
 use crate::state::SharedApi;
 use crate::wire::Answer;
 
@@ -22,7 +22,7 @@ use crate::wire::Answer;
         ("limit" = Option<u32>, Query, description = "Tasks of a page, 1 to 100.", minimum = 1, maximum = 100),
         ("order" = Option<String>, Query, description = "`desc` (default, newest first) or `asc`."),
     ),
-    responses((status = 200, description = "A page of tasks.", body = VideoList), Refusals),
+    responses((status = 200, description = "A page of tasks.", body = VideoList), OfList),
     security(("bearer" = []))
 )]
 pub(crate) async fn list(

@@ -14,6 +14,7 @@ pub mod entropy;
 pub mod error;
 mod fields;
 pub mod form;
+mod hints;
 pub mod id;
 pub mod json;
 pub mod key;
@@ -29,8 +30,8 @@ pub mod spec;
 pub mod task;
 pub mod time;
 pub mod validate;
-
 pub mod warning;
+
 pub use card::{Capabilities, Catalog, Features, ModelCard, built_in_cards};
 pub use entropy::{Entropy, NoEntropy};
 pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, Refusal};

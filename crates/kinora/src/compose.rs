@@ -10,6 +10,7 @@ use std::time::Duration;
 use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
 use kinora_blobs::BlobStore;
 use kinora_blobs::sign::{Secret, Signer};
+use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, ModelCard, Size, built_in_cards};
 use kinora_fetch::{Fetcher, Network};
 use kinora_media::RecorderOptions;
@@ -85,6 +86,11 @@ fn api_settings(config: &Config, base_url: String) -> kinora_api::Settings {
         base_url,
         waiting_max: config.queue.waiting_max.into(),
         project_unfinished_max: config.queue.project_unfinished_max.into(),
+        reference_ports: match config.references.allow_networks.is_empty() {
+            true => Ports::default(),
+            // What runs in an operator's own networks may be at any port.
+            false => Ports::any(),
+        },
         retention_ms: u64::from(config.results.retention_days) * DAY_MS,
     }
 }
