@@ -9,6 +9,7 @@ use kinora_contract::limits::BODY_BYTES_MAX;
 use kinora_contract::{ErrorCode, json};
 use serde_json::{Map, Value};
 
+use crate::buffers::Full;
 use crate::error::ApiError;
 use crate::header_value::parameters;
 use crate::listen::is_too_slow;
@@ -101,10 +102,10 @@ async fn read(headers: &HeaderMap, body: Body, incomplete: ErrorCode) -> Result<
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(error) if is_too_slow(&*error) => Err(ApiError::too_slow()),
-        Err(_) => Err(ApiError::new(
-            incomplete,
-            "The body ended before it was whole.",
-        )),
+        Err(error) => Err(match Full::within(&*error) {
+            Some(full) => full.into(),
+            None => ApiError::new(incomplete, "The body ended before it was whole."),
+        }),
     }
 }
 

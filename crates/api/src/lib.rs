@@ -4,6 +4,7 @@
 
 mod auth;
 mod body;
+mod buffers;
 mod cancel;
 mod content;
 mod cors;
@@ -29,6 +30,7 @@ mod router;
 mod security;
 mod state;
 mod submit;
+mod turns;
 mod unsupported;
 mod wire;
 
@@ -38,3 +40,4 @@ pub use openapi::document;
 pub use proxies::TrustedProxies;
 pub use router::router;
 pub use state::{Api, Settings};
+pub use turns::Turns;

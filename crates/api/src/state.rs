@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
 use crate::files::Variant;
+use crate::turns::Turns;
 
 /// The service as its endpoints see it.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Api {
     pub entropy: Arc<dyn Entropy>,
     /// What an operator may choose.
     pub settings: Arc<Settings>,
+    /// Who reads lists when.
+    pub turns: Turns,
     /// Cancelled when the process is stopping: submits are refused from then on.
     pub stopping: CancellationToken,
 }

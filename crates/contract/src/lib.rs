@@ -31,6 +31,7 @@ pub mod task;
 pub mod time;
 pub mod validate;
 pub mod warning;
+mod weight;
 
 pub use card::{Capabilities, Catalog, Features, ModelCard, built_in_cards};
 pub use entropy::{Entropy, NoEntropy};
@@ -47,3 +48,4 @@ pub use task::{Artifact, Phase, State, Status, StoredFile, Task};
 pub use time::{Clock, ManualClock, UnixMs};
 pub use validate::{Intent, Submission, validate};
 pub use warning::{Warning, WarningCode};
+pub use weight::listed_bytes;

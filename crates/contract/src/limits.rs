@@ -46,10 +46,14 @@ limits! {
     REFERENCE_AUDIO_BYTES_MAX: u64 = 15_000_000, "bytes", "Largest file of reference sound";
     REFERENCE_AUDIO_SECONDS_MIN: f64 = 1.0, "seconds", "Shortest reference sound";
     REFERENCE_AUDIO_SECONDS_MAX: f64 = 15.0, "seconds", "Longest reference sound, one or all of a request together";
+    REFERENCE_LOOKUP_SECONDS: u64 = 10, "seconds", "How long looking up a reference's host name may take";
     REFERENCE_CONNECT_SECONDS: u64 = 10, "seconds", "How long connecting to a reference's host may take";
+    REFERENCE_TURN_SECONDS: u64 = 60, "seconds", "How long one try of a fetch waits for its turn at a busy host";
     REFERENCE_FETCH_SECONDS: u64 = 60, "seconds", "How long the whole fetch of a reference may take";
+    REFERENCE_FETCH_BASE_SECONDS: u64 = 10, "seconds", "How long the body of a reference may take, and besides its declared size at the least rate";
+    REFERENCE_FETCH_UNSIZED_SECONDS: u64 = 30, "seconds", "How long the whole fetch may take until the size is declared, or where it is not";
     REFERENCE_RATE_WINDOW_SECONDS: u64 = 10, "seconds", "Time in which a reference must bring its least bytes";
-    REFERENCE_RATE_BYTES_MIN: u64 = 10_240, "bytes", "Least bytes of a reference in that time";
+    REFERENCE_RATE_BYTES_MIN: u64 = 327_680, "bytes", "Least bytes of a reference in that time: 32 KiB a second";
     REFERENCE_REDIRECTS_MAX: usize = 5, "redirects", "Most redirects on the way to a reference";
     REFERENCE_DECODE_BYTES_MAX: u64 = 285_000_000, "bytes", "Most memory that reading one reference image may take";
     URL_BYTES_MAX: usize = 2_048, "bytes", "Longest URL, as UTF-8";
@@ -62,6 +66,7 @@ limits! {
     PAGE_LIMIT_MIN: usize = 1, "tasks", "Smallest page of a list";
     PAGE_LIMIT_MAX: usize = 100, "tasks", "Largest page of a list";
     PAGE_LIMIT_DEFAULT: usize = 20, "tasks", "Page of a list when none is asked for";
+    PAGE_BYTES_MAX: usize = 1 << 20, "bytes", "Most text in a page of several tasks; a page ends early rather than exceed it";
     IDEMPOTENCY_KEY_CHARS_MAX: usize = 255, "characters", "Longest Idempotency-Key";
     IDEMPOTENCY_HOURS: u64 = 24, "hours", "How long an Idempotency-Key is remembered";
     RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Longest Retry-After ever sent";

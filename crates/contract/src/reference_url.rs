@@ -37,27 +37,18 @@ pub fn check(text: &str, param: &str) -> Result<(), Refusal> {
 /// Ports at which a reference may be asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ports {
-    any: bool,
     named: Vec<u16>,
 }
 
 impl Ports {
-    /// Every port: for operators who allow networks of their own with whatever runs there.
-    pub const fn any() -> Self {
-        Self {
-            any: true,
-            named: Vec::new(),
-        }
-    }
-
     /// The usual ports and those that an operator names.
     pub const fn usual_and(named: Vec<u16>) -> Self {
-        Self { any: false, named }
+        Self { named }
     }
 
     /// Whether `port` can be asked somewhere. Port 0 cannot be dialled at all.
     pub fn contains(&self, port: u16) -> bool {
-        port != 0 && (self.any || is_usual_port(port) || self.named.contains(&port))
+        port != 0 && (is_usual_port(port) || self.named.contains(&port))
     }
 }
 
@@ -155,7 +146,6 @@ mod tests {
         for port in [0, 1, 22, 25, 81, 442, 444, 1023] {
             assert_eq!(check(port, &usual), Err(ErrorCode::InvalidUrl), "{port}");
             assert_eq!(check(port, &named).is_ok(), port == 81, "{port}");
-            assert_eq!(check(port, &Ports::any()).is_ok(), port != 0, "{port}");
         }
         for url in ["https://example.com/", "http://example.com/"] {
             assert_eq!(check_port(url, "x", &usual), Ok(()));

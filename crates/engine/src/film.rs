@@ -26,6 +26,11 @@ pub trait FilmEngine: Send + Sync {
         Vec::new()
     }
 
+    /// Whether its operator wants films that cannot be decoded here, and so have been seen by nobody.
+    fn keeps_undecodable(&self) -> bool {
+        false
+    }
+
     /// Makes the film of `job` and writes it to the new file `job.to`, which is not synced. Ends
     /// within 2 s of `job.cancel`, and nobody works on it any more then, as far as that can be had.
     /// Dropping the future stops nothing elsewhere: a later attempt follows what was kept, unless

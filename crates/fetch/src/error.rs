@@ -6,11 +6,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use kinora_contract::{Failure, FailureCode};
 
-use crate::address::Reason;
 use crate::body::SaveError;
+use crate::resolve::LookupError;
 
 /// Why there is no file. Its text is the public one; the private cause is its `source`.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,10 @@ pub enum FetchError {
     /// The file could not be written.
     #[error("{}", FailureCode::StorageFailed.sentence())]
     Storage(#[source] io::Error),
+    /// This service cannot ask at the moment: a queue or a budget is used up, or the system has no
+    /// descriptor left. It says nothing about the reference; the same fetch may do later.
+    #[error("the reference cannot be asked for at the moment")]
+    Later(#[source] Cause),
 }
 
 impl FetchError {
@@ -51,9 +56,28 @@ impl FetchError {
             ),
             Self::Timeout(cause) => Failure::new(FailureCode::ReferenceTimeout, cause.public()),
             Self::Storage(_) => FailureCode::StorageFailed.into(),
+            Self::Later(_) => FailureCode::ReferenceUnreachable.into(),
+        }
+    }
+
+    /// Whether the reference is at fault: the same fetch would fail again, and its task should.
+    /// Otherwise this service is, and the task should wait.
+    pub const fn is_final(&self) -> bool {
+        !matches!(self, Self::Storage(_) | Self::Later(_))
+    }
+
+    /// For [`FetchError::Later`], how long to wait at least before the next try.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Later(Cause::Budget { frees_after }) => Some(*frees_after),
+            Self::Later(_) => Some(RETRY_SOON),
+            _ => None,
         }
     }
 }
+
+/// When a queue that was full may have room again.
+const RETRY_SOON: Duration = Duration::from_secs(5);
 
 /// Why, for the log.
 #[derive(Debug, thiserror::Error)]
@@ -82,16 +106,28 @@ pub enum Cause {
         /// Address and port that would have been dialled.
         address: SocketAddr,
         /// What it is instead of public.
-        reason: Reason,
+        reason: &'static str,
     },
-    /// The resolver failed.
+    /// The addresses of this machine cannot be listed.
+    #[error("this machine's own addresses cannot be listed")]
+    Interfaces(#[source] io::Error),
+    /// The resolver gave no addresses.
     #[error("{host} does not resolve")]
     Resolve {
         /// The host as parsed.
         host: String,
         /// What the resolver said.
         #[source]
-        source: io::Error,
+        source: LookupError,
+    },
+    /// Too many connections to this host, and no turn in time.
+    #[error("no turn in time for one more connection to {0}")]
+    HostBusy(String),
+    /// The project has had its bytes of the hour.
+    #[error("the project has fetched as much as it may in an hour")]
+    Budget {
+        /// When there is room again, at the earliest.
+        frees_after: Duration,
     },
     /// The resolver knows the name and no address.
     #[error("{0} has no address")]
@@ -105,6 +141,9 @@ pub enum Cause {
         #[source]
         source: io::Error,
     },
+    /// The connection came out at this machine, although no interface has the address.
+    #[error("{0} leads to this machine itself")]
+    Itself(SocketAddr),
     /// A host that no certificate can name.
     #[error("the host is no name for TLS")]
     TlsName,
@@ -129,6 +168,9 @@ pub enum Cause {
     /// A redirect that names no place.
     #[error("the redirect has no readable Location")]
     Location,
+    /// A redirect from https to http.
+    #[error("the redirect leads from https to http")]
+    Downgrade,
     /// One redirect more than allowed.
     #[error("more than {0} redirects")]
     Redirects(usize),
@@ -136,7 +178,7 @@ pub enum Cause {
     #[error("the body is encoded as {0:?}")]
     Encoding(String),
     /// All hops together took too long.
-    #[error("the time for the whole fetch is over")]
+    #[error("the time for a fetch of this size is over")]
     TotalTimeout,
     /// The body came too slowly.
     #[error("the body comes more slowly than {bytes_min} bytes in {window_ms} ms")]
@@ -153,11 +195,15 @@ impl Cause {
     /// stays with us: a task must not be a port scanner.
     fn public(&self) -> String {
         match self {
-            Self::Resolve { .. } | Self::NoAddress(_) => {
-                "the host name does not exist or could not be resolved.".to_owned()
+            Self::Resolve {
+                source: LookupError::NoSuchName,
+                ..
             }
+            | Self::NoAddress(_) => "the host name does not exist.".to_owned(),
+            Self::Resolve { .. } => "the host name could not be looked up.".to_owned(),
             Self::Status(status) => format!("the server answered {status}."),
             Self::Location => "the server answered a redirect to nowhere.".to_owned(),
+            Self::Downgrade => "the server redirects from https to http.".to_owned(),
             Self::Redirects(most) => format!("the server redirects more than {most} times."),
             Self::Encoding(_) => "the server sent the file compressed.".to_owned(),
             Self::TotalTimeout => "the file did not arrive in time.".to_owned(),
@@ -171,6 +217,14 @@ impl Cause {
             _ => "the server could not be reached.".to_owned(),
         }
     }
+}
+
+/// What the system is short of when it opens no more connections: that is no fault of a reference.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    let numbers = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error
+        .raw_os_error()
+        .is_some_and(|number| numbers.contains(&number))
 }
 
 impl From<SaveError> for FetchError {

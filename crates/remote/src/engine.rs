@@ -23,6 +23,8 @@ pub struct EngineOptions {
     pub model: Option<String>,
     /// Whether that model can be told to make sound or none. Without it no sound can be asked for.
     pub sound: bool,
+    /// Whether films are taken that cannot be decoded here.
+    pub keeps_undecodable: bool,
 }
 
 /// An engine whose films are made by upstreams.
@@ -32,6 +34,7 @@ pub struct RemoteEngine {
     description: Description,
     model: Option<String>,
     sound: bool,
+    keeps_undecodable: bool,
 }
 
 impl RemoteEngine {
@@ -54,6 +57,7 @@ impl RemoteEngine {
             description,
             model: options.model,
             sound,
+            keeps_undecodable: options.keeps_undecodable,
         }
     }
 
@@ -78,6 +82,10 @@ impl FilmEngine for RemoteEngine {
             Some(_) => Vec::new(),
             None => vec![WarningCode::SeedIgnored.into()],
         }
+    }
+
+    fn keeps_undecodable(&self) -> bool {
+        self.keeps_undecodable
     }
 
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {

@@ -1,5 +1,6 @@
 //! Keeps a lease while its run lives; the engine works on a thread of its own, so that a long
-//! step does not look like death. It ends the run when the lease is lost, when the engine
+//! step does not look like death. It waits for nothing but the store: no disk, no encoder and no
+//! look-up may stand between a run and the renewal of its lease. It ends the run when the lease is lost, when the engine
 //! stands still for longer than its model allows, or when the process must stop at once.
 
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ impl Watch<'_> {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let progress = &self.control.progress;
         let mut life = Life::new(progress);
-        let mut previews = Previews::default();
+        let mut previews = Previews::new(self.worker.pools.previews.clone());
         let mut beat = Beat::new(Duration::from_millis(settings.lease_ms / 3));
         loop {
             tokio::select! {
@@ -64,7 +65,7 @@ impl Watch<'_> {
                 return Stop::Stalled;
             }
             let renewed = Renewed {
-                preview: previews.next(&self.control.preview).await,
+                preview: previews.next(&self.control.preview),
                 ..self.renewal()
             };
             let percent = renewed.progress;

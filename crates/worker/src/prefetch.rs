@@ -10,7 +10,6 @@ use tokio::task::JoinSet;
 
 use crate::Worker;
 use crate::drain::Shutdown;
-use crate::references::GatherError;
 
 /// Tasks whose references are fetched at a time; each has up to twelve.
 const TASKS_AT_A_TIME: usize = 8;
@@ -64,7 +63,7 @@ async fn fetch_ahead(worker: &Worker, task: &Task) {
         return;
     };
     tracing::info!(task = %task.id, %error, "references could not be fetched ahead");
-    if !matches!(error, GatherError::Fetch { .. }) {
+    if !error.is_final() {
         // A fault of ours: the run tries again.
         return;
     }

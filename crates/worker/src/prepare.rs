@@ -12,7 +12,7 @@ use kinora_decode::DecodeError;
 use kinora_engine::{
     Clip, Description, Engine, EngineError, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound,
 };
-use kinora_media::MediaError;
+use kinora_media::{Films, MediaError};
 use kinora_store::{Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -144,11 +144,11 @@ pub(crate) async fn prepare(
     };
     // The semaphore is never closed.
     let turn = worker.references.decoding.clone().acquire_owned().await;
-    let spec = task.spec.clone();
+    let (spec, films) = (task.spec.clone(), worker.films.clone());
     let opened = tokio::task::spawn_blocking(move || {
         // Decoding goes on when the run is dropped: its turn is over when it is.
         let _turn = turn;
-        open(spec, files, source, maker)
+        open(spec, files, source, maker, films)
     });
     opened.await.unwrap_or(Err(PrepareError::Panicked))
 }
@@ -186,6 +186,7 @@ fn open(
     files: Vec<Staged>,
     source: Option<Staged>,
     maker: Maker,
+    films: Arc<dyn Films>,
 ) -> Result<Prepared, PrepareError> {
     kinora_crash::point("worker.opening");
     if let (FrameSize::Adaptive(resolution), Some(first)) = (spec.frame, files.first()) {
@@ -194,7 +195,7 @@ fn open(
     }
     let mut materials = decode(&spec, &files)?;
     if let Some(file) = source {
-        materials.source = Some(Arc::new(StoredVideo::open(file)?));
+        materials.source = Some(Arc::new(StoredVideo::open(file, films)?));
     }
     let mut warnings = match &maker {
         Maker::Frames(engine) => engine.warnings(&spec, &materials),

@@ -49,6 +49,11 @@ pub(crate) enum GatherError {
 }
 
 impl GatherError {
+    /// Whether the reference is at fault, and its task fails: otherwise this service is.
+    pub(crate) const fn is_final(&self) -> bool {
+        matches!(self, Self::Fetch { error, .. } if error.is_final())
+    }
+
     /// What the client of the task that `spec` belongs to is told: also which reference it was.
     pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
@@ -109,7 +114,7 @@ impl References {
         let references = task.spec.inputs.references();
         let fetched = missing
             .iter()
-            .map(|index| self.fetch(blobs, task.id, *index, references[*index], &own[*index]));
+            .map(|index| self.fetch(blobs, task, *index, references[*index], &own[*index]));
         // Nobody waits for the references of a task that has ended.
         let fetched = tokio::select! {
             fetched = try_join_all(fetched) => fetched,
@@ -129,7 +134,7 @@ impl References {
     async fn fetch(
         &self,
         blobs: &dyn BlobStore,
-        task: TaskId,
+        task: &Task,
         index: usize,
         reference: Reference<'_>,
         key: &str,
@@ -141,14 +146,19 @@ impl References {
         let staged = Staged::at(
             blobs
                 .staging_dir()
-                .join(format!("{task}-reference-{index}")),
+                .join(format!("{}-reference-{index}", task.id)),
         );
         let bytes = self
             .fetcher
-            .fetch(reference.url(), staged.path(), bytes_max)
+            .fetch(&kinora_fetch::Request {
+                project: &task.project,
+                url: reference.url(),
+                to: staged.path(),
+                bytes_max,
+            })
             .await
             .map_err(|error| GatherError::Fetch { index, error })?;
-        tracing::debug!(%task, index, bytes, "reference fetched");
+        tracing::debug!(task = %task.id, index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
         match blobs.put_file(key, staged.path()).await {
             Ok(_) | Err(BlobError::Exists(_)) => {}

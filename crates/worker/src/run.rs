@@ -200,7 +200,10 @@ fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
 
 /// Whether something broke that another attempt may spare the task, and there is one.
 fn is_worth_another(error: &RecordError, attempt: u32, worker: &Worker) -> bool {
-    let crashed = matches!(error, RecordError::Engine(EngineError::Crashed { .. }));
+    let crashed = matches!(
+        error,
+        RecordError::Engine(EngineError::Crashed { .. }) | RecordError::Media(MediaError::Lost(_))
+    );
     crashed && attempt < worker.settings.attempts_max
 }
 

@@ -11,22 +11,23 @@ use crate::support::shared;
 /// Runs a script against the shared service, in projects of its own.
 fn script(mut command: Command, name: &str) {
     let project = format!("sdk-{name}");
-    let key = |more: &[&str]| {
-        let create = ["create", "--name", "sdk"];
+    let key = |kind: &str, more: &[&str]| {
+        let name = format!("{project}-{kind}");
+        let create = ["create", "--name", &name];
         let printed = keys(shared().data(), &[&create, more].concat()).ok();
         printed.trim().to_owned()
     };
     let narrow = format!("{project}-narrow");
     command
         .env("KINORA_BASE_URL", format!("{}/v1", shared().base_url()))
-        .env("KINORA_API_KEY", key(&["--project", &project]))
+        .env("KINORA_API_KEY", key("own", &["--project", &project]))
         .env(
             "KINORA_READ_KEY",
-            key(&["--project", &project, "--scopes", "videos:read"]),
+            key("read", &["--project", &project, "--scopes", "videos:read"]),
         )
         .env(
             "KINORA_NARROW_KEY",
-            key(&["--project", &narrow, "--unfinished-max", "1"]),
+            key("narrow", &["--project", &narrow, "--unfinished-max", "1"]),
         )
         .env_remove("OPENAI_API_KEY")
         .env_remove("OPENAI_BASE_URL");

@@ -118,6 +118,7 @@ fn studio(sound: bool) -> EngineOptions {
         name: "studio".to_owned(),
         model: Some("wan-2.2".to_owned()),
         sound,
+        keeps_undecodable: false,
     }
 }
 

@@ -71,6 +71,7 @@ macro_rules! conformance_suite {
             owner: deleted_files_are_remembered_until_they_are_forgotten,
             owner: another_project_can_neither_cancel_nor_delete,
             reading: pages_join_to_the_whole_list_in_both_orders,
+            reading: a_page_of_much_text_ends_early,
             reading: a_deleted_cursor_still_has_its_place,
             reading: expired_tasks_are_not_listed,
             reading: queue_positions_count_who_waits_ahead,
