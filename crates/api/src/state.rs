@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kinora_blobs::BlobStore;
 use kinora_blobs::sign::Signer;
+use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, Clock, Entropy, Links, Task, TaskId, TaskIds, VideoObject};
 use kinora_store::{KeyStore, QueueBounds, TaskStore, TaskView};
 use tokio_util::sync::CancellationToken;
@@ -51,6 +52,8 @@ pub struct Settings {
     pub waiting_max: u64,
     /// Unfinished tasks of one project at most, unless its key says otherwise.
     pub project_unfinished_max: u64,
+    /// Ports at which references may be asked.
+    pub reference_ports: Ports,
     /// How long a finished task and its files are kept, in milliseconds.
     pub retention_ms: u64,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FailureCode, VideoSpec};
+use kinora_contract::{FailureCode, VideoSpec, Warning};
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink, Stage,
 };
@@ -90,7 +90,11 @@ impl HostedEngine {
             code: FailureCode::GenerationFailed,
             cause: format!("an engine's process cannot be started: {error}"),
         })?;
-        tracing::info!(engine = name, process_id = process.id(), "engine process started");
+        tracing::info!(
+            engine = name,
+            process_id = process.id(),
+            "engine process started"
+        );
         if let Some(confinement) = confinement {
             process.order(Order::Confine(confinement.clone()));
         }
@@ -144,6 +148,10 @@ impl Planner for HostedEngine {
 
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
         self.planner.plan(spec, materials)
+    }
+
+    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+        self.planner.warnings(spec, materials)
     }
 }
 

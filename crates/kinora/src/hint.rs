@@ -68,7 +68,9 @@ mod tests {
 
     #[test]
     fn a_shell_reads_a_quoted_word_as_it_was() {
-        for text in ["a b", "$HOME", "`id`", "it's", "", "a\nb", "*", "~", "a&b;c"] {
+        for text in [
+            "a b", "$HOME", "`id`", "it's", "", "a\nb", "*", "~", "a&b;c",
+        ] {
             let script = format!("printf %s {}", quoted(OsStr::new(text)));
             let done = std::process::Command::new("sh")
                 .args(["-c", &script])

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kinora_api::{ListenSettings, Tls};
+use kinora_contract::{Catalog, built_in_cards};
 use kinora_worker::Shutdown;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -60,10 +61,9 @@ fn connections_max(config: &Config, descriptors: Descriptors) -> Result<u32, Fai
 
 /// Prints the OpenAPI document.
 pub(crate) fn print_openapi() -> Result<(), Failure> {
-    let text = kinora_api::document()
-        .to_pretty_json()
-        .map_err(|error| Failure::because("The document could not be written", error))?;
-    print(&format!("{text}\n"));
+    let catalog = Catalog::new(built_in_cards())
+        .map_err(|error| Failure::because("The models cannot be served", error))?;
+    print(&format!("{}\n", kinora_api::document(&catalog)));
     Ok(())
 }
 
