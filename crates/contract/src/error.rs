@@ -285,14 +285,36 @@ pub struct Failure {
     pub code: String,
     /// The public sentence, also given as `fail_reason`.
     pub message: String,
+    /// The field of the request that failed, with the index of an item: `reference_images[1]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
+}
+
+impl Failure {
+    /// A failure that says more than the usual sentence of its code.
+    pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
+        Self {
+            code: code.as_str().to_owned(),
+            message: message.into(),
+            param: None,
+        }
+    }
+
+    /// The same failure, of the field `param`, which the message then begins with.
+    #[must_use]
+    pub fn of(self, param: impl Into<String>) -> Self {
+        let param = param.into();
+        Self {
+            message: format!("{param}: {}", self.message),
+            param: Some(param),
+            ..self
+        }
+    }
 }
 
 impl From<FailureCode> for Failure {
     fn from(code: FailureCode) -> Self {
-        Self {
-            code: code.as_str().to_owned(),
-            message: code.sentence().to_owned(),
-        }
+        Self::new(code, code.sentence())
     }
 }
 
@@ -311,6 +333,24 @@ mod tests {
             let server = code.http_status() >= 500;
             assert_eq!(server, code.kind() == ErrorKind::Server, "{code:?}");
         }
+    }
+
+    #[test]
+    fn a_failure_names_its_field_and_one_without_is_stored_as_before() {
+        let plain = Failure::from(FailureCode::StorageFailed);
+        let stored = r#"{"code":"storage_failed","message":"The result could not be stored."}"#;
+        assert_eq!(serde_json::to_string(&plain).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<Failure>(stored).unwrap(), plain);
+        let failure = Failure::new(
+            FailureCode::ReferenceUnreachable,
+            "the server answered 404.",
+        );
+        let failure = failure.of("reference_images[1]");
+        assert_eq!(failure.param.as_deref(), Some("reference_images[1]"));
+        let message = "reference_images[1]: the server answered 404.";
+        assert_eq!(failure.message, message);
+        let text = serde_json::to_string(&failure).unwrap();
+        assert_eq!(serde_json::from_str::<Failure>(&text).unwrap(), failure);
     }
 
     #[test]

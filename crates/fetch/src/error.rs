@@ -1,12 +1,13 @@
-//! What can go wrong with a fetch. A client sees one of five codes, and how far the fetch got
-//! ([`Reached`]); why is a [`Cause`], for the log alone. None of them ever holds a path or a query
-//! of a URL, which may be a signature.
+//! What can go wrong with a fetch. A client sees one of five codes and how far the fetch got
+//! ([`Reached`]), which is what the caller can mend. Everything else is a [`Cause`], for the log
+//! alone. None of them ever holds a path or a query of a URL, which may be a signature.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use kinora_contract::{Failure, FailureCode};
+use tokio_rustls::rustls;
 
 use crate::body::SaveError;
 use crate::reached::Reached;
@@ -38,17 +39,24 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// What the client is told.
+    /// What the client is told. The sentence begins with a small letter because the name of the
+    /// reference comes before it.
     pub fn failure(&self) -> Failure {
         let code = match self {
-            Self::Unreachable(_) => FailureCode::ReferenceUnreachable,
+            Self::Unreachable(_) | Self::Later(_) => FailureCode::ReferenceUnreachable,
             Self::Forbidden(_) => FailureCode::ReferenceForbiddenAddress,
             Self::TooLarge => FailureCode::ReferenceTooLarge,
             Self::Timeout(_) => FailureCode::ReferenceTimeout,
             Self::Storage(_) => FailureCode::StorageFailed,
-            Self::Later(_) => FailureCode::ReferenceUnreachable,
         };
-        code.into()
+        match (self, self.reached()) {
+            // Its code says more than how far it got, which is nowhere.
+            (Self::Forbidden(_), _) => {
+                Failure::new(code, "the URL leads to an address that is not allowed.")
+            }
+            (_, Some(reached)) => Failure::new(code, format!("{reached}.")),
+            (_, None) => code.into(),
+        }
     }
 
     /// Whether the reference is at fault: the same fetch would fail again, and its task should.
@@ -60,9 +68,11 @@ impl FetchError {
     /// How far the fetch got, for the client; none where the service is at fault.
     pub fn reached(&self) -> Option<Reached> {
         match self {
-            Self::Unreachable(cause) | Self::Forbidden(cause) => Some(cause.reached()),
+            Self::Unreachable(cause) | Self::Forbidden(cause) | Self::Timeout(cause) => {
+                Some(cause.reached())
+            }
             Self::TooLarge => Some(Reached::TooLarge),
-            Self::Timeout(_) => Some(Reached::TooSlow),
+
             Self::Storage(_) | Self::Later(_) => None,
         }
     }
@@ -192,9 +202,10 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// How far the fetch got. Addresses that are not asked, ports where nobody listens and ports
-    /// that are filtered are one and the same.
-    const fn reached(&self) -> Reached {
+    /// How far the fetch got. Addresses that are not asked, ports where nobody listens, ports that
+    /// are filtered and ports that speak something else are one and the same: a task must not be
+    /// a port scanner.
+    fn reached(&self) -> Reached {
         match self {
             Self::Url(_) | Self::Scheme(_) | Self::UserInfo | Self::RequestLine(_) => {
                 Reached::NotAsked
@@ -205,12 +216,18 @@ impl Cause {
             }
             | Self::NoAddress(_) => Reached::NoSuchHost,
             Self::Resolve { .. } => Reached::LookupFailed,
-            Self::TlsName | Self::Tls { .. } => Reached::NoTls,
+            Self::TlsName => Reached::BadCertificate,
+            Self::Tls { source, .. } if is_certificate(source) => Reached::BadCertificate,
             Self::Status(status) => Reached::Answered(*status),
-            Self::Location | Self::Downgrade | Self::Redirects(_) => Reached::Redirected,
-            Self::Http(_) | Self::Encoding(_) => Reached::Unreadable,
-            Self::TotalTimeout | Self::Rate { .. } => Reached::TooSlow,
-            Self::Port(_)
+            Self::Location => Reached::RedirectedNowhere,
+            Self::Downgrade => Reached::Downgraded,
+            Self::Redirects(most) => Reached::RedirectedTooOften(*most),
+            Self::Encoding(_) => Reached::Encoded,
+            Self::TotalTimeout => Reached::TooLate,
+            Self::Rate { .. } => Reached::TooSlow,
+            Self::Tls { .. }
+            | Self::Http(_)
+            | Self::Port(_)
             | Self::Address { .. }
             | Self::Itself(_)
             | Self::Connect { .. }
@@ -220,6 +237,12 @@ impl Cause {
             | Self::Budget { .. } => Reached::NoConnection,
         }
     }
+}
+
+/// Whether a handshake failed for the certificate: then there is a web server.
+fn is_certificate(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 /// What the system is short of when it opens no more connections: that is no fault of a reference.

@@ -14,20 +14,27 @@ pub enum Reached {
     NoSuchHost,
     /// The host name could not be looked up, or not in time.
     LookupFailed,
-    /// No connection: the address is not asked, the port is closed, or a filter is in the way.
+    /// No web server: the address is not asked, the port is closed, filtered, or speaks something
+    /// else.
     NoConnection,
-    /// A connection, and no TLS on it, or with a certificate that does not hold.
-    NoTls,
+    /// A server whose certificate does not hold for its name.
+    BadCertificate,
     /// An answer with a status other than 200 and the redirects.
     Answered(u16),
-    /// An answer that cannot be read: not HTTP/1.1, encoded, or broken off.
-    Unreadable,
-    /// Redirected too often, to nowhere, or from https to http.
-    Redirected,
+    /// A body that is compressed, although nobody asked for that.
+    Encoded,
+    /// A redirect that names no place.
+    RedirectedNowhere,
+    /// A redirect from https to http.
+    Downgraded,
+    /// One redirect more than so many.
+    RedirectedTooOften(usize),
     /// More bytes than allowed.
     TooLarge,
-    /// A connection on which the bytes came too slowly, or none did.
+    /// A connection on which the bytes came too slowly.
     TooSlow,
+    /// A connection on which not all bytes came in time.
+    TooLate,
 }
 
 impl fmt::Display for Reached {
@@ -36,15 +43,18 @@ impl fmt::Display for Reached {
             Self::NotAsked => "the URL cannot be requested",
             Self::NoSuchHost => "the host name does not exist",
             Self::LookupFailed => "the host name could not be looked up",
-            Self::NoConnection => "the host could not be connected to",
-            Self::NoTls => "no TLS session could be set up with the host",
-            Self::Answered(status) => return write!(f, "the host answered {status}"),
-            Self::Unreadable => "the host's answer could not be read",
-            Self::Redirected => {
-                "the host redirected too often, to no address, or from https to http"
+            Self::NoConnection => "the server could not be reached",
+            Self::BadCertificate => "the server's certificate is not valid for its name",
+            Self::Answered(status) => return write!(f, "the server answered {status}"),
+            Self::Encoded => "the server sent the file compressed",
+            Self::RedirectedNowhere => "the server answered a redirect to nowhere",
+            Self::Downgraded => "the server redirects from https to http",
+            Self::RedirectedTooOften(most) => {
+                return write!(f, "the server redirects more than {most} times");
             }
-            Self::TooLarge => "the file is too large",
-            Self::TooSlow => "the host sent the file too slowly",
+            Self::TooLarge => "the file is larger than allowed",
+            Self::TooSlow => "the file came too slowly",
+            Self::TooLate => "the file did not arrive in time",
         })
     }
 }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Worker;
 use crate::lineup::Maker;
 use crate::record::Staged;
-use crate::references::{GatherError, download};
+use crate::references::{GatherError, download, named};
 use crate::source::StoredVideo;
 use crate::tenacious::tenacious;
 
@@ -86,26 +86,27 @@ impl PrepareError {
         }
     }
 
-    /// What the client of the task is told.
-    pub(crate) fn failure(&self) -> Failure {
-        let with = |code: FailureCode, message: String| Failure {
-            message,
-            ..code.into()
-        };
+    /// What the client of the task that `spec` belongs to is told: also which field it was.
+    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
-            Self::Gather(error) => error.failure(),
-            Self::Decode { error, .. } => error.failure(),
-            Self::AudioTooLong(seconds) => with(
+            Self::Gather(error) => error.failure(spec),
+            Self::Decode { index, error } => named(error.failure(), spec, *index),
+            Self::AudioTooLong(seconds) => Failure::new(
                 FailureCode::AudioTooLong,
                 format!(
-                    "The reference sounds are {seconds:.1} s long together; at most \
+                    "the sounds last {seconds:.1} s together; at most \
                      {REFERENCE_AUDIO_SECONDS_MAX} s are taken."
                 ),
-            ),
-            Self::SourceGone => with(
+            )
+            .of("reference_audios"),
+            Self::SourceGone => Failure::new(
                 FailureCode::GenerationFailed,
-                "The video that this one starts from was deleted or has expired.".to_owned(),
-            ),
+                "the video that this one starts from was deleted or has expired.",
+            )
+            .of(match spec.edit {
+                Some(_) => "edit_task_id",
+                None => "draft_task_id",
+            }),
             Self::Blobs(_) | Self::Store(_) => FailureCode::StorageFailed.into(),
             Self::Plan(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory.into(),
             Self::Source(_) | Self::Plan(_) | Self::Panicked => {

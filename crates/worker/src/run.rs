@@ -55,7 +55,8 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         Ok(prepared) => prepared,
         Err(error) => {
             error.log();
-            return finish(&worker, &lease, Err(error.failure()), &shutdown).await;
+            let failure = error.failure(&claim.task.spec);
+            return finish(&worker, &lease, Err(failure), &shutdown).await;
         }
     };
     if prepared.spec != claim.task.spec {
