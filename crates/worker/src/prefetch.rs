@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::Worker;
 use crate::drain::Shutdown;
+use crate::references::GatherError;
 
 /// Tasks whose references are fetched at a time; each has up to twelve.
 const TASKS_AT_A_TIME: usize = 8;
@@ -63,7 +64,7 @@ async fn fetch_ahead(worker: &Worker, task: &Task) {
         return;
     };
     tracing::info!(task = %task.id, %error, "references could not be fetched ahead");
-    if !error.is_final() {
+    if !matches!(error, GatherError::Fetch { .. }) {
         // A fault of ours: the run tries again.
         return;
     }

@@ -40,6 +40,9 @@ pub(crate) enum GatherError {
     /// One of them cannot be had: the task has failed.
     #[error("reference {index}: {error}")]
     Fetch { index: usize, error: FetchError },
+    /// Nothing is wrong with the reference: the task waits.
+    #[error("reference {index} cannot be fetched at the moment: {error}")]
+    Later { index: usize, error: FetchError },
     #[error("references could not be stored: {0}")]
     Blobs(#[from] BlobError),
     #[error("references could not be looked after: {0}")]
@@ -49,11 +52,6 @@ pub(crate) enum GatherError {
 }
 
 impl GatherError {
-    /// Whether the reference is at fault, and its task fails: otherwise this service is.
-    pub(crate) const fn is_final(&self) -> bool {
-        matches!(self, Self::Fetch { error, .. } if error.is_final())
-    }
-
     /// What the client of the task that `spec` belongs to is told: also which reference it was.
     pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
@@ -157,7 +155,10 @@ impl References {
                 bytes_max,
             })
             .await
-            .map_err(|error| GatherError::Fetch { index, error })?;
+            .map_err(|error| match error.is_final() {
+                true => GatherError::Fetch { index, error },
+                false => GatherError::Later { index, error },
+            })?;
         tracing::debug!(task = %task.id, index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
         match blobs.put_file(key, staged.path()).await {
