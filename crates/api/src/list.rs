@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use crate::auth::Reader;
 use crate::buffers::{Buffers, Full, Held, Owner};
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::OfList;
 use crate::state::{Api, SharedApi};
 use crate::wire::json_bytes;
 
@@ -35,7 +35,7 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(2);
         ("limit" = Option<u32>, Query, description = "Tasks of a page, 1 to 100.", minimum = 1, maximum = 100),
         ("order" = Option<String>, Query, description = "`desc` (default, newest first) or `asc`."),
     ),
-    responses((status = 200, description = "A page of tasks.", body = VideoList), Refusals),
+    responses((status = 200, description = "A page of tasks.", body = VideoList), OfList),
     security(("bearer" = []))
 )]
 pub(crate) async fn list(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kinora_blobs::sign::Signer;
 use kinora_blobs::{BlobStore, Reserve};
+use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, Clock, Entropy, Links, Task, TaskId, TaskIds, VideoObject};
 use kinora_store::{KeyStore, QueueBounds, TaskStore, TaskView};
 use tokio_util::sync::CancellationToken;
@@ -59,6 +60,8 @@ pub struct Settings {
     pub bytes_max: u64,
     /// Disk space that submits leave to what was accepted before.
     pub reserve: Reserve,
+    /// Ports at which references may be asked.
+    pub reference_ports: Ports,
     /// How long a finished task and its files are kept, in milliseconds.
     pub retention_ms: u64,
 }

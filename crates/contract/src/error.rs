@@ -36,7 +36,7 @@ macro_rules! error_codes {
 }
 
 error_codes! {
-    /// The body is not JSON, or not a readable form.
+    /// The body is not JSON.
     InvalidJson = "invalid_json", 400, InvalidRequest;
     /// A required field is absent.
     MissingRequiredParameter = "missing_required_parameter", 400, InvalidRequest;
@@ -64,6 +64,8 @@ error_codes! {
     DraftNotUsable = "draft_not_usable", 400, InvalidRequest;
     /// `edit_task_id` names nothing that can be edited.
     EditSourceNotUsable = "edit_source_not_usable", 400, InvalidRequest;
+    /// The multipart body cannot be taken apart.
+    MalformedBody = "malformed_body", 400, InvalidRequest;
     /// The key is missing, malformed, unknown, revoked or expired.
     InvalidApiKey = "invalid_api_key", 401, Authentication;
     /// The key may not use this model.
@@ -90,6 +92,8 @@ error_codes! {
     RequestTooLarge = "request_too_large", 413, InvalidRequest;
     /// Neither JSON nor a form.
     UnsupportedMediaType = "unsupported_media_type", 415, InvalidRequest;
+    /// The body is compressed, or its text is not UTF-8.
+    UnsupportedEncoding = "unsupported_encoding", 415, InvalidRequest;
     /// The requested range of bytes does not exist.
     RangeNotSatisfiable = "range_not_satisfiable", 416, InvalidRequest;
     /// The idempotency key was used with another request.
@@ -283,7 +287,7 @@ impl fmt::Display for FailureCode {
 /// Why a task failed, as a client sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Failure {
-    /// A [`FailureCode`] as text.
+    /// A stable code, such as `reference_unreachable`.
     pub code: String,
     /// The public sentence, also given as `fail_reason`.
     pub message: String,

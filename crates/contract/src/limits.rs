@@ -56,11 +56,13 @@ limits! {
     REFERENCE_RATE_BYTES_MIN: u64 = 327_680, "bytes", "Least bytes of a reference in that time: 32 KiB a second";
     REFERENCE_REDIRECTS_MAX: usize = 5, "redirects", "Most redirects on the way to a reference";
     REFERENCE_DECODE_BYTES_MAX: u64 = 285_000_000, "bytes", "Most memory that reading one reference image may take";
-    URL_CHARS_MAX: usize = 2_048, "characters", "Longest URL";
+    URL_BYTES_MAX: usize = 2_048, "bytes", "Longest URL, as UTF-8";
+    REQUEST_TEXT_BYTES_MAX: usize = 64 * 1024, "bytes", "Longest text of a request in all, as UTF-8: prompts, URLs and metadata";
     METADATA_PAIRS_MAX: usize = 16, "pairs", "Most metadata pairs";
     METADATA_KEY_CHARS_MAX: usize = 64, "characters", "Longest metadata key";
     METADATA_VALUE_CHARS_MAX: usize = 512, "characters", "Longest metadata value";
     MODEL_CHARS_MAX: usize = 128, "characters", "Longest model name";
+    WARNINGS_MAX: usize = 16, "warnings", "Most warnings of a task; further ones are left out";
     PAGE_LIMIT_MIN: usize = 1, "tasks", "Smallest page of a list";
     PAGE_LIMIT_MAX: usize = 100, "tasks", "Largest page of a list";
     PAGE_LIMIT_DEFAULT: usize = 20, "tasks", "Page of a list when none is asked for";

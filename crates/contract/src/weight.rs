@@ -17,6 +17,8 @@ pub fn listed_bytes(task: &Task) -> usize {
         State::Failed(failure) => 2 * json_bytes(&failure.message),
         _ => 0,
     };
+    let warnings = task.warnings.iter();
+    let warnings = warnings.map(|one| json_bytes(&one.code) + json_bytes(&one.message) + 24);
     FIXED_BYTES
         + json_bytes(&spec.prompt)
         + spec.negative_prompt.as_ref().map_or(0, String::len)
@@ -24,6 +26,7 @@ pub fn listed_bytes(task: &Task) -> usize {
             .map(|(key, value)| json_bytes(key) + json_bytes(value) + 6)
             .sum::<usize>()
         + failure
+        + warnings.sum::<usize>()
         + input_bytes(&spec.inputs)
 }
 

@@ -11,8 +11,9 @@ use std::time::Duration;
 use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, Reserve};
+use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, ModelCard, Size, built_in_cards};
-use kinora_fetch::{Fetcher, Network};
+use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
 use kinora_store::{OpenOptions, Stores};
@@ -63,7 +64,7 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         clock: Arc::new(SystemClock),
         ids: Arc::default(),
         entropy: Arc::new(SystemEntropy::default()),
-        settings: Arc::new(api_settings(config, base_url, reserve.clone())),
+        settings: Arc::new(api_settings(config, base_url, reserve.clone())?),
         turns: kinora_api::Turns::default(),
         stopping: CancellationToken::new(),
     };
@@ -75,8 +76,16 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
     })
 }
 
-fn api_settings(config: &Config, base_url: String, reserve: Reserve) -> kinora_api::Settings {
-    kinora_api::Settings {
+fn api_settings(
+    config: &Config,
+    base_url: String,
+    reserve: Reserve,
+) -> Result<kinora_api::Settings, Failure> {
+    let ports = allow_networks(config)?
+        .iter()
+        .filter_map(Allowed::port)
+        .collect();
+    Ok(kinora_api::Settings {
         base_url,
         waiting_max: config.queue.waiting_max.into(),
         project_unfinished_max: config.queue.project_unfinished_max.into(),
@@ -84,8 +93,9 @@ fn api_settings(config: &Config, base_url: String, reserve: Reserve) -> kinora_a
         project_bytes_max: bound(config.quota.project_bytes_max),
         bytes_max: bound(config.quota.bytes_max),
         reserve,
+        reference_ports: Ports::usual_and(ports),
         retention_ms: u64::from(config.results.retention_hours) * HOUR_MS,
-    }
+    })
 }
 
 /// A bound of which 0 means that there is none.
@@ -144,13 +154,19 @@ fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
     let references = &config.references;
     let per_hour = references.project_bytes_per_hour;
     let options = kinora_fetch::Options {
-        allow_networks: networks("references.allow_networks", &references.allow_networks)?,
+        allow_networks: allow_networks(config)?,
         deny_networks: networks("references.deny_networks", &references.deny_networks)?,
         host_connections_max: references.host_connections_max as usize,
         project_bytes_per_hour: (per_hour > 0).then_some(per_hour),
         ..kinora_fetch::Options::default()
     };
     Fetcher::new(options).map_err(|error| Failure::because("References cannot be fetched", error))
+}
+
+/// Where references may be fetched from although it is not public.
+fn allow_networks(config: &Config) -> Result<Vec<Allowed>, Failure> {
+    let texts = &config.references.allow_networks;
+    networks("references.allow_networks", texts)
 }
 
 /// The networks that the setting `name` lists.

@@ -14,6 +14,7 @@ mod folder;
 mod hint;
 mod keys;
 mod logging;
+mod memory;
 mod models;
 mod overlay;
 mod serve;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kinora_api::{ListenSettings, Tls};
+use kinora_contract::{Catalog, built_in_cards};
 use kinora_worker::Shutdown;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -15,7 +16,7 @@ use crate::compose::{self, Service};
 use crate::config::Config;
 use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
-use crate::{keys, logging, print, welcome};
+use crate::{keys, logging, memory, print, welcome};
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -60,10 +61,9 @@ fn connections_max(config: &Config, descriptors: Descriptors) -> Result<u32, Fai
 
 /// Prints the OpenAPI document.
 pub(crate) fn print_openapi() -> Result<(), Failure> {
-    let text = kinora_api::document()
-        .to_pretty_json()
-        .map_err(|error| Failure::because("The document could not be written", error))?;
-    print(&format!("{text}\n"));
+    let catalog = Catalog::new(built_in_cards())
+        .map_err(|error| Failure::because("The models cannot be served", error))?;
+    print(&format!("{}\n", kinora_api::document(&catalog)));
     Ok(())
 }
 
@@ -100,6 +100,7 @@ async fn serve(
     if let Some(tls) = guards.tls.clone() {
         tokio::spawn(renew_certificates(tls, listen_to(SignalKind::hangup())?));
     }
+    tokio::spawn(memory::give_back());
     let shutdown = Shutdown::default();
     let stopping = api.stopping.clone();
     let settings = ListenSettings {

@@ -5,13 +5,15 @@
 
 use std::time::{Duration, Instant};
 
-use kinora_contract::VideoSpec;
+use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{Control, Progress};
 use kinora_store::{Lease, LeaseLost, Renewed, StoreError};
+use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::drain::Shutdown;
 use crate::preview::Previews;
+use crate::tenacious::tenacious;
 
 /// Why a run must end before it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +90,22 @@ impl Watch<'_> {
         }
     }
 
+    /// Writes down what the engine will not or cannot do of the request, so that clients see it.
+    pub(crate) async fn warn(&self, warnings: &[Warning]) {
+        // Whoever stops a run drops this.
+        let never = CancellationToken::new();
+        let renew = || {
+            let renewed = Renewed {
+                warnings: Some(warnings.to_vec()),
+                ..self.renewal()
+            };
+            self.worker.tasks.renew(self.lease, renewed)
+        };
+        if let Err(error) = tenacious(&never, renew).await {
+            tracing::warn!(%error, "warnings of the engine were not stored");
+        }
+    }
+
     /// Keeps `token` for a later attempt; durable when this returns.
     pub(crate) async fn keep_token(&self, token: &str) -> Result<(), StoreError> {
         let renewed = Renewed {
@@ -104,6 +122,7 @@ impl Watch<'_> {
             until_ms: self.worker.clock.now_ms() + self.worker.settings.lease_ms,
             decided: None,
             kept: None,
+            warnings: None,
             preview: None,
         }
     }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use kinora_blobs::{BlobError, BlobStore};
-use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
+use kinora_contract::limits::{REFERENCE_AUDIO_SECONDS_MAX, WARNINGS_MAX};
 use kinora_contract::{
-    Failure, FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec,
+    Failure, FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec, Warning,
 };
 use kinora_decode::DecodeError;
 use kinora_engine::{
@@ -28,6 +28,8 @@ pub(crate) struct Prepared {
     /// Nothing in it is undecided, but the length of a film.
     pub(crate) spec: VideoSpec,
     pub(crate) work: Work,
+    /// What the engine will not or cannot do of the spec.
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// What is to be done by an engine of either kind.
@@ -194,6 +196,11 @@ fn open(
     if let Some(file) = source {
         materials.source = Some(Arc::new(StoredVideo::open(file, films)?));
     }
+    let mut warnings = match &maker {
+        Maker::Frames(engine) => engine.warnings(&spec, &materials),
+        Maker::Film(engine) => engine.warnings(&spec),
+    };
+    warnings.truncate(WARNINGS_MAX);
     let work = match maker {
         Maker::Frames(engine) => {
             let clip = engine.plan(&spec, &materials)?;
@@ -212,7 +219,11 @@ fn open(
             references: typed(files)?,
         },
     };
-    Ok(Prepared { spec, work })
+    Ok(Prepared {
+        spec,
+        work,
+        warnings,
+    })
 }
 
 fn typed(files: Vec<Staged>) -> Result<Vec<OpenedReference>, PrepareError> {

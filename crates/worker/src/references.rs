@@ -58,6 +58,13 @@ pub(crate) enum GatherError {
         #[source]
         error: DecodeError,
     },
+    /// Nothing is wrong with the reference: the task waits.
+    #[error("reference {index} cannot be fetched at the moment: {error}")]
+    Later {
+        index: usize,
+        #[source]
+        error: FetchError,
+    },
     #[error("the reference sounds are {0:.1} s long together")]
     AudioTooLong(f64),
     #[error("disk space below the reserve")]
@@ -213,7 +220,10 @@ impl References {
                 bytes_max,
             })
             .await
-            .map_err(|error| GatherError::Fetch { index, error })?;
+            .map_err(|error| match error.is_final() {
+                true => GatherError::Fetch { index, error },
+                false => GatherError::Later { index, error },
+            })?;
         tracing::debug!(task = %task.id, index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
         keeper.keep(index, reference, staged.path()).await?;

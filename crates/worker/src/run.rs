@@ -70,6 +70,9 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
     if prepared.spec != claim.task.spec {
         watch.decide(prepared.spec.clone()).await;
     }
+    if prepared.warnings != claim.task.warnings {
+        watch.warn(&prepared.warnings).await;
+    }
     kinora_crash::point("worker.prepared");
     let job = MakeJob {
         prepared,
@@ -122,7 +125,7 @@ struct MakeJob {
 /// Makes the video, by an engine of either kind, while the lease is kept.
 async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, RecordError>, Stop> {
     let MakeJob {
-        prepared: Prepared { spec, work },
+        prepared: Prepared { spec, work, .. },
         kept,
         control,
         silence_max,

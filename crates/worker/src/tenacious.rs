@@ -36,9 +36,10 @@ impl Passing for GatherError {
         match self {
             Self::Blobs(error) => error.may_pass(),
             Self::Store(error) => error.may_pass(),
-            Self::Fetch { error, .. } => !error.is_final(),
+            Self::Later { .. } => true,
             // Room takes a while: the run goes back to the queue meanwhile.
-            Self::NoRoom | Self::Judge { .. } | Self::AudioTooLong(_) | Self::Ended => false,
+            Self::NoRoom => false,
+            Self::Fetch { .. } | Self::Judge { .. } | Self::AudioTooLong(_) | Self::Ended => false,
         }
     }
 }

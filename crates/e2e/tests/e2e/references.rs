@@ -161,6 +161,19 @@ fn p09_addresses_inside_are_not_asked_where_nothing_is_allowed() {
 }
 
 #[test]
+fn a_port_that_is_never_asked_is_refused_at_once() {
+    for port in [0, 22, 25, 1023] {
+        let body = with_first_frame(&format!("http://example.com:{port}/a.png"));
+        let reply = shared()
+            .newcomer()
+            .request("POST", "/v1/videos")
+            .json(&body)
+            .send();
+        reply.refused_for(400, "invalid_url", Some("first_frame"));
+    }
+}
+
+#[test]
 fn a_reference_is_fetched_before_its_turn_and_only_once() {
     let host = Host::start();
     let server = reaching_from(narrow()).start();

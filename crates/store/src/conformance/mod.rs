@@ -61,6 +61,7 @@ macro_rules! conformance_suite {
             releases: what_an_attempt_keeps_is_given_to_later_ones_until_the_end,
             releases: what_was_kept_of_a_task_without_a_result_is_abandoned,
             releases: a_preview_is_shown_while_its_lease_lasts,
+            releases: warnings_stay_with_their_task,
             leases: a_finished_task_stays_as_it_is,
             releases: a_release_gives_back_the_old_place_and_the_attempt,
             releases: a_release_may_count_the_attempt,

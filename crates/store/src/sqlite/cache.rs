@@ -188,6 +188,7 @@ mod tests {
             expires_at_ms: None,
             attempt: 0,
             engine: None,
+            warnings: Vec::new(),
         };
         let record = Record::accepted(1, task);
         record.with(None, |task| {

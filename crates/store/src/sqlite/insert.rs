@@ -79,6 +79,7 @@ fn task(new: &NewTask) -> Task {
         expires_at_ms: None,
         attempt: 0,
         engine: None,
+        warnings: Vec::new(),
     }
 }
 
