@@ -9,6 +9,7 @@ use kinora_api::{Api, Settings};
 use kinora_blobs::faulty::FaultyBlobs;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, LocalBlobs, Reserve};
+use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, Clock, KeyText, ManualClock, Task, TaskId, built_in_cards};
 use kinora_store::faulty::FaultyStore;
 use kinora_store::{NewKey, OpenOptions, Order, PageRequest, Scope, Stores, TaskStore};
@@ -188,6 +189,7 @@ impl World {
                 project_bytes_max: u64::MAX,
                 bytes_max: u64::MAX,
                 reserve: Reserve::default(),
+                reference_ports: Ports::default(),
                 base_url: "http://sim".to_owned(),
                 waiting_max: WAITING_MAX,
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,
