@@ -53,11 +53,17 @@ const SYSTEM: &[&str] = &[
 /// NVIDIA are found by how they begin.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/dri", "/dev/kfd"];
 
-/// Closes every file but those of `confinement`.
-pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) {
+/// Closes every file but those of `confinement`. Returns whether it did, at least by the oldest Landlock.
+pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) -> bool {
     match restrict(confinement) {
-        Ok(status) => lacking.extend(shortfall(&status)),
-        Err(error) => lacking.push(format!("Landlock: {error}")),
+        Ok(status) => {
+            lacking.extend(shortfall(&status));
+            status.ruleset != RulesetStatus::NotEnforced
+        }
+        Err(error) => {
+            lacking.push(format!("Landlock: {error}"));
+            false
+        }
     }
 }
 
