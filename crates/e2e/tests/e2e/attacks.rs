@@ -3,6 +3,7 @@
 
 mod connections;
 mod unread;
+mod children;
 
 /// `full` in `./soak attacks`, `small` everywhere else.
 pub(crate) fn scale(small: usize, full: usize) -> usize {
