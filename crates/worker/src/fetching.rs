@@ -18,6 +18,8 @@ use crate::references::GatherError;
 const POLL_EVERY: Duration = Duration::from_secs(1);
 /// How long a fetch may take in all, storing included; each reference has a shorter limit of its own.
 const LEASE: Duration = Duration::from_secs(600);
+/// How long a stop waits for a fetch to be settled.
+const STOP_GRACE: Duration = Duration::from_secs(1);
 /// The first pause after a fault of ours; it doubles up to the longest.
 const FIRST_PAUSE_MS: u64 = 500;
 const LONGEST_PAUSE_MS: u64 = 60_000;
@@ -43,7 +45,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
                     () = shutdown.draining() => Some(Fetched::Back { not_before_ms: 0 }),
                 };
                 if let Some(fetched) = fetched {
-                    settle(&worker, &fetch, fetched).await;
+                    settle(&worker, &fetch, fetched, &shutdown).await;
                 }
                 drop(place);
                 freed.notify_one();
@@ -93,7 +95,7 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
     match gathered {
         Ok(Ok(_)) => Some(Fetched::AtHand),
         Ok(Err(GatherError::Ended)) => None,
-        Ok(Err(error @ GatherError::Fetch { .. })) => {
+        Ok(Err(error)) if error.is_final() => {
             tracing::info!(%task, %error, "a reference cannot be had; the task fails");
             Some(Fetched::Failed {
                 failure: error.failure(),
@@ -116,27 +118,28 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
     }
 }
 
-/// Says what became of a fetch, again and again while the store is away and the lease may hold.
-async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched) {
-    let mut pause = Duration::from_millis(FIRST_PAUSE_MS);
+/// Says what became of a fetch, again and again while the store is away and the lease may hold. A stop does not
+/// wait for a store: the next process takes the fetch in any case.
+async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched, shutdown: &Shutdown) {
     let settled = async {
-        loop {
-            match worker.tasks.settle_fetch(fetch, fetched.clone()).await {
-                Err(error @ StoreError::Unavailable(_)) => {
-                    tracing::warn!(%error, ?pause, "a fetch could not be settled; trying again");
-                }
-                _ => return,
-            }
+        let mut pause = Duration::from_millis(FIRST_PAUSE_MS);
+        while let Err(error @ StoreError::Unavailable(_)) =
+            worker.tasks.settle_fetch(fetch, fetched.clone()).await
+        {
+            tracing::warn!(%error, ?pause, "a fetch could not be settled; trying again");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(LONGEST_PAUSE_MS));
         }
     };
-    // A fetch that is given back for a stop has nothing to lose: the next process takes it in any case.
-    let limit = match &fetched {
-        Fetched::Back { .. } => Duration::from_secs(1),
-        _ => LEASE,
+    let stopped = async {
+        shutdown.draining().await;
+        tokio::time::sleep(STOP_GRACE).await;
     };
-    let _ = tokio::time::timeout(limit, settled).await;
+    tokio::select! {
+        () = settled => {}
+        () = stopped => {}
+        () = tokio::time::sleep(LEASE) => {}
+    }
 }
 
 /// How long to wait after so many tries.

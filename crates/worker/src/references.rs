@@ -51,6 +51,12 @@ pub(crate) enum GatherError {
 }
 
 impl GatherError {
+    /// Whether the reference itself cannot be had. Everything else is a fault of ours, and may pass.
+    pub(crate) fn is_final(&self) -> bool {
+        let ours = FailureCode::StorageFailed.as_str();
+        matches!(self, Self::Fetch { error, .. } if error.failure().code != ours)
+    }
+
     /// What the client of the task is told.
     pub(crate) fn failure(&self) -> Failure {
         match self {

@@ -37,8 +37,8 @@ impl Forecast {
             let ends = forecast.ends.entry(running.project.clone()).or_default();
             ends.push(board.remaining_ms(running, now) as u64);
         }
-        let unready = board.waiting.values().flat_map(BTreeMap::values);
-        let unready = unready.filter(|task| !task.claimable).count() > 0;
+        let mut waiting = board.waiting.values().flat_map(BTreeMap::values);
+        let unready = waiting.any(|task| !task.claimable);
         for group in groups(board) {
             // A task whose references are on their way delays nobody, and is delayed by all.
             if unready {
