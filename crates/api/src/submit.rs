@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
+use kinora_contract::validate::check_ports;
 use kinora_contract::{
     ErrorCode, Intent, Submission, SubmitRequest, UnixMs, VideoObject, VideoSpec, lineage, validate,
 };
@@ -12,7 +13,7 @@ use kinora_store::{Idempotency, Insertion, NewKey, NewTask, QueueBounds, RetryAf
 
 use crate::auth::Writer;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::OfSubmit;
 use crate::state::{Api, SharedApi};
 use crate::wire::json_response;
 use crate::{body, idempotency};
@@ -34,7 +35,7 @@ use crate::{body, idempotency};
         (SubmitRequest = "application/json"),
         (SubmitRequest = "multipart/form-data"),
     )),
-    responses((status = 200, description = "The accepted task.", body = VideoObject), Refusals),
+    responses((status = 200, description = "The accepted task.", body = VideoObject), OfSubmit),
     security(("bearer" = []))
 )]
 pub(crate) async fn submit(
@@ -113,6 +114,7 @@ impl<'a> Submit<'a> {
         let Self { api, key, .. } = *self;
         let seed = u32::from_le_bytes(api.random()?);
         let submission = validate(self.request, &api.catalog, seed)?;
+        check_ports(self.request, &api.settings.reference_ports)?;
         check_model_allowed(key, submission.model())?;
         let bounds = api.bounds(key.unfinished_max);
         check_submits_allowed(bounds)?;

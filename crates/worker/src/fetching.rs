@@ -98,7 +98,7 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
         Ok(Err(error)) if error.is_final() => {
             tracing::info!(%task, %error, "a reference cannot be had; the task fails");
             Some(Fetched::Failed {
-                failure: error.failure(),
+                failure: error.failure(&fetch.task.spec),
                 now_ms,
                 expires_at_ms: now_ms + worker.settings.retention_ms,
             })

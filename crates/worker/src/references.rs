@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use kinora_blobs::{BlobError, BlobStore};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
-use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId};
+use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId, VideoSpec};
 use kinora_fetch::{FetchError, Fetcher};
 use kinora_store::{StoreError, TaskStore, reference_keys};
 use tokio::io::AsyncWriteExt;
@@ -40,6 +40,9 @@ pub(crate) enum GatherError {
     /// One of them cannot be had: the task has failed.
     #[error("reference {index}: {error}")]
     Fetch { index: usize, error: FetchError },
+    /// Nothing is wrong with the reference: the task waits.
+    #[error("reference {index} cannot be fetched at the moment: {error}")]
+    Later { index: usize, error: FetchError },
     #[error("references could not be stored: {0}")]
     Blobs(#[from] BlobError),
     #[error("references could not be looked after: {0}")]
@@ -52,17 +55,24 @@ pub(crate) enum GatherError {
 
 impl GatherError {
     /// Whether the reference itself cannot be had. Everything else is a fault of ours, and may pass.
-    pub(crate) fn is_final(&self) -> bool {
-        let ours = FailureCode::StorageFailed.as_str();
-        matches!(self, Self::Fetch { error, .. } if error.failure().code != ours)
+    pub(crate) const fn is_final(&self) -> bool {
+        matches!(self, Self::Fetch { .. })
     }
 
-    /// What the client of the task is told.
-    pub(crate) fn failure(&self) -> Failure {
+    /// What the client of the task that `spec` belongs to is told: also which reference it was.
+    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
-            Self::Fetch { error, .. } => error.failure(),
+            Self::Fetch { index, error } => named(error.failure(), spec, *index),
             _ => FailureCode::StorageFailed.into(),
         }
+    }
+}
+
+/// `failure` as one of the reference at `index`.
+pub(crate) fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure {
+    match spec.inputs.param(index) {
+        Some(param) => failure.of(param),
+        None => failure,
     }
 }
 
@@ -114,14 +124,19 @@ impl References {
         let references = task.spec.inputs.references();
         let fetched = missing
             .iter()
-            .map(|index| self.fetch(blobs, task.id, *index, references[*index], &own[*index]));
+            .map(|index| self.fetch(blobs, task, *index, references[*index], &own[*index]));
         // Nobody waits for the references of a task that has ended.
         let fetched = tokio::select! {
-            fetched = try_join_all(fetched) => fetched,
+            fetched = try_join_all(fetched) => fetched.map(drop),
             () = ended(tasks, task.id) => Err(GatherError::Ended),
         };
-        // A task that ended meanwhile has had its files swept before these came.
-        if fetched.is_err() || !is_unfinished(tasks, task.id).await? {
+        // A task that ended meanwhile has had its files swept before these came. What came of one that waits for
+        // another try is not fetched again.
+        let of_no_use = match &fetched {
+            Ok(()) => false,
+            Err(error) => error.is_final() || matches!(error, GatherError::Ended),
+        };
+        if of_no_use || !is_unfinished(tasks, task.id).await? {
             remove(blobs, &own).await;
         }
         fetched?;
@@ -134,7 +149,7 @@ impl References {
     async fn fetch(
         &self,
         blobs: &dyn BlobStore,
-        task: TaskId,
+        task: &Task,
         index: usize,
         reference: Reference<'_>,
         key: &str,
@@ -146,14 +161,22 @@ impl References {
         let staged = Staged::at(
             blobs
                 .staging_dir()
-                .join(format!("{task}-reference-{index}")),
+                .join(format!("{}-reference-{index}", task.id)),
         );
         let bytes = self
             .fetcher
-            .fetch(reference.url(), staged.path(), bytes_max)
+            .fetch(&kinora_fetch::Request {
+                project: &task.project,
+                url: reference.url(),
+                to: staged.path(),
+                bytes_max,
+            })
             .await
-            .map_err(|error| GatherError::Fetch { index, error })?;
-        tracing::debug!(%task, index, bytes, "reference fetched");
+            .map_err(|error| match error.is_final() {
+                true => GatherError::Fetch { index, error },
+                false => GatherError::Later { index, error },
+            })?;
+        tracing::debug!(task = %task.id, index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
         match blobs.put_file(key, staged.path()).await {
             Ok(_) | Err(BlobError::Exists(_)) => {}
