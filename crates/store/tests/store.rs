@@ -206,6 +206,8 @@ async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
             .map(str::to_owned)
             .into(),
         count: 1,
+        slots: usize::MAX,
+        project_slots_max: 0,
         now_ms: NOW,
         lease_ms: 1,
     };

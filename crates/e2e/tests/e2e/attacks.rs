@@ -2,6 +2,7 @@
 //! `./test` and at the scale of a real one in `./soak attacks`, with the same assertions.
 
 mod connections;
+mod slots;
 mod unread;
 mod children;
 
