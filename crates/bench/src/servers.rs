@@ -11,7 +11,6 @@ use bytes::Bytes;
 use kinora_api::{Api, ListenSettings, Settings};
 use kinora_blobs::Reserve;
 use kinora_blobs::sign::{Secret, Signer};
-use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, Clock, Entropy, KeyText, NoEntropy, UnixMs, built_in_cards};
 use kinora_store::{NewKey, OpenOptions, Scope, Stores};
 use tempfile::TempDir;
@@ -165,8 +164,8 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             project_bytes_max: u64::MAX,
             bytes_max: u64::MAX,
             reserve: Reserve::default(),
-            reference_ports: Ports::default(),
             retention_ms: 1_000_000,
+            reference_ports: kinora_contract::reference_url::Ports::default(),
         }),
         turns: kinora_api::Turns::default(),
         stopping: CancellationToken::new(),

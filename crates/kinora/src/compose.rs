@@ -135,6 +135,7 @@ fn worker(
         settings: kinora_worker::Settings {
             name: format!("pid {}", std::process::id()),
             slots: config.worker.slots as usize,
+            project_slots_max: config.worker.project_slots_max as usize,
             lease_ms: u64::from(config.worker.lease_seconds) * 1000,
             sweep_every: seconds(config.worker.sweep_seconds),
             heartbeat_every: Duration::from_millis(250),

@@ -105,6 +105,7 @@ pub(crate) struct Http {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Worker {
     pub(crate) slots: u32,
+    pub(crate) project_slots_max: u32,
     pub(crate) lease_seconds: u32,
     pub(crate) sweep_seconds: u32,
     pub(crate) attempts_max: u32,

@@ -58,6 +58,7 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
+        Err(error) if error.is_missing() => return give_back_for_references(&worker, &lease).await,
         Err(error) if is_ours(&error) => {
             return give_back(&worker, &lease, &error, &shutdown).await;
         }
@@ -271,6 +272,15 @@ async fn give_back(
             () = tokio::time::sleep(RELEASE_AGAIN_EVERY) => {}
             () = shutdown.at_once() => return,
         }
+    }
+}
+
+/// Gives the slot back: references are fetched before a run, not in it.
+async fn give_back_for_references(worker: &Worker, lease: &Lease) {
+    tracing::warn!("references are gone; the task waits until they are fetched again");
+    let given_back = worker.tasks.release(lease, Attempt::ReferencesLost);
+    if let Err(error) = given_back.await {
+        tracing::warn!(%error, "the task was not given back; its lease will run out");
     }
 }
 

@@ -37,9 +37,13 @@ impl Passing for GatherError {
             Self::Blobs(error) => error.may_pass(),
             Self::Store(error) => error.may_pass(),
             Self::Later { .. } => true,
-            // Room takes a while: the run goes back to the queue meanwhile.
+            // Room takes a while.
             Self::NoRoom => false,
-            Self::Fetch { .. } | Self::Judge { .. } | Self::AudioTooLong(_) | Self::Ended => false,
+            Self::Fetch { .. }
+            | Self::Judge { .. }
+            | Self::AudioTooLong(_)
+            | Self::Ended
+            | Self::Missing => false,
         }
     }
 }

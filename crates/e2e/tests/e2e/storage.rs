@@ -121,7 +121,7 @@ fn p11_a_disk_too_full_for_the_result_keeps_the_task_for_later_and_leaves_nothin
 }
 
 #[test]
-fn p11_a_disk_too_full_for_a_reference_keeps_the_task_for_later_and_leaves_nothing() {
+fn p11_a_disk_too_full_for_a_reference_holds_the_task_up_until_there_is_room() {
     let server = on_small_disk(24, 0);
     let client = server.client();
     let host = Host::start();
@@ -130,11 +130,11 @@ fn p11_a_disk_too_full_for_a_reference_keeps_the_task_for_later_and_leaves_nothi
     let ballast = Ballast::load(&server, 150_000);
     let mut body = quick("kinora-b1");
     body["first_frame"] = json!(host.serve("large.png", picture));
-    let kept = client.submit(&body);
-    server.wait_for_log(&["storage failing"]);
-    assert_eq!(client.video(kept.id())["error"], serde_json::Value::Null);
+    let waiting = client.submit(&body);
+    server.wait_for_log(&["references could not be stored", waiting.id()]);
+    assert_eq!(client.video(waiting.id()).status(), "queued");
     ballast.drop_it();
-    client.wait_completed(kept.id());
+    client.wait_completed(waiting.id());
     assert_eq!(staged(&server), 0);
 }
 

@@ -9,7 +9,6 @@ use kinora_api::{Api, Settings};
 use kinora_blobs::faulty::FaultyBlobs;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, LocalBlobs, Reserve};
-use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, Clock, KeyText, ManualClock, Task, TaskId, built_in_cards};
 use kinora_store::faulty::FaultyStore;
 use kinora_store::{NewKey, OpenOptions, Order, PageRequest, Scope, Stores, TaskStore};
@@ -29,6 +28,8 @@ pub(crate) const TOMBSTONE_MS: u64 = 2 * HOUR_MS;
 pub(crate) const ATTEMPTS_MAX: u32 = 3;
 pub(crate) const WAITING_MAX: u64 = 8;
 pub(crate) const PROJECT_UNFINISHED_MAX: u64 = 6;
+/// The longest Retry-After, and the grace after it.
+pub(crate) const PROMISE_MS: u64 = 126_000;
 pub(crate) const PROJECTS: [&str; 2] = ["one", "two"];
 const NOW_MS: u64 = 1_760_000_000_000;
 
@@ -189,11 +190,11 @@ impl World {
                 project_bytes_max: u64::MAX,
                 bytes_max: u64::MAX,
                 reserve: Reserve::default(),
-                reference_ports: Ports::default(),
                 base_url: "http://sim".to_owned(),
                 waiting_max: WAITING_MAX,
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,
                 retention_ms: RETENTION_MS,
+                reference_ports: kinora_contract::reference_url::Ports::default(),
             }),
             turns: kinora_api::Turns::default(),
             stopping: CancellationToken::new(),
