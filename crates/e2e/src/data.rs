@@ -57,7 +57,11 @@ impl DataFolder {
     pub(crate) fn take_first_key(&self, process: u32) {
         let path = inside(process, &self.path()).join("first-key");
         let file = std::fs::metadata(&path).expect("the first start left no key");
-        assert_eq!(file.mode() & 0o7777, 0o600, "the first key is open to others");
+        assert_eq!(
+            file.mode() & 0o7777,
+            0o600,
+            "the first key is open to others"
+        );
         let key = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(path).unwrap();
         let key = key.strip_suffix('\n').unwrap().to_owned();

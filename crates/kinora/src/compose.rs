@@ -124,7 +124,7 @@ fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
 }
 
 /// The networks that the setting `name` lists.
-fn networks(name: &str, texts: &[String]) -> Result<Vec<Network>, Failure> {
+pub(crate) fn networks(name: &str, texts: &[String]) -> Result<Vec<Network>, Failure> {
     let network = |text: &String| {
         text.parse()
             .map_err(|error| Failure::because(format!("'{text}' in {name} is no network"), error))

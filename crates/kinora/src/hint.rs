@@ -7,7 +7,7 @@ use crate::cli::PlaceArgs;
 
 /// The flags `--data` and `--config` as they were given, and as variables say where they were not:
 /// whoever pastes the line may not have the same variables.
-pub(crate) fn place_flags(place: &PlaceArgs) -> String {
+fn place_flags(place: &PlaceArgs) -> String {
     flags(place, |name| std::env::var_os(name))
 }
 
@@ -68,7 +68,9 @@ mod tests {
 
     #[test]
     fn a_shell_reads_a_quoted_word_as_it_was() {
-        for text in ["a b", "$HOME", "`id`", "it's", "", "a\nb", "*", "~", "a&b;c"] {
+        for text in [
+            "a b", "$HOME", "`id`", "it's", "", "a\nb", "*", "~", "a&b;c",
+        ] {
             let script = format!("printf %s {}", quoted(OsStr::new(text)));
             let done = std::process::Command::new("sh")
                 .args(["-c", &script])

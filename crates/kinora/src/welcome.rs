@@ -34,7 +34,10 @@ pub(crate) async fn greet(
         in_file(&folder::write_first_key(&config.data, text.reveal())?)
     };
     keys.add_key(key).await.map_err(failed)?;
-    print(&format!("\n{handover}{}", first_steps(config, base_url, place)));
+    print(&format!(
+        "\n{handover}{}",
+        first_steps(config, base_url, place)
+    ));
     Ok(())
 }
 

@@ -23,17 +23,11 @@ fn script(mut command: Command, name: &str) {
         .env("KINORA_API_KEY", key("own", &["--project", &project]))
         .env(
             "KINORA_READ_KEY",
-            key(
-                "read",
-                &["--project", &project, "--scopes", "videos:read"],
-            ),
+            key("read", &["--project", &project, "--scopes", "videos:read"]),
         )
         .env(
             "KINORA_NARROW_KEY",
-            key(
-                "narrow",
-                &["--project", &narrow, "--unfinished-max", "1"],
-            ),
+            key("narrow", &["--project", &narrow, "--unfinished-max", "1"]),
         )
         .env_remove("OPENAI_API_KEY")
         .env_remove("OPENAI_BASE_URL");
