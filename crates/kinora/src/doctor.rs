@@ -1,7 +1,9 @@
 //! `kinora doctor`: checks everything that the service depends on, changes nothing, and says how to
 //! fix what is wrong. It exits with a failure when the service could not keep its promises here.
 
+mod descriptors;
 mod disk;
+mod sandbox;
 mod secrets;
 mod surroundings;
 
@@ -73,9 +75,11 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     }
     findings.push(("clock", surroundings::clock(&config.data)));
     findings.push(("listen address", surroundings::listen(&config.listen)));
+    findings.push(("open files", descriptors::limit(config)));
     findings.push(("https and proxies", secrets::https(config)));
     findings.push(("result addresses", surroundings::base_url(config)));
     findings.extend(surroundings::references(config).map(|found| ("references", found)));
+    findings.push(("sandbox", sandbox::sandbox(config)));
     findings.push(("models", surroundings::models(config)));
     findings.extend(surroundings::engines(config));
     findings

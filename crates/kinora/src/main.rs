@@ -4,6 +4,7 @@
 mod cli;
 mod compose;
 mod config;
+mod descriptors;
 mod doctor;
 mod engine_host;
 mod failure;
@@ -13,6 +14,7 @@ mod folder;
 mod hint;
 mod keys;
 mod logging;
+mod memory;
 mod models;
 mod overlay;
 mod serve;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::EngineHost => engine_host::run(),
+        Command::FilmHost => engine_host::run_film(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

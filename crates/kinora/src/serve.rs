@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kinora_api::{ListenSettings, Tls};
+use kinora_contract::{Catalog, built_in_cards};
 use kinora_worker::Shutdown;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -13,38 +14,55 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{PlaceArgs, ServeArgs};
 use crate::compose::{self, Service};
 use crate::config::Config;
+use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
-use crate::{keys, logging, print, welcome};
-
-/// Threads for disk and name look-ups. Each keeps some MiB of its allocator's for itself, and
-/// many slow downloads at once would start as many as there may be: tokio's 512 are too many.
-const BLOCKING_THREADS_MAX: usize = 64;
+use crate::{keys, logging, memory, print, welcome};
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let config = Config::for_serving(args)?;
+    let mut config = Config::for_serving(args)?;
     logging::start(config.log.format, &config.log.level)?;
+    let descriptors = descriptors::raise(config.worker.slots);
+    config.http.connections_max = connections_max(&config, descriptors)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .max_blocking_threads(compose::blocking_threads(&config))
         .build()
         .map_err(|error| Failure::because("The service could not start", error))?;
-    let served = runtime.block_on(serve(&config, &args.place));
+    let served = runtime.block_on(serve(&config, &args.place, descriptors));
     // An engine that does not come back must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
 
+/// As many connections as are configured, or as the descriptors allow.
+fn connections_max(config: &Config, descriptors: Descriptors) -> Result<u32, Failure> {
+    let configured = config.http.connections_max;
+    let effective = descriptors.connections_max(configured)?;
+    if effective < configured {
+        tracing::warn!(
+            descriptors = descriptors.limit,
+            configured,
+            effective,
+            "http.connections_max lowered: the limit of open files allows no more; raise it"
+        );
+    }
+    Ok(effective)
+}
+
 /// Prints the OpenAPI document.
 pub(crate) fn print_openapi() -> Result<(), Failure> {
-    let text = kinora_api::document()
-        .to_pretty_json()
-        .map_err(|error| Failure::because("The document could not be written", error))?;
-    print(&format!("{text}\n"));
+    let catalog = Catalog::new(built_in_cards())
+        .map_err(|error| Failure::because("The models cannot be served", error))?;
+    print(&format!("{}\n", kinora_api::document(&catalog)));
     Ok(())
 }
 
-async fn serve(config: &Config, place: &PlaceArgs) -> Result<(), Failure> {
+async fn serve(
+    config: &Config,
+    place: &PlaceArgs,
+    descriptors: Descriptors,
+) -> Result<(), Failure> {
     let signals = Signals::new()?;
     let guards = compose::guards(&config.http)?;
     let address = config.listen.resolve()?;
@@ -71,6 +89,9 @@ async fn serve(config: &Config, place: &PlaceArgs) -> Result<(), Failure> {
         base_url,
         data = %config.data.display(),
         slots = config.worker.slots,
+        descriptors = descriptors.limit,
+        descriptors_reserved = descriptors.reserve,
+        connections_max = config.http.connections_max,
         video_encoder = kinora_media::video_encoder_variant(),
         version = env!("CARGO_PKG_VERSION"),
         "serving"
@@ -78,6 +99,7 @@ async fn serve(config: &Config, place: &PlaceArgs) -> Result<(), Failure> {
     if let Some(tls) = guards.tls.clone() {
         tokio::spawn(renew_certificates(tls, listen_to(SignalKind::hangup())?));
     }
+    tokio::spawn(memory::give_back());
     let shutdown = Shutdown::default();
     let stopping = api.stopping.clone();
     let settings = ListenSettings {

@@ -81,9 +81,8 @@ pub(super) fn base_url(config: &Config) -> Finding {
 
 /// What is wrong with the networks that references may come from.
 pub(super) fn references(config: &Config) -> Option<Finding> {
-    let networks = &config.references.allow_networks;
-    let read = compose::networks("references.allow_networks", networks);
-    let failure = read.err()?;
+    let allowed = compose::allow_networks(config).err();
+    let failure = allowed.or_else(|| compose::deny_networks(config).err())?;
     Some(Finding::Bad(failure.to_string()))
 }
 

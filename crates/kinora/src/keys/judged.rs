@@ -75,12 +75,6 @@ impl NewKeyParts {
             }
             _ => {}
         }
-        if args.unfinished_max == Some(0) {
-            return Err(Failure::new(
-                "A key with 0 unfinished tasks could submit nothing; for that, give it \
-                 --scopes videos:read.",
-            ));
-        }
         Ok(Self {
             name: name.to_owned(),
             project: project.to_owned(),
@@ -201,7 +195,6 @@ mod tests {
                 &["--name", "x", "--expires-in-days", "4294967295"],
                 "leave out",
             ),
-            (&["--name", "x", "--unfinished-max", "0"], "videos:read"),
         ] {
             let error = parts(flags).unwrap_err();
             assert!(error.contains(named), "{flags:?}: {error}");
