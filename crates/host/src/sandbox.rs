@@ -150,7 +150,10 @@ mod tests {
         let (tried, lacking) = locked(Confinement::of(Role::Engine), || {
             let parent = getppid().unwrap();
             vec![
-                ("a shell", could(Command::new("/bin/sh").arg("-c").arg(":").spawn())),
+                (
+                    "a shell",
+                    could(Command::new("/bin/sh").arg("-c").arg(":").spawn()),
+                ),
                 ("a listener", could(TcpListener::bind("127.0.0.1:0"))),
                 ("a datagram socket", could(UdpSocket::bind("127.0.0.1:0"))),
                 ("a pair of sockets", could(UnixStream::pair())),
@@ -186,23 +189,44 @@ mod tests {
             vec![
                 ("the signing key", could(File::open(&key))),
                 ("its folder", could(fs::read_dir(key.parent().unwrap()))),
-                ("writing weights", could(File::options().write(true).open(&weights))),
+                (
+                    "writing weights",
+                    could(File::options().write(true).open(&weights)),
+                ),
                 ("removing weights", could(fs::remove_file(&weights))),
-                ("a file beside the key", could(File::create(key.with_extension("new")))),
+                (
+                    "a file beside the key",
+                    could(File::create(key.with_extension("new"))),
+                ),
                 ("passwords", could(File::open("/etc/passwd"))),
-                ("the parent's memory", could(File::open(format!("/proc/{parent}/mem")))),
-                ("the parent's keys", could(fs::read(format!("/proc/{parent}/environ")))),
+                (
+                    "the parent's memory",
+                    could(File::open(format!("/proc/{parent}/mem"))),
+                ),
+                (
+                    "the parent's keys",
+                    could(fs::read(format!("/proc/{parent}/environ"))),
+                ),
                 ("(weights)", could(fs::read(&weights))),
-                ("(scratch)", could(fs::write(scratch.join("kernel.bin"), "compiled"))),
+                (
+                    "(scratch)",
+                    could(fs::write(scratch.join("kernel.bin"), "compiled")),
+                ),
                 ("(a library)", could(fs::read_dir("/usr/lib"))),
                 ("(randomness)", could(File::open("/dev/urandom"))),
-                ("(nothing)", could(File::options().write(true).open("/dev/null"))),
+                (
+                    "(nothing)",
+                    could(File::options().write(true).open("/dev/null")),
+                ),
                 ("(its own threads)", could(fs::read_dir("/proc/self/task"))),
             ]
         });
         for (what, done) in tried {
             let is_given = what.starts_with('(');
-            assert!(done == is_given || !has("Landlock", &lacking), "{what}: {done}");
+            assert!(
+                done == is_given || !has("Landlock", &lacking),
+                "{what}: {done}"
+            );
         }
     }
 
@@ -235,7 +259,9 @@ mod tests {
                 (
                     "capabilities",
                     // None, or that of reading where Landlock has closed the rest.
-                    ["0", "4"].iter().any(|last| line(&format!("CapEff:\t000000000000000{last}"))),
+                    ["0", "4"]
+                        .iter()
+                        .any(|last| line(&format!("CapEff:\t000000000000000{last}"))),
                 ),
                 ("no_new_privs", line("NoNewPrivs:\t1")),
             ]
