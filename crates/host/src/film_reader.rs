@@ -66,7 +66,12 @@ impl HostedFilms {
     }
 
     /// A process that does `order` with the film at `path`, whose frames have so many bytes.
-    fn start(&self, path: &Path, order: FilmOrder, frame_bytes: u32) -> Result<Reading, MediaError> {
+    fn start(
+        &self,
+        path: &Path,
+        order: FilmOrder,
+        frame_bytes: u32,
+    ) -> Result<Reading, MediaError> {
         let confinement = Confinement {
             read: vec![path.to_owned()],
             ..Confinement::of(Role::Decoder)
@@ -101,7 +106,9 @@ impl Films for HostedFilms {
         let (mut info, mut poster, mut spritesheet) = (None, None, None);
         loop {
             if begun.elapsed() > self.options.examine_max {
-                return Err(MediaError::Refused("it takes too long to look into".to_owned()));
+                return Err(MediaError::Refused(
+                    "it takes too long to look into".to_owned(),
+                ));
             }
             let told = reading.listen()?;
             if !go_on() {

@@ -99,12 +99,7 @@ impl Line {
 
 /// Takes orders until there are none, on a thread of its own: a cancel must be heard while the
 /// engine works. The `first` was read before.
-fn listen(
-    first: Order,
-    from: &mut impl Read,
-    jobs: &Sender<Arrived>,
-    answers: &Sender<Answer>,
-) {
+fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &Sender<Answer>) {
     let (mut current, bounds) = (Control::default(), Bounds::trusted());
     let mut first = Some(first);
     loop {

@@ -90,7 +90,11 @@ impl HostedEngine {
             code: FailureCode::GenerationFailed,
             cause: format!("an engine's process cannot be started: {error}"),
         })?;
-        tracing::info!(engine = name, process_id = process.id(), "engine process started");
+        tracing::info!(
+            engine = name,
+            process_id = process.id(),
+            "engine process started"
+        );
         if let Some(confinement) = confinement {
             process.order(Order::Confine(confinement.clone()));
         }

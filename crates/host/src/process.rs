@@ -92,7 +92,9 @@ impl<O: Message, T: Message> Process<O, T> {
             oom_kills_before,
         };
         if let Some(input) = input {
-            start_thread("child-orders", move || write_all(input, &ordered, &unwritten))?;
+            start_thread("child-orders", move || {
+                write_all(input, &ordered, &unwritten)
+            })?;
         }
         if let Some(output) = output {
             widen(&output);

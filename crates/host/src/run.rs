@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use kinora_contract::FailureCode;
 use kinora_engine::{Control, EngineError, Job, Playback, Sink};
 
-use crate::materials::{self, bytes_to_samples};
 use crate::hosted::EngineProcess;
+use crate::materials::{self, bytes_to_samples};
 use crate::message::{Order, Told};
 use crate::process::Heard;
 

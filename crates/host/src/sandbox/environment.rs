@@ -22,7 +22,10 @@ const PASSED_PREFIXES: &[&str] = &[
 ];
 
 fn is_passed(name: &str) -> bool {
-    PASSED.contains(&name) || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    PASSED.contains(&name)
+        || PASSED_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
 }
 
 /// Leaves `command` nothing of this process's environment but the allow list. Libraries that keep files

@@ -51,7 +51,13 @@ const SYSTEM: &[&str] = &[
 
 /// Devices that may be read, written and controlled: accelerators and the empty ones. Those of
 /// NVIDIA are found by how they begin.
-const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/dri", "/dev/kfd"];
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/dri",
+    "/dev/kfd",
+];
 
 /// Closes every file but those of `confinement`. Returns whether it did, at least by the oldest Landlock.
 pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) -> bool {

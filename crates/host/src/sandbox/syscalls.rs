@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use libc::c_long;
 use rustix::process::getpid;
 use seccompiler::{
-    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, apply_filter,
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, apply_filter,
 };
 
 use super::Role;
@@ -212,9 +212,7 @@ fn program(role: Role) -> Result<BpfProgram, String> {
 }
 
 /// Calls that are allowed with some arguments only.
-fn conditional(
-    role: Role,
-) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
+fn conditional(role: Role) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
     let rule = |argument, length, operator, value| {
         let condition = SeccompCondition::new(argument, length, operator, value)?;
         SeccompRule::new(vec![condition])
