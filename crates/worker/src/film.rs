@@ -148,9 +148,7 @@ fn format(spec: &VideoSpec, engine: &dyn FilmEngine) -> Result<FilmFormat, Recor
             Seconds::Auto => None,
         },
         seconds_max: SECONDS_MAX,
-        audio: engine
-            .has_sound_switch()
-            .then_some(spec.generate_audio),
+        audio: engine.has_sound_switch().then_some(spec.generate_audio),
         undecodable: if engine.keeps_undecodable() {
             Undecodable::Keep
         } else {

@@ -48,7 +48,8 @@ mod tests {
     #[test]
     fn what_is_lacking_and_what_is_switched_off_is_named() {
         assert!(matches!(finding(&[], &[]), Finding::Good(_)));
-        let Finding::Note(words) = finding(&["Landlock is not enabled at boot".to_owned()], &["wan"])
+        let Finding::Note(words) =
+            finding(&["Landlock is not enabled at boot".to_owned()], &["wan"])
         else {
             panic!("no note");
         };

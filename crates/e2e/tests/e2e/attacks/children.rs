@@ -50,7 +50,10 @@ fn an_engines_process_has_no_secrets_no_rights_and_no_way_out() {
     assert!(has("Seccomp:\t2"), "{status}");
     let limits = about("limits");
     let limit = |name: &str| {
-        let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let line = limits
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap();
         line.split_whitespace().next().unwrap().to_owned()
     };
     assert_eq!(limit("Max core file size"), "0");
@@ -132,7 +135,10 @@ fn a_film_read_in_a_process_of_its_own_is_the_same_film() {
     let films = hosted_films();
     let start = Instant::now();
     assert_eq!(films.look(&path).unwrap(), InProcess.look(&path).unwrap());
-    println!("a process for one film: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    println!(
+        "a process for one film: {:.1} ms",
+        start.elapsed().as_secs_f64() * 1e3
+    );
     let (here, here_took) = played(&InProcess, &path);
     let (there, there_took) = played(&films, &path);
     assert!(here == there && here.len() as u32 == seconds * 24);
