@@ -120,22 +120,41 @@ impl Buffers {
         }
     }
 
+    /// `bytes` for `owner` whether there is room or not: for what can no longer be refused. It
+    /// counts for whoever comes next.
+    pub(crate) fn take_anyway(&self, owner: &Owner, bytes: u64) -> Held {
+        self.lock().add(owner, bytes);
+        Held {
+            from: self.clone(),
+            owner: owner.clone(),
+            bytes,
+        }
+    }
+
+    /// Whether more than half of all, or of what `owner` may have, is taken.
+    pub(crate) fn is_scarce(&self, owner: &Owner) -> bool {
+        let used = self.lock();
+        let own = used.of.get(owner).copied().unwrap_or(0);
+        used.all > self.0.max / 2 || own > self.share(owner) / 2
+    }
+
+    fn share(&self, owner: &Owner) -> u64 {
+        match owner {
+            Owner::Proxies => self.0.max,
+            Owner::Address(_) | Owner::Project(_) => self.0.max / SHARES,
+        }
+    }
+
     fn add(&self, owner: &Owner, bytes: u64) -> Result<(), Full> {
         let mut used = self.lock();
         if used.all.saturating_add(bytes) > self.0.max {
             return Err(Full::All);
         }
-        let own = used.of.get(owner).copied().unwrap_or(0) + bytes;
-        if own > self.0.max / SHARES && *owner != Owner::Proxies {
+        let own = used.of.get(owner).copied().unwrap_or(0);
+        if own.saturating_add(bytes) > self.share(owner) {
             return Err(Full::Owner);
         }
-        used.all += bytes;
-        match used.of.get_mut(owner) {
-            Some(held) => *held = own,
-            None => {
-                used.of.insert(owner.clone(), own);
-            }
-        }
+        used.add(owner, bytes);
         Ok(())
     }
 
@@ -161,6 +180,18 @@ impl Buffers {
     #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.lock().all
+    }
+}
+
+impl Used {
+    fn add(&mut self, owner: &Owner, bytes: u64) {
+        self.all += bytes;
+        match self.of.get_mut(owner) {
+            Some(own) => *own += bytes,
+            None => {
+                self.of.insert(owner.clone(), bytes);
+            }
+        }
     }
 }
 
@@ -234,6 +265,19 @@ mod tests {
         assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
         let rest = buffers.try_take(&Owner::Proxies, 300);
         assert!(rest.is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_refused_counts_for_those_who_come_next() {
+        let buffers = Buffers::new(400);
+        let one = address("192.0.2.1");
+        let held = buffers.try_take(&one, 50).unwrap();
+        assert!(!buffers.is_scarce(&one));
+        let more = buffers.take_anyway(&one, 100);
+        assert!(buffers.is_scarce(&one) && !buffers.is_scarce(&address("192.0.2.2")));
+        assert_eq!(buffers.try_take(&one, 1).unwrap_err(), Full::Owner);
+        drop((held, more));
+        assert_eq!(buffers.used(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -106,8 +106,8 @@ impl From<Full> for ApiError {
         let (code, message) = match full {
             Full::Owner => (
                 ErrorCode::RateLimitExceeded,
-                "Too many answers of yours are unread or bodies unfinished; read or close them, then \
-                 send the request again.",
+                "Too many requests of yours are unfinished, or their answers unread; finish or close \
+                 them, then send the request again.",
             ),
             Full::All => (
                 ErrorCode::Overloaded,

@@ -84,8 +84,12 @@ impl Front {
                 None => guarded(self.router.clone(), request).await,
             },
         };
-        if let Err(full) = room.admit(&mut response, client).await {
-            response = ApiError::from(full).into_response();
+        if method.is_safe() {
+            if let Err(full) = room.admit(&mut response, client).await {
+                response = ApiError::from(full).into_response();
+            }
+        } else {
+            room.admit_anyway(&mut response, client);
         }
         log(&id, &method, uri.path(), client, response.status());
         let headers = response.headers_mut();

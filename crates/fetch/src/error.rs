@@ -1,16 +1,16 @@
-//! What can go wrong with a fetch. A client sees one of five codes and a sentence that tells what
-//! the caller can mend: a wrong name, a status, an encoding. It does not tell a closed port from a
-//! filtered, silent or foreign one, nor one forbidden address from another. Everything else is a
-//! [`Cause`], for the log alone. Neither ever holds a path or a query of a URL, which may be a
-//! signature.
+//! What can go wrong with a fetch. A client sees one of five codes and how far the fetch got
+//! ([`Reached`]), which is what the caller can mend. Everything else is a [`Cause`], for the log
+//! alone. None of them ever holds a path or a query of a URL, which may be a signature.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use kinora_contract::{Failure, FailureCode};
+use tokio_rustls::rustls;
 
 use crate::body::SaveError;
+use crate::reached::Reached;
 use crate::resolve::LookupError;
 
 /// Why there is no file. Its text is the public one; the private cause is its `source`.
@@ -42,21 +42,20 @@ impl FetchError {
     /// What the client is told. The sentence begins with a small letter because the name of the
     /// reference comes before it.
     pub fn failure(&self) -> Failure {
-        match self {
-            Self::Unreachable(cause) => {
-                Failure::new(FailureCode::ReferenceUnreachable, cause.public())
+        let code = match self {
+            Self::Unreachable(_) | Self::Later(_) => FailureCode::ReferenceUnreachable,
+            Self::Forbidden(_) => FailureCode::ReferenceForbiddenAddress,
+            Self::TooLarge => FailureCode::ReferenceTooLarge,
+            Self::Timeout(_) => FailureCode::ReferenceTimeout,
+            Self::Storage(_) => FailureCode::StorageFailed,
+        };
+        match (self, self.reached()) {
+            // Its code says more than how far it got, which is nowhere.
+            (Self::Forbidden(_), _) => {
+                Failure::new(code, "the URL leads to an address that is not allowed.")
             }
-            Self::Forbidden(_) => Failure::new(
-                FailureCode::ReferenceForbiddenAddress,
-                "the URL leads to an address that is not allowed.",
-            ),
-            Self::TooLarge => Failure::new(
-                FailureCode::ReferenceTooLarge,
-                "the file is larger than allowed.",
-            ),
-            Self::Timeout(cause) => Failure::new(FailureCode::ReferenceTimeout, cause.public()),
-            Self::Storage(_) => FailureCode::StorageFailed.into(),
-            Self::Later(_) => FailureCode::ReferenceUnreachable.into(),
+            (_, Some(reached)) => Failure::new(code, format!("{reached}.")),
+            (_, None) => code.into(),
         }
     }
 
@@ -64,6 +63,18 @@ impl FetchError {
     /// Otherwise this service is, and the task should wait.
     pub const fn is_final(&self) -> bool {
         !matches!(self, Self::Storage(_) | Self::Later(_))
+    }
+
+    /// How far the fetch got, for the client; none where the service is at fault.
+    pub fn reached(&self) -> Option<Reached> {
+        match self {
+            Self::Unreachable(cause) | Self::Forbidden(cause) | Self::Timeout(cause) => {
+                Some(cause.reached())
+            }
+            Self::TooLarge => Some(Reached::TooLarge),
+
+            Self::Storage(_) | Self::Later(_) => None,
+        }
     }
 
     /// For [`FetchError::Later`], how long to wait at least before the next try.
@@ -191,32 +202,47 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// What a client may know of it. Whether a port is closed, filtered, or speaks something else
-    /// stays with us: a task must not be a port scanner.
-    fn public(&self) -> String {
+    /// How far the fetch got. Addresses that are not asked, ports where nobody listens, ports that
+    /// are filtered and ports that speak something else are one and the same: a task must not be
+    /// a port scanner.
+    fn reached(&self) -> Reached {
         match self {
+            Self::Url(_) | Self::Scheme(_) | Self::UserInfo | Self::RequestLine(_) => {
+                Reached::NotAsked
+            }
             Self::Resolve {
                 source: LookupError::NoSuchName,
                 ..
             }
-            | Self::NoAddress(_) => "the host name does not exist.".to_owned(),
-            Self::Resolve { .. } => "the host name could not be looked up.".to_owned(),
-            Self::Status(status) => format!("the server answered {status}."),
-            Self::Location => "the server answered a redirect to nowhere.".to_owned(),
-            Self::Downgrade => "the server redirects from https to http.".to_owned(),
-            Self::Redirects(most) => format!("the server redirects more than {most} times."),
-            Self::Encoding(_) => "the server sent the file compressed.".to_owned(),
-            Self::TotalTimeout => "the file did not arrive in time.".to_owned(),
-            Self::Rate {
-                bytes_min,
-                window_ms,
-            } => format!(
-                "the file came more slowly than {bytes_min} bytes in {} s.",
-                *window_ms as f64 / 1000.0
-            ),
-            _ => "the server could not be reached.".to_owned(),
+            | Self::NoAddress(_) => Reached::NoSuchHost,
+            Self::Resolve { .. } => Reached::LookupFailed,
+            Self::TlsName => Reached::BadCertificate,
+            Self::Tls { source, .. } if is_certificate(source) => Reached::BadCertificate,
+            Self::Status(status) => Reached::Answered(*status),
+            Self::Location => Reached::RedirectedNowhere,
+            Self::Downgrade => Reached::Downgraded,
+            Self::Redirects(most) => Reached::RedirectedTooOften(*most),
+            Self::Encoding(_) => Reached::Encoded,
+            Self::TotalTimeout => Reached::TooLate,
+            Self::Rate { .. } => Reached::TooSlow,
+            Self::Tls { .. }
+            | Self::Http(_)
+            | Self::Port(_)
+            | Self::Address { .. }
+            | Self::Itself(_)
+            | Self::Connect { .. }
+            | Self::ConnectTimeout(_)
+            | Self::Interfaces(_)
+            | Self::HostBusy(_)
+            | Self::Budget { .. } => Reached::NoConnection,
         }
     }
+}
+
+/// Whether a handshake failed for the certificate: then there is a web server.
+fn is_certificate(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 /// What the system is short of when it opens no more connections: that is no fault of a reference.

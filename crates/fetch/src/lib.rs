@@ -11,7 +11,7 @@
 //! 5. `exchange`: one request, one bounded response head; redirects go back to 2.
 //! 6. `body`: the bytes into a new file, counted, never slower than the minimum rate.
 //!
-//! `error` says what went wrong.
+//! What went wrong is told in `error`, and how far it got in `reached`.
 //!
 //! It refuses proxies from the environment, connection reuse, cookies, decompression and any
 //! opinion on what the bytes are.
@@ -28,6 +28,7 @@ mod network;
 mod options;
 mod patience;
 mod policy;
+mod reached;
 mod resolve;
 mod surroundings;
 mod target;
@@ -40,5 +41,6 @@ pub use fetcher::{DISK_THREADS, Fetcher, Request};
 pub use network::{Network, NetworkError};
 pub use options::{Options, OptionsError};
 pub use policy::{Allowed, AllowedError};
+pub use reached::Reached;
 pub use resolve::{Lookup, LookupError, Resolve, SystemResolver};
 pub use surroundings::{Attached, Interfaces, SystemInterfaces};

@@ -276,6 +276,22 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn p15_a_large_answer_is_handed_over_in_small_pieces() {
+        let whole: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
+        let mut answer = Holding::new(Body::from(whole.clone()), ());
+        let mut taken = Vec::new();
+        while !answer.is_end_stream() {
+            let left = (whole.len() - taken.len()) as u64;
+            assert_eq!(answer.size_hint().exact(), Some(left));
+            let piece = answer.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert!(piece.len() <= PIECE_BYTES, "{}", piece.len());
+            taken.extend_from_slice(&piece);
+        }
+        assert!(taken == whole);
+        assert!(answer.frame().await.is_none());
+    }
+
     #[test]
     fn other_errors_are_not_slowness() {
         assert!(!is_too_slow(&std::io::Error::other("gone")));

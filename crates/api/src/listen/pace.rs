@@ -106,7 +106,9 @@ impl Answering {
     /// The answer has `bytes`, all of them in memory until the client takes them.
     pub(crate) fn must_be_taken(&self, bytes: u64) {
         let each = usize::try_from(bytes / WRITE_WINDOWS_MAX).unwrap_or(usize::MAX);
-        self.0.lock().write_bytes_min = each.max(WRITE_BYTES_MIN);
+        if each > WRITE_BYTES_MIN {
+            self.0.lock().write_bytes_min = each;
+        }
     }
 }
 

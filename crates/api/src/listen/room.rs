@@ -2,10 +2,11 @@
 //! that carries little takes none: what it needs then is bounded by the number of connections.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use hyper::body::Body as _;
 
@@ -53,35 +54,75 @@ impl Room {
         Ok(())
     }
 
-    async fn write_much(&self) -> Result<(), Full> {
-        let held = |held: Option<Held>| {
-            let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-            *writing = writing.take().or(held);
-            writing.is_some()
+    /// Takes room for the answer to a request of `client`, unless its endpoint has.
+    pub(crate) async fn admit(&self, response: &mut Response, client: IpAddr) -> Result<(), Full> {
+        let Some(wanted) = Wanted::of(response) else {
+            return Ok(());
         };
-        if !held(None) {
+        if !self.is_writing_much() {
             let room = self.buffers.take(&self.owner, WRITING_BYTES, PATIENCE);
-            held(Some(room.await?));
+            self.write_much(room.await?);
         }
+        if wanted.bytes > 0 {
+            let owner = Owner::of_address(client);
+            let room = self.buffers.take(&owner, wanted.bytes, PATIENCE);
+            response.extensions_mut().insert(Arc::new(room.await?));
+        }
+        self.close_if_scarce(response);
         Ok(())
     }
 
-    /// Takes room for the answer to a request of `client`, unless its endpoint has.
-    pub(crate) async fn admit(&self, response: &mut Response, client: IpAddr) -> Result<(), Full> {
+    /// The same for an answer that must be given: its request has changed something.
+    pub(crate) fn admit_anyway(&self, response: &mut Response, client: IpAddr) {
+        let Some(wanted) = Wanted::of(response) else {
+            return;
+        };
+        if !self.is_writing_much() {
+            self.write_much(self.buffers.take_anyway(&self.owner, WRITING_BYTES));
+        }
+        let room = self
+            .buffers
+            .take_anyway(&Owner::of_address(client), wanted.bytes);
+        response.extensions_mut().insert(Arc::new(room));
+        self.close_if_scarce(response);
+    }
+
+    /// Buffers that have grown go with their connection.
+    fn close_if_scarce(&self, response: &mut Response) {
+        if self.buffers.is_scarce(&self.owner) {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
+    }
+
+    fn is_writing_much(&self) -> bool {
+        self.writing().is_some()
+    }
+
+    fn write_much(&self, room: Held) {
+        *self.writing() = Some(room);
+    }
+
+    fn writing(&self) -> MutexGuard<'_, Option<Held>> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an answer wants that is not small.
+struct Wanted {
+    /// Bytes that are in memory, unless its endpoint has taken room for them.
+    bytes: u64,
+}
+
+impl Wanted {
+    fn of(response: &Response) -> Option<Self> {
         let in_memory = in_memory(response.body());
         if in_memory.is_some_and(|bytes| bytes <= FREE_BYTES) {
-            return Ok(());
+            return None;
         }
-        self.write_much().await?;
-        let Some(bytes) = in_memory else {
-            return Ok(());
-        };
-        if response.extensions().get::<Arc<Held>>().is_none() {
-            let owner = Owner::of_address(client);
-            let held = self.buffers.take(&owner, bytes, PATIENCE).await?;
-            response.extensions_mut().insert(Arc::new(held));
-        }
-        Ok(())
+        let has_room = response.extensions().get::<Arc<Held>>().is_some();
+        let bytes = in_memory.filter(|_| !has_room).unwrap_or(0);
+        Some(Self { bytes })
     }
 }
 
@@ -175,7 +216,12 @@ mod tests {
         let mut refused = answer(500_000);
         let full = connection.admit(&mut refused, CLIENT).await;
         assert_eq!(full, Err(Full::Owner));
-        drop(large);
+        // What has changed something is answered all the same.
+        let mut given = answer(500_000);
+        connection.admit_anyway(&mut given, CLIENT);
+        assert_eq!(buffers.used(), WRITING_BYTES + 1_000_000);
+        assert_eq!(given.headers()[header::CONNECTION], "close");
+        drop((large, given));
         assert_eq!(connection.admit(&mut refused, CLIENT).await, Ok(()));
     }
 
