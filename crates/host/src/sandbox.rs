@@ -52,13 +52,10 @@ impl Confinement {
 /// applied, each in words for an operator.
 pub(crate) fn lock_in(confinement: &Confinement) -> Vec<String> {
     let is_alone = is_single_threaded();
-    let mut lacking = lock_thread(confinement);
+    let mut lacking = lock(confinement, Extent::Process);
     if !is_alone {
         lacking.push("threads that ran before are not confined".to_owned());
     }
-    // Last: Landlock opens more files than a decoder ever will.
-    #[cfg(target_os = "linux")]
-    limits::limit(confinement.role, &mut lacking);
     lacking
 }
 
@@ -78,15 +75,24 @@ pub(crate) fn log(name: &str, lacking: &[String]) {
 pub fn rehearse() -> Vec<String> {
     let trial = thread::Builder::new()
         .name("sandbox-trial".to_owned())
-        .spawn(|| lock_thread(&Confinement::of(Role::Engine)));
+        .spawn(|| lock(&Confinement::of(Role::Engine), Extent::Thread));
     match trial.map(thread::JoinHandle::join) {
         Ok(Ok(lacking)) => lacking,
         Ok(Err(_)) | Err(_) => vec!["the trial did not end".to_owned()],
     }
 }
 
+/// What a lock-in holds for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All of it.
+    Process,
+    /// This thread: what would hold for the whole process is left out.
+    Thread,
+}
+
 #[cfg(target_os = "linux")]
-fn lock_thread(confinement: &Confinement) -> Vec<String> {
+fn lock(confinement: &Confinement, extent: Extent) -> Vec<String> {
     let mut lacking = Vec::new();
     // Landlock and seccomp ask for it.
     if let Err(error) = rustix::thread::set_no_new_privs(true) {
@@ -94,13 +100,17 @@ fn lock_thread(confinement: &Confinement) -> Vec<String> {
     }
     let is_landlocked = files::close(confinement, &mut lacking);
     limits::drop_capabilities(is_landlocked, &mut lacking);
+    // After Landlock, which opens more files than a decoder ever will.
+    if extent == Extent::Process {
+        limits::limit(confinement.role, &mut lacking);
+    }
     // Last: it takes away what the others use.
     syscalls::filter(confinement.role, &mut lacking);
     lacking
 }
 
 #[cfg(not(target_os = "linux"))]
-fn lock_thread(_: &Confinement) -> Vec<String> {
+fn lock(_: &Confinement, _: Extent) -> Vec<String> {
     vec!["processes are confined on Linux only".to_owned()]
 }
 
@@ -130,7 +140,7 @@ mod tests {
         tries: impl FnOnce() -> Tried + Send + 'static,
     ) -> (Tried, Vec<String>) {
         let thread = thread::spawn(move || {
-            let lacking = lock_thread(&confinement);
+            let lacking = lock(&confinement, Extent::Thread);
             (tries(), lacking)
         });
         thread.join().unwrap()

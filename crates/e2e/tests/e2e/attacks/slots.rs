@@ -39,7 +39,9 @@ fn p15_references_that_drip_hold_no_slot_and_not_all_fetches() {
     }
     until("a drip", || (host.drips("0-0") == 1).then_some(()));
 
-    let picture = host.serve("a.png", studio::picture("a.png", (320, 256), "teal"));
+    // Of another host: those who share one share its few connections.
+    let own = Host::start_at("127.0.0.2");
+    let picture = own.serve("a.png", studio::picture("a.png", (320, 256), "teal"));
     let mut with_picture = quick("kinora-b1");
     with_picture["first_frame"] = json!(picture);
     let plain = quick("kinora-b1");
