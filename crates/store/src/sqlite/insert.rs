@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::{Done, Fault};
-use super::record::{Record, References};
+use super::record::Record;
 use super::rows::int;
 use super::writer::Operation;
 use crate::{Idempotency, NewTask, Quota};
