@@ -13,6 +13,10 @@ use crate::wire::json_response;
 /// How long a client should wait when the store is away.
 const STORAGE_RETRY_SECONDS: u64 = 2;
 
+/// When a client should come again while this process stops: another one takes over, or this one
+/// is started anew.
+const STOPPING_RETRY_SECONDS: u64 = 5;
+
 /// A refusal and the headers that go with it.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
@@ -75,6 +79,11 @@ impl ApiError {
         let mut error = Self::new(ErrorCode::RequestTimeout, message);
         error.closing = true;
         error
+    }
+
+    /// The process is stopping: what this is the answer to is not begun any more.
+    pub(crate) fn shutting_down(message: &str) -> Self {
+        Self::new(ErrorCode::ShuttingDown, message).retry_after(STOPPING_RETRY_SECONDS)
     }
 
     /// A fault of the service.

@@ -31,7 +31,7 @@ mod unsupported;
 mod wire;
 
 pub use cors::{BadOrigin, Cors};
-pub use listen::{Guards, ListenSettings, Tls, TlsError, serve, serve_guarded};
+pub use listen::{Guards, ListenSettings, Stop, Tls, TlsError, serve, serve_guarded};
 pub use openapi::document;
 pub use proxies::TrustedProxies;
 pub use router::router;

@@ -119,7 +119,7 @@ impl<'a> Submit<'a> {
         check_model_allowed(key, submission.model())?;
         if api.stopping.is_cancelled() {
             let message = "The service is stopping; send the request again soon.";
-            return Err(ApiError::new(ErrorCode::ShuttingDown, message).retry_after(5));
+            return Err(ApiError::shutting_down(message));
         }
         let Submission { intent, metadata } = submission;
         Ok(NewTask {

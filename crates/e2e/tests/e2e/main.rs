@@ -42,6 +42,7 @@ mod sdk;
 mod secrets;
 mod stages;
 mod stopping;
+mod stops;
 mod storage;
 mod support;
 mod syncs;
