@@ -53,6 +53,13 @@ impl ApiError {
         self
     }
 
+    /// Closes the connection after it.
+    #[must_use]
+    pub(crate) const fn closing(mut self) -> Self {
+        self.closing = true;
+        self
+    }
+
     /// The same refusal in the words of another endpoint.
     #[must_use]
     pub(crate) fn reworded(mut self, words: impl FnOnce(Refusal) -> Refusal) -> Self {
@@ -76,9 +83,7 @@ impl ApiError {
     /// A body that did not arrive in time: nothing was done, so the same request may be sent again.
     pub(crate) fn too_slow() -> Self {
         let message = "The body did not arrive in time; send the request again.";
-        let mut error = Self::new(ErrorCode::RequestTimeout, message);
-        error.closing = true;
-        error
+        Self::new(ErrorCode::RequestTimeout, message).closing()
     }
 
     /// The process is stopping: what this is the answer to is not begun any more.

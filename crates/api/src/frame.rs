@@ -17,6 +17,7 @@ use tower_service::Service;
 
 use crate::cors::Cors;
 use crate::error::ApiError;
+use crate::host;
 use crate::rates::{Meter, RateLimits};
 use crate::security::harden;
 
@@ -69,7 +70,9 @@ impl Front {
         request.extensions_mut().insert(meter.clone());
         let checked = match refused {
             Some(error) => Err(error),
-            None => check_headers(request.headers()).map_err(ApiError::from),
+            None => check_headers(request.headers())
+                .map_err(ApiError::from)
+                .and_then(|()| host::check(request.version(), request.headers())),
         };
         let mut response = match checked {
             Err(error) => error.into_response(),

@@ -13,6 +13,7 @@ mod error;
 mod files;
 mod frame;
 mod health;
+mod host;
 mod idempotency;
 mod list;
 mod listen;

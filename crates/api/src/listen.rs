@@ -5,6 +5,7 @@
 mod bodies;
 mod door;
 mod envelope_io;
+mod framing;
 mod guards;
 mod pace;
 mod places;

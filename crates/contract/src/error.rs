@@ -88,6 +88,8 @@ error_codes! {
     VideoExpired = "video_expired", 410, InvalidRequest;
     /// The body is over its limit.
     RequestTooLarge = "request_too_large", 413, InvalidRequest;
+    /// The request line is over its limit.
+    UriTooLong = "uri_too_long", 414, InvalidRequest;
     /// Neither JSON nor a form.
     UnsupportedMediaType = "unsupported_media_type", 415, InvalidRequest;
     /// The requested range of bytes does not exist.

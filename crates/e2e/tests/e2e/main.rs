@@ -44,6 +44,7 @@ mod stages;
 mod stopping;
 mod stops;
 mod storage;
+mod strict_http;
 mod support;
 mod syncs;
 mod tenancy;

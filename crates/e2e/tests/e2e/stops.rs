@@ -12,7 +12,7 @@ use kinora_e2e::{
 };
 use serde_json::json;
 
-use crate::support::{Download, assert_plays, narrow, quick};
+use crate::support::{Download, assert_plays, narrow, quick, slow};
 
 /// Asks for a stop, and returns when it has begun.
 fn stop(server: &Server) {
@@ -26,9 +26,9 @@ fn refused_for_the_stop(reply: &Reply) {
     assert!((1..=120).contains(&seconds), "{seconds}");
 }
 
-/// A narrow service with a finished task and one whose run is held at its end.
+/// A narrow service with a finished task, of three files, and one that is held at its first.
 fn with_a_held_run() -> (Server, Hold, Video, Video) {
-    let hold = Hold::at("worker.before_finish", 2);
+    let hold = Hold::at("blobs.synced", 4);
     let server = hold.over(narrow()).start();
     let client = server.client();
     let finished = client.submit(&quick("kinora-a1"));
@@ -105,15 +105,14 @@ fn p16_a_stop_answers_all_but_submits_until_the_last_task_is_done() {
 fn p16_a_cancel_during_a_stop_reaches_the_run_and_ends_the_stop() {
     let server = narrow().start();
     let client = server.client();
-    let running = client.submit(&crate::support::slow());
+    let running = client.submit(&slow());
     client.wait_working(running.id());
     stop(&server);
     let cancelled = client.post(&format!("/v1/videos/{}/cancel", running.id()));
     assert_eq!(cancelled.video()["error"]["code"], "cancelled");
-    // The run would take far longer than a test waits.
     let (status, log) = server.wait();
     assert!(status.success(), "{status}:\n{log}");
-    assert!(!log.contains("task completed"), "{log}");
+    assert!(log.contains("Withdrawn"), "the run never heard of it:\n{log}");
 }
 
 /// Polls and downloads as clients do; any error of a connection fails the test.
@@ -202,7 +201,7 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream) {
 
 #[test]
 fn p16_behind_a_front_that_asks_who_is_ready_a_stop_costs_no_submit() {
-    let hold = Hold::at("worker.before_finish", 1);
+    let hold = Hold::at("blobs.synced", 1);
     let server = Server::start();
     let data = server.data().clone();
     server.terminate();
