@@ -5,9 +5,11 @@
 mod auth;
 mod body;
 mod cancel;
+mod conditional;
 mod content;
 mod cors;
 mod delete;
+mod document;
 mod edit;
 mod error;
 mod files;

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use kinora_contract::{ErrorBody, ErrorCode};
 use utoipa::openapi::response::Response as ResponseDoc;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -40,20 +38,6 @@ pub(crate) fn frame() -> OpenApi {
 /// The whole document.
 pub fn document() -> OpenApi {
     crate::router::described().split_for_parts().1
-}
-
-/// Serves the document.
-pub(crate) async fn serve() -> Response {
-    match document().to_pretty_json() {
-        Ok(text) => {
-            let json = HeaderValue::from_static("application/json");
-            ([(header::CONTENT_TYPE, json)], text).into_response()
-        }
-        Err(error) => {
-            tracing::error!(%error, "the OpenAPI document could not be written");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
-    }
 }
 
 /// Every refusal, grouped by status, with the codes that it may carry.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::post;
 use kinora_contract::ErrorCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -11,7 +11,8 @@ use utoipa_axum::routes;
 use crate::error::ApiError;
 use crate::state::{Api, SharedApi};
 use crate::{
-    cancel, content, delete, edit, health, list, models, openapi, read, submit, unsupported,
+    cancel, content, delete, document, edit, health, list, models, openapi, read, submit,
+    unsupported,
 };
 
 /// The routes that are in the OpenAPI document.
@@ -34,7 +35,7 @@ pub fn router(api: Api) -> Router {
     described()
         .split_for_parts()
         .0
-        .route("/openapi.json", get(openapi::serve))
+        .route("/openapi.json", document::route())
         .route("/v1/videos/extensions", post(unsupported::operation))
         .route("/v1/videos/characters", post(unsupported::operation))
         .fallback(not_found)
