@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the document's bytes, built once with the router, and their entity tag.
+//! `GET /openapi.json`: the document's bytes, as the router had them built, and their entity tag.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -8,17 +8,12 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::conditional::Condition;
-use crate::error::ApiError;
-use crate::openapi;
 use crate::state::SharedApi;
 
-/// The route that serves the document.
-pub(crate) fn route() -> MethodRouter<SharedApi> {
-    let document = Document::build();
-    get(async move |headers: HeaderMap| match document {
-        Ok(document) => document.answer(&headers),
-        Err(error) => ApiError::internal(&error).into_response(),
-    })
+/// The route that serves the document, which is this JSON text.
+pub(crate) fn route(text: String) -> MethodRouter<SharedApi> {
+    let document = Document::new(text);
+    get(async move |headers: HeaderMap| document.answer(&headers))
 }
 
 #[derive(Clone, Debug)]
@@ -29,18 +24,15 @@ struct Document {
 }
 
 impl Document {
-    /// The document; the reason as text when it cannot be written.
-    fn build() -> Result<Self, String> {
-        let text = openapi::document().to_pretty_json();
-        let text = text.map_err(|error| error.to_string())?;
+    fn new(text: String) -> Self {
         let digits: String = Sha256::digest(&text)
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        Ok(Self {
+        Self {
             text: text.into(),
             etag: format!("\"{digits}\""),
-        })
+        }
     }
 
     fn answer(&self, asked: &HeaderMap) -> Response {
@@ -70,7 +62,7 @@ mod tests {
 
     #[test]
     fn every_answer_is_the_same_bytes_and_a_known_document_is_not_sent_again() {
-        let document = Document::build().unwrap();
+        let document = Document::new("{}".to_owned());
         let mut asked = HeaderMap::new();
         let [first, second] = [(); 2].map(|()| document.answer(&asked));
         assert_eq!(first.status(), StatusCode::OK);

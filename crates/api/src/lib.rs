@@ -4,6 +4,7 @@
 
 mod auth;
 mod body;
+mod buffers;
 mod cancel;
 mod conditional;
 mod content;
@@ -14,12 +15,14 @@ mod edit;
 mod error;
 mod files;
 mod frame;
+mod header_value;
 mod health;
 mod host;
 mod idempotency;
 mod list;
 mod listen;
 mod models;
+mod multipart;
 mod openapi;
 mod preview;
 mod proxies;
@@ -30,6 +33,7 @@ mod router;
 mod security;
 mod state;
 mod submit;
+mod turns;
 mod unsupported;
 mod wire;
 
@@ -39,3 +43,4 @@ pub use openapi::document;
 pub use proxies::TrustedProxies;
 pub use router::router;
 pub use state::{Api, Settings};
+pub use turns::Turns;

@@ -8,7 +8,7 @@ use kinora_store::TaskView;
 
 use crate::auth::Reader;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::OfRead;
 use crate::state::SharedApi;
 use crate::wire::{PathId, json_response};
 
@@ -28,7 +28,7 @@ const POLL_AFTER_MS_MAX: u64 = 10_000;
     path = "/v1/videos/{id}",
     tag = "videos",
     params(("id" = String, Path, description = "Task identifier.")),
-    responses((status = 200, description = "The task.", body = VideoObject), Refusals),
+    responses((status = 200, description = "The task.", body = VideoObject), OfRead),
     security(("bearer" = []))
 )]
 pub(crate) async fn read(

@@ -32,10 +32,11 @@ pub(crate) fn described() -> OpenApiRouter<SharedApi> {
 
 /// The whole service.
 pub fn router(api: Api) -> Router {
+    let text = openapi::document(&api.catalog);
     described()
         .split_for_parts()
         .0
-        .route("/openapi.json", document::route())
+        .route("/openapi.json", document::route(text))
         .route("/v1/videos/extensions", post(unsupported::operation))
         .route("/v1/videos/characters", post(unsupported::operation))
         .fallback(not_found)

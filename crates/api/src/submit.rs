@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
+use kinora_contract::validate::check_ports;
 use kinora_contract::{
     ErrorCode, Intent, Submission, SubmitRequest, UnixMs, VideoObject, VideoSpec, lineage, validate,
 };
@@ -11,7 +12,7 @@ use kinora_store::{Idempotency, Insertion, NewKey, NewTask, TaskView};
 
 use crate::auth::Writer;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::OfSubmit;
 use crate::state::{Api, SharedApi};
 use crate::wire::json_response;
 use crate::{body, idempotency};
@@ -37,7 +38,7 @@ const QUEUE_RETRY_SECONDS: u64 = 10;
         (SubmitRequest = "application/json"),
         (SubmitRequest = "multipart/form-data"),
     )),
-    responses((status = 200, description = "The accepted task.", body = VideoObject), Refusals),
+    responses((status = 200, description = "The accepted task.", body = VideoObject), OfSubmit),
     security(("bearer" = []))
 )]
 pub(crate) async fn submit(
@@ -116,6 +117,7 @@ impl<'a> Submit<'a> {
         let Self { api, key, .. } = *self;
         let seed = u32::from_le_bytes(api.random()?);
         let submission = validate(self.request, &api.catalog, seed)?;
+        check_ports(self.request, &api.settings.reference_ports)?;
         check_model_allowed(key, submission.model())?;
         if api.stopping.is_cancelled() {
             let message = "The service is stopping; send the request again soon.";

@@ -161,6 +161,7 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             project_unfinished_max: u64::MAX,
             retention_ms: 1_000_000,
         }),
+        turns: kinora_api::Turns::default(),
         stopping: CancellationToken::new(),
     })
 }

@@ -32,6 +32,9 @@ pub const HOST_POINTS: &[&str] = &[
     "host.done",
 ];
 
+/// Whether a test can ask for anything at a point of this build.
+pub const ARMED: bool = cfg!(feature = "armed");
+
 /// Ends the process here, as a power cut would, when this point was asked for; or holds the
 /// thread, which should be one that may block.
 #[inline]

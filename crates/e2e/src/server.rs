@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::command::{Finished, keys, kinora_under};
 use crate::data::DataFolder;
 use crate::faults;
-use crate::process::Process;
+use crate::process::{Process, inside};
 
 /// How a server is to be started.
 #[derive(Clone, Debug, Default)]
@@ -100,12 +100,7 @@ impl Setup {
             return Err(process.finished());
         };
         if self.data.key().is_none() {
-            let key = process.stdout.wait_for(|line| {
-                let (_, key) = line.split_once("export KINORA_KEY=")?;
-                Some(key.to_owned())
-            });
-            self.data
-                .remember_key(&key.expect("the first start printed no key"));
+            self.data.take_first_key(process.id());
         }
         Ok(Server {
             process,
@@ -165,7 +160,7 @@ impl Server {
         let project = format!("newcomer-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let printed = keys(
             &self.data,
-            &["create", "--name", "test", "--project", &project],
+            &["create", "--name", &project, "--project", &project],
         )
         .ok();
         self.client_with(printed.trim())
@@ -244,8 +239,7 @@ impl Server {
 
     /// Its own view of `path`: of a file system that only it has mounted.
     pub fn inside(&self, path: &Path) -> PathBuf {
-        let root = PathBuf::from(format!("/proc/{}/root", self.process.id()));
-        root.join(path.strip_prefix("/").unwrap_or(path))
+        inside(self.process.id(), path)
     }
 
     /// Stops it where it stands, as a debugger or a full machine does: `SIGSTOP`.

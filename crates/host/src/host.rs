@@ -1,5 +1,6 @@
-//! The engine's process: opens one engine, and runs one job after another until its standard input
-//! ends. It does not outlive the service, whatever the engine is doing: then it kills itself.
+//! The engine's process: locks itself in, opens one engine, and runs one job after another until its
+//! standard input ends. It does not outlive the service, whatever the engine is doing: then it kills
+//! itself.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,7 +15,9 @@ use rustix::process::{Signal, getpid, kill_process};
 use crate::footage::{Answer, Answers, Distant};
 use crate::materials::{assemble, samples_to_bytes};
 use crate::memory;
-use crate::message::{Ending, JobHead, Message, Order, Told};
+use crate::message::{Ending, JobHead, Order, Told};
+use crate::sandbox;
+use crate::wire::{Bounds, Message};
 
 /// How often the engine's reports are passed on.
 const PULSE: Duration = Duration::from_millis(100);
@@ -31,11 +34,12 @@ pub fn serve(open: impl FnOnce(&[u8]) -> Result<Box<dyn Engine>, EngineError>) -
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     memory::volunteer();
     let line = Line(Arc::new(Mutex::new(File::from(output))));
+    let first = confine(&line)?;
     let (jobs, arrived) = mpsc::channel();
     let (answers, answered) = mpsc::channel();
     thread::Builder::new()
         .name("orders".to_owned())
-        .spawn(move || listen(&mut io::stdin().lock(), &jobs, &answers))?;
+        .spawn(move || listen(first, &mut io::stdin().lock(), &jobs, &answers))?;
     let Ok(Arrived::Open(settings)) = arrived.recv() else {
         die();
     };
@@ -59,6 +63,20 @@ pub fn serve(open: impl FnOnce(&[u8]) -> Result<Box<dyn Engine>, EngineError>) -
     Ok(())
 }
 
+/// Locks this process in when its first order says so. Returns the order that comes next. It is read
+/// on the main thread, while there is no other: the lock-in holds for threads that start later.
+fn confine(line: &Line) -> io::Result<Order> {
+    let next = || Order::read(&mut io::stdin().lock(), &Bounds::trusted());
+    let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
+    match next()?.ok_or_else(ended)? {
+        Order::Confine(confinement) => {
+            line.tell(Told::Confined(sandbox::lock_in(&confinement)));
+            next()?.ok_or_else(ended)
+        }
+        order => Ok(order),
+    }
+}
+
 /// What concerns the main thread.
 enum Arrived {
     Open(Vec<u8>),
@@ -80,11 +98,16 @@ impl Line {
 }
 
 /// Takes orders until there are none, on a thread of its own: a cancel must be heard while the
-/// engine works.
-fn listen(from: &mut impl Read, jobs: &Sender<Arrived>, answers: &Sender<Answer>) {
-    let mut current = Control::default();
+/// engine works. The `first` was read before.
+fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &Sender<Answer>) {
+    let (mut current, bounds) = (Control::default(), Bounds::trusted());
+    let mut first = Some(first);
     loop {
-        let taken = match Order::read(from) {
+        let order = match first.take() {
+            Some(order) => Ok(Some(order)),
+            None => Order::read(from, &bounds),
+        };
+        let taken = match order {
             Ok(Some(Order::Open(settings))) => jobs.send(Arrived::Open(settings)).is_ok(),
             Ok(Some(Order::Job(head))) => {
                 current = Control::default();
@@ -98,7 +121,8 @@ fn listen(from: &mut impl Read, jobs: &Sender<Arrived>, answers: &Sender<Answer>
                 current.cancel.cancel();
                 true
             }
-            Ok(None) | Err(_) => false,
+            // It is locked in already, or was told not to be.
+            Ok(Some(Order::Confine(_)) | None) | Err(_) => false,
         };
         if !taken {
             die();

@@ -4,9 +4,10 @@
 use std::fmt;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FailureCode, VideoSpec};
+use kinora_contract::{FailureCode, VideoSpec, Warning};
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink, Stage,
 };
@@ -14,7 +15,12 @@ use kinora_engine::{
 use crate::message::{Order, Told};
 use crate::process::{Heard, Process};
 use crate::run::{Ended, Run};
+use crate::sandbox::{self, Confinement};
 use crate::seats::Seats;
+use crate::wire::Bounds;
+
+/// The process of an engine.
+pub(crate) type EngineProcess = Process<Order, Told>;
 
 /// How often a cancel is looked for while an engine opens.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -31,6 +37,8 @@ pub struct HostOptions {
     pub open_limit: Duration,
     /// A process that holds more resident memory is killed. `None`: no bound but the system's.
     pub memory_bytes_max: Option<u64>,
+    /// What a process may touch. `None`: whatever the service may, with the service's environment.
+    pub confinement: Option<Confinement>,
 }
 
 impl fmt::Debug for HostOptions {
@@ -39,6 +47,7 @@ impl fmt::Debug for HostOptions {
             .field("processes", &self.processes)
             .field("open_limit", &self.open_limit)
             .field("memory_bytes_max", &self.memory_bytes_max)
+            .field("confinement", &self.confinement)
             .finish_non_exhaustive()
     }
 }
@@ -48,6 +57,8 @@ pub struct HostedEngine {
     planner: Arc<dyn Planner>,
     options: HostOptions,
     seats: Seats,
+    /// Whether an operator was told how a process is confined.
+    is_confinement_told: AtomicBool,
 }
 
 impl HostedEngine {
@@ -58,6 +69,7 @@ impl HostedEngine {
             planner,
             options,
             seats,
+            is_confinement_told: AtomicBool::new(false),
         }
     }
 
@@ -70,20 +82,29 @@ impl HostedEngine {
     }
 
     /// A process whose engine is open.
-    fn start(&self, control: &Control) -> Result<Process, EngineError> {
+    fn start(&self, control: &Control) -> Result<EngineProcess, EngineError> {
         let name = &self.planner.describe().name;
-        let process = Process::start(name, (self.options.command)()).map_err(|error| {
-            EngineError::Crashed {
-                code: FailureCode::GenerationFailed,
-                cause: format!("an engine's process cannot be started: {error}"),
-            }
+        let (command, confinement) = ((self.options.command)(), self.options.confinement.as_ref());
+        let started = EngineProcess::start(name, command, confinement, Bounds::default());
+        let process = started.map_err(|error| EngineError::Crashed {
+            code: FailureCode::GenerationFailed,
+            cause: format!("an engine's process cannot be started: {error}"),
         })?;
+        tracing::info!(
+            engine = name,
+            process_id = process.id(),
+            "engine process started"
+        );
+        if let Some(confinement) = confinement {
+            process.order(Order::Confine(confinement.clone()));
+        }
         process.order(Order::Open(self.options.settings.clone()));
         let start = Instant::now();
         while start.elapsed() < self.options.open_limit {
             // Reading weights gives no signs of life; its limit is the one above.
             control.report(Stage::Preparing, 0.0)?;
             match process.listen(LOOK_EVERY) {
+                Heard::Told(Told::Confined(lacking)) => self.tell_confinement(&lacking),
                 Heard::Told(Told::Opened) => {
                     let seconds = start.elapsed().as_secs_f64();
                     tracing::info!(engine = name, seconds, "an engine is open");
@@ -101,6 +122,13 @@ impl HostedEngine {
             code: FailureCode::GenerationTimeout,
             cause: "the engine did not open in time".to_owned(),
         })
+    }
+
+    /// Logs once what of the sandbox this system lacks.
+    fn tell_confinement(&self, lacking: &[String]) {
+        if !self.is_confinement_told.swap(true, Ordering::Relaxed) {
+            sandbox::log(&self.planner.describe().name, lacking);
+        }
     }
 }
 
@@ -120,6 +148,10 @@ impl Planner for HostedEngine {
 
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
         self.planner.plan(spec, materials)
+    }
+
+    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+        self.planner.warnings(spec, materials)
     }
 }
 

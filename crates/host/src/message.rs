@@ -1,19 +1,21 @@
-//! What the two processes tell each other, as bytes: one byte for the kind, the body's length as
-//! `u32` in little endian, the body. Both ends are the same executable, so there is no version.
+//! What the service and an engine's process tell each other; how it becomes bytes is in `wire.rs`.
 
-use std::io::{self, Read, Write};
+use std::io;
 
 use kinora_contract::{FailureCode, Size, VideoSpec};
-use kinora_engine::{Clip, EngineError, Picture};
+use kinora_engine::{CHANNELS, Clip, EngineError, Picture, SAMPLE_RATE_HZ};
 use serde::{Deserialize, Serialize};
 
-/// A decoded image has 64 MiB at most; a frame of the largest size far less.
-const BODY_BYTES_MAX: u32 = 256 << 20;
+use crate::sandbox::Confinement;
+use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, exactly, nonsense};
 
 /// What the service tells an engine's process.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Order {
-    /// The engine's settings, in a form that is between it and its opener. The first order of all.
+    /// What the process may touch: it locks itself in, and says so. The first order of all, unless
+    /// the process is not to be confined.
+    Confine(Confinement),
+    /// The engine's settings, in a form that is between it and its opener. The first order otherwise.
     Open(Vec<u8>),
     /// A job. As many [`Order::Material`] follow as it names.
     Job(Box<JobHead>),
@@ -32,6 +34,8 @@ pub(crate) enum Order {
 /// What an engine's process tells the service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told {
+    /// The process has locked itself in; this is what could not be applied.
+    Confined(Vec<String>),
     /// The engine is open.
     Opened,
     /// The engine gave signs of life; so much of the job is done, 0.0 to 1.0.
@@ -104,6 +108,31 @@ impl From<Clip> for ClipHead {
     }
 }
 
+impl ClipHead {
+    /// Bytes of one frame; `None` for more than any message has.
+    pub(crate) fn frame_bytes(self) -> Option<u32> {
+        let bytes = self.size.pixels().checked_mul(3)?;
+        u32::try_from(bytes).ok()
+    }
+
+    /// Bytes of a picture whose sides are larger by `more` pixels each.
+    pub(crate) fn larger_frame_bytes(self, more: u32) -> Option<u32> {
+        let width = self.size.width.checked_add(more)?;
+        let size = Size::new(width, self.size.height.checked_add(more)?);
+        Self { size, ..self }.frame_bytes()
+    }
+
+    /// Bytes of all its sound, and of a second more: engines end it where their last note does.
+    pub(crate) fn sound_bytes(self) -> Option<u32> {
+        if !self.audio {
+            return Some(0);
+        }
+        let seconds = u64::from(self.frames.div_ceil(self.fps.max(1))) + 1;
+        let second = u64::from(SAMPLE_RATE_HZ) * u64::from(CHANNELS) * 4;
+        u32::try_from(seconds.checked_mul(second)?).ok()
+    }
+}
+
 impl From<ClipHead> for Clip {
     fn from(head: ClipHead) -> Self {
         Self {
@@ -147,50 +176,14 @@ impl Ending {
     }
 }
 
-/// A message of either direction.
-pub(crate) trait Message: Sized {
-    /// Its kind and body.
-    fn pack(self) -> io::Result<(u8, Vec<u8>)>;
-
-    /// The message of this kind with this body.
-    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self>;
-
-    /// Writes it.
-    fn write(self, to: &mut impl Write) -> io::Result<()> {
-        let (kind, body) = self.pack()?;
-        let length = u32::try_from(body.len()).ok();
-        let length = length.filter(|length| *length <= BODY_BYTES_MAX);
-        let length = length.ok_or_else(|| nonsense("a message that is too long"))?;
-        let [a, b, c, d] = length.to_le_bytes();
-        to.write_all(&[kind, a, b, c, d])?;
-        to.write_all(&body)?;
-        to.flush()
-    }
-
-    /// Reads the next one; `None` at the orderly end.
-    fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
-        let mut head = Vec::new();
-        let [kind, a, b, c, d] = match from.by_ref().take(5).read_to_end(&mut head)? {
-            0 => return Ok(None),
-            _ => <[u8; 5]>::try_from(head).map_err(|_| nonsense("half a message"))?,
-        };
-        let length = u32::from_le_bytes([a, b, c, d]);
-        if length > BODY_BYTES_MAX {
-            return Err(nonsense("a message that is too long"));
-        }
-        // Grown as it comes: a length alone reserves nothing.
-        let mut body = Vec::new();
-        from.by_ref().take(length.into()).read_to_end(&mut body)?;
-        if body.len() != length as usize {
-            return Err(nonsense("half a message"));
-        }
-        Self::unpack(kind, body).map(Some)
-    }
-}
-
 impl Message for Order {
+    fn body_bytes_max(_: u8, _: &Bounds) -> u32 {
+        TRUSTED_BYTES_MAX
+    }
+
     fn pack(self) -> io::Result<(u8, Vec<u8>)> {
         Ok(match self {
+            Self::Confine(confinement) => (b'l', serde_json::to_vec(&confinement)?),
             Self::Open(settings) => (b'o', settings),
             Self::Job(head) => (b'j', serde_json::to_vec(&head)?),
             Self::Material(bytes) => (b'm', bytes),
@@ -203,6 +196,7 @@ impl Message for Order {
 
     fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self> {
         Ok(match kind {
+            b'l' => Self::Confine(serde_json::from_slice(&body)?),
             b'o' => Self::Open(body),
             b'j' => Self::Job(serde_json::from_slice(&body)?),
             b'm' => Self::Material(body),
@@ -216,8 +210,18 @@ impl Message for Order {
 }
 
 impl Message for Told {
+    fn body_bytes_max(kind: u8, bounds: &Bounds) -> u32 {
+        match kind {
+            b'f' => bounds.frame(),
+            b'a' => bounds.sound(),
+            b'v' => bounds.preview(),
+            _ => SMALL_BYTES_MAX,
+        }
+    }
+
     fn pack(self) -> io::Result<(u8, Vec<u8>)> {
         Ok(match self {
+            Self::Confined(lacking) => (b'l', serde_json::to_vec(&lacking)?),
             Self::Opened => (b'o', Vec::new()),
             Self::Progress(fraction) => (b'p', fraction.to_le_bytes().to_vec()),
             Self::Preview(picture) => (b'v', preview(&picture)),
@@ -233,6 +237,7 @@ impl Message for Told {
     fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self> {
         let number = |body: Vec<u8>| exactly(body).map(u32::from_le_bytes);
         Ok(match kind {
+            b'l' => Self::Confined(serde_json::from_slice(&body)?),
             b'o' => Self::Opened,
             b'p' => Self::Progress(exactly(body).map(f64::from_le_bytes)?),
             b'v' => Self::Preview(picture(&body)?),
@@ -272,24 +277,17 @@ fn picture(body: &[u8]) -> io::Result<Picture> {
     })
 }
 
-fn exactly<const N: usize>(body: Vec<u8>) -> io::Result<[u8; N]> {
-    <[u8; N]>::try_from(body).map_err(|_| nonsense("a number of another length"))
-}
-
-fn nonsense(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::Role;
     use proptest::prelude::*;
 
     fn round<M: Message>(message: M) -> M {
         let mut bytes = Vec::new();
         message.write(&mut bytes).unwrap();
         let mut left = &bytes[..];
-        let read = M::read(&mut left).unwrap().unwrap();
+        let read = M::read(&mut left, &Bounds::trusted()).unwrap().unwrap();
         assert!(left.is_empty());
         read
     }
@@ -303,6 +301,7 @@ mod tests {
             text in ".{0,20}",
         ) {
             for order in [
+                Order::Confine(Confinement::of(Role::Engine)),
                 Order::Open(bytes.clone()),
                 Order::Material(bytes.clone()),
                 Order::Frame(bytes.clone()),
@@ -313,6 +312,7 @@ mod tests {
                 prop_assert_eq!(round(order.clone()), order);
             }
             for told in [
+                Told::Confined(vec![text.clone()]),
                 Told::Opened,
                 Told::Progress(fraction),
                 Told::Preview(Picture {
@@ -336,20 +336,53 @@ mod tests {
         fn no_bytes_make_a_reader_panic_or_wait_for_what_is_not_there(
             bytes in prop::collection::vec(any::<u8>(), 0..64),
         ) {
+            let bounds = Bounds::trusted();
             let mut left = &bytes[..];
-            while let Ok(Some(_)) = Told::read(&mut left) {}
+            while let Ok(Some(_)) = Told::read(&mut left, &bounds) {}
             let mut left = &bytes[..];
-            while let Ok(Some(_)) = Order::read(&mut left) {}
+            while let Ok(Some(_)) = Order::read(&mut left, &bounds) {}
         }
     }
 
     #[test]
     fn a_length_that_nothing_has_is_refused_before_it_is_read() {
+        let bounds = Bounds::trusted();
         let mut head = &[b'f', 0xff, 0xff, 0xff, 0xff, 1, 2, 3][..];
-        assert!(Told::read(&mut head).is_err());
+        assert!(Told::read(&mut head, &bounds).is_err());
         let mut half = &[b'f', 9, 0, 0, 0, 1, 2, 3][..];
-        assert!(Told::read(&mut half).is_err());
+        assert!(Told::read(&mut half, &bounds).is_err());
         let mut end = &[][..];
-        assert!(Told::read(&mut end).unwrap().is_none());
+        assert!(Told::read(&mut end, &bounds).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_message_has_the_bytes_that_its_clip_needs_and_no_more() {
+        let bounds = Bounds::default();
+        let told = |kind: u8, bytes: u32| {
+            let mut message = vec![kind];
+            message.extend(bytes.to_le_bytes());
+            message.resize(message.len() + bytes as usize, b' ');
+            Told::read(&mut &message[..], &bounds)
+        };
+        // Between jobs nobody has frames to give.
+        for kind in *b"fav" {
+            assert!(told(kind, 1).is_err());
+        }
+        bounds.set_clip(ClipHead {
+            size: Size::new(64, 48),
+            fps: 24,
+            frames: 48,
+            audio: true,
+        });
+        let frame = 64 * 48 * 3;
+        assert!(told(b'f', frame).is_ok() && told(b'f', frame + 1).is_err());
+        let sound = 2 * 48_000 * 2 * 4;
+        assert!(told(b'a', sound).is_ok() && told(b'a', sound * 2).is_err());
+        let size = "a message that is too long";
+        let error = |kind, bytes| told(kind, bytes).unwrap_err().to_string();
+        assert_ne!(error(b'v', frame), size);
+        assert_eq!(error(b'v', frame * 10), size);
+        assert_ne!(error(b'e', SMALL_BYTES_MAX), size);
+        assert_eq!(error(b'e', SMALL_BYTES_MAX + 1), size);
     }
 }

@@ -1,8 +1,13 @@
-//! An engine's process as the service has it: started, listened to, told, and in the end buried.
-//! Nobody here blocks on its pipes but threads of their own, so that it can always be killed.
+//! A child process as the service has it: spawns it with an environment of its own, writes orders, reads
+//! messages, kills and reaps it. Only threads of their own block on its pipes, so that it can always be
+//! killed.
 
+use std::fs;
 use std::io::{self, Read, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,41 +16,59 @@ use kinora_contract::FailureCode;
 use kinora_engine::EngineError;
 
 use crate::memory;
-use crate::message::{Message, Order, Told};
+use crate::sandbox::{Confinement, clear_environment};
 use crate::tail::Tail;
+use crate::wire::{Bounds, Message};
 
 /// Messages that wait for the service: enough that neither side waits for the other's turn.
 const WAITING_MAX: usize = 2;
+/// The most that the system gives to any user (pipe(7), `pipe-max-size`).
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: usize = 1 << 20;
 /// A process that has closed its output ends soon by itself; its own status tells more than ours.
 const LAST_BREATH: Duration = Duration::from_secs(1);
 
-/// A living process. It is killed when this is dropped.
+/// A living process that takes orders `O` and tells `T`. It is killed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct Process<O, T> {
     child: Child,
-    orders: Sender<Order>,
-    told: Receiver<Told>,
+    orders: Sender<O>,
+    /// Orders that were not written yet.
+    unwritten: Arc<AtomicUsize>,
+    told: Receiver<T>,
+    bounds: Arc<Bounds>,
     tail: Tail,
     oom_kills_before: Option<u64>,
 }
 
 /// What came of listening for a while.
-pub(crate) enum Heard {
-    Told(Told),
+pub(crate) enum Heard<T> {
+    Told(T),
     Nothing,
     /// There will be nothing any more.
     Gone,
 }
 
-impl Process {
-    /// Starts it for the engine of this name.
+impl<O: Message, T: Message> Process<O, T> {
+    /// Starts it under this name in the log. A confined one has the variables of the allow list only,
+    /// and its scratch folder is made.
     ///
     /// # Errors
-    /// When the system does not let it start.
-    pub(crate) fn start(engine: &str, mut command: Command) -> io::Result<Self> {
+    /// When the system does not let it start, or the folder cannot be made.
+    pub(crate) fn start(
+        name: &str,
+        mut command: Command,
+        confinement: Option<&Confinement>,
+        bounds: Bounds,
+    ) -> io::Result<Self> {
         // A group of its own: Ctrl-C at the service's terminal is the service's alone.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        if let Some(confinement) = confinement {
+            let scratch = confinement.scratch.as_deref();
+            scratch.map(make_scratch).transpose()?;
+            clear_environment(&mut command, scratch);
+        }
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -55,37 +78,58 @@ impl Process {
         let (orders, ordered) = mpsc::channel();
         let (tell, told) = mpsc::sync_channel(WAITING_MAX);
         let tail = Tail::default();
-        if let Some(input) = child.stdin.take() {
-            start_thread("engine-orders", move || write_all(input, &ordered))?;
-        }
-        if let Some(output) = child.stdout.take() {
-            start_thread("engine-answers", move || read_all(output, &tell))?;
-        }
-        if let Some(errors) = child.stderr.take() {
-            let (tail, engine) = (tail.clone(), engine.to_owned());
-            start_thread("engine-log", move || tail.follow(&engine, errors))?;
-        }
-        tracing::info!(
-            engine,
-            process_id = child.id(),
-            "an engine's process starts"
-        );
-        Ok(Self {
+        let (unwritten, bounds) = (Arc::<AtomicUsize>::default(), Arc::new(bounds));
+        let input = child.stdin.take();
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        // From here on, whoever leaves early kills the child.
+        let this = Self {
             child,
             orders,
+            unwritten: unwritten.clone(),
             told,
-            tail,
+            bounds: bounds.clone(),
+            tail: tail.clone(),
             oom_kills_before,
-        })
+        };
+        if let Some(input) = input {
+            start_thread("child-orders", move || {
+                write_all(input, &ordered, &unwritten)
+            })?;
+        }
+        if let Some(output) = output {
+            widen(&output);
+            start_thread("child-answers", move || read_all(output, &tell, &bounds))?;
+        }
+        if let Some(errors) = errors {
+            let name = name.to_owned();
+            start_thread("child-log", move || tail.follow(&name, errors))?;
+        }
+        tracing::debug!(name, process_id = this.child.id(), "child process started");
+        Ok(this)
     }
 
-    /// Tells it something. Whether it is still there is learnt by listening.
-    pub(crate) fn order(&self, order: Order) {
+    /// Hands it an order. Whether it is still there is learnt by listening.
+    pub(crate) fn order(&self, order: O) {
+        self.unwritten.fetch_add(1, Ordering::AcqRel);
         let _ = self.orders.send(order);
     }
 
+    /// How many orders it has not taken yet.
+    pub(crate) fn untaken(&self) -> usize {
+        self.unwritten.load(Ordering::Acquire)
+    }
+
+    /// How long its messages may be.
+    pub(crate) fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Listens for up to `wait`.
-    pub(crate) fn listen(&self, wait: Duration) -> Heard {
+    pub(crate) fn listen(&self, wait: Duration) -> Heard<T> {
         match self.told.recv_timeout(wait) {
             Ok(told) => Heard::Told(told),
             Err(RecvTimeoutError::Timeout) => Heard::Nothing,
@@ -140,7 +184,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl<O, T> Drop for Process<O, T> {
     fn drop(&mut self) {
         // Both fail only for a process that is gone.
         let _ = self.child.kill();
@@ -153,17 +197,35 @@ fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
     thread.spawn(work).map(drop)
 }
 
-fn write_all(mut to: impl Write, ordered: &Receiver<Order>) {
+/// Makes the folder, for its owner alone.
+fn make_scratch(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Frames are megabytes: fewer turns between the two ends. Where it cannot be had, all goes on.
+fn widen(pipe: &ChildStdout) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
+}
+
+fn write_all<O: Message>(mut to: impl Write, ordered: &Receiver<O>, unwritten: &AtomicUsize) {
     while let Ok(order) = ordered.recv() {
         if order.write(&mut to).is_err() {
             return;
         }
+        unwritten.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-fn read_all(mut from: impl Read, tell: &SyncSender<Told>) {
+fn read_all<T: Message>(mut from: impl Read, tell: &SyncSender<T>, bounds: &Bounds) {
     loop {
-        match Told::read(&mut from) {
+        match T::read(&mut from, bounds) {
             Ok(Some(told)) => {
                 if tell.send(told).is_err() {
                     return;
@@ -171,7 +233,7 @@ fn read_all(mut from: impl Read, tell: &SyncSender<Told>) {
             }
             Ok(None) => return,
             Err(error) => {
-                tracing::warn!(%error, "an engine's process does not make sense");
+                tracing::warn!(%error, "a child process sent an invalid message");
                 return;
             }
         }

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use kinora_contract::FailureCode;
 use kinora_engine::{Control, EngineError, Job, Playback, Sink};
 
+use crate::hosted::EngineProcess;
 use crate::materials::{self, bytes_to_samples};
 use crate::message::{Order, Told};
-use crate::process::{Heard, Process};
+use crate::process::Heard;
 
 /// How often a cancel is looked for while nothing is heard.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -17,6 +18,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const WEIGH_EVERY: Duration = Duration::from_millis(250);
 /// Engines obey a cancel within two seconds; one in a process that can be killed has less.
 const YIELD_LIMIT: Duration = Duration::from_millis(1_500);
+
+/// How often a source may be playing at a time, and be played in one job.
+const PLAYING_MAX: usize = 4;
+const PLAYS_MAX: u32 = 16;
+/// Frames that may wait to be taken: one is on its way while the next is asked for.
+const UNTAKEN_MAX: usize = 2;
 
 /// How a job ended, and what is to become of its process.
 pub(crate) enum Ended {
@@ -29,7 +36,7 @@ pub(crate) enum Ended {
 }
 
 pub(crate) struct Run<'a> {
-    pub(crate) process: &'a Process,
+    pub(crate) process: &'a EngineProcess,
     pub(crate) job: &'a Job<'a>,
     pub(crate) sink: &'a mut dyn Sink,
     pub(crate) control: &'a Control,
@@ -40,6 +47,7 @@ impl Run<'_> {
     /// Runs it to its end.
     pub(crate) fn run(mut self) -> Ended {
         let head = materials::head(self.job);
+        self.process.bounds().set_clip(head.clip);
         self.process.order(Order::Job(Box::new(head)));
         for bytes in materials::bytes(self.job.materials) {
             self.process.order(Order::Material(bytes));
@@ -69,7 +77,10 @@ impl Run<'_> {
                 }
                 Heard::Told(told) => {
                     if let Err(error) = self.pass_on(told, &mut playing) {
-                        return self.stop(error);
+                        return match error {
+                            EngineError::Crashed { .. } => Ended::Unfit(Err(error)),
+                            error => self.stop(error),
+                        };
                     }
                 }
             }
@@ -86,10 +97,17 @@ impl Run<'_> {
                 self.control.pass_on(self.control.progress.fraction())?;
             }
             Told::Audio(pcm) => self.sink.audio(&bytes_to_samples(&pcm))?,
-            Told::Play(number) => playing.begin(number, self.job),
-            Told::Next(number) => self.process.order(playing.next(number)),
+            Told::Play(number) => playing.begin(number, self.job)?,
+            Told::Next(number) => {
+                // An engine asks when it has what it asked for before. Frames wait here until they are
+                // taken, and one that only asks would fill the service's memory.
+                if self.process.untaken() > UNTAKEN_MAX {
+                    return Err(hostile("it asks for frames and takes none"));
+                }
+                self.process.order(playing.next(number));
+            }
             Told::Close(number) => playing.end(number),
-            Told::Opened | Told::Ended(_) => {}
+            Told::Confined(_) | Told::Opened | Told::Ended(_) => {}
         }
         Ok(())
     }
@@ -118,24 +136,38 @@ impl Run<'_> {
     }
 }
 
+/// What an engine's process did that no engine does: it is ended.
+fn hostile(what: &str) -> EngineError {
+    EngineError::Crashed {
+        code: FailureCode::GenerationFailed,
+        cause: format!("the engine's process was ended: {what}"),
+    }
+}
+
 /// The playing sources of a job, by the numbers that the engine's process gave them.
 #[derive(Default)]
-struct Playing(BTreeMap<u32, Box<dyn Playback>>);
+struct Playing {
+    by_number: BTreeMap<u32, Box<dyn Playback>>,
+    begun: u32,
+}
 
 impl Playing {
-    fn begin(&mut self, number: u32, job: &Job<'_>) {
+    /// Starts one more. Each has a decoder of its own, and engines play a source once or twice.
+    fn begin(&mut self, number: u32, job: &Job<'_>) -> Result<(), EngineError> {
+        self.begun += 1;
+        if self.by_number.len() >= PLAYING_MAX || self.begun > PLAYS_MAX {
+            return Err(hostile("it plays its source too many times"));
+        }
         let source = job.materials.source.as_ref();
         if let Some(Ok(playback)) = source.map(|source| source.play()) {
-            self.0.insert(number, playback);
+            self.by_number.insert(number, playback);
         }
+        Ok(())
     }
 
     fn next(&mut self, number: u32) -> Order {
-        match self
-            .0
-            .get_mut(&number)
-            .map(|playback| playback.next_frame())
-        {
+        let playing = self.by_number.get_mut(&number);
+        match playing.map(|playback| playback.next_frame()) {
             Some(Ok(Some(rgb))) => Order::Frame(rgb),
             Some(Ok(None)) => Order::NoFrame,
             Some(Err(_)) | None => Order::Unreadable,
@@ -143,6 +175,6 @@ impl Playing {
     }
 
     fn end(&mut self, number: u32) {
-        self.0.remove(&number);
+        self.by_number.remove(&number);
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use kinora_engine::{Control, EngineError, Stage};
 
 use crate::backoff::Backoff;
-use crate::process::Process;
+use crate::hosted::EngineProcess;
 
 /// How often whoever waits looks for a cancel.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -22,7 +22,7 @@ pub(crate) struct Seats {
 #[derive(Debug)]
 struct State {
     free: usize,
-    idle: Vec<Process>,
+    idle: Vec<EngineProcess>,
     backoff: Backoff,
 }
 
@@ -49,7 +49,7 @@ impl Seats {
     pub(crate) fn take(
         &self,
         control: &Control,
-    ) -> Result<(Seat<'_>, Option<Process>), EngineError> {
+    ) -> Result<(Seat<'_>, Option<EngineProcess>), EngineError> {
         let mut state = self.state();
         loop {
             control.report(Stage::Preparing, 0.0)?;
@@ -72,7 +72,7 @@ impl Seats {
 
 impl State {
     /// An idle process that has not died meanwhile.
-    fn living(&mut self) -> Option<Process> {
+    fn living(&mut self) -> Option<EngineProcess> {
         while let Some(mut process) = self.idle.pop() {
             if process.is_alive() {
                 return Some(process);
@@ -86,7 +86,7 @@ impl State {
 
 impl Seat<'_> {
     /// The process did well, and the next may have it.
-    pub(crate) fn leave_to_next(self, process: Process) {
+    pub(crate) fn leave_to_next(self, process: EngineProcess) {
         let mut state = self.0.state();
         state.backoff.did_well();
         state.idle.push(process);

@@ -36,6 +36,9 @@ pub(crate) enum Command {
     /// Run an engine for the service that starts this; not for people.
     #[command(hide = true)]
     EngineHost,
+    /// Read a film for the service that starts this; not for people.
+    #[command(hide = true)]
+    FilmHost,
 }
 
 /// Where things are; the same for every command.

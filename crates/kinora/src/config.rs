@@ -12,10 +12,15 @@ use serde::Deserialize;
 use crate::cli::{LogFormat, PlaceArgs};
 use crate::failure::Failure;
 use crate::overlay;
-pub(crate) use engines::{Diffusion, Engine, Host, Remote, Storyboard as StoryboardProcess};
+pub(crate) use engines::{
+    Diffusion, Engine, Host, Remote, Storyboard as StoryboardProcess, Undecodable,
+};
 
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
+
+/// Of less, a client's quarter would hold hardly more than a list and a body.
+const BUFFERED_MEGABYTES_MIN: u32 = 16;
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -71,6 +76,7 @@ pub(crate) struct Queue {
 pub(crate) struct Http {
     pub(crate) connections_max: u32,
     pub(crate) connections_per_address_max: u32,
+    pub(crate) buffered_megabytes_max: u32,
     pub(crate) first_byte_timeout_seconds: u32,
     pub(crate) header_timeout_seconds: u32,
     pub(crate) request_timeout_seconds: u32,
@@ -98,6 +104,9 @@ pub(crate) struct Worker {
 #[serde(deny_unknown_fields)]
 pub(crate) struct References {
     pub(crate) allow_networks: Vec<String>,
+    pub(crate) deny_networks: Vec<String>,
+    pub(crate) host_connections_max: u32,
+    pub(crate) project_bytes_per_hour: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -210,11 +219,20 @@ impl Config {
                 self.queue.project_unfinished_max,
             ),
             ("results.retention_days", self.results.retention_days),
+            (
+                "references.host_connections_max",
+                self.references.host_connections_max,
+            ),
         ];
         let mut positive = positive.into_iter().chain(self.http.positive());
         if let Some((key, _)) = positive.find(|(_, value)| *value == 0) {
             return Err(Failure::new(format!(
                 "The setting {key} must be at least 1."
+            )));
+        }
+        if self.http.buffered_megabytes_max < BUFFERED_MEGABYTES_MIN {
+            return Err(Failure::new(format!(
+                "The setting http.buffered_megabytes_max must be at least {BUFFERED_MEGABYTES_MIN}."
             )));
         }
         let mut names = std::collections::BTreeSet::new();
@@ -332,6 +350,11 @@ mod tests {
                 "[http]\nidle_timeout_seconds = 0",
                 &[],
                 "http.idle_timeout_seconds",
+            ),
+            (
+                "[http]\nbuffered_megabytes_max = 15",
+                &[],
+                "http.buffered_megabytes_max",
             ),
             ("[http]\ntls_key = \"key.pem\"", &[], "http.tls_certificate"),
             ("listen = ", &[], "kinora.toml"),

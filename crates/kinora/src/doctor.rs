@@ -2,7 +2,9 @@
 //! what to do about what is wrong. It exits with a failure when the service could not keep its
 //! promises here.
 
+mod descriptors;
 mod disk;
+mod sandbox;
 mod surroundings;
 
 use std::fmt::Write;
@@ -71,7 +73,9 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     }
     findings.push(("clock", surroundings::clock(&config.data)));
     findings.push(("listen address", surroundings::listen(config.listen)));
+    findings.push(("open files", descriptors::limit(config)));
     findings.push(("result addresses", base_url));
+    findings.push(("sandbox", sandbox::sandbox(config)));
     findings.push(("models", surroundings::models(config)));
     findings.extend(surroundings::engines(config));
     findings

@@ -1,12 +1,16 @@
-//! Engines in processes of their own, at both ends: how the service starts this executable again as
-//! `kinora engine-host`, and which engine that process opens.
+//! Child processes, at both ends: how the service starts this executable again as `kinora engine-host`
+//! or `kinora film-host`, what such a process may touch, and which engine it opens.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kinora_engine::{Engine, EngineError, Planner};
-use kinora_host::{HostOptions, HostedEngine};
+use kinora_host::{
+    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Role, serve_film,
+};
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -14,6 +18,11 @@ use crate::cli::LogFormat;
 use crate::config;
 use crate::failure::Failure;
 use crate::logging;
+
+/// A frame takes a fraction of a second, also on a busy machine.
+const FILM_SILENCE_MAX: Duration = Duration::from_mins(1);
+/// The largest film takes some ten seconds.
+const FILM_EXAMINE_MAX: Duration = Duration::from_mins(10);
 
 /// What an engine's process is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,6 +42,13 @@ pub(crate) fn run() -> Result<(), Failure> {
     leave_stops_to_the_service()
         .and_then(|()| kinora_host::serve(open))
         .map_err(|error| Failure::because("The engine's process cannot be served", error))
+}
+
+/// The end of a process that reads one film.
+pub(crate) fn run_film() -> Result<(), Failure> {
+    leave_stops_to_the_service()
+        .and_then(|()| serve_film())
+        .map_err(|error| Failure::because("The film cannot be read for the service", error))
 }
 
 /// A service manager's stop reaches every process at once, but a running task is to be finished: this
@@ -75,7 +91,10 @@ pub(crate) const NOT_BUILT_IN: &str = "this kinora was built without neural engi
     `cargo build --release --features diffusion` (or diffusion-cuda, diffusion-vulkan, diffusion-metal)";
 
 /// Open weights in a process of their own. Nothing is loaded yet.
-pub(crate) fn diffusion(settings: &config::Diffusion) -> Result<HostedEngine, Failure> {
+pub(crate) fn diffusion(
+    settings: &config::Diffusion,
+    data: &Path,
+) -> Result<HostedEngine, Failure> {
     if !cfg!(feature = "diffusion") {
         return Err(Failure::because(&settings.name, NOT_BUILT_IN));
     }
@@ -84,14 +103,38 @@ pub(crate) fn diffusion(settings: &config::Diffusion) -> Result<HostedEngine, Fa
         name: settings.name.clone(),
         model: Box::new(settings.model.clone()),
     };
-    hosted(Arc::new(model), &told, settings.host)
+    let files = settings.model.files();
+    let confinement = Confinement {
+        read: files.map(|(_, path)| path.to_owned()).collect(),
+        scratch: Some(scratch(data, &settings.name)),
+        ..Confinement::of(Role::Engine)
+    };
+    hosted(Arc::new(model), &told, settings.host, confinement)
+}
+
+/// The folder in which an engine of this name keeps what its libraries compile.
+fn scratch(data: &Path, name: &str) -> PathBuf {
+    let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
+    let plain = name.replace(|one| !is_plain(one), "_");
+    data.join("scratch").join(plain)
+}
+
+/// How films are read: each in a process of its own.
+pub(crate) fn films() -> HostedFilms {
+    HostedFilms::new(FilmOptions {
+        command: Box::new(|| this_executable("film-host")),
+        silence_max: FILM_SILENCE_MAX,
+        examine_max: FILM_EXAMINE_MAX,
+    })
 }
 
 /// The embedded engine in a process of its own.
 pub(crate) fn storyboard(settings: &config::StoryboardProcess) -> Result<HostedEngine, Failure> {
     let threads = settings.threads;
     let planner = Arc::new(storyboard_of(threads));
-    hosted(planner, &Settings::Storyboard { threads }, settings.host)
+    let confinement = Confinement::of(Role::Engine);
+    let told = Settings::Storyboard { threads };
+    hosted(planner, &told, settings.host, confinement)
 }
 
 fn storyboard_of(threads: u32) -> kinora_engine::storyboard::Storyboard {
@@ -106,22 +149,24 @@ fn hosted(
     planner: Arc<dyn Planner>,
     settings: &Settings,
     host: config::Host,
+    confinement: Confinement,
 ) -> Result<HostedEngine, Failure> {
     let settings = serde_json::to_vec(settings)
         .map_err(|error| Failure::because("The engine's settings cannot be told", error))?;
     let options = HostOptions {
-        command: Box::new(this_executable),
+        command: Box::new(|| this_executable("engine-host")),
         settings,
         processes: host.processes as usize,
         open_limit: host.open_limit(),
         memory_bytes_max: host.memory_bytes_max(),
+        confinement: host.sandbox.then_some(confinement),
     };
     Ok(HostedEngine::new(planner, options))
 }
 
 /// This executable as it was when this process started, also when its file was replaced since.
-fn this_executable() -> Command {
+fn this_executable(subcommand: &str) -> Command {
     let mut command = Command::new("/proc/self/exe");
-    command.arg("engine-host");
+    command.arg(subcommand);
     command
 }

@@ -7,7 +7,7 @@ use crate::cli::{CreateArgs, KeysArgs, KeysCommand, PlaceArgs};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
-use crate::{compose, print};
+use crate::{folder, print};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
 
 fn open(place: &PlaceArgs) -> Result<std::sync::Arc<dyn KeyStore>, Failure> {
     let config = Config::load(place)?;
-    compose::make_data_folder(&config.data)?;
+    folder::prepare(&config.data)?;
     kinora_store::open_keys(&config.store_url(), &OpenOptions::default())
         .map_err(|error| Failure::because("The store cannot be opened", error))
 }

@@ -4,13 +4,17 @@
 mod cli;
 mod compose;
 mod config;
+mod descriptors;
 mod doctor;
 mod engine_host;
 mod failure;
 #[cfg(feature = "test-faults")]
 mod faults;
+mod folder;
+mod hint;
 mod keys;
 mod logging;
+mod memory;
 mod models;
 mod overlay;
 mod serve;
@@ -29,6 +33,7 @@ use cli::{Cli, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    folder::make_private_files();
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Serve(args) => serve::run(&args),
@@ -41,6 +46,7 @@ fn main() -> ExitCode {
         }
         Command::Openapi => serve::print_openapi(),
         Command::EngineHost => engine_host::run(),
+        Command::FilmHost => engine_host::run_film(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,7 @@
 //! `kinora models`: whether the engines that load weights can, before a first task finds out.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,7 +35,7 @@ fn check(place: &PlaceArgs, load: bool) -> Result<(), Failure> {
     }
     let wrong = engines
         .iter()
-        .filter(|engine| !is_well(engine, load))
+        .filter(|engine| !is_well(engine, &config.data, load))
         .count();
     match (wrong, engines.len()) {
         (0, _) => Ok(()),
@@ -46,7 +47,7 @@ fn check(place: &PlaceArgs, load: bool) -> Result<(), Failure> {
 }
 
 /// Looks into one, prints what was found, and tells whether it can be used.
-fn is_well(settings: &Diffusion, load: bool) -> bool {
+fn is_well(settings: &Diffusion, data: &Path, load: bool) -> bool {
     let report = kinora_diffusion::check(&settings.model);
     print(&format!(
         "{}\n{}",
@@ -65,7 +66,7 @@ fn is_well(settings: &Diffusion, load: bool) -> bool {
         return true;
     }
     let start = Instant::now();
-    let loaded = engine_host::diffusion(settings).and_then(|engine| {
+    let loaded = engine_host::diffusion(settings, data).and_then(|engine| {
         let _shown = Waiting::show(&settings.name);
         engine
             .try_open()

@@ -55,6 +55,12 @@ pub enum MediaError {
     /// A film of somebody else's is not what was asked for.
     #[error("the film is not what was asked for: {0}")]
     NotAsAsked(#[from] Mismatch),
+    /// The process that was to read it said no, in its own words.
+    #[error("{0}")]
+    Refused(String),
+    /// The process that was to read it ended, or could not be started: another attempt may fare better.
+    #[error("the process that reads films was lost: {0}")]
+    Lost(String),
     /// Nobody waits for it any more.
     #[error("stopped")]
     Stopped,

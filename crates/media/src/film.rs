@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::format::ClipFormat;
 use crate::movie::Movie;
 use crate::stills::Stills;
+use crate::strict;
 use crate::{MediaError, Mismatch, ProbeInfo, Recording, VideoReader};
 
 /// A side may differ by less than this: models make sides that 16 or 32 pixels divide.
@@ -17,6 +18,16 @@ const SIDE_GRID: u32 = 32;
 const SECONDS_GRID: f64 = 1.0;
 /// What stands for the pictures of a film that cannot be decoded here.
 const PLAIN: u8 = 0x30;
+
+/// What becomes of a film whose pictures cannot be decoded here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Undecodable {
+    /// It is refused: nobody knows whether it plays.
+    #[default]
+    Refuse,
+    /// It is taken unseen, with plain stills, if its index is sound.
+    Keep,
+}
 
 /// What a film was to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,15 +42,18 @@ pub struct FilmFormat {
     pub seconds_max: u32,
     /// Whether there is to be sound; `None` where nobody could say so.
     pub audio: Option<bool>,
+    /// Whether its pictures must be decodable here: progressive, 8 bit, 4:2:0.
+    pub undecodable: Undecodable,
 }
 
-/// Reads the film at `path`: an MP4 with one H.264 track, and sound where it is to be. Its stills
-/// come from its own frames; of a film whose pictures cannot be decoded here (other than progressive
-/// 8 bit 4:2:0) they are plain. `go_on` hears of every frame, and may end it.
+/// Reads the film at `path`: an MP4 with one H.264 track, and sound where it is to be. The tables of
+/// every track are checked, and every frame is decoded; the stills come from these frames. `go_on` is
+/// called for every frame, and may end it.
 ///
 /// # Errors
 /// [`MediaError::Malformed`], [`MediaError::NotAsAsked`] and [`MediaError::InvalidFormat`] for what
-/// is not such a film, [`MediaError::Stopped`], and what keeps the file from being read.
+/// is not such a film, [`MediaError::Decode`] for pictures that cannot be decoded and are not to be
+/// kept, [`MediaError::Stopped`], and what keeps the file from being read.
 pub fn examine(
     path: &Path,
     asked: &FilmFormat,
@@ -47,12 +61,17 @@ pub fn examine(
 ) -> Result<Recording, MediaError> {
     let movie = Movie::read(&mut File::open(path)?)?;
     check_tracks(&movie)?;
+    strict::check(&movie)?;
     let info = ProbeInfo::of(&movie)?;
     check(&info, asked)?;
     let format = clip_format(&info);
     format.validate()?;
     let stills = match decoded(path, &format, go_on) {
-        Err(MediaError::Decode(_) | MediaError::Malformed(_)) => plain(&format, go_on)?,
+        Err(MediaError::Decode(_) | MediaError::Malformed(_))
+            if asked.undecodable == Undecodable::Keep =>
+        {
+            plain(&format, go_on)?
+        }
         stills => stills?,
     };
     Ok(Recording {

@@ -17,7 +17,7 @@ const TOP_LEVEL_BOXES_MAX: usize = 64;
 
 /// The top level of a file: its index and where its media data lie.
 pub(crate) struct Movie {
-    moov: Vec<u8>,
+    pub(crate) moov: Vec<u8>,
     media: Vec<Range<u64>>,
     pub(crate) file_bytes: u64,
 }
@@ -120,6 +120,8 @@ fn read_body(file: &mut File, body: &Range<u64>) -> Result<Vec<u8>, MediaError> 
 pub(crate) struct Track<'a> {
     pub(crate) handler: [u8; 4],
     pub(crate) timescale: u32,
+    /// The body of `trak`.
+    pub(crate) trak: &'a [u8],
     stbl: &'a [u8],
     media: &'a [Range<u64>],
 }
@@ -150,6 +152,7 @@ impl<'a> Track<'a> {
         Ok(Self {
             handler,
             timescale,
+            trak,
             stbl,
             media,
         })

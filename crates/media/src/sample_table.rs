@@ -97,6 +97,59 @@ impl<'a> SampleTable<'a> {
         Ok(Some(ranks))
     }
 
+    /// Refuses times that stand still or run back: decoding times must rise from sample to sample, and no
+    /// two samples may be shown at once. The caller bounds [`Self::samples`] first.
+    pub(crate) fn check_times(&self) -> Result<(), MediaError> {
+        const WRONG: MediaError =
+            MediaError::Malformed("the times of its samples are inconsistent");
+        let mut left = u64::from(self.samples());
+        for run in runs(child(self.stbl, b"stts")?)? {
+            let (count, delta) = run?;
+            left = left.checked_sub(count.into()).ok_or(WRONG)?;
+            // The last sample's length is nobody's beginning.
+            let is_last = count == 1 && left == 0;
+            if count == 0 || delta > i32::MAX.unsigned_abs() || (delta == 0 && !is_last) {
+                return Err(WRONG);
+            }
+        }
+        let Some(ctts) = optional_child(self.stbl, b"ctts")? else {
+            return Ok(());
+        };
+        let (mut decoded_at, mut shown_at) = (0_i64, Vec::new());
+        let durations = self.each(child(self.stbl, b"stts")?)?;
+        for (duration, offset) in durations.into_iter().zip(self.each(ctts)?) {
+            let offset = i64::from(offset.cast_signed());
+            if offset.unsigned_abs() > self.ticks {
+                return Err(WRONG);
+            }
+            shown_at.push(decoded_at + offset);
+            decoded_at += i64::from(duration);
+        }
+        shown_at.sort_unstable();
+        match shown_at.is_sorted_by(|one, next| one < next) {
+            true => Ok(()),
+            false => Err(WRONG),
+        }
+    }
+
+    /// The samples at which decoding may begin (`stss`) must rise and be there.
+    pub(crate) fn check_sync_samples(&self) -> Result<(), MediaError> {
+        const WRONG: MediaError = MediaError::Malformed("its sync samples are inconsistent");
+        let Some(stss) = optional_child(self.stbl, b"stss")? else {
+            return Ok(());
+        };
+        let mut fields = Fields::new(stss);
+        let (entries, mut before) = (fields.skip(4)?.u32()?, 0);
+        for _ in 0..entries {
+            let sample = fields.u32()?;
+            if sample <= before || sample > self.samples() {
+                return Err(WRONG);
+            }
+            before = sample;
+        }
+        Ok(())
+    }
+
     /// The values of a run-length coded box, one per sample.
     fn each(&self, body: &[u8]) -> Result<Vec<u32>, MediaError> {
         const WRONG: MediaError = MediaError::Malformed("samples and their times differ in number");

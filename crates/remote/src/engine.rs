@@ -4,9 +4,10 @@
 use std::error::Error;
 
 use async_trait::async_trait;
-use kinora_contract::Features;
+use kinora_contract::{Features, VideoSpec, Warning, WarningCode};
 use kinora_engine::{Control, Description, EngineError, FilmEngine, FilmJob, Keeper, Stage};
 
+use crate::dialect::Field;
 use crate::error::RemoteError;
 use crate::remote::Remote;
 use crate::request::{RemoteRequest, Ticket};
@@ -22,6 +23,8 @@ pub struct EngineOptions {
     pub model: Option<String>,
     /// Whether that model can be told to make sound or none. Without it no sound can be asked for.
     pub sound: bool,
+    /// Whether films are taken that cannot be decoded here.
+    pub keeps_undecodable: bool,
 }
 
 /// An engine whose films are made by upstreams.
@@ -31,6 +34,7 @@ pub struct RemoteEngine {
     description: Description,
     model: Option<String>,
     sound: bool,
+    keeps_undecodable: bool,
 }
 
 impl RemoteEngine {
@@ -53,6 +57,7 @@ impl RemoteEngine {
             description,
             model: options.model,
             sound,
+            keeps_undecodable: options.keeps_undecodable,
         }
     }
 
@@ -70,6 +75,17 @@ impl FilmEngine for RemoteEngine {
 
     fn has_sound_switch(&self) -> bool {
         self.sound
+    }
+
+    fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
+        match self.remote.dialect().wire(Field::Seed) {
+            Some(_) => Vec::new(),
+            None => vec![WarningCode::SeedIgnored.into()],
+        }
+    }
+
+    fn keeps_undecodable(&self) -> bool {
+        self.keeps_undecodable
     }
 
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {

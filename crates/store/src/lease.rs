@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kinora_contract::{Task, TaskId, UnixMs, VideoSpec};
+use kinora_contract::{Task, TaskId, UnixMs, VideoSpec, Warning};
 
 /// A worker's right to a task. `renew`, `finish` and `release` carry it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +56,9 @@ pub struct Renewed {
     /// A token that a later attempt at this task is to be given, in the place of an earlier one.
     /// It goes when the task ends, and no client sees it.
     pub kept: Option<String>,
+    /// What the engine will not or cannot do of the request, in the place of what was known before;
+    /// `None` leaves that as it is.
+    pub warnings: Option<Vec<Warning>>,
     /// A picture of what is being made, encoded, in the place of an earlier one. It goes with the
     /// lease, and need not outlive the process.
     pub preview: Option<Arc<[u8]>>,

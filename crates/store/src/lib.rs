@@ -67,7 +67,10 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when it cannot be read.
     async fn get_of_any_project(&self, id: TaskId) -> Result<Option<TaskView>, StoreError>;
 
-    /// One page of a project's tasks by creation, expired ones left out.
+    /// One page of a project's tasks by creation, expired ones left out. It has fewer tasks than
+    /// asked for where they would take more than [`kinora_contract::limits::PAGE_BYTES_MAX`] in
+    /// all ([`kinora_contract::listed_bytes`]), but at least one. It blocks no thread that serves
+    /// other calls.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read.

@@ -86,7 +86,7 @@ pub struct PageRequest {
     pub project: String,
     /// Only those after this one in the order. It need not exist any more.
     pub after: Option<TaskId>,
-    /// How many at most.
+    /// How many at most; a page may hold fewer, see [`crate::TaskStore::list`].
     pub limit: usize,
     /// Which way.
     pub order: Order,
@@ -97,7 +97,7 @@ pub struct PageRequest {
 pub struct Page {
     /// The tasks, in the order asked for.
     pub tasks: Vec<TaskView>,
-    /// Whether there are more after them.
+    /// Whether there are more after them; also of a page that holds fewer than asked for.
     pub has_more: bool,
 }
 

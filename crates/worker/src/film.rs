@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use kinora_contract::limits::SECONDS_MAX;
 use kinora_contract::{Seconds, VideoSpec};
 use kinora_engine::{Control, FilmEngine, FilmJob, Keeper, ReferenceFile, Stage};
-use kinora_media::{FilmFormat, MediaError};
+use kinora_media::{FilmFormat, Films, MediaError, Undecodable};
 use kinora_store::{LeaseLost, StoreError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -47,8 +47,8 @@ pub(crate) async fn film(
     let spec = order.spec.clone();
     // Set when this future is dropped or done.
     let stopped = StopOnDrop::default();
-    let stop = stopped.0.clone();
-    let looking = tokio::task::spawn_blocking(move || look_into(order, &stop));
+    let (stop, films) = (stopped.0.clone(), watch.worker.films.clone());
+    let looking = tokio::task::spawn_blocking(move || look_into(order, &*films, &stop));
     let looked = tokio::select! {
         looked = looking => looked.unwrap_or(Err(RecordError::Panicked)),
         stop = watch.keep(Some(silence_max)) => return Err(stop),
@@ -117,22 +117,26 @@ impl Keeper for Watch<'_> {
     }
 }
 
-fn look_into(order: FilmOrder, stopped: &AtomicBool) -> Result<Recorded, RecordError> {
-    let asked = format(&order.spec, order.engine.has_sound_switch())?;
+fn look_into(
+    order: FilmOrder,
+    films: &dyn Films,
+    stopped: &AtomicBool,
+) -> Result<Recorded, RecordError> {
+    let asked = format(&order.spec, &*order.engine)?;
     let control = &order.control;
     let mut go_on = || {
         // The film is there: only signs of life are left to report.
         let _ = control.report(Stage::Finishing, 0.5);
         !stopped.load(Ordering::Relaxed)
     };
-    let recording = kinora_media::examine(order.staged.path(), &asked, &mut go_on)?;
+    let recording = films.examine(order.staged.path(), &asked, &mut go_on)?;
     Ok(Recorded {
         recording,
         staged: order.staged,
     })
 }
 
-fn format(spec: &VideoSpec, has_sound_switch: bool) -> Result<FilmFormat, RecordError> {
+fn format(spec: &VideoSpec, engine: &dyn FilmEngine) -> Result<FilmFormat, RecordError> {
     let size = spec
         .render_size()
         .ok_or(MediaError::InvalidFormat("a shape that is not decided"))?;
@@ -144,7 +148,12 @@ fn format(spec: &VideoSpec, has_sound_switch: bool) -> Result<FilmFormat, Record
             Seconds::Auto => None,
         },
         seconds_max: SECONDS_MAX,
-        audio: has_sound_switch.then_some(spec.generate_audio),
+        audio: engine.has_sound_switch().then_some(spec.generate_audio),
+        undecodable: if engine.keeps_undecodable() {
+            Undecodable::Keep
+        } else {
+            Undecodable::Refuse
+        },
     })
 }
 

@@ -21,6 +21,7 @@ mod finish;
 mod heartbeat;
 mod lineup;
 mod orphans;
+mod pools;
 mod prefetch;
 mod prepare;
 mod preview;
@@ -38,10 +39,11 @@ use std::time::Duration;
 pub use drain::Shutdown;
 use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
-use kinora_media::RecorderOptions;
+use kinora_media::{Films, RecorderOptions};
 use kinora_store::TaskStore;
 pub use lineup::{Lineup, Maker, Served};
 pub use orphans::{OrphanError, remove_orphans};
+pub use pools::Pools;
 pub use references::References;
 use sweep::Sweeper;
 
@@ -56,6 +58,10 @@ pub struct Worker {
     pub lineup: Lineup,
     /// Fetches references.
     pub references: Arc<References>,
+    /// Threads for what blocks.
+    pub pools: Pools,
+    /// Reads films that exist: those of other servers, and sources of edits.
+    pub films: Arc<dyn Films>,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
     /// How it works.

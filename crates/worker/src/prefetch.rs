@@ -73,7 +73,7 @@ async fn fetch_ahead(worker: &Worker, task: &Task) {
     let failed = tasks.cancel(
         &task.project,
         task.id,
-        error.failure(),
+        error.failure(&task.spec),
         now_ms,
         expires_at_ms,
     );

@@ -4,22 +4,22 @@
 use std::sync::Arc;
 
 use kinora_blobs::{BlobError, BlobStore};
-use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
+use kinora_contract::limits::{REFERENCE_AUDIO_SECONDS_MAX, WARNINGS_MAX};
 use kinora_contract::{
-    Failure, FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec,
+    Failure, FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec, Warning,
 };
 use kinora_decode::DecodeError;
 use kinora_engine::{
     Clip, Description, Engine, EngineError, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound,
 };
-use kinora_media::MediaError;
+use kinora_media::{Films, MediaError};
 use kinora_store::{Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::lineup::Maker;
 use crate::record::Staged;
-use crate::references::{GatherError, download};
+use crate::references::{GatherError, download, named};
 use crate::source::StoredVideo;
 use crate::tenacious::tenacious;
 
@@ -28,6 +28,8 @@ pub(crate) struct Prepared {
     /// Nothing in it is undecided, but the length of a film.
     pub(crate) spec: VideoSpec,
     pub(crate) work: Work,
+    /// What the engine will not or cannot do of the spec.
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// What is to be done by an engine of either kind.
@@ -86,26 +88,27 @@ impl PrepareError {
         }
     }
 
-    /// What the client of the task is told.
-    pub(crate) fn failure(&self) -> Failure {
-        let with = |code: FailureCode, message: String| Failure {
-            message,
-            ..code.into()
-        };
+    /// What the client of the task that `spec` belongs to is told: also which field it was.
+    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
-            Self::Gather(error) => error.failure(),
-            Self::Decode { error, .. } => error.failure(),
-            Self::AudioTooLong(seconds) => with(
+            Self::Gather(error) => error.failure(spec),
+            Self::Decode { index, error } => named(error.failure(), spec, *index),
+            Self::AudioTooLong(seconds) => Failure::new(
                 FailureCode::AudioTooLong,
                 format!(
-                    "The reference sounds are {seconds:.1} s long together; at most \
+                    "the sounds last {seconds:.1} s together; at most \
                      {REFERENCE_AUDIO_SECONDS_MAX} s are taken."
                 ),
-            ),
-            Self::SourceGone => with(
+            )
+            .of("reference_audios"),
+            Self::SourceGone => Failure::new(
                 FailureCode::GenerationFailed,
-                "The video that this one starts from was deleted or has expired.".to_owned(),
-            ),
+                "the video that this one starts from was deleted or has expired.",
+            )
+            .of(match spec.edit {
+                Some(_) => "edit_task_id",
+                None => "draft_task_id",
+            }),
             Self::Blobs(_) | Self::Store(_) => FailureCode::StorageFailed.into(),
             Self::Plan(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory.into(),
             Self::Source(_) | Self::Plan(_) | Self::Panicked => {
@@ -141,11 +144,11 @@ pub(crate) async fn prepare(
     };
     // The semaphore is never closed.
     let turn = worker.references.decoding.clone().acquire_owned().await;
-    let spec = task.spec.clone();
+    let (spec, films) = (task.spec.clone(), worker.films.clone());
     let opened = tokio::task::spawn_blocking(move || {
         // Decoding goes on when the run is dropped: its turn is over when it is.
         let _turn = turn;
-        open(spec, files, source, maker)
+        open(spec, files, source, maker, films)
     });
     opened.await.unwrap_or(Err(PrepareError::Panicked))
 }
@@ -183,6 +186,7 @@ fn open(
     files: Vec<Staged>,
     source: Option<Staged>,
     maker: Maker,
+    films: Arc<dyn Films>,
 ) -> Result<Prepared, PrepareError> {
     kinora_crash::point("worker.opening");
     if let (FrameSize::Adaptive(resolution), Some(first)) = (spec.frame, files.first()) {
@@ -191,8 +195,13 @@ fn open(
     }
     let mut materials = decode(&spec, &files)?;
     if let Some(file) = source {
-        materials.source = Some(Arc::new(StoredVideo::open(file)?));
+        materials.source = Some(Arc::new(StoredVideo::open(file, films)?));
     }
+    let mut warnings = match &maker {
+        Maker::Frames(engine) => engine.warnings(&spec, &materials),
+        Maker::Film(engine) => engine.warnings(&spec),
+    };
+    warnings.truncate(WARNINGS_MAX);
     let work = match maker {
         Maker::Frames(engine) => {
             let clip = engine.plan(&spec, &materials)?;
@@ -211,7 +220,11 @@ fn open(
             references: typed(files)?,
         },
     };
-    Ok(Prepared { spec, work })
+    Ok(Prepared {
+        spec,
+        work,
+        warnings,
+    })
 }
 
 fn typed(files: Vec<Staged>) -> Result<Vec<OpenedReference>, PrepareError> {

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use kinora_blobs::{BlobError, BlobStore};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
-use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId};
+use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId, VideoSpec};
 use kinora_fetch::{FetchError, Fetcher};
 use kinora_store::{StoreError, TaskStore, reference_keys};
 use tokio::io::AsyncWriteExt;
@@ -40,6 +40,9 @@ pub(crate) enum GatherError {
     /// One of them cannot be had: the task has failed.
     #[error("reference {index}: {error}")]
     Fetch { index: usize, error: FetchError },
+    /// Nothing is wrong with the reference: the task waits.
+    #[error("reference {index} cannot be fetched at the moment: {error}")]
+    Later { index: usize, error: FetchError },
     #[error("references could not be stored: {0}")]
     Blobs(#[from] BlobError),
     #[error("references could not be looked after: {0}")]
@@ -49,12 +52,20 @@ pub(crate) enum GatherError {
 }
 
 impl GatherError {
-    /// What the client of the task is told.
-    pub(crate) fn failure(&self) -> Failure {
+    /// What the client of the task that `spec` belongs to is told: also which reference it was.
+    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
-            Self::Fetch { error, .. } => error.failure(),
+            Self::Fetch { index, error } => named(error.failure(), spec, *index),
             _ => FailureCode::StorageFailed.into(),
         }
+    }
+}
+
+/// `failure` as one of the reference at `index`.
+pub(crate) fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure {
+    match spec.inputs.param(index) {
+        Some(param) => failure.of(param),
+        None => failure,
     }
 }
 
@@ -101,7 +112,7 @@ impl References {
         let references = task.spec.inputs.references();
         let fetched = missing
             .iter()
-            .map(|index| self.fetch(blobs, task.id, *index, references[*index], &own[*index]));
+            .map(|index| self.fetch(blobs, task, *index, references[*index], &own[*index]));
         // Nobody waits for the references of a task that has ended.
         let fetched = tokio::select! {
             fetched = try_join_all(fetched) => fetched,
@@ -121,7 +132,7 @@ impl References {
     async fn fetch(
         &self,
         blobs: &dyn BlobStore,
-        task: TaskId,
+        task: &Task,
         index: usize,
         reference: Reference<'_>,
         key: &str,
@@ -133,14 +144,22 @@ impl References {
         let staged = Staged::at(
             blobs
                 .staging_dir()
-                .join(format!("{task}-reference-{index}")),
+                .join(format!("{}-reference-{index}", task.id)),
         );
         let bytes = self
             .fetcher
-            .fetch(reference.url(), staged.path(), bytes_max)
+            .fetch(&kinora_fetch::Request {
+                project: &task.project,
+                url: reference.url(),
+                to: staged.path(),
+                bytes_max,
+            })
             .await
-            .map_err(|error| GatherError::Fetch { index, error })?;
-        tracing::debug!(%task, index, bytes, "reference fetched");
+            .map_err(|error| match error.is_final() {
+                true => GatherError::Fetch { index, error },
+                false => GatherError::Later { index, error },
+            })?;
+        tracing::debug!(task = %task.id, index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
         match blobs.put_file(key, staged.path()).await {
             Ok(_) | Err(BlobError::Exists(_)) => {}

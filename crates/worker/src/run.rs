@@ -55,11 +55,15 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         Ok(prepared) => prepared,
         Err(error) => {
             error.log();
-            return finish(&worker, &lease, Err(error.failure()), &shutdown).await;
+            let failure = error.failure(&claim.task.spec);
+            return finish(&worker, &lease, Err(failure), &shutdown).await;
         }
     };
     if prepared.spec != claim.task.spec {
         watch.decide(prepared.spec.clone()).await;
+    }
+    if prepared.warnings != claim.task.warnings {
+        watch.warn(&prepared.warnings).await;
     }
     kinora_crash::point("worker.prepared");
     let job = MakeJob {
@@ -95,7 +99,7 @@ struct MakeJob {
 /// Makes the video, by an engine of either kind, while the lease is kept.
 async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, RecordError>, Stop> {
     let MakeJob {
-        prepared: Prepared { spec, work },
+        prepared: Prepared { spec, work, .. },
         kept,
         control,
         silence_max,
@@ -196,7 +200,10 @@ fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
 
 /// Whether something broke that another attempt may spare the task, and there is one.
 fn is_worth_another(error: &RecordError, attempt: u32, worker: &Worker) -> bool {
-    let crashed = matches!(error, RecordError::Engine(EngineError::Crashed { .. }));
+    let crashed = matches!(
+        error,
+        RecordError::Engine(EngineError::Crashed { .. }) | RecordError::Media(MediaError::Lost(_))
+    );
     crashed && attempt < worker.settings.attempts_max
 }
 

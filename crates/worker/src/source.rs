@@ -1,10 +1,12 @@
-//! An earlier video as an engine's footage: decoded frame by frame from its own copy of the file.
+//! An earlier video as an engine's footage: decoded frame by frame from its own copy of the file, wherever
+//! films are decoded.
 
 use std::fmt;
+use std::sync::Arc;
 
-use kinora_contract::Size;
+use kinora_contract::{FailureCode, Size};
 use kinora_engine::{EngineError, Footage, Playback};
-use kinora_media::{MediaError, ProbeInfo, VideoReader};
+use kinora_media::{Films, MediaError, PlayedFilm, ProbeInfo};
 
 use crate::record::Staged;
 
@@ -12,12 +14,13 @@ use crate::record::Staged;
 pub(crate) struct StoredVideo {
     file: Staged,
     info: ProbeInfo,
+    films: Arc<dyn Films>,
 }
 
 impl StoredVideo {
-    pub(crate) fn open(file: Staged) -> Result<Self, MediaError> {
-        let info = *VideoReader::open(file.path())?.info();
-        Ok(Self { file, info })
+    pub(crate) fn open(file: Staged, films: Arc<dyn Films>) -> Result<Self, MediaError> {
+        let info = films.look(file.path())?;
+        Ok(Self { file, info, films })
     }
 }
 
@@ -41,12 +44,12 @@ impl Footage for StoredVideo {
     }
 
     fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
-        let reader = VideoReader::open(self.file.path()).map_err(|error| unreadable(&error))?;
-        Ok(Box::new(Reading(reader)))
+        let film = self.films.play(self.file.path(), &self.info);
+        Ok(Box::new(Reading(film.map_err(|error| unreadable(&error))?)))
     }
 }
 
-struct Reading(VideoReader);
+struct Reading(Box<dyn PlayedFilm>);
 
 impl Playback for Reading {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
@@ -55,5 +58,12 @@ impl Playback for Reading {
 }
 
 fn unreadable(error: &MediaError) -> EngineError {
-    EngineError::Failed(format!("the source video: {error}"))
+    let cause = format!("the source video: {error}");
+    match error {
+        MediaError::Lost(_) => EngineError::Crashed {
+            code: FailureCode::GenerationFailed,
+            cause,
+        },
+        _ => EngineError::Failed(cause),
+    }
 }

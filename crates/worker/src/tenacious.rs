@@ -36,6 +36,7 @@ impl Passing for GatherError {
         match self {
             Self::Blobs(error) => error.may_pass(),
             Self::Store(error) => error.may_pass(),
+            Self::Later { .. } => true,
             Self::Fetch { .. } | Self::Ended => false,
         }
     }

@@ -9,7 +9,7 @@ use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_e2e::{Client, DataFolder, Hold, Host, Server, Setup, Video, kinora, studio, until};
 use kinora_engine::storyboard::Storyboard;
 use kinora_engine::{Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
-use kinora_host::{HostOptions, HostedEngine};
+use kinora_host::{Confinement, HostOptions, HostedEngine, Role};
 use serde_json::json;
 
 use crate::support::{Download, assert_plays, quick, reaching_from, slow};
@@ -91,6 +91,7 @@ fn an_engine_in_a_process_keeps_to_what_every_engine_must() {
         processes: 1,
         open_limit: Duration::from_secs(60),
         memory_bytes_max: None,
+        confinement: Some(Confinement::of(Role::Engine)),
     };
     let engine = HostedEngine::new(Arc::new(Storyboard::default()), options);
     conformance::check(&engine, &spec(), &Materials::default()).unwrap();

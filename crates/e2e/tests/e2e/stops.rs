@@ -112,7 +112,10 @@ fn p16_a_cancel_during_a_stop_reaches_the_run_and_ends_the_stop() {
     assert_eq!(cancelled.video()["error"]["code"], "cancelled");
     let (status, log) = server.wait();
     assert!(status.success(), "{status}:\n{log}");
-    assert!(log.contains("Withdrawn"), "the run never heard of it:\n{log}");
+    assert!(
+        log.contains("Withdrawn"),
+        "the run never heard of it:\n{log}"
+    );
 }
 
 /// Polls and downloads as clients do; any error of a connection fails the test.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 pub(crate) use hosted::{Diffusion, Host, Storyboard};
-pub(crate) use remote::Remote;
+pub(crate) use remote::{Remote, Undecodable};
 
 /// A client of other servers ends by itself after its silence: a last call may take so long.
 const REMOTE_ENDS_WITHIN: Duration = Duration::from_mins(3);

@@ -151,6 +151,7 @@ impl World {
             until_ms,
             decided: None,
             kept: None,
+            warnings: None,
             preview: None,
         };
         let done = tasks.renew(&run.lease, renewed).await;

@@ -189,6 +189,7 @@ impl World {
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,
                 retention_ms: RETENTION_MS,
             }),
+            turns: kinora_api::Turns::default(),
             stopping: CancellationToken::new(),
         });
         self.service = Some(Service {

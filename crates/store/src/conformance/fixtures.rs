@@ -112,6 +112,7 @@ pub fn renewed(progress: u8) -> Renewed {
         until_ms: NOW + 2 * LEASE_MS,
         decided: None,
         kept: None,
+        warnings: None,
         preview: None,
     }
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kinora_contract::TaskId;
+use kinora_contract::limits::PAGE_BYTES_MAX;
 
 use super::Harness;
 use super::fixtures::{Bench, EXPIRY, MODELS, NOW, cancelled, id, spec, task};
@@ -73,6 +74,39 @@ pub async fn pages_join_to_the_whole_list_in_both_orders(harness: &impl Harness)
     };
     let nobody = stores.tasks.list(request).await.unwrap();
     assert!(nobody.tasks.is_empty() && !nobody.has_more);
+}
+
+/// Pages are bounded in bytes, and still join to the whole list.
+pub async fn a_page_of_much_text_ends_early(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let fat = |number: u64, bytes: usize| {
+        let mut new = task(number, "one");
+        // Each of these is six bytes in JSON.
+        new.spec.prompt = "\u{1}".repeat(bytes / 6);
+        new
+    };
+    let sizes = [PAGE_BYTES_MAX / 2, PAGE_BYTES_MAX / 3, PAGE_BYTES_MAX / 2]
+        .into_iter()
+        .chain([PAGE_BYTES_MAX * 2, 0, 0]);
+    for (number, bytes) in (0..).zip(sizes) {
+        stores.tasks.insert(fat(number, bytes)).await.unwrap();
+    }
+    let (mut after, mut pages) = (None, Vec::new());
+    loop {
+        let (ids, has_more) = page(&stores, after, 100, Order::Ascending).await;
+        after = ids.last().copied();
+        pages.push(ids);
+        if !has_more {
+            break;
+        }
+    }
+    let expected = [
+        vec![id(0), id(1)],
+        vec![id(2)],
+        vec![id(3)],
+        vec![id(4), id(5)],
+    ];
+    assert_eq!(pages, expected);
 }
 
 /// A client that pages while it deletes misses nothing.

@@ -60,6 +60,7 @@ fn record(new: &NewTask, seq: u64) -> Record {
         expires_at_ms: None,
         attempt: 0,
         engine: None,
+        warnings: Vec::new(),
     };
     Record {
         seq,

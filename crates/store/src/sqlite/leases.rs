@@ -79,6 +79,9 @@ impl Operation for Renew {
             if let Some(decided) = &renewed.decided {
                 task.spec.clone_from(decided);
             }
+            if let Some(warnings) = &renewed.warnings {
+                task.warnings.clone_from(warnings);
+            }
         });
         let record = Arc::make_mut(&mut after);
         if let Some(kept) = &renewed.kept {

@@ -46,7 +46,7 @@ use writer::Writer;
 pub struct SqliteStore {
     writer: Writer,
     memory: Arc<Memory>,
-    readers: Readers,
+    readers: Arc<Readers>,
     keys: keys::KeyReader,
     identity: u64,
     /// Last, so that the store is unlocked after the writer has stopped.
@@ -68,7 +68,7 @@ impl SqliteStore {
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         Ok(Self {
             identity,
-            readers: Readers::open(path, options)?,
+            readers: Arc::new(Readers::open(path, options)?),
             keys: keys::KeyReader::open(path, options)?,
             writer: Writer::start(conn, index, memory.clone()).map_err(schema::unavailable)?,
             memory,
@@ -113,7 +113,13 @@ impl TaskStore for SqliteStore {
     }
 
     async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
-        Ok(self.readers.list(&self.memory, &request)?)
+        // A hundred tasks may have to come from the disk: not on a thread that serves others.
+        let (readers, memory) = (self.readers.clone(), self.memory.clone());
+        let read = tokio::task::spawn_blocking(move || readers.list(&memory, &request));
+        let page = read
+            .await
+            .map_err(|stopped| StoreError::Unavailable(Box::new(stopped)))?;
+        Ok(page?)
     }
 
     async fn cancel(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Artifact, Phase, State, Task, TaskId};
+use kinora_contract::{Artifact, Phase, State, Task, TaskId, Warning};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
@@ -13,7 +13,7 @@ use super::record::{Held, Record};
 /// What [`read`] needs of a row.
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
      created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
-     worker, artifact, failure, spec_version, spec, metadata, kept";
+     worker, artifact, failure, spec_version, spec, metadata, kept, warnings";
 
 /// SQLite's integers are signed; a time past the year 292 million is the end of time.
 pub(super) fn int(value: u64) -> i64 {
@@ -110,6 +110,11 @@ pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<
         let mut query = conn.prepare_cached("UPDATE tasks SET kept = ?1 WHERE seq = ?2")?;
         expect_one(query.execute(params![after.kept.as_deref(), int(after.seq)])?)?;
     }
+    if before.task.warnings != after.task.warnings {
+        let mut query = conn.prepare_cached("UPDATE tasks SET warnings = ?1 WHERE seq = ?2")?;
+        let warnings = to_string(&after.task.warnings)?;
+        expect_one(query.execute(params![warnings, int(after.seq)])?)?;
+    }
     if before.task.spec == after.task.spec {
         return Ok(());
     }
@@ -172,6 +177,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         expires_at_ms: time(row, "expires_at_ms")?,
         attempt: row.get("attempt")?,
         engine: row.get("engine")?,
+        warnings: warnings(row)?,
     };
     let lease = time(row, "lease_token")?.map(|token| {
         let until_ms = time(row, "lease_until_ms")?.unwrap_or(0);
@@ -201,6 +207,14 @@ fn state(row: &Row<'_>) -> Done<State> {
         "failed" => State::Failed(from_str(row.get_ref("failure")?.as_str()?)?),
         "expired" => State::Expired,
         other => return Err(Fault::Corrupt(format!("unknown phase {other:?}"))),
+    })
+}
+
+fn warnings(row: &Row<'_>) -> Done<Vec<Warning>> {
+    let text: Option<String> = row.get("warnings")?;
+    Ok(match text {
+        Some(text) => from_str(&text)?,
+        None => Vec::new(),
     })
 }
 

@@ -155,15 +155,23 @@ async fn a_reference_that_cannot_be_had_fails_its_task_while_it_waits() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = nobody.local_addr().unwrap();
     drop(nobody);
-    for (url, code) in [
-        (format!("http://{address}/x"), "reference_unreachable"),
+    let closed = "first_frame: the server could not be reached.";
+    let private = "first_frame: the URL leads to an address that is not allowed.";
+    for (url, code, message) in [
+        (
+            format!("http://{address}/x"),
+            "reference_unreachable",
+            closed,
+        ),
         (
             "http://10.0.0.1/x".to_owned(),
             "reference_forbidden_address",
+            private,
         ),
     ] {
         let id = submit(&bench, &url).await;
-        assert_eq!(bench.fails(id).await.0, code);
+        let told = (code.to_owned(), message.to_owned());
+        assert_eq!(bench.fails(id).await, told);
         assert!(
             bench.task(id).await.started_at_ms.is_none(),
             "it got a slot"
@@ -180,7 +188,12 @@ async fn what_is_no_picture_fails_its_task_and_stays_nowhere() {
     let (url, _) = serve(b"<html>Not found</html>".to_vec());
     let id = submit(&bench, &url).await;
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
-    assert_eq!(bench.fails(id).await.0, "unsupported_image");
+    let (code, message) = bench.fails(id).await;
+    assert_eq!(code, "unsupported_image");
+    assert!(
+        message.starts_with("first_frame: the file is not an image"),
+        "{message}"
+    );
     until("the reference gone", async || kept(&bench).await == 0).await;
     running.drained().await;
 }

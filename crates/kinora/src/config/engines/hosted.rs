@@ -11,6 +11,8 @@ use crate::failure::Failure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Host {
+    /// Whether its processes are locked in.
+    pub(crate) sandbox: bool,
     /// Jobs at a time.
     pub(crate) processes: u32,
     /// Most resident memory of a process. 0: no bound.
@@ -24,6 +26,7 @@ pub(crate) struct Host {
 impl Default for Host {
     fn default() -> Self {
         Self {
+            sandbox: true,
             processes: 1,
             memory_megabytes: 0,
             open_seconds: 600,

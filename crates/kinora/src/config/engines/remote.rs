@@ -29,6 +29,8 @@ pub(crate) struct Remote {
     #[serde(default)]
     pub(crate) sound: bool,
     #[serde(default)]
+    pub(crate) undecodable: Undecodable,
+    #[serde(default)]
     pub(crate) result_origins: Vec<String>,
     #[serde(default = "Remote::poll_milliseconds")]
     pub(crate) poll_milliseconds: u32,
@@ -38,6 +40,17 @@ pub(crate) struct Remote {
     pub(crate) silence_seconds: u32,
     #[serde(default = "Remote::run_seconds")]
     pub(crate) run_seconds: u32,
+}
+
+/// What becomes of a film whose pictures cannot be decoded here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Undecodable {
+    /// Its task fails.
+    #[default]
+    Refuse,
+    /// It is served unseen.
+    Keep,
 }
 
 impl Remote {

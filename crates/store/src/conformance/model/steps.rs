@@ -148,6 +148,7 @@ impl Model {
             until_ms,
             decided: None,
             kept: kept.clone(),
+            warnings: None,
             preview: None,
         };
         let done = stores.tasks.renew(&lease, renewed).await;

@@ -1,0 +1,100 @@
+//! The process that reads a film: locks itself in, does one order on its only thread, and ends. A service
+//! that is gone is noticed by the next message, a decoder that does not come back by its limit of
+//! processor time.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use kinora_media::{FilmFormat, Films, InProcess, MediaError};
+
+use crate::film_message::{FilmFailure, FilmOrder, FilmTold, InfoHead};
+use crate::memory;
+use crate::sandbox;
+use crate::wire::{Bounds, Message, nonsense};
+
+/// How often signs of life are given.
+const PULSE: Duration = Duration::from_millis(100);
+
+/// Reads one film for the service that started this process. Takes standard input and output for
+/// itself.
+///
+/// # Errors
+/// When the service does not make sense, or is gone.
+pub fn serve_film() -> io::Result<()> {
+    let output = rustix::io::dup(rustix::stdio::stdout())?;
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    memory::volunteer();
+    let mut to = File::from(output);
+    let mut from = io::stdin().lock();
+    let mut next = || {
+        let order = FilmOrder::read(&mut from, &Bounds::trusted())?;
+        order.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
+    };
+    let FilmOrder::Confine(confinement) = next()? else {
+        return Err(nonsense("the first order does not confine"));
+    };
+    FilmTold::Confined(sandbox::lock_in(&confinement)).write(&mut to)?;
+    let ended = match next()? {
+        FilmOrder::Examine(path, asked) => examine(&path, &asked.into(), &mut to),
+        FilmOrder::Look(path) => look(&path, &mut to),
+        FilmOrder::Play(path) => play(&path, &mut to),
+        FilmOrder::Confine(_) => return Err(nonsense("a second confinement")),
+    };
+    match ended {
+        Ok(()) => FilmTold::Done.write(&mut to),
+        Err(Ended::Unheard(error)) => Err(error),
+        Err(Ended::Film(error)) => FilmTold::Failed(FilmFailure::from(error)).write(&mut to),
+    }
+}
+
+/// Why an order was not done.
+enum Ended {
+    Film(MediaError),
+    /// The service does not listen any more.
+    Unheard(io::Error),
+}
+
+impl From<MediaError> for Ended {
+    fn from(error: MediaError) -> Self {
+        Self::Film(error)
+    }
+}
+
+fn tell(told: FilmTold, to: &mut impl Write) -> Result<(), Ended> {
+    told.write(to).map_err(Ended::Unheard)
+}
+
+fn examine(path: &Path, asked: &FilmFormat, to: &mut impl Write) -> Result<(), Ended> {
+    let (mut told, mut unheard) = (Instant::now(), None);
+    let mut go_on = || {
+        if told.elapsed() >= PULSE {
+            told = Instant::now();
+            unheard = FilmTold::Alive.write(to).err();
+        }
+        unheard.is_none()
+    };
+    let examined = InProcess.examine(path, asked, &mut go_on);
+    if let Some(error) = unheard {
+        return Err(Ended::Unheard(error));
+    }
+    let recording = examined?;
+    tell(FilmTold::Info(InfoHead::from(&recording.info)), to)?;
+    tell(FilmTold::Poster(recording.poster_webp), to)?;
+    tell(FilmTold::Spritesheet(recording.spritesheet_jpeg), to)
+}
+
+fn look(path: &Path, to: &mut impl Write) -> Result<(), Ended> {
+    let info = InProcess.look(path)?;
+    tell(FilmTold::Info(InfoHead::from(&info)), to)
+}
+
+fn play(path: &Path, to: &mut impl Write) -> Result<(), Ended> {
+    let info = InProcess.look(path)?;
+    let mut film = InProcess.play(path, &info)?;
+    while let Some(rgb) = film.next_frame()? {
+        tell(FilmTold::Frame(rgb), to)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! What the service and a process that reads films tell each other. Such a process reads one film, once.
+
+use std::io;
+use std::path::PathBuf;
+
+use kinora_media::{FilmFormat, MediaError, ProbeInfo, Undecodable};
+use serde::{Deserialize, Serialize};
+
+use crate::sandbox::Confinement;
+use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, nonsense};
+
+/// The longest poster or spritesheet: 1,600 by 1,600 pixels take less as they are.
+const STILL_BYTES_MAX: u32 = 8 << 20;
+
+/// What the service tells a process that reads films.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum FilmOrder {
+    /// What the process may touch: it locks itself in, and says so. The first order of all.
+    Confine(Confinement),
+    /// The film is to be looked into.
+    Examine(PathBuf, AskedHead),
+    /// The film's index is to be read.
+    Look(PathBuf),
+    /// The film's frames are wanted, from the first on.
+    Play(PathBuf),
+}
+
+/// What a process that reads films tells the service.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum FilmTold {
+    /// The process has locked itself in; this is what could not be applied.
+    Confined(Vec<String>),
+    /// It goes on.
+    Alive,
+    /// What the film's index says.
+    Info(InfoHead),
+    /// The poster, WebP.
+    Poster(Vec<u8>),
+    /// The spritesheet, JPEG.
+    Spritesheet(Vec<u8>),
+    /// The next frame.
+    Frame(Vec<u8>),
+    /// There is nothing more.
+    Done,
+    /// The film cannot be read.
+    Failed(FilmFailure),
+}
+
+/// [`FilmFormat`], to be written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AskedHead {
+    width: u32,
+    height: u32,
+    seconds: Option<u32>,
+    seconds_max: u32,
+    audio: Option<bool>,
+    keep_undecodable: bool,
+}
+
+/// [`ProbeInfo`], to be written down.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct InfoHead {
+    duration_seconds: f64,
+    fps: f64,
+    frames: u32,
+    width: u32,
+    height: u32,
+    has_audio: bool,
+    file_bytes: u64,
+}
+
+/// Why a film cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum FilmFailure {
+    /// The file could not be read, whatever is in it.
+    Io(String),
+    /// The film is at fault.
+    Film(String),
+}
+
+impl From<&FilmFormat> for AskedHead {
+    fn from(asked: &FilmFormat) -> Self {
+        Self {
+            width: asked.width,
+            height: asked.height,
+            seconds: asked.seconds,
+            seconds_max: asked.seconds_max,
+            audio: asked.audio,
+            keep_undecodable: asked.undecodable == Undecodable::Keep,
+        }
+    }
+}
+
+impl From<AskedHead> for FilmFormat {
+    fn from(head: AskedHead) -> Self {
+        Self {
+            width: head.width,
+            height: head.height,
+            seconds: head.seconds,
+            seconds_max: head.seconds_max,
+            audio: head.audio,
+            undecodable: if head.keep_undecodable {
+                Undecodable::Keep
+            } else {
+                Undecodable::Refuse
+            },
+        }
+    }
+}
+
+impl From<&ProbeInfo> for InfoHead {
+    fn from(info: &ProbeInfo) -> Self {
+        Self {
+            duration_seconds: info.duration_seconds,
+            fps: info.fps,
+            frames: info.frames,
+            width: info.width,
+            height: info.height,
+            has_audio: info.has_audio,
+            file_bytes: info.file_bytes,
+        }
+    }
+}
+
+impl From<InfoHead> for ProbeInfo {
+    fn from(head: InfoHead) -> Self {
+        Self {
+            duration_seconds: head.duration_seconds,
+            fps: head.fps,
+            frames: head.frames,
+            width: head.width,
+            height: head.height,
+            has_audio: head.has_audio,
+            file_bytes: head.file_bytes,
+        }
+    }
+}
+
+impl From<MediaError> for FilmFailure {
+    fn from(error: MediaError) -> Self {
+        match error {
+            MediaError::Io(error) => Self::Io(error.to_string()),
+            error => Self::Film(error.to_string()),
+        }
+    }
+}
+
+impl From<FilmFailure> for MediaError {
+    fn from(failure: FilmFailure) -> Self {
+        match failure {
+            FilmFailure::Io(text) => Self::Io(io::Error::other(text)),
+            FilmFailure::Film(text) => Self::Refused(text),
+        }
+    }
+}
+
+impl Message for FilmOrder {
+    fn body_bytes_max(_: u8, _: &Bounds) -> u32 {
+        TRUSTED_BYTES_MAX
+    }
+
+    fn pack(self) -> io::Result<(u8, Vec<u8>)> {
+        Ok((b'o', serde_json::to_vec(&self)?))
+    }
+
+    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self> {
+        match kind {
+            b'o' => Ok(serde_json::from_slice(&body)?),
+            _ => Err(nonsense("an unknown order")),
+        }
+    }
+}
+
+impl Message for FilmTold {
+    fn body_bytes_max(kind: u8, bounds: &Bounds) -> u32 {
+        match kind {
+            b'f' => bounds.frame(),
+            b'p' | b's' => STILL_BYTES_MAX,
+            _ => SMALL_BYTES_MAX,
+        }
+    }
+
+    fn pack(self) -> io::Result<(u8, Vec<u8>)> {
+        Ok(match self {
+            Self::Confined(lacking) => (b'l', serde_json::to_vec(&lacking)?),
+            Self::Alive => (b'a', Vec::new()),
+            Self::Info(info) => (b'i', serde_json::to_vec(&info)?),
+            Self::Poster(webp) => (b'p', webp),
+            Self::Spritesheet(jpeg) => (b's', jpeg),
+            Self::Frame(rgb) => (b'f', rgb),
+            Self::Done => (b'd', Vec::new()),
+            Self::Failed(failure) => (b'e', serde_json::to_vec(&failure)?),
+        })
+    }
+
+    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self> {
+        Ok(match kind {
+            b'l' => Self::Confined(serde_json::from_slice(&body)?),
+            b'a' => Self::Alive,
+            b'i' => Self::Info(serde_json::from_slice(&body)?),
+            b'p' => Self::Poster(body),
+            b's' => Self::Spritesheet(body),
+            b'f' => Self::Frame(body),
+            b'd' => Self::Done,
+            b'e' => Self::Failed(serde_json::from_slice(&body)?),
+            _ => return Err(nonsense("an unknown message")),
+        })
+    }
+}

@@ -1,0 +1,265 @@
+//! Films read in processes of their own, each for one film and then gone: an index, a look into a film of
+//! somebody else, or the frames of an edit's source. The process has nothing but the film, and is killed
+//! when it is silent or takes too much.
+
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use kinora_media::{FilmFormat, Films, MediaError, PlayedFilm, ProbeInfo, Recording};
+
+use crate::film_message::{AskedHead, FilmOrder, FilmTold, InfoHead};
+use crate::process::{Heard, Process};
+use crate::sandbox::{self, Confinement, Role};
+use crate::wire::Bounds;
+
+/// How often whoever waits looks around.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often memory is looked at.
+const WEIGH_EVERY: Duration = Duration::from_millis(250);
+/// The most that a process may hold: pictures of level 5.2 take a quarter.
+const MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// The largest picture that is played: level 5.2, in bytes of RGB.
+const FRAME_BYTES_MAX: u64 = 36_864 * 256 * 3;
+/// Attempts at what costs little to do again.
+const TRIES: u32 = 2;
+
+type FilmProcess = Process<FilmOrder, FilmTold>;
+
+/// How films are read.
+pub struct FilmOptions {
+    /// Makes the command of a process that calls [`crate::serve_film`].
+    pub command: Box<dyn Fn() -> Command + Send + Sync>,
+    /// A process that says nothing for so long is given up.
+    pub silence_max: Duration,
+    /// A film that takes longer to look into is given up.
+    pub examine_max: Duration,
+}
+
+impl fmt::Debug for FilmOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilmOptions")
+            .field("silence_max", &self.silence_max)
+            .field("examine_max", &self.examine_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads films in processes of their own.
+#[derive(Debug)]
+pub struct HostedFilms {
+    options: FilmOptions,
+    /// Whether an operator was told how such a process is confined.
+    is_confinement_told: Arc<AtomicBool>,
+}
+
+impl HostedFilms {
+    /// Nothing is started before the first film.
+    pub fn new(options: FilmOptions) -> Self {
+        Self {
+            options,
+            is_confinement_told: Arc::default(),
+        }
+    }
+
+    /// A process that does `order` with the film at `path`, whose frames have so many bytes.
+    fn start(
+        &self,
+        path: &Path,
+        order: FilmOrder,
+        frame_bytes: u32,
+    ) -> Result<Reading, MediaError> {
+        let confinement = Confinement {
+            read: vec![path.to_owned()],
+            ..Confinement::of(Role::Decoder)
+        };
+        let bounds = Bounds::default();
+        bounds.set_frame(frame_bytes);
+        let command = (self.options.command)();
+        let process = FilmProcess::start("film", command, Some(&confinement), bounds)
+            .map_err(|error| MediaError::Lost(format!("it cannot be started: {error}")))?;
+        process.order(FilmOrder::Confine(confinement));
+        process.order(order);
+        Ok(Reading {
+            process: Some(process),
+            silence_max: self.options.silence_max,
+            heard: Instant::now(),
+            weighed: Instant::now(),
+            is_confinement_told: self.is_confinement_told.clone(),
+        })
+    }
+}
+
+impl Films for HostedFilms {
+    fn examine(
+        &self,
+        path: &Path,
+        asked: &FilmFormat,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Recording, MediaError> {
+        let order = FilmOrder::Examine(path.to_owned(), AskedHead::from(asked));
+        let mut reading = self.start(path, order, 0)?;
+        let begun = Instant::now();
+        let (mut info, mut poster, mut spritesheet) = (None, None, None);
+        loop {
+            if begun.elapsed() > self.options.examine_max {
+                return Err(MediaError::Refused(
+                    "it takes too long to look into".to_owned(),
+                ));
+            }
+            let told = reading.listen()?;
+            if !go_on() {
+                return Err(MediaError::Stopped);
+            }
+            match told {
+                None => {}
+                Some(FilmTold::Info(told)) => info = Some(checked(told)?),
+                Some(FilmTold::Poster(webp)) if is_webp(&webp) => poster = Some(webp),
+                Some(FilmTold::Spritesheet(jpeg)) if is_jpeg(&jpeg) => spritesheet = Some(jpeg),
+                Some(FilmTold::Done) => break,
+                Some(_) => return Err(senseless()),
+            }
+        }
+        Ok(Recording {
+            info: info.ok_or_else(senseless)?,
+            poster_webp: poster.ok_or_else(senseless)?,
+            spritesheet_jpeg: spritesheet.ok_or_else(senseless)?,
+        })
+    }
+
+    fn look(&self, path: &Path) -> Result<ProbeInfo, MediaError> {
+        let look = || {
+            let mut reading = self.start(path, FilmOrder::Look(path.to_owned()), 0)?;
+            loop {
+                match reading.listen()? {
+                    None => {}
+                    Some(FilmTold::Info(told)) => return checked(told),
+                    Some(_) => return Err(senseless()),
+                }
+            }
+        };
+        let mut tries = 1;
+        loop {
+            match look() {
+                Err(MediaError::Lost(_)) if tries < TRIES => tries += 1,
+                looked => return looked,
+            }
+        }
+    }
+
+    fn play(&self, path: &Path, info: &ProbeInfo) -> Result<Box<dyn PlayedFilm>, MediaError> {
+        let frame_bytes = frame_bytes(info).ok_or_else(senseless)?;
+        let order = FilmOrder::Play(path.to_owned());
+        Ok(Box::new(Playing {
+            reading: self.start(path, order, frame_bytes)?,
+            frame_bytes: frame_bytes as usize,
+            left: info.frames,
+        }))
+    }
+}
+
+/// One process at its order.
+struct Reading {
+    /// `None`: it has ended, and was heard to the end.
+    process: Option<FilmProcess>,
+    silence_max: Duration,
+    heard: Instant,
+    weighed: Instant,
+    is_confinement_told: Arc<AtomicBool>,
+}
+
+impl Reading {
+    /// What it tells next; `None` when it goes on, or says nothing for a moment.
+    fn listen(&mut self) -> Result<Option<FilmTold>, MediaError> {
+        let lost = |cause: String| Err(MediaError::Lost(cause));
+        let Some(process) = &self.process else {
+            return lost("it has ended".to_owned());
+        };
+        if self.weighed.elapsed() >= WEIGH_EVERY {
+            self.weighed = Instant::now();
+            let held = process.resident_bytes();
+            if held.is_some_and(|held| held > MEMORY_BYTES_MAX) {
+                return Err(MediaError::Refused("it takes too much memory".to_owned()));
+            }
+        }
+        match process.listen(LOOK_EVERY) {
+            Heard::Nothing if self.heard.elapsed() > self.silence_max => {
+                lost("it is silent".to_owned())
+            }
+            Heard::Nothing => Ok(None),
+            Heard::Gone => {
+                let ended = self.process.take().map(Process::post_mortem);
+                lost(ended.map_or_else(String::new, |error| error.to_string()))
+            }
+            Heard::Told(told) => {
+                self.heard = Instant::now();
+                match told {
+                    FilmTold::Confined(lacking) => {
+                        if !self.is_confinement_told.swap(true, Ordering::Relaxed) {
+                            sandbox::log("film", &lacking);
+                        }
+                        Ok(None)
+                    }
+                    FilmTold::Alive => Ok(None),
+                    FilmTold::Failed(failure) => Err(failure.into()),
+                    told => Ok(Some(told)),
+                }
+            }
+        }
+    }
+}
+
+/// A film whose frames come from its process, a few ahead.
+struct Playing {
+    reading: Reading,
+    frame_bytes: usize,
+    left: u32,
+}
+
+impl PlayedFilm for Playing {
+    fn next_frame(&mut self) -> Result<Option<Vec<u8>>, MediaError> {
+        // Frames wait while nobody asks for them: that is no silence of the process.
+        self.reading.heard = Instant::now();
+        loop {
+            match self.reading.listen()? {
+                None => {}
+                Some(FilmTold::Frame(rgb)) if rgb.len() == self.frame_bytes && self.left > 0 => {
+                    self.left -= 1;
+                    return Ok(Some(rgb));
+                }
+                Some(FilmTold::Done) if self.left == 0 => return Ok(None),
+                Some(_) => return Err(senseless()),
+            }
+        }
+    }
+}
+
+/// Whether what a process says of a film can be true of any.
+fn checked(told: InfoHead) -> Result<ProbeInfo, MediaError> {
+    let info = ProbeInfo::from(told);
+    let is_sane = info.duration_seconds > 0.0 && info.fps > 0.0 && frame_bytes(&info).is_some();
+    is_sane.then_some(info).ok_or_else(senseless)
+}
+
+/// Bytes of a frame, unless nothing has as many.
+fn frame_bytes(info: &ProbeInfo) -> Option<u32> {
+    let pixels = u64::from(info.width).checked_mul(info.height.into())?;
+    let bytes = pixels.checked_mul(3)?;
+    let is_sane = bytes > 0 && bytes <= FRAME_BYTES_MAX;
+    is_sane.then(|| u32::try_from(bytes).ok()).flatten()
+}
+
+fn is_webp(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP")
+}
+
+fn is_jpeg(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0xff, 0xd8, 0xff])
+}
+
+fn senseless() -> MediaError {
+    MediaError::Refused("the process that reads it does not make sense".to_owned())
+}

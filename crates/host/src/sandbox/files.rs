@@ -1,0 +1,147 @@
+//! Which files a confined process may open (Landlock, landlock(7)): what it is given, the system's
+//! libraries and what accelerators need. Where the kernel has it, also no TCP, no abstract sockets and
+//! no signals to processes outside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
+    Scope, path_beneath_rules,
+};
+
+use super::{Confinement, Role};
+
+/// All that is asked for: Linux 6.12. Older kernels apply what they know.
+const ASKED: ABI = ABI::V6;
+
+/// Where libraries, their settings and descriptions of the machine lie. What is not there is left out.
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+    "/run/opengl-driver",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/nvidia",
+    "/etc/vulkan",
+    "/etc/glvnd",
+    "/etc/OpenCL",
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/devices",
+    "/proc/driver",
+    "/proc/filesystems",
+    "/proc/meminfo",
+    "/proc/modules",
+    "/proc/stat",
+    "/proc/sys",
+    "/proc/version",
+    "/sys",
+    "/dev/urandom",
+    "/dev/random",
+];
+
+/// Devices that may be read, written and controlled: accelerators and the empty ones. Those of
+/// NVIDIA are found by how they begin.
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/dri",
+    "/dev/kfd",
+];
+
+/// Closes every file but those of `confinement`.
+pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) {
+    match restrict(confinement) {
+        Ok(status) => lacking.extend(shortfall(&status)),
+        Err(error) => lacking.push(format!("Landlock: {error}")),
+    }
+}
+
+fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let write: BitFlags<AccessFs> = AccessFs::from_all(ASKED) & !AccessFs::Execute;
+    // A scratch folder holds files and folders, neither devices nor sockets.
+    let write = write
+        & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::MakeSock | AccessFs::MakeFifo);
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(ASKED))?
+        .handle_access(AccessNet::from_all(ASKED))?
+        .scope(Scope::from_all(ASKED))?
+        .create()?
+        .add_rules(path_beneath_rules(&confinement.read, read))?
+        .add_rules(path_beneath_rules(&confinement.scratch, write))?;
+    let ruleset = match confinement.role {
+        Role::Engine => {
+            let control = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+            ruleset
+                .add_rules(path_beneath_rules(SYSTEM, read))?
+                .add_rules(path_beneath_rules(library_folders(), read))?
+                .add_rules(path_beneath_rules(held(), write))?
+                .add_rules(path_beneath_rules(devices(), control | AccessFs::ReadDir))?
+        }
+        Role::Decoder => ruleset,
+    };
+    ruleset.restrict_self()
+}
+
+fn devices() -> Vec<PathBuf> {
+    let named = DEVICES.iter().map(PathBuf::from);
+    let found = fs::read_dir("/dev").into_iter().flatten().flatten();
+    let is_nvidia = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("nvidia"))
+    };
+    named
+        .chain(found.map(|entry| entry.path()).filter(is_nvidia))
+        .collect()
+}
+
+/// What an operator has libraries looked for in, and this executable: backtraces read it.
+fn library_folders() -> Vec<PathBuf> {
+    let folders = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    std::env::split_paths(&folders)
+        .filter(|folder| folder.is_absolute())
+        .chain(std::env::current_exe())
+        .collect()
+}
+
+/// Where a test wants to see that this process is held (`HOLD_AT=NAME:N:FILE`): the file's folder.
+/// Nothing in a usual build.
+fn held() -> Option<PathBuf> {
+    if !kinora_crash::ARMED {
+        return None;
+    }
+    let order = std::env::var("HOLD_AT").ok()?;
+    let file = order.splitn(3, ':').nth(2)?;
+    Path::new(file).parent().map(Path::to_owned)
+}
+
+/// What of Landlock this kernel did not apply.
+fn shortfall(status: &RestrictionStatus) -> Option<String> {
+    let abi = match status.landlock {
+        LandlockStatus::NotEnabled => return Some("Landlock is not enabled at boot".to_owned()),
+        LandlockStatus::NotImplemented => {
+            return Some("Landlock is not built into this kernel".to_owned());
+        }
+        LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
+    };
+    match status.ruleset {
+        RulesetStatus::FullyEnforced => None,
+        RulesetStatus::PartiallyEnforced => Some(format!(
+            "Landlock of this kernel is of ABI {abi}, which knows less than {}",
+            ASKED as i32
+        )),
+        RulesetStatus::NotEnforced => Some("Landlock was not applied".to_owned()),
+    }
+}

@@ -1,0 +1,60 @@
+//! Resource limits and capabilities. Memory of engines is not limited here: accelerators and mapped
+//! weights take address space by the terabyte, so the service weighs what is resident instead.
+
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
+use super::Role;
+
+/// An accelerator's library opens some hundred files.
+const ENGINE_FILES_MAX: u64 = 1_024;
+/// Compiled kernels are megabytes.
+const ENGINE_FILE_BYTES_MAX: u64 = 1 << 30;
+/// Three pipes and the film.
+const DECODER_FILES_MAX: u64 = 16;
+/// The allocator reserves 1 GiB at once; pictures of level 5.2 take a quarter of the other.
+const DECODER_DATA_BYTES_MAX: u64 = 2 << 30;
+/// A film of the greatest length and size takes some ten seconds.
+const DECODER_CPU_SECONDS_MAX: u64 = 600;
+
+/// Limits the process, and keeps others of its user from looking into it.
+pub(super) fn limit(role: Role, lacking: &mut Vec<String>) {
+    let (files, file_bytes) = match role {
+        Role::Engine => (ENGINE_FILES_MAX, ENGINE_FILE_BYTES_MAX),
+        Role::Decoder => (DECODER_FILES_MAX, 0),
+    };
+    let mut limits = vec![
+        ("core", Resource::Core, 0),
+        ("nofile", Resource::Nofile, files),
+        ("fsize", Resource::Fsize, file_bytes),
+    ];
+    if role == Role::Decoder {
+        limits.push(("data", Resource::Data, DECODER_DATA_BYTES_MAX));
+        limits.push(("cpu", Resource::Cpu, DECODER_CPU_SECONDS_MAX));
+    }
+    for (name, resource, most) in limits {
+        let most = Some(most);
+        let limit = Rlimit {
+            current: most,
+            maximum: most,
+        };
+        if let Err(error) = setrlimit(resource, limit) {
+            lacking.push(format!("the resource limit {name}: {error}"));
+        }
+    }
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        lacking.push(format!("closed to tracers: {error}"));
+    }
+}
+
+/// Root's rights, where the service runs as root, are not for engines.
+pub(super) fn drop_capabilities(lacking: &mut Vec<String>) {
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    if let Err(error) = set_capabilities(None, none) {
+        lacking.push(format!("no capabilities: {error}"));
+    }
+}
