@@ -72,6 +72,8 @@ error_codes! {
     ModelNotAllowed = "model_not_allowed", 403, Permission;
     /// The key lacks the scope of this call.
     ScopeMissing = "scope_missing", 403, Permission;
+    /// The key, or the service, takes no tasks at all: waiting does not help.
+    SubmitsNotAllowed = "submits_not_allowed", 403, Permission;
     /// No such task, or another project's.
     VideoNotFound = "video_not_found", 404, InvalidRequest;
     /// No such route or object.

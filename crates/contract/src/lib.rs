@@ -9,6 +9,7 @@
 
 pub mod card;
 mod combine;
+mod cost;
 pub mod edit_call;
 pub mod entropy;
 pub mod error;

@@ -56,6 +56,8 @@ limits! {
     REFERENCE_RATE_WINDOW_SECONDS: u64 = 10, "seconds", "Time in which a reference must bring its least bytes";
     REFERENCE_RATE_BYTES_MIN: u64 = 327_680, "bytes", "Least bytes of a reference in that time: 32 KiB a second";
     REFERENCE_REDIRECTS_MAX: usize = 5, "redirects", "Most redirects on the way to a reference";
+    FETCHES_MAX: usize = 16, "tasks", "Most tasks whose references are fetched at a time";
+    FETCHES_PER_PROJECT_MAX: usize = 4, "tasks", "Most tasks of one project whose references are fetched at a time";
     REFERENCE_DECODE_BYTES_MAX: u64 = 285_000_000, "bytes", "Most memory that reading one reference image may take";
     URL_BYTES_MAX: usize = 2_048, "bytes", "Longest URL, as UTF-8";
     REQUEST_TEXT_BYTES_MAX: usize = 64 * 1024, "bytes", "Longest text of a request in all, as UTF-8: prompts, URLs and metadata";

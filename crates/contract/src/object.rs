@@ -52,7 +52,7 @@ pub struct VideoObject {
     /// When the task and its files go, Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// Tasks ahead of it, while queued.
+    /// Tasks that are expected to start before it, while queued; absent where unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
     /// Address of the MP4; only when completed.

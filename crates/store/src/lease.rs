@@ -24,6 +24,11 @@ pub struct ClaimRequest {
     pub models: Vec<String>,
     /// How many tasks at most.
     pub count: usize,
+    /// Tasks that this worker runs at a time.
+    pub slots: usize,
+    /// Running tasks of one project at most. 0: all slots, or all but one while another project has a task
+    /// that could be claimed instead; of a single slot, that one.
+    pub project_slots_max: usize,
     /// The present.
     pub now_ms: UnixMs,
     /// How long the lease lasts.
@@ -71,6 +76,8 @@ pub enum Attempt {
     Counts,
     /// It is as if it had not been: an orderly stop.
     Forgiven,
+    /// It is as if it had not been, and the task's references are to be fetched again: they are gone.
+    ReferencesLost,
 }
 
 /// How a lease was lost.

@@ -1,7 +1,7 @@
 //! One task from claim to terminal state. Read it in the order in which a task crosses it:
 //!
 //! 1. [`claim`](mod@claim): asks the store for work while there is a free slot.
-//!    [`prefetch`](mod@prefetch) has fetched its references ahead of that.
+//!    [`fetching`](mod@fetching) has brought its references before that.
 //! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
 //! 3. [`prepare`](mod@prepare): [`references`](mod@references) and [`source`](mod@source) opened,
 //!    the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
@@ -16,13 +16,13 @@
 mod calloff;
 mod claim;
 mod drain;
+mod fetching;
 mod film;
 mod finish;
 mod heartbeat;
 mod lineup;
 mod orphans;
 mod pools;
-mod prefetch;
 mod prepare;
 mod preview;
 mod publish;
@@ -75,6 +75,8 @@ pub struct Settings {
     pub name: String,
     /// Tasks at a time.
     pub slots: usize,
+    /// Tasks of one project at a time. 0: all slots, or all but one while another project waits.
+    pub project_slots_max: usize,
     /// How long a lease lasts without renewal, in milliseconds.
     pub lease_ms: u64,
     /// How often expired leases are looked for.
@@ -103,7 +105,7 @@ impl Worker {
         sweeper.sweep_once(&worker).await;
         let sweeper = sweeper.sweep_until_drain(worker.clone(), shutdown.clone());
         let sweeper = tokio::spawn(sweeper);
-        let fetcher = prefetch::prefetch_until_drain(worker.clone(), shutdown.clone());
+        let fetcher = fetching::fetch_until_drain(worker.clone(), shutdown.clone());
         let fetcher = tokio::spawn(fetcher);
         let orphans = orphans::sweep_orphans_until_drain(worker.clone(), shutdown.clone());
         let orphans = tokio::spawn(orphans);

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Worker;
 use crate::lineup::Maker;
 use crate::record::Staged;
-use crate::references::{GatherError, download, named};
+use crate::references::{GatherError, References, download, named};
 use crate::source::StoredVideo;
 use crate::tenacious::tenacious;
 
@@ -77,6 +77,11 @@ pub(crate) enum PrepareError {
 }
 
 impl PrepareError {
+    /// Whether references that were at hand are gone: the fetch stage brings them again.
+    pub(crate) const fn is_missing(&self) -> bool {
+        matches!(self, Self::Gather(GatherError::Missing))
+    }
+
     /// For the operator, whom it concerns unless what the caller gave is at fault.
     pub(crate) fn log(&self) {
         match self {
@@ -128,7 +133,7 @@ pub(crate) async fn prepare(
     let (tasks, blobs) = (&*worker.tasks, &*worker.blobs);
     // Whoever stops a run drops this: nothing has to be told.
     let never = &CancellationToken::new();
-    let keys = tenacious(never, || worker.references.gather(tasks, blobs, task)).await?;
+    let keys = tenacious(never, || References::at_hand(tasks, blobs, task)).await?;
     let (id, token) = (lease.task, lease.token);
     let mut files = Vec::with_capacity(keys.len());
     for (index, key) in keys.iter().enumerate() {

@@ -53,6 +53,7 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
+        Err(error) if error.is_missing() => return give_back_for_references(&worker, &lease).await,
         Err(error) => {
             error.log();
             let failure = error.failure(&claim.task.spec);
@@ -213,6 +214,15 @@ async fn try_again(worker: &Worker, lease: &Lease, error: &RecordError) {
     // Withdrawn first: after the release another worker may hold the task.
     publish::withdraw(&*worker.blobs, lease).await;
     if let Err(error) = worker.tasks.release(lease, Attempt::Counts).await {
+        tracing::warn!(%error, "the task was not given back; its lease will run out");
+    }
+}
+
+/// Gives the slot back: references are fetched before a run, not in it.
+async fn give_back_for_references(worker: &Worker, lease: &Lease) {
+    tracing::warn!("references are gone; the task waits until they are fetched again");
+    let given_back = worker.tasks.release(lease, Attempt::ReferencesLost);
+    if let Err(error) = given_back.await {
         tracing::warn!(%error, "the task was not given back; its lease will run out");
     }
 }

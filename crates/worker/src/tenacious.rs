@@ -37,7 +37,7 @@ impl Passing for GatherError {
             Self::Blobs(error) => error.may_pass(),
             Self::Store(error) => error.may_pass(),
             Self::Later { .. } => true,
-            Self::Fetch { .. } | Self::Ended => false,
+            Self::Fetch { .. } | Self::Ended | Self::Missing => false,
         }
     }
 }

@@ -122,6 +122,7 @@ impl Bench {
             settings: Settings {
                 name: "worker".to_owned(),
                 slots: 1,
+                project_slots_max: 0,
                 lease_ms: LEASE_MS,
                 sweep_every: Duration::from_millis(10),
                 heartbeat_every: Duration::from_millis(10),
