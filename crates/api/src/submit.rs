@@ -122,7 +122,7 @@ impl<'a> Submit<'a> {
         check_submits_allowed(bounds)?;
         if api.stopping.is_cancelled() {
             let message = "The service is stopping; send the request again soon.";
-            return Err(ApiError::new(ErrorCode::ShuttingDown, message).retry_after(5));
+            return Err(ApiError::shutting_down(message));
         }
         if !api.settings.reserve.has_room() {
             return Err(ApiError::storage(&"disk space below the reserve"));

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
-use kinora_api::{Api, ListenSettings, Settings};
+use kinora_api::{Api, ListenSettings, Settings, Stop};
 use kinora_blobs::Reserve;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_contract::{Catalog, Clock, Entropy, KeyText, NoEntropy, UnixMs, built_in_cards};
@@ -122,7 +122,7 @@ async fn start_kinora(key: KeyText) -> Outcome<Kinora> {
         request_id_prefix: random()?,
     };
     let router = kinora_api::router(api);
-    let served = kinora_api::serve(listener, router, settings, std::future::pending());
+    let served = kinora_api::serve(listener, router, settings, Stop::default());
     let served = tokio::spawn(served);
     Ok(Kinora {
         address,

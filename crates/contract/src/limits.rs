@@ -29,6 +29,7 @@ pub struct Limit {
 limits! {
     BODY_BYTES_MAX: usize = 1 << 20, "bytes", "Largest request body";
     FORM_PARTS_MAX: usize = 200, "parts", "Most parts of a multipart body";
+    REQUEST_LINE_BYTES_MAX: usize = 8 * 1024, "bytes", "Longest request line: method, URL and version";
     HEADERS_MAX: usize = 100, "headers", "Most headers of a request";
     HEADER_BYTES_MAX: usize = 32 * 1024, "bytes", "Largest sum of a request's header names and values";
     PROMPT_CHARS_MAX: usize = 5_000, "characters", "Longest prompt, after trimming";

@@ -17,8 +17,8 @@ use crate::{Worker, run};
 /// How often the store is asked although it gave no hint.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// Claims and runs until a drain is asked for, then waits for what runs.
-pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
+/// Claims and runs until a drain is asked for, then waits for what runs: so many tasks.
+pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -> usize {
     let slots = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
     let mut queues = worker.lineup.queues();
     let freed = Arc::new(Notify::new());
@@ -82,7 +82,10 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
             }
         }
     }
+    while runs.try_join_next().is_some() {}
+    let running = runs.len();
     finish_runs(&worker, runs, &shutdown).await;
+    running
 }
 
 /// A run's place: dropped when nothing of the run is left, in this order.

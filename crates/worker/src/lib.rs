@@ -108,8 +108,8 @@ pub struct Settings {
 
 impl Worker {
     /// Works until `shutdown` says so: claims, runs, sweeps. Returns when every task it held is
-    /// finished or given back.
-    pub async fn work(self, shutdown: Shutdown) {
+    /// finished or given back: how many tasks still ran when the stop was asked for.
+    pub async fn work(self, shutdown: Shutdown) -> usize {
         let worker = Arc::new(self);
         // Before the first claim: what a dead worker left goes before younger tasks.
         let mut sweeper = Sweeper::default();
@@ -120,8 +120,9 @@ impl Worker {
         let fetcher = tokio::spawn(fetcher);
         let orphans = orphans::sweep_orphans_until_drain(worker.clone(), shutdown.clone());
         let orphans = tokio::spawn(orphans);
-        claim::claim_until_drain(worker, shutdown).await;
+        let running = claim::claim_until_drain(worker, shutdown).await;
         // They end with the drain; a panic in them was logged by their task.
         let _ = tokio::join!(sweeper, fetcher, orphans);
+        running
     }
 }

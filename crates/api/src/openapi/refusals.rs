@@ -11,6 +11,7 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 /// Of every endpoint: what the listener refuses, and faults.
 const ANY: &[ErrorCode] = &[
     InvalidValue,
+    UriTooLong,
     HeadersTooLarge,
     RateLimitExceeded,
     InternalError,
@@ -87,7 +88,8 @@ refusals! {
     OfCancel = ANY, KEY, &[VideoNotFound, VideoExpired, NotCancellable];
     /// `GET /v1/videos/{id}/content`.
     OfContent = ANY, KEY, &[
-        UnknownParameter, VideoNotFound, VideoNotReady, VideoFailed, VideoExpired, RangeNotSatisfiable,
+        UnknownParameter, VideoNotFound, VideoNotReady, VideoFailed, VideoExpired, PreconditionFailed,
+        RangeNotSatisfiable,
     ];
     /// `GET /v1/models`.
     OfModels = ANY, KEY;
