@@ -29,7 +29,7 @@ submit.model = "sora-2" as const;
 submit.model = "kinora-b1";
 // @ts-expect-error: no such size
 const wrong: components["schemas"]["SubmitRequest"] = { model: "kinora-a1", size: "1x1" };
-check(wrong.size === "1x1", "only types are judged here");
+check(wrong.size !== undefined, "only types are judged here");
 
 const { data: video, error } = await client.POST("/v1/videos", { body: submit });
 check(error === undefined && video !== undefined, JSON.stringify(error));

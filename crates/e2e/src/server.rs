@@ -20,7 +20,7 @@ pub struct Setup {
     data: DataFolder,
     variables: Vec<(String, String)>,
     outer: Vec<String>,
-    address: Option<SocketAddr>,
+    listen: Option<String>,
 }
 
 impl Setup {
@@ -42,8 +42,14 @@ impl Setup {
 
     /// At an address where another was before, instead of on any port.
     #[must_use]
-    pub const fn at(mut self, address: SocketAddr) -> Self {
-        self.address = Some(address);
+    pub fn at(self, address: SocketAddr) -> Self {
+        self.listening_on(&address.to_string())
+    }
+
+    /// At an address as `--listen` takes it.
+    #[must_use]
+    pub fn listening_on(mut self, address: &str) -> Self {
+        self.listen = Some(address.to_owned());
         self
     }
 
@@ -71,10 +77,9 @@ impl Setup {
     /// The command line of it.
     pub fn command(&self) -> Command {
         let mut command = kinora_under(&self.outer);
-        let address = self.address.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
         command
             .args(["serve", "--log-format", "json", "--listen"])
-            .arg(address.to_string())
+            .arg(self.listen.as_deref().unwrap_or("127.0.0.1:0"))
             .arg("--data")
             .arg(self.data.path())
             .envs(faults::variables().into_iter().flatten())

@@ -5,6 +5,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
+use kinora_contract::reference_url::is_usual_port;
+
 use crate::address::{Verdict, judge, meant};
 use crate::error::{Cause, FetchError};
 use crate::network::{Network, NetworkError};
@@ -15,7 +17,7 @@ use crate::surroundings::{Nearness, Surroundings};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Allowed {
     network: Network,
-    /// None: the ports that strangers may be asked on, see [`is_web_port`].
+    /// None: the ports that strangers may be asked on, see [`is_usual_port`].
     port: Option<u16>,
 }
 
@@ -31,10 +33,15 @@ pub enum AllowedError {
 }
 
 impl Allowed {
+    /// The one port on which it may be dialled, where one is named.
+    pub const fn port(&self) -> Option<u16> {
+        self.port
+    }
+
     fn covers(&self, address: IpAddr, port: u16) -> bool {
         let at_port = self
             .port
-            .map_or_else(|| is_web_port(port), |own| own == port);
+            .map_or_else(|| is_usual_port(port), |own| own == port);
         at_port && self.network.contains(address)
     }
 }
@@ -79,12 +86,6 @@ impl fmt::Display for Allowed {
             Some(port) => write!(f, "[{network}]:{port}"),
         }
     }
-}
-
-/// The ports that strangers may be asked on. Below 1024 live the protocols that a crafted HTTP
-/// request could speak to by accident.
-const fn is_web_port(port: u16) -> bool {
-    matches!(port, 80 | 443 | 1024..)
 }
 
 /// What may be dialled.
@@ -140,7 +141,7 @@ impl Policy {
             Nearness::OnLink => return forbid("on a network of this machine"),
             Nearness::Elsewhere => {}
         }
-        match is_web_port(address.port()) {
+        match is_usual_port(address.port()) {
             true => Ok(()),
             false => Err(FetchError::Forbidden(Cause::Port(address.port()))),
         }

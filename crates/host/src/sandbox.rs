@@ -52,13 +52,10 @@ impl Confinement {
 /// applied, each in words for an operator.
 pub(crate) fn lock_in(confinement: &Confinement) -> Vec<String> {
     let is_alone = is_single_threaded();
-    let mut lacking = lock_thread(confinement);
+    let mut lacking = lock(confinement, Extent::Process);
     if !is_alone {
         lacking.push("threads that ran before are not confined".to_owned());
     }
-    // Last: Landlock opens more files than a decoder ever will.
-    #[cfg(target_os = "linux")]
-    limits::limit(confinement.role, &mut lacking);
     lacking
 }
 
@@ -78,33 +75,216 @@ pub(crate) fn log(name: &str, lacking: &[String]) {
 pub fn rehearse() -> Vec<String> {
     let trial = thread::Builder::new()
         .name("sandbox-trial".to_owned())
-        .spawn(|| lock_thread(&Confinement::of(Role::Engine)));
+        .spawn(|| lock(&Confinement::of(Role::Engine), Extent::Thread));
     match trial.map(thread::JoinHandle::join) {
         Ok(Ok(lacking)) => lacking,
         Ok(Err(_)) | Err(_) => vec!["the trial did not end".to_owned()],
     }
 }
 
+/// What a lock-in holds for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All of it.
+    Process,
+    /// This thread: what would hold for the whole process is left out.
+    Thread,
+}
+
 #[cfg(target_os = "linux")]
-fn lock_thread(confinement: &Confinement) -> Vec<String> {
+fn lock(confinement: &Confinement, extent: Extent) -> Vec<String> {
     let mut lacking = Vec::new();
     // Landlock and seccomp ask for it.
     if let Err(error) = rustix::thread::set_no_new_privs(true) {
         lacking.push(format!("no_new_privs: {error}"));
     }
-    files::close(confinement, &mut lacking);
-    limits::drop_capabilities(&mut lacking);
+    let is_landlocked = files::close(confinement, &mut lacking);
+    limits::drop_capabilities(is_landlocked, &mut lacking);
+    // After Landlock, which opens more files than a decoder ever will.
+    if extent == Extent::Process {
+        limits::limit(confinement.role, &mut lacking);
+    }
     // Last: it takes away what the others use.
     syscalls::filter(confinement.role, &mut lacking);
     lacking
 }
 
 #[cfg(not(target_os = "linux"))]
-fn lock_thread(_: &Confinement) -> Vec<String> {
+fn lock(_: &Confinement, _: Extent) -> Vec<String> {
     vec!["processes are confined on Linux only".to_owned()]
 }
 
 /// Whether this is the only thread: what follows holds for it and for those that it starts.
 fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs::{self, File};
+    use std::io;
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::unix::net::UnixStream;
+    use std::process::Command;
+
+    use rustix::process::{getppid, test_kill_process};
+
+    use super::*;
+
+    /// What a locked-in thread tried, and whether it could.
+    type Tried = Vec<(&'static str, bool)>;
+
+    /// Runs `tries` on a thread that is locked in, and returns what it could and what the system lacks.
+    fn locked(
+        confinement: Confinement,
+        tries: impl FnOnce() -> Tried + Send + 'static,
+    ) -> (Tried, Vec<String>) {
+        let thread = thread::spawn(move || {
+            let lacking = lock(&confinement, Extent::Thread);
+            (tries(), lacking)
+        });
+        thread.join().unwrap()
+    }
+
+    /// Whether the part of the sandbox that begins so was applied.
+    fn has(part: &str, lacking: &[String]) -> bool {
+        !lacking.iter().any(|one| one.starts_with(part))
+    }
+
+    fn could<T>(tried: io::Result<T>) -> bool {
+        tried.is_ok()
+    }
+
+    #[test]
+    fn no_process_socket_or_look_at_another_process_is_had() {
+        let (tried, lacking) = locked(Confinement::of(Role::Engine), || {
+            let parent = getppid().unwrap();
+            vec![
+                (
+                    "a shell",
+                    could(Command::new("/bin/sh").arg("-c").arg(":").spawn()),
+                ),
+                ("a listener", could(TcpListener::bind("127.0.0.1:0"))),
+                ("a datagram socket", could(UdpSocket::bind("127.0.0.1:0"))),
+                ("a pair of sockets", could(UnixStream::pair())),
+                ("a signal to the parent", test_kill_process(parent).is_ok()),
+                (
+                    "a handle of the parent",
+                    rustix::process::pidfd_open(parent, rustix::process::PidfdFlags::empty())
+                        .is_ok(),
+                ),
+            ]
+        });
+        for (what, done) in tried {
+            assert!(!done || !has("seccomp", &lacking), "{what}");
+        }
+    }
+
+    #[test]
+    fn only_what_was_given_is_read_and_only_scratch_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["weights", "signing.key"] {
+            fs::write(path(name), name).unwrap();
+        }
+        fs::create_dir(path("scratch")).unwrap();
+        let confinement = Confinement {
+            role: Role::Engine,
+            read: vec![path("weights")],
+            scratch: Some(path("scratch")),
+        };
+        let [weights, key, scratch] = ["weights", "signing.key", "scratch"].map(path);
+        let parent = getppid().unwrap().as_raw_nonzero();
+        let (tried, lacking) = locked(confinement, move || {
+            vec![
+                ("the signing key", could(File::open(&key))),
+                ("its folder", could(fs::read_dir(key.parent().unwrap()))),
+                (
+                    "writing weights",
+                    could(File::options().write(true).open(&weights)),
+                ),
+                ("removing weights", could(fs::remove_file(&weights))),
+                (
+                    "a file beside the key",
+                    could(File::create(key.with_extension("new"))),
+                ),
+                ("passwords", could(File::open("/etc/passwd"))),
+                (
+                    "the parent's memory",
+                    could(File::open(format!("/proc/{parent}/mem"))),
+                ),
+                (
+                    "the parent's keys",
+                    could(fs::read(format!("/proc/{parent}/environ"))),
+                ),
+                ("(weights)", could(fs::read(&weights))),
+                (
+                    "(scratch)",
+                    could(fs::write(scratch.join("kernel.bin"), "compiled")),
+                ),
+                ("(a library)", could(fs::read_dir("/usr/lib"))),
+                ("(randomness)", could(File::open("/dev/urandom"))),
+                (
+                    "(nothing)",
+                    could(File::options().write(true).open("/dev/null")),
+                ),
+                ("(its own threads)", could(fs::read_dir("/proc/self/task"))),
+            ]
+        });
+        for (what, done) in tried {
+            let is_given = what.starts_with('(');
+            assert!(
+                done == is_given || !has("Landlock", &lacking),
+                "{what}: {done}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_engine_may_have_threads_and_a_decoder_none() {
+        let thread = || could(thread::Builder::new().spawn(|| ()));
+        let (tried, _) = locked(Confinement::of(Role::Engine), move || {
+            vec![("a thread", thread())]
+        });
+        assert!(tried[0].1);
+        let (tried, lacking) = locked(Confinement::of(Role::Decoder), move || {
+            vec![
+                ("a thread", thread()),
+                ("a library", could(File::open("/usr/lib"))),
+                ("a pipe", could(io::pipe())),
+            ]
+        });
+        for (what, done) in tried {
+            let is_closed = has("seccomp", &lacking) && has("Landlock", &lacking);
+            assert!(!done || !is_closed, "{what}");
+        }
+    }
+
+    #[test]
+    fn rights_of_root_are_gone() {
+        let (tried, lacking) = locked(Confinement::of(Role::Engine), || {
+            let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+            let line = |start: &str| status.lines().any(|line| line == start);
+            vec![
+                (
+                    "capabilities",
+                    // None, or that of reading where Landlock has closed the rest.
+                    ["0", "4"]
+                        .iter()
+                        .any(|last| line(&format!("CapEff:\t000000000000000{last}"))),
+                ),
+                ("no_new_privs", line("NoNewPrivs:\t1")),
+            ]
+        });
+        // Landlock lets a process read about itself.
+        assert!(tried.iter().all(|(_, done)| *done), "{tried:?} {lacking:?}");
+    }
+
+    #[test]
+    fn a_rehearsal_leaves_this_process_as_it_was() {
+        let lacking = rehearse();
+        assert_eq!(lacking, rehearse());
+        assert!(could(TcpListener::bind("127.0.0.1:0")));
+        assert!(could(File::open("/etc/passwd")));
+    }
 }

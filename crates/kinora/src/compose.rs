@@ -131,7 +131,7 @@ fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
     let per_hour = references.project_bytes_per_hour;
     let options = kinora_fetch::Options {
         allow_networks: allow_networks(config)?,
-        deny_networks: networks("references.deny_networks", &references.deny_networks)?,
+        deny_networks: deny_networks(config)?,
         host_connections_max: references.host_connections_max as usize,
         project_bytes_per_hour: (per_hour > 0).then_some(per_hour),
         ..kinora_fetch::Options::default()
@@ -140,9 +140,15 @@ fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
 }
 
 /// Where references may be fetched from although it is not public.
-fn allow_networks(config: &Config) -> Result<Vec<Allowed>, Failure> {
+pub(crate) fn allow_networks(config: &Config) -> Result<Vec<Allowed>, Failure> {
     let texts = &config.references.allow_networks;
     networks("references.allow_networks", texts)
+}
+
+/// Where references may not be fetched from although it is public.
+pub(crate) fn deny_networks(config: &Config) -> Result<Vec<Network>, Failure> {
+    let texts = &config.references.deny_networks;
+    networks("references.deny_networks", texts)
 }
 
 /// The networks that the setting `name` lists.

@@ -144,6 +144,19 @@ mod tests {
     }
 
     #[test]
+    fn an_open_folder_that_cannot_be_closed_is_refused_with_what_to_do() {
+        // Nobody, not even root, may change the permissions of a process's folder.
+        let folder = Path::new("/proc/self/task");
+        let error = prepare(folder).unwrap_err().to_string();
+        for advice in [
+            "`chmod 700 /proc/self/task`",
+            "--data /proc/self/task/kinora",
+        ] {
+            assert!(error.contains(advice), "{error}");
+        }
+    }
+
+    #[test]
     fn the_first_key_replaces_an_unused_one_and_is_its_owner_s() {
         let root = tempfile::tempdir().unwrap();
         let old = root.path().join("first-key");

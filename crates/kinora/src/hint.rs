@@ -7,7 +7,7 @@ use crate::cli::PlaceArgs;
 
 /// The flags `--data` and `--config` as they were given, and as variables say where they were not:
 /// whoever pastes the line may not have the same variables.
-pub(crate) fn place_flags(place: &PlaceArgs) -> String {
+fn place_flags(place: &PlaceArgs) -> String {
     flags(place, |name| std::env::var_os(name))
 }
 

@@ -20,17 +20,8 @@ use crate::{keys, logging, memory, print, welcome};
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let mut config = Config::load(&args.place)?;
-    if let Some(listen) = args.listen {
-        config.listen = listen;
-    }
-    if let Some(base_url) = &args.base_url {
-        config.base_url.clone_from(base_url);
-    }
-    logging::start(
-        args.log_format.unwrap_or(config.log.format),
-        &config.log.level,
-    )?;
+    let mut config = Config::for_serving(args)?;
+    logging::start(config.log.format, &config.log.level)?;
     let descriptors = descriptors::raise(config.worker.slots);
     config.http.connections_max = connections_max(&config, descriptors)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -74,11 +65,19 @@ async fn serve(
 ) -> Result<(), Failure> {
     let signals = Signals::new()?;
     let guards = compose::guards(&config.http)?;
-    let listener = TcpListener::bind(config.listen).await.map_err(|error| {
+    let address = config.listen.resolve()?;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
         Failure::because(format!("{} cannot be listened on", config.listen), error)
     })?;
-    let address = listener.local_addr().unwrap_or(config.listen);
+    let address = listener.local_addr().unwrap_or(address);
     let base_url = base_url(config, address);
+    if config.base_url.is_empty() && config.listen.is_unspecified() {
+        tracing::warn!(
+            base_url,
+            "result addresses say localhost, which other machines cannot reach: set --base-url, or \
+             base_url in the configuration, to what clients use"
+        );
+    }
     let Service {
         stores,
         api,
@@ -151,7 +150,7 @@ async fn renew_certificates(tls: Tls, mut hangup: Signal) {
 }
 
 /// What result addresses begin with.
-fn base_url(config: &Config, address: SocketAddr) -> String {
+pub(crate) fn base_url(config: &Config, address: SocketAddr) -> String {
     if !config.base_url.is_empty() {
         return config.base_url.trim_end_matches('/').to_owned();
     }
@@ -160,10 +159,7 @@ fn base_url(config: &Config, address: SocketAddr) -> String {
     } else {
         "http"
     };
-    if address.ip().is_unspecified() {
-        return format!("{scheme}://localhost:{}", address.port());
-    }
-    format!("{scheme}://{address}")
+    format!("{scheme}://{}", config.listen.authority(address))
 }
 
 fn listen_to(kind: SignalKind) -> Result<Signal, Failure> {

@@ -1,6 +1,7 @@
 //! One hostile client at each bound, and a polite one beside it. Each attack runs at a small scale in
 //! `./test` and at the scale of a real one in `./soak attacks`, with the same assertions.
 
+mod children;
 mod connections;
 mod slots;
 mod unread;

@@ -59,11 +59,17 @@ const DEVICES: &[&str] = &[
     "/dev/kfd",
 ];
 
-/// Closes every file but those of `confinement`.
-pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) {
+/// Closes every file but those of `confinement`. Returns whether it did, at least by the oldest Landlock.
+pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) -> bool {
     match restrict(confinement) {
-        Ok(status) => lacking.extend(shortfall(&status)),
-        Err(error) => lacking.push(format!("Landlock: {error}")),
+        Ok(status) => {
+            lacking.extend(shortfall(&status));
+            status.ruleset != RulesetStatus::NotEnforced
+        }
+        Err(error) => {
+            lacking.push(format!("Landlock: {error}"));
+            false
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! weights take address space by the terabyte, so the service weighs what is resident instead.
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
-use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::Role;
 
@@ -47,14 +47,22 @@ pub(super) fn limit(role: Role, lacking: &mut Vec<String>) {
     }
 }
 
-/// Root's rights, where the service runs as root, are not for engines.
-pub(super) fn drop_capabilities(lacking: &mut Vec<String>) {
-    let none = CapabilitySets {
-        effective: CapabilitySet::empty(),
-        permitted: CapabilitySet::empty(),
+/// Root's rights, where the service runs as root, are not for engines. One is kept where files are
+/// closed by Landlock: to read what it is given although another user owns the folder, as in containers
+/// with mounted folders.
+pub(super) fn drop_capabilities(is_landlocked: bool, lacking: &mut Vec<String>) {
+    let held = capabilities(None).map_or(CapabilitySet::empty(), |held| held.permitted);
+    let kept = if is_landlocked {
+        held & CapabilitySet::DAC_READ_SEARCH
+    } else {
+        CapabilitySet::empty()
+    };
+    let sets = CapabilitySets {
+        effective: kept,
+        permitted: kept,
         inheritable: CapabilitySet::empty(),
     };
-    if let Err(error) = set_capabilities(None, none) {
+    if let Err(error) = set_capabilities(None, sets) {
         lacking.push(format!("no capabilities: {error}"));
     }
 }

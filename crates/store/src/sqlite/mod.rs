@@ -226,6 +226,11 @@ impl TaskStore for SqliteStore {
     }
 
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+        let uses = self.keys.take_uses();
+        if !uses.is_empty() {
+            // They are kept to about a minute: no sweep fails for them.
+            let _ = self.writer.call(keys::NoteUses(uses)).await;
+        }
         self.writer.call(request).await
     }
 
@@ -259,8 +264,12 @@ impl KeyStore for SqliteStore {
         Ok(self.keys.list()?)
     }
 
-    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        Ok(self.keys.find(sha256)?)
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        Ok(self.keys.find(sha256, now_ms)?)
     }
 
     async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
@@ -270,5 +279,23 @@ impl KeyStore for SqliteStore {
             .await?;
         self.keys.refresh();
         Ok(revoked)
+    }
+
+    async fn rotate_key(
+        &self,
+        old: &str,
+        new: NewKey,
+        now_ms: UnixMs,
+        grace_ms: u64,
+    ) -> Result<Option<ApiKey>, StoreError> {
+        let rotate = keys::RotateKey {
+            old: old.to_owned(),
+            new,
+            now_ms,
+            grace_ms,
+        };
+        let added = self.writer.call(rotate).await?;
+        self.keys.refresh();
+        Ok(added)
     }
 }

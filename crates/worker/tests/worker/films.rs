@@ -21,6 +21,8 @@ struct Film {
     size: (u32, u32),
     frames: u32,
     is_video: bool,
+    /// Its parameter sets are noise: its index is sound, and nobody can decode it.
+    is_damaged: bool,
 }
 
 /// What was asked for, on a model's grid.
@@ -28,12 +30,14 @@ const GOOD: Film = Film {
     size: (64, 80),
     frames: 17,
     is_video: true,
+    is_damaged: false,
 };
 
 /// Somebody else's studio: keeps a ticket, says that it lives, and waits until it may deliver.
 struct Studio {
     description: Description,
     film: Film,
+    keeps_undecodable: bool,
     seen: Mutex<Seen>,
     open: tokio::sync::watch::Sender<bool>,
 }
@@ -52,7 +56,12 @@ struct Seen {
 
 impl Studio {
     fn new(film: Film) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::of(film))
+    }
+
+    fn of(film: Film) -> Self {
+        Self {
+            keeps_undecodable: false,
             description: Description {
                 final_from_video: false,
                 name: "studio".to_owned(),
@@ -62,7 +71,7 @@ impl Studio {
             film,
             seen: Mutex::default(),
             open: tokio::sync::watch::Sender::new(false),
-        })
+        }
     }
 
     fn delivers(film: Film) -> Arc<Self> {
@@ -103,6 +112,10 @@ impl FilmEngine for Studio {
 
     fn warnings(&self, _: &VideoSpec) -> Vec<Warning> {
         vec![WarningCode::SeedIgnored.into()]
+    }
+
+    fn keeps_undecodable(&self) -> bool {
+        self.keeps_undecodable
     }
 
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
@@ -158,6 +171,12 @@ fn write(film: Film, to: &Path) {
         recorder.push_frame(&rgb).unwrap();
     }
     recorder.finish().unwrap();
+    if film.is_damaged {
+        let mut bytes = std::fs::read(to).unwrap();
+        let avcc = bytes.windows(4).position(|kind| kind == b"avcC").unwrap();
+        bytes[avcc + 13..avcc + 20].fill(0xa5);
+        std::fs::write(to, bytes).unwrap();
+    }
 }
 
 fn worker(bench: &Bench, studio: &Arc<Studio>) -> Worker {
@@ -286,6 +305,13 @@ async fn a_film_that_is_not_what_was_asked_for_is_not_believed() {
         ("too long", Film { frames: 24, ..GOOD }),
         ("too short", Film { frames: 8, ..GOOD }),
         (
+            "undecodable",
+            Film {
+                is_damaged: true,
+                ..GOOD
+            },
+        ),
+        (
             "no video",
             Film {
                 is_video: false,
@@ -303,4 +329,24 @@ async fn a_film_that_is_not_what_was_asked_for_is_not_believed() {
         running.drained().await;
     }
     bench.holds_only(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_film_that_cannot_be_decoded_is_kept_where_the_operator_wants_it() {
+    let bench = Bench::new();
+    let film = Film {
+        is_damaged: true,
+        ..GOOD
+    };
+    let studio = Arc::new(Studio {
+        keeps_undecodable: true,
+        ..Studio::of(film)
+    });
+    studio.open.send_replace(true);
+    let running = Running::start(worker(&bench, &studio));
+    let id = bench.submit_spec(small()).await;
+    let artifact = bench.completes(id).await;
+    assert_eq!((artifact.width, artifact.height), GOOD.size);
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
 }

@@ -1,0 +1,288 @@
+//! Children that say what no child of ours would: each is ended, and costs the service neither memory nor
+//! decoders. Shell scripts play them; the first five bytes of a message are its kind and length.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test's helpers fail the test"
+)]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
+use kinora_engine::storyboard::Storyboard;
+use kinora_engine::{Clip, Control, Engine, EngineError, Footage, Job, Materials, Playback, Sink};
+use kinora_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms};
+use kinora_media::{FilmFormat, Films, MediaError, ProbeInfo, Undecodable};
+
+const SIZE: Size = Size::new(640, 480);
+/// Says that the engine is open.
+const OPENED: &str = r"printf 'o\000\000\000\000'";
+
+fn sh(script: String) -> Box<dyn Fn() -> Command + Send + Sync> {
+    Box::new(move || {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(&script);
+        command
+    })
+}
+
+/// A source that counts what is asked of it.
+#[derive(Debug, Default)]
+struct Source {
+    plays: AtomicU32,
+    frames: Arc<AtomicU32>,
+}
+
+impl Footage for Source {
+    fn size(&self) -> Size {
+        SIZE
+    }
+
+    fn fps(&self) -> u32 {
+        24
+    }
+
+    fn frames(&self) -> u32 {
+        100_000
+    }
+
+    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+        self.plays.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(Frames(self.frames.clone())))
+    }
+}
+
+struct Frames(Arc<AtomicU32>);
+
+impl Playback for Frames {
+    fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(vec![7; SIZE.pixels() as usize * 3]))
+    }
+}
+
+#[derive(Default)]
+struct Taken {
+    bytes: usize,
+}
+
+impl Sink for Taken {
+    fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
+        self.bytes += rgb.len();
+        Ok(())
+    }
+
+    fn audio(&mut self, pcm: &[f32]) -> Result<(), EngineError> {
+        self.bytes += pcm.len() * 4;
+        Ok(())
+    }
+}
+
+fn spec() -> VideoSpec {
+    VideoSpec {
+        version: kinora_contract::SPEC_VERSION,
+        model: "model".to_owned(),
+        prompt: "A kite over a beach".to_owned(),
+        negative_prompt: None,
+        seconds: Seconds::Fixed(2),
+        frame: FrameSize::Fixed(SIZE),
+        seed: 11,
+        generate_audio: true,
+        inputs: Inputs::Text,
+        draft: false,
+        final_of: None,
+        edit: None,
+    }
+}
+
+/// What came of a job in a child that says `script`, and how many bytes of it were believed.
+fn job(script: &str, source: &Arc<Source>) -> (Result<(), EngineError>, usize) {
+    let options = HostOptions {
+        command: sh(format!("{OPENED}; {script}; exec sleep 1000")),
+        settings: Vec::new(),
+        processes: 1,
+        open_limit: Duration::from_secs(60),
+        memory_bytes_max: None,
+        confinement: None,
+    };
+    let engine = HostedEngine::new(Arc::new(Storyboard::default()), options);
+    let source: Arc<dyn Footage> = source.clone();
+    let materials = Materials {
+        source: Some(source),
+        ..Materials::default()
+    };
+    let work = Job {
+        spec: &spec(),
+        materials: &materials,
+        clip: Clip {
+            size: SIZE,
+            fps: 24,
+            frames: 48,
+            audio: true,
+        },
+    };
+    let mut taken = Taken::default();
+    let ended = engine.generate(&work, &mut taken, &Control::default());
+    (ended, taken.bytes)
+}
+
+/// The most memory that this process has had resident so far, in MiB.
+fn memory_peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = peak.unwrap().split_whitespace().next().unwrap();
+    kib.parse::<u64>().unwrap() / 1024
+}
+
+fn crashed(ended: Result<(), EngineError>) -> String {
+    match ended {
+        Err(EngineError::Crashed { cause, .. }) => cause,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_message_of_256_mib_is_not_read_whatever_its_kind() {
+    let before = memory_peak_mib();
+    for kind in ["f", "a", "v", "e", "p"] {
+        // 0x10000000 in little endian.
+        let head = r"\000\000\000\020";
+        let flood = format!("printf '{kind}{head}'; head -c 268435456 /dev/zero");
+        let (ended, taken) = job(&flood, &Arc::default());
+        crashed(ended);
+        assert_eq!(taken, 0, "{kind}");
+    }
+    let grown = memory_peak_mib() - before;
+    assert!(grown < 128, "{grown} MiB");
+}
+
+/// A script that sends these messages 200 times, each with a number from 0 on.
+fn numbered(kinds: &str) -> String {
+    let send = |kind: char| {
+        let head = r"\004\000\000\000";
+        format!(r#"printf '{kind}{head}'; printf "\\$(printf %03o $n)\000\000\000""#)
+    };
+    let sends: Vec<String> = kinds.chars().map(send).collect();
+    let sends = sends.join("; ");
+    format!("n=0; while [ $n -lt 200 ]; do {sends}; n=$((n+1)); done")
+}
+
+#[test]
+fn a_source_is_played_a_few_times_and_not_without_end() {
+    for (kinds, plays) in [("s", 4), ("sc", 16)] {
+        let source = Arc::<Source>::default();
+        let cause = crashed(job(&numbered(kinds), &source).0);
+        assert!(cause.contains("plays its source too many times"), "{cause}");
+        assert_eq!(source.plays.load(Ordering::Relaxed), plays, "{kinds}");
+    }
+}
+
+#[test]
+fn frames_that_nobody_takes_are_not_made() {
+    let source = Arc::<Source>::default();
+    let ask = r"printf 'n\004\000\000\000\000\000\000\000'";
+    let play = r"printf 's\004\000\000\000\000\000\000\000'";
+    let asks = format!("{play}; n=0; while [ $n -lt 5000 ]; do {ask}; n=$((n+1)); done");
+    let cause = crashed(job(&asks, &source).0);
+    assert!(cause.contains("takes none"), "{cause}");
+    let frames = source.frames.load(Ordering::Relaxed);
+    assert!(frames < 10, "{frames}");
+}
+
+fn films(script: &str, silence_max: Duration) -> HostedFilms {
+    HostedFilms::new(FilmOptions {
+        command: sh(script.to_owned()),
+        silence_max,
+        examine_max: Duration::from_secs(60),
+    })
+}
+
+const ASKED: FilmFormat = FilmFormat {
+    width: 320,
+    height: 192,
+    seconds: Some(2),
+    seconds_max: 15,
+    audio: None,
+    undecodable: Undecodable::Refuse,
+};
+
+fn film() -> &'static Path {
+    Path::new("/nowhere/film.mp4")
+}
+
+fn examined(script: &str, silence_max: Duration) -> MediaError {
+    let examined = films(script, silence_max).examine(film(), &ASKED, &mut || true);
+    examined.unwrap_err()
+}
+
+/// Nobody is silent for so long but those who hang.
+const PATIENT: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_film_process_that_dies_hangs_or_lies_is_given_up() {
+    // The last is a poster of 64 MiB.
+    for (lost, silence_max) in [
+        ("exit 3", PATIENT),
+        ("exec sleep 1000", Duration::from_millis(300)),
+        (
+            r"printf 'p\000\000\000\004'; head -c 67108864 /dev/zero; exec sleep 1000",
+            PATIENT,
+        ),
+    ] {
+        let error = examined(lost, silence_max);
+        assert!(matches!(error, MediaError::Lost(_)), "{lost}: {error}");
+    }
+    // A poster that is none, and an end before anything was told.
+    for lie in [
+        r"printf 'p\004\000\000\000<svg'; exec sleep 1000",
+        r"printf 'd\000\000\000\000'; exec sleep 1000",
+    ] {
+        let error = examined(lie, PATIENT);
+        assert!(matches!(error, MediaError::Refused(_)), "{lie}: {error}");
+    }
+}
+
+#[test]
+fn a_look_at_a_film_can_be_ended() {
+    let lives = r"while :; do printf 'a\000\000\000\000'; sleep 0.01; done";
+    let mut looks = 0;
+    let mut go_on = || {
+        looks += 1;
+        looks < 3
+    };
+    let stopped = films(lives, PATIENT).examine(film(), &ASKED, &mut go_on);
+    assert!(matches!(stopped, Err(MediaError::Stopped)));
+    assert_eq!(looks, 3);
+}
+
+#[test]
+fn a_frame_of_another_size_than_the_index_says_is_not_shown() {
+    let info = ProbeInfo {
+        duration_seconds: 2.0,
+        fps: 24.0,
+        frames: 48,
+        width: 4,
+        height: 1,
+        has_audio: false,
+        file_bytes: 1_000,
+    };
+    let whole = r"printf 'f\014\000\000\000abcdefghijkl'";
+    for wrong in [
+        // It ends early, silently or by its word; a short frame; a long one.
+        "exit 0",
+        r"printf 'd\000\000\000\000'",
+        r"printf 'f\013\000\000\000abcdefghijk'",
+        r"printf 'f\015\000\000\000abcdefghijklm'",
+    ] {
+        let films = films(&format!("{whole}; {wrong}; exec sleep 1000"), PATIENT);
+        let mut playing = films.play(film(), &info).unwrap();
+        assert_eq!(playing.next_frame().unwrap().unwrap(), b"abcdefghijkl");
+        assert!(playing.next_frame().is_err(), "{wrong}");
+    }
+}
