@@ -100,7 +100,8 @@ impl<'a> SampleTable<'a> {
     /// Refuses times that stand still or run back: decoding times must rise from sample to sample, and no
     /// two samples may be shown at once. The caller bounds [`Self::samples`] first.
     pub(crate) fn check_times(&self) -> Result<(), MediaError> {
-        const WRONG: MediaError = MediaError::Malformed("the times of its samples are inconsistent");
+        const WRONG: MediaError =
+            MediaError::Malformed("the times of its samples are inconsistent");
         let mut left = u64::from(self.samples());
         for run in runs(child(self.stbl, b"stts")?)? {
             let (count, delta) = run?;

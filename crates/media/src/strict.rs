@@ -66,7 +66,9 @@ fn check_shown_size(track: &Track<'_>) -> Result<(), MediaError> {
     };
     match shown.into_iter().zip(coded).all(is_near) {
         true => Ok(()),
-        false => Err(MediaError::Malformed("its picture is shown at another size")),
+        false => Err(MediaError::Malformed(
+            "its picture is shown at another size",
+        )),
     }
 }
 

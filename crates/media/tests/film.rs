@@ -144,7 +144,10 @@ fn a_film_that_nobody_can_decode_is_refused_although_its_index_is_sound() {
         std::fs::write(&path, &bytes).unwrap();
         let refused = look(&path, &ASKED);
         assert!(
-            matches!(refused, Err(MediaError::Decode(_) | MediaError::Malformed(_))),
+            matches!(
+                refused,
+                Err(MediaError::Decode(_) | MediaError::Malformed(_))
+            ),
             "{refused:?}"
         );
         assert!(look(&path, &keep).is_ok());
@@ -199,13 +202,14 @@ fn an_index_that_says_two_things_is_refused() {
     }
     // The same in the track of sound, which is the last.
     let mut bytes = whole.clone();
-    let last = bytes.windows(4).rposition(|bytes| bytes == b"stts").unwrap() + 4;
+    let last = bytes
+        .windows(4)
+        .rposition(|bytes| bytes == b"stts")
+        .unwrap()
+        + 4;
     bytes[last + 12..last + 16].fill(0);
     std::fs::write(&path, &bytes).unwrap();
-    assert!(matches!(
-        look(&path, &asked),
-        Err(MediaError::Malformed(_))
-    ));
+    assert!(matches!(look(&path, &asked), Err(MediaError::Malformed(_))));
 }
 
 #[test]
