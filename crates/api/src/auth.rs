@@ -47,8 +47,8 @@ pub(crate) async fn authorize(
     let Some(text) = bearer(headers) else {
         return Err(unauthorized());
     };
-    let found = api.keys.find_key(&text.sha256()).await?;
     let now_ms = api.clock.now_ms();
+    let found = api.keys.find_key(&text.sha256(), now_ms).await?;
     let usable = found.filter(|key| key.is_usable(now_ms));
     let key = usable.ok_or_else(unauthorized)?;
     // The listener hands out the meter; who calls the router without it is not metered.

@@ -1,63 +1,96 @@
-//! Body bytes to fields, from JSON or from a form alike. Bounded before it is read; file parts are
-//! refused, since references are given as URLs.
+//! Body bytes to fields, from JSON or from a form alike. Bounded before it is read; a body that is
+//! compressed or in another character set than UTF-8 is refused.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use kinora_contract::limits::{BODY_BYTES_MAX, FORM_PARTS_MAX};
-use kinora_contract::{ErrorCode, Form, json};
+use kinora_contract::limits::BODY_BYTES_MAX;
+use kinora_contract::{ErrorCode, json};
 use serde_json::{Map, Value};
 
+use crate::buffers::Full;
 use crate::error::ApiError;
+use crate::header_value::parameters;
 use crate::listen::is_too_slow;
+use crate::multipart;
 
 /// Reads the fields of a request of either form.
 pub(crate) async fn fields(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Map<String, Value>, ApiError> {
-    match media_type(headers) {
-        MediaType::Json => Ok(json::object(&read(headers, body).await?)?),
-        MediaType::Form { boundary } => form(read(headers, body).await?, boundary).await,
-        MediaType::Other => Err(ApiError::of(
-            ErrorCode::UnsupportedMediaType,
-            "Content-Type",
-            "Send 'Content-Type: application/json' or 'multipart/form-data'.",
-        )),
+    let media_type = media_type(headers)?;
+    check_encoding(headers)?;
+    match media_type {
+        MediaType::Json => {
+            let body = read(headers, body, ErrorCode::InvalidJson).await?;
+            Ok(json::object(&body)?)
+        }
+        MediaType::Form { boundary } => {
+            let body = read(headers, body, ErrorCode::MalformedBody).await?;
+            multipart::fields(body, boundary).await
+        }
     }
 }
 
 enum MediaType {
     Json,
     Form { boundary: String },
-    Other,
 }
 
-fn media_type(headers: &HeaderMap) -> MediaType {
+fn media_type(headers: &HeaderMap) -> Result<MediaType, ApiError> {
     let text = headers
         .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let Some(text) = text else {
-        return MediaType::Other;
-    };
-    let essence = text
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    match essence.as_str() {
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let media_type = match essence.to_ascii_lowercase().as_str() {
         "application/json" => MediaType::Json,
-        "multipart/form-data" => match multer::parse_boundary(text) {
-            Ok(boundary) => MediaType::Form { boundary },
-            Err(_) => MediaType::Other,
+        "multipart/form-data" => MediaType::Form {
+            boundary: multer::parse_boundary(text).map_err(|_| {
+                let message = "The multipart body has no readable 'boundary'.";
+                ApiError::of(ErrorCode::MalformedBody, CONTENT_TYPE, message)
+            })?,
         },
-        _ => MediaType::Other,
-    }
+        _ => {
+            let message = "Send 'Content-Type: application/json' or 'multipart/form-data'.";
+            let code = ErrorCode::UnsupportedMediaType;
+            return Err(ApiError::of(code, CONTENT_TYPE, message));
+        }
+    };
+    check_charset(text, CONTENT_TYPE)?;
+    Ok(media_type)
 }
 
-async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+const CONTENT_TYPE: &str = "Content-Type";
+
+/// Refuses every character set but UTF-8 and its subset ASCII; `param` is what the type belongs to.
+pub(crate) fn check_charset(content_type: &str, param: &str) -> Result<(), ApiError> {
+    let known = ["utf-8", "utf8", "us-ascii", "ascii"];
+    let is_known = |charset: &str| known.iter().any(|one| charset.eq_ignore_ascii_case(one));
+    let all = parameters(content_type);
+    let unknown = |(name, charset): &(String, String)| name == "charset" && !is_known(charset);
+    if !all.iter().any(unknown) {
+        return Ok(());
+    }
+    let message = "The character set is not supported; send UTF-8.";
+    Err(ApiError::of(ErrorCode::UnsupportedEncoding, param, message))
+}
+
+fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let plain = |value: &[u8]| value.is_empty() || value.eq_ignore_ascii_case(b"identity");
+    if encodings.all(|value| plain(value.as_bytes().trim_ascii())) {
+        return Ok(());
+    }
+    let message = "The body is compressed; send it without 'Content-Encoding'.";
+    let code = ErrorCode::UnsupportedEncoding;
+    Err(ApiError::of(code, "Content-Encoding", message))
+}
+
+/// The whole body; `incomplete` is the code of one that ends early.
+async fn read(headers: &HeaderMap, body: Body, incomplete: ErrorCode) -> Result<Bytes, ApiError> {
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok());
@@ -69,54 +102,14 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(error) if is_too_slow(&*error) => Err(ApiError::too_slow()),
-        Err(_) => Err(ApiError::new(
-            ErrorCode::InvalidJson,
-            "The body ended before it was whole.",
-        )),
+        Err(error) => Err(match Full::within(&*error) {
+            Some(full) => full.into(),
+            None => ApiError::new(incomplete, "The body ended before it was whole."),
+        }),
     }
 }
 
 fn too_large() -> ApiError {
     let message = format!("The body is larger than {BODY_BYTES_MAX} bytes.");
     ApiError::new(ErrorCode::RequestTooLarge, message)
-}
-
-async fn form(body: Bytes, boundary: String) -> Result<Map<String, Value>, ApiError> {
-    let whole = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(body)]);
-    let mut parts = multer::Multipart::new(whole, boundary);
-    let mut form = Form::default();
-    let mut count = 0;
-    while let Some(part) = parts.next_field().await.map_err(|_| unreadable())? {
-        count += 1;
-        if count > FORM_PARTS_MAX {
-            let message = format!("The form has more than {FORM_PARTS_MAX} parts.");
-            return Err(ApiError::new(ErrorCode::InvalidValue, message));
-        }
-        let name = part.name().ok_or_else(unreadable)?.to_owned();
-        if part.file_name().is_some() {
-            let message = format!("'{name}' is a file; give reference material as a URL.");
-            return Err(ApiError::of(
-                ErrorCode::FileUploadUnsupported,
-                &name,
-                message,
-            ));
-        }
-        let bytes = part.bytes().await.map_err(|_| unreadable())?;
-        let text = String::from_utf8(bytes.into()).map_err(|_| {
-            ApiError::of(
-                ErrorCode::InvalidValue,
-                &name,
-                format!("'{name}' is not valid UTF-8."),
-            )
-        })?;
-        form.push(&name, text)?;
-    }
-    Ok(form.into_fields())
-}
-
-fn unreadable() -> ApiError {
-    ApiError::new(
-        ErrorCode::InvalidJson,
-        "The multipart body is malformed or incomplete.",
-    )
 }

@@ -6,7 +6,7 @@ use kinora_store::Cancellation;
 
 use crate::auth::Writer;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::OfCancel;
 use crate::state::SharedApi;
 use crate::wire::{Answer, PathId};
 
@@ -19,7 +19,7 @@ use crate::wire::{Answer, PathId};
     path = "/v1/videos/{id}/cancel",
     tag = "videos",
     params(("id" = String, Path, description = "Task identifier.")),
-    responses((status = 200, description = "The task, now failed.", body = VideoObject), Refusals),
+    responses((status = 200, description = "The task, now failed.", body = VideoObject), OfCancel),
     security(("bearer" = []))
 )]
 pub(crate) async fn cancel(

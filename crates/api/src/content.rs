@@ -12,7 +12,7 @@ use kinora_store::{Scope, TaskView};
 use crate::auth;
 use crate::error::ApiError;
 use crate::files::Variant;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::OfContent;
 use crate::preview::preview;
 use crate::range::{Stretch, stretch};
 use crate::security::MEDIA_POLICY;
@@ -44,7 +44,7 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
         )),
         (status = 206, description = "The asked-for part of the bytes."),
         (status = 304, description = "The client has these bytes already."),
-        Refusals,
+        OfContent,
     ),
     security(("bearer" = []), ())
 )]

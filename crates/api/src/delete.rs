@@ -6,7 +6,7 @@ use kinora_store::Deletion;
 
 use crate::auth::Writer;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::OfDelete;
 use crate::state::{Api, SharedApi};
 use crate::wire::{Answer, PathId};
 
@@ -18,7 +18,7 @@ use crate::wire::{Answer, PathId};
     path = "/v1/videos/{id}",
     tag = "videos",
     params(("id" = String, Path, description = "Task identifier.")),
-    responses((status = 200, description = "The task is gone.", body = VideoDeleted), Refusals),
+    responses((status = 200, description = "The task is gone.", body = VideoDeleted), OfDelete),
     security(("bearer" = []))
 )]
 pub(crate) async fn delete(

@@ -13,7 +13,7 @@ use kinora_contract::edit_call::{
 use crate::auth::Writer;
 use crate::body;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::{OfEdits, OfRemix};
 use crate::state::SharedApi;
 use crate::submit::{Submit, accept};
 use crate::wire::PathId;
@@ -31,7 +31,7 @@ use crate::wire::PathId;
         (EditVideo = "application/json"),
         (EditVideo = "multipart/form-data"),
     )),
-    responses((status = 200, description = "The accepted task.", body = VideoObject), Refusals),
+    responses((status = 200, description = "The accepted task.", body = VideoObject), OfEdits),
     security(("bearer" = []))
 )]
 pub(crate) async fn edits(
@@ -61,7 +61,7 @@ pub(crate) async fn edits(
         (RemixVideo = "application/json"),
         (RemixVideo = "multipart/form-data"),
     )),
-    responses((status = 200, description = "The accepted task.", body = VideoObject), Refusals),
+    responses((status = 200, description = "The accepted task.", body = VideoObject), OfRemix),
     security(("bearer" = []))
 )]
 pub(crate) async fn remix(

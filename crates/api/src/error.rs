@@ -8,10 +8,14 @@ use axum::response::{IntoResponse, Response};
 use kinora_contract::{ErrorCode, NoEntropy, Refusal};
 use kinora_store::StoreError;
 
+use crate::buffers::Full;
 use crate::wire::json_response;
 
 /// How long a client should wait when the store is away.
 const STORAGE_RETRY_SECONDS: u64 = 2;
+
+/// How long a client should wait when connections hold all the memory that they may.
+const FULL_RETRY_SECONDS: u64 = 5;
 
 /// A refusal and the headers that go with it.
 #[derive(Clone, Debug)]
@@ -94,6 +98,23 @@ impl ApiError {
             "The storage is unavailable; try again soon.",
         )
         .retry_after(STORAGE_RETRY_SECONDS)
+    }
+}
+
+impl From<Full> for ApiError {
+    fn from(full: Full) -> Self {
+        let (code, message) = match full {
+            Full::Owner => (
+                ErrorCode::RateLimitExceeded,
+                "Too many requests of yours are unfinished, or their answers unread; finish or close \
+                 them, then send the request again.",
+            ),
+            Full::All => (
+                ErrorCode::Overloaded,
+                "The service has no memory left for this; send the request again soon.",
+            ),
+        };
+        Self::new(code, message).retry_after(FULL_RETRY_SECONDS)
     }
 }
 

@@ -15,8 +15,10 @@ use kinora_contract::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
 use kinora_contract::{ErrorCode, Refusal};
 use tower_service::Service;
 
+use crate::buffers::Buffers;
 use crate::cors::Cors;
 use crate::error::ApiError;
+use crate::listen::Room;
 use crate::rates::{Meter, RateLimits};
 use crate::security::harden;
 
@@ -52,14 +54,17 @@ pub(crate) struct Front {
     pub(crate) ids: RequestIds,
     pub(crate) rates: Arc<RateLimits>,
     pub(crate) cors: Cors,
+    pub(crate) buffers: Buffers,
 }
 
 impl Front {
-    /// Answers a request of `client`, or passes on that it is `refused` already.
+    /// Answers a request of `client`, or passes on that it is `refused` already. The answer has
+    /// the room in memory that it needs of the connection's `room`.
     pub(crate) async fn answer(
         &self,
         client: IpAddr,
         refused: Option<ApiError>,
+        room: &Room,
         mut request: Request<Body>,
     ) -> Response {
         let id = self.ids.next();
@@ -67,6 +72,7 @@ impl Front {
         let meter = Arc::new(Meter::new(self.rates.clone()));
         let granted = self.cors.granted(request.headers());
         request.extensions_mut().insert(meter.clone());
+        request.extensions_mut().insert(self.buffers.clone());
         let checked = match refused {
             Some(error) => Err(error),
             None => check_headers(request.headers()).map_err(ApiError::from),
@@ -78,6 +84,13 @@ impl Front {
                 None => guarded(self.router.clone(), request).await,
             },
         };
+        if method.is_safe() {
+            if let Err(full) = room.admit(&mut response, client).await {
+                response = ApiError::from(full).into_response();
+            }
+        } else {
+            room.admit_anyway(&mut response, client);
+        }
         log(&id, &method, uri.path(), client, response.status());
         let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::try_from(id) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::{OfAlive, OfReady};
 use crate::state::SharedApi;
 use crate::wire::Answer;
 
@@ -23,7 +23,7 @@ pub(crate) struct Health {
     get,
     path = "/healthz",
     tag = "health",
-    responses((status = 200, description = "It runs.", body = Health))
+    responses((status = 200, description = "It runs.", body = Health), OfAlive)
 )]
 pub(crate) async fn alive() -> Answer<Health> {
     Answer(Health { status: "ok" })
@@ -34,7 +34,7 @@ pub(crate) async fn alive() -> Answer<Health> {
     get,
     path = "/readyz",
     tag = "health",
-    responses((status = 200, description = "They can.", body = Health), Refusals)
+    responses((status = 200, description = "They can.", body = Health), OfReady)
 )]
 pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Health>, ApiError> {
     if api.stopping.is_cancelled() {

@@ -4,6 +4,7 @@
 
 mod auth;
 mod body;
+mod buffers;
 mod cancel;
 mod content;
 mod cors;
@@ -12,11 +13,13 @@ mod edit;
 mod error;
 mod files;
 mod frame;
+mod header_value;
 mod health;
 mod idempotency;
 mod list;
 mod listen;
 mod models;
+mod multipart;
 mod openapi;
 mod preview;
 mod proxies;
@@ -27,6 +30,7 @@ mod router;
 mod security;
 mod state;
 mod submit;
+mod turns;
 mod unsupported;
 mod wire;
 
@@ -36,3 +40,4 @@ pub use openapi::document;
 pub use proxies::TrustedProxies;
 pub use router::router;
 pub use state::{Api, Settings};
+pub use turns::Turns;

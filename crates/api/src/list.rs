@@ -1,18 +1,31 @@
 //! `GET /v1/videos`: a project's tasks, a page at a time.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
 use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use kinora_contract::limits::PAGE_BYTES_MAX;
 use kinora_contract::{PageQuery, VideoList, VideoObject};
-use kinora_store::{Order, PageRequest};
+use kinora_store::{Order, Page, PageRequest};
+use tokio::task::spawn_blocking;
 
 use crate::auth::Reader;
+use crate::buffers::{Buffers, Full, Held, Owner};
 use crate::error::ApiError;
-use crate::openapi::Refusals;
-use crate::state::SharedApi;
-use crate::wire::Answer;
+use crate::openapi::refusals::OfList;
+use crate::state::{Api, SharedApi};
+use crate::wire::json_bytes;
+
+/// How long a page waits until the project has taken enough of its earlier ones.
+const ROOM_PATIENCE: Duration = Duration::from_secs(2);
 
 /// List video tasks.
 ///
-/// The project's own tasks, newest first. `after` takes the `last_id` of the page before.
+/// The project's own tasks, newest first. `after` takes the `last_id` of the page before. A page
+/// may hold fewer tasks than `limit`: whether there are more is what `has_more` says.
 #[utoipa::path(
     get,
     path = "/v1/videos",
@@ -22,40 +35,79 @@ use crate::wire::Answer;
         ("limit" = Option<u32>, Query, description = "Tasks of a page, 1 to 100.", minimum = 1, maximum = 100),
         ("order" = Option<String>, Query, description = "`desc` (default, newest first) or `asc`."),
     ),
-    responses((status = 200, description = "A page of tasks.", body = VideoList), Refusals),
+    responses((status = 200, description = "A page of tasks.", body = VideoList), OfList),
     security(("bearer" = []))
 )]
 pub(crate) async fn list(
     State(api): State<SharedApi>,
     Reader(key): Reader,
     RawQuery(query): RawQuery,
-) -> Result<Answer<VideoList>, ApiError> {
+    buffers: Option<Extension<Buffers>>,
+) -> Result<Response, ApiError> {
     let query = query.unwrap_or_default();
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
     let asked = PageQuery::parse(pairs.iter().map(|(name, value)| (&**name, &**value)))?;
-    let page = api
-        .tasks
-        .list(PageRequest {
-            project: key.key.project.clone(),
-            after: asked.after,
-            limit: asked.limit,
-            order: if asked.ascending {
-                Order::Ascending
-            } else {
-                Order::Descending
-            },
-        })
-        .await?;
+    let project = key.key.project.clone();
+    let turn = api.turns.own(&project).await?;
+    // Before anything is read, so that memory is bounded however many ask at once.
+    let held = match &buffers {
+        Some(Extension(buffers)) => Some(room(buffers, &project).await?),
+        None => None,
+    };
+    let turn = api.turns.next(turn).await?;
+    let request = PageRequest {
+        project,
+        after: asked.after,
+        limit: asked.limit,
+        order: if asked.ascending {
+            Order::Ascending
+        } else {
+            Order::Descending
+        },
+    };
+    // On its own: a client that hangs up must not end the turn before its work.
+    let reading = tokio::spawn(async move {
+        let page = api.tasks.list(request).await?;
+        let written = spawn_blocking(move || write(&api, page)).await;
+        drop(turn);
+        written.map_err(|stopped| ApiError::internal(&stopped))?
+    });
+    let body = reading
+        .await
+        .map_err(|stopped| ApiError::internal(&stopped))??;
+    Ok(respond(body, held))
+}
+
+/// Room for a page of the project, which counts until the client has taken it.
+async fn room(buffers: &Buffers, project: &str) -> Result<Held, Full> {
+    let owner = Owner::Project(project.into());
+    let bytes = PAGE_BYTES_MAX as u64;
+    buffers.take(&owner, bytes, ROOM_PATIENCE).await
+}
+
+/// The page as JSON.
+fn write(api: &Api, page: Page) -> Result<Vec<u8>, ApiError> {
     let data: Vec<VideoObject> = page
         .tasks
         .iter()
         .map(|view| api.object(view))
         .collect::<Result<_, _>>()?;
-    Ok(Answer(VideoList {
+    let list = VideoList {
         object: "list",
         first_id: data.first().map(|object| object.id.clone()),
         last_id: data.last().map(|object| object.id.clone()),
         data,
         has_more: page.has_more,
-    }))
+    };
+    serde_json::to_vec(&list).map_err(|error| ApiError::internal(&error))
+}
+
+fn respond(body: Vec<u8>, held: Option<Held>) -> Response {
+    let bytes = body.len() as u64;
+    let mut response = json_bytes(StatusCode::OK, body);
+    if let Some(mut held) = held {
+        held.shrink_to(bytes);
+        response.extensions_mut().insert(Arc::new(held));
+    }
+    response
 }

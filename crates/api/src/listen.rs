@@ -9,6 +9,7 @@ mod guards;
 mod pace;
 mod places;
 mod plain;
+mod room;
 mod tls;
 
 use std::convert::Infallible;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::{Request, Response};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -30,6 +31,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
+use crate::buffers::{Buffers, Held, Owner};
 use crate::error::ApiError;
 use crate::frame::{Front, RequestIds};
 use crate::proxies::TrustedProxies;
@@ -39,9 +41,11 @@ use door::Door;
 use envelope_io::EnvelopeIo;
 use pace::{Answering, Deadlines, PacedIo, Phase};
 use places::{AddressPlace, Addresses};
+use room::BodyRoom;
 
 pub(crate) use bodies::is_too_slow;
 pub use guards::Guards;
+pub(crate) use room::Room;
 pub use tls::{Tls, TlsError};
 
 /// How the listener behaves.
@@ -76,7 +80,7 @@ pub async fn serve_guarded(
     stop: impl Future<Output = ()>,
 ) {
     let drain_limit = settings.drain_limit;
-    let addresses = Addresses::new(guards.connections_per_address_max);
+    let addresses = Addresses::new(guards.connections_per_address_max, settings.connections_max);
     let ids = RequestIds::new(settings.request_id_prefix);
     let mut door = Door::new(&settings, &guards, addresses.clone(), ids.clone());
     let service = Arc::new(Service::new(router, settings, guards, addresses, ids));
@@ -128,6 +132,7 @@ impl Service {
                 ids,
                 rates: Arc::new(RateLimits::new(guards.requests_per_minute)),
                 cors: guards.cors,
+                buffers: Buffers::new(guards.buffered_bytes_max),
             },
             proxies: guards.trusted_proxies,
             addresses,
@@ -144,31 +149,48 @@ impl Service {
 
     /// Serves one connection to its end.
     async fn connection(self: Arc<Self>, stream: TcpStream, peer: IpAddr, watcher: Watcher) {
-        let io = PacedIo::new(stream, self.deadlines);
+        let room = Arc::new(self.room(peer));
+        let io = PacedIo::new(stream, self.deadlines, room.clone());
         let phase = io.phase();
         let Some(tls) = &self.tls else {
-            return self.http(io, phase, peer, watcher).await;
+            return self.http(io, phase, room, peer, watcher).await;
         };
         let handshake = tls.acceptor().accept(io);
         match tokio::time::timeout(self.deadlines.head, handshake).await {
             Ok(Ok(io)) => {
                 phase.restart();
-                self.http(io, phase, peer, watcher).await;
+                self.http(io, phase, room, peer, watcher).await;
             }
             Ok(Err(error)) => tracing::debug!(%error, client = %peer, "a handshake failed"),
             Err(_) => tracing::debug!(client = %peer, "a handshake took too long"),
         }
     }
 
+    /// What the connection of `peer` takes of the memory for connections.
+    fn room(&self, peer: IpAddr) -> Room {
+        let owner = match self.proxies.trusts(peer) {
+            true => Owner::Proxies,
+            false => Owner::of_address(peer),
+        };
+        Room::new(self.front.buffers.clone(), owner)
+    }
+
     /// Speaks HTTP on `io`.
-    async fn http<T>(self: Arc<Self>, io: T, phase: Phase, peer: IpAddr, watcher: Watcher)
-    where
+    async fn http<T>(
+        self: Arc<Self>,
+        io: T,
+        phase: Phase,
+        room: Arc<Room>,
+        peer: IpAddr,
+        watcher: Watcher,
+    ) where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let io = TokioIo::new(EnvelopeIo::new(io, self.front.ids.clone()));
         let answering = service_fn(move |request| {
-            let (service, busy) = (self.clone(), Arc::new(phase.answering()));
-            async move { Ok::<_, Infallible>(service.answer(peer, busy, request).await) }
+            let (service, room) = (self.clone(), room.clone());
+            let busy = Arc::new(phase.answering());
+            async move { Ok::<_, Infallible>(service.answer(peer, room, busy, request).await) }
         });
         let connection = http1::Builder::new()
             // The socket below keeps the time, and tells a head from an idle connection.
@@ -184,9 +206,10 @@ impl Service {
     async fn answer(
         &self,
         peer: IpAddr,
+        room: Arc<Room>,
         busy: Arc<Answering>,
         request: Request<Incoming>,
-    ) -> Response<Holding<(Arc<Answering>, Option<AddressPlace>)>> {
+    ) -> Response<Holding<Answered>> {
         let deadline = Instant::now() + self.body_timeout;
         let client = self.proxies.client(peer, request.headers());
         // A proxy's connection carries many clients: there, each request takes a place.
@@ -197,11 +220,25 @@ impl Service {
                 None => (None, Some(too_many_of(client))),
             },
         };
-        let request = request.map(|body| Punctual::boxed_body(body, deadline, busy.clone()));
-        let response = self.front.answer(client, refused, request).await;
-        response.map(|body| Holding::new(body, (busy, place)))
+        let has_body = !request.body().is_end_stream();
+        let taken = has_body.then(|| Arc::new(BodyRoom::new(room.clone(), client)));
+        let request =
+            request.map(|body| Punctual::boxed_body(body, deadline, taken.clone(), busy.clone()));
+        let answered = self.front.answer(client, refused, &room, request);
+        let mut response = answered.await;
+        if let Some(taken) = taken {
+            taken.give_back();
+        }
+        let held = response.extensions_mut().remove::<Arc<Held>>();
+        if let Some(bytes) = room::in_memory(response.body()) {
+            busy.must_be_taken(bytes);
+        }
+        response.map(|body| Holding::new(body, (busy, place, held)))
     }
 }
+
+/// What is given back when an answer is through.
+type Answered = (Arc<Answering>, Option<AddressPlace>, Option<Arc<Held>>);
 
 fn too_many_of(client: IpAddr) -> ApiError {
     tracing::debug!(%client, "a request was refused: too many of this address");

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::auth::Reader;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::{OfModel, OfModels};
 use crate::state::SharedApi;
 use crate::wire::Answer;
 
@@ -59,7 +59,7 @@ impl Model {
     operation_id = "list_models",
     path = "/v1/models",
     tag = "models",
-    responses((status = 200, description = "The models that the key may use.", body = ModelList), Refusals),
+    responses((status = 200, description = "The models that the key may use.", body = ModelList), OfModels),
     security(("bearer" = []))
 )]
 pub(crate) async fn list(State(api): State<SharedApi>, Reader(key): Reader) -> Answer<ModelList> {
@@ -89,7 +89,7 @@ pub(crate) async fn list(State(api): State<SharedApi>, Reader(key): Reader) -> A
     path = "/v1/models/{id}",
     tag = "models",
     params(("id" = String, Path, description = "Identifier or alias.")),
-    responses((status = 200, description = "The model.", body = Model), Refusals),
+    responses((status = 200, description = "The model.", body = Model), OfModel),
     security(("bearer" = []))
 )]
 pub(crate) async fn read(

@@ -1,15 +1,17 @@
-//! The OpenAPI document, generated from the handlers and types. `docs/openapi.json` is its
-//! golden copy: a change of the contract is a visible difference.
+//! The OpenAPI document, generated from the handlers and types, and made exact by the tables of the
+//! contract. `docs/openapi.json` is its golden copy: a change of the contract is a visible difference.
 
-use std::collections::BTreeMap;
+mod exact;
+pub(crate) mod refusals;
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use kinora_contract::{ErrorBody, ErrorCode};
-use utoipa::openapi::response::Response as ResponseDoc;
+use bytes::Bytes;
+use kinora_contract::{Catalog, ErrorBody};
+use serde_json::Value;
+use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
-use utoipa::{IntoResponses, OpenApi as _};
+use utoipa::openapi::{OpenApi, Server};
 
 /// The document's frame; paths and schemas come with the routes.
 #[derive(utoipa::OpenApi)]
@@ -28,58 +30,29 @@ use utoipa::{IntoResponses, OpenApi as _};
 )]
 struct Frame;
 
-/// The frame with its security scheme.
+/// The frame with its security scheme and its server, which is the one that serves the document.
 pub(crate) fn frame() -> OpenApi {
     let mut document = Frame::openapi();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    document.servers = Some(vec![Server::new("/")]);
     document
 }
 
-/// The whole document.
-pub fn document() -> OpenApi {
-    crate::router::described().split_for_parts().1
+/// The whole document of a service that serves the models of `catalog`, as JSON text.
+pub fn document(catalog: &Catalog) -> String {
+    let described = crate::router::described().split_for_parts().1;
+    let mut document = serde_json::to_value(described).unwrap_or_else(|error| {
+        tracing::error!(%error, "the OpenAPI document could not be written");
+        Value::Null
+    });
+    exact::make_exact(&mut document, catalog);
+    format!("{document:#}")
 }
 
-/// Serves the document.
-pub(crate) async fn serve() -> Response {
-    match document().to_pretty_json() {
-        Ok(text) => {
-            let json = HeaderValue::from_static("application/json");
-            ([(header::CONTENT_TYPE, json)], text).into_response()
-        }
-        Err(error) => {
-            tracing::error!(%error, "the OpenAPI document could not be written");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
-    }
-}
-
-/// Every refusal, grouped by status, with the codes that it may carry.
-pub(crate) struct Refusals;
-
-impl IntoResponses for Refusals {
-    fn responses() -> BTreeMap<String, RefOr<ResponseDoc>> {
-        let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
-        for code in ErrorCode::ALL {
-            codes
-                .entry(code.http_status())
-                .or_default()
-                .push(code.as_str());
-        }
-        let body = ContentBuilder::new()
-            .schema(Some(Ref::from_schema_name("ErrorBody")))
-            .build();
-        let response = |codes: Vec<&str>| {
-            ResponseBuilder::new()
-                .description(format!("Refused: `{}`.", codes.join("`, `")))
-                .content("application/json", body.clone())
-                .build()
-        };
-        codes
-            .into_iter()
-            .map(|(status, codes)| (status.to_string(), RefOr::T(response(codes))))
-            .collect()
-    }
+/// Serves a document that was made before.
+pub(crate) fn serve(document: Bytes) -> Response {
+    let json = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, json)], document).into_response()
 }

@@ -3,12 +3,12 @@
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use kinora_contract::VideoObject;
+use kinora_contract::{Status, VideoObject};
 use kinora_store::TaskView;
 
 use crate::auth::Reader;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::OfRead;
 use crate::state::SharedApi;
 use crate::wire::{PathId, json_response};
 
@@ -28,7 +28,7 @@ const POLL_AFTER_MS_MAX: u64 = 10_000;
     path = "/v1/videos/{id}",
     tag = "videos",
     params(("id" = String, Path, description = "Task identifier.")),
-    responses((status = 200, description = "The task.", body = VideoObject), Refusals),
+    responses((status = 200, description = "The task.", body = VideoObject), OfRead),
     security(("bearer" = []))
 )]
 pub(crate) async fn read(
@@ -47,7 +47,10 @@ pub(crate) async fn read(
 }
 
 fn poll_after_ms(view: &TaskView) -> u64 {
-    let ahead = view.queue_position.unwrap_or(0);
+    let queued = view.task.status() == Some(Status::Queued);
+    // A queued task without a position is far back, or was submitted this moment.
+    let unknown = if queued { u64::MAX } else { 0 };
+    let ahead = view.queue_position.unwrap_or(unknown);
     let wait = POLL_AFTER_MS.saturating_add(ahead.saturating_mul(POLL_AFTER_MS_PER_TASK_AHEAD));
     wait.min(POLL_AFTER_MS_MAX)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{get, post};
+use bytes::Bytes;
 use kinora_contract::ErrorCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -31,10 +32,14 @@ pub(crate) fn described() -> OpenApiRouter<SharedApi> {
 
 /// The whole service.
 pub fn router(api: Api) -> Router {
+    let document = Bytes::from(openapi::document(&api.catalog));
     described()
         .split_for_parts()
         .0
-        .route("/openapi.json", get(openapi::serve))
+        .route(
+            "/openapi.json",
+            get(async move || openapi::serve(document.clone())),
+        )
         .route("/v1/videos/extensions", post(unsupported::operation))
         .route("/v1/videos/characters", post(unsupported::operation))
         .fallback(not_found)

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use kinora_blobs::BlobStore;
 use kinora_blobs::sign::Signer;
+use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, Clock, Entropy, Links, Task, TaskId, TaskIds, VideoObject};
 use kinora_store::{KeyStore, QueueBounds, TaskStore, TaskView};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
 use crate::files::Variant;
+use crate::turns::Turns;
 
 /// The service as its endpoints see it.
 #[derive(Clone, Debug)]
@@ -32,6 +34,8 @@ pub struct Api {
     pub entropy: Arc<dyn Entropy>,
     /// What an operator may choose.
     pub settings: Arc<Settings>,
+    /// Who reads lists when.
+    pub turns: Turns,
     /// Cancelled when the process is stopping: submits are refused from then on.
     pub stopping: CancellationToken,
 }
@@ -48,6 +52,8 @@ pub struct Settings {
     pub waiting_max: u64,
     /// Unfinished tasks of one project at most, unless its key says otherwise.
     pub project_unfinished_max: u64,
+    /// Ports at which references may be asked.
+    pub reference_ports: Ports,
     /// How long a finished task and its files are kept, in milliseconds.
     pub retention_ms: u64,
 }

@@ -4,21 +4,19 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
+use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
+use kinora_contract::validate::check_ports;
 use kinora_contract::{
     ErrorCode, Intent, Submission, SubmitRequest, UnixMs, VideoObject, VideoSpec, lineage, validate,
 };
-use kinora_store::{Idempotency, Insertion, NewKey, NewTask, TaskView};
+use kinora_store::{Idempotency, Insertion, NewKey, NewTask, QueueBounds, RetryAfter, TaskView};
 
 use crate::auth::Writer;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::refusals::OfSubmit;
 use crate::state::{Api, SharedApi};
 use crate::wire::json_response;
 use crate::{body, idempotency};
-
-/// How long a client should wait when the queue is full: a task of the usual length takes about
-/// that long, and then a place is free.
-const QUEUE_RETRY_SECONDS: u64 = 10;
 
 /// Submit a video task.
 ///
@@ -37,7 +35,7 @@ const QUEUE_RETRY_SECONDS: u64 = 10;
         (SubmitRequest = "application/json"),
         (SubmitRequest = "multipart/form-data"),
     )),
-    responses((status = 200, description = "The accepted task.", body = VideoObject), Refusals),
+    responses((status = 200, description = "The accepted task.", body = VideoObject), OfSubmit),
     security(("bearer" = []))
 )]
 pub(crate) async fn submit(
@@ -116,7 +114,10 @@ impl<'a> Submit<'a> {
         let Self { api, key, .. } = *self;
         let seed = u32::from_le_bytes(api.random()?);
         let submission = validate(self.request, &api.catalog, seed)?;
+        check_ports(self.request, &api.settings.reference_ports)?;
         check_model_allowed(key, submission.model())?;
+        let bounds = api.bounds(key.unfinished_max);
+        check_submits_allowed(bounds)?;
         if api.stopping.is_cancelled() {
             let message = "The service is stopping; send the request again soon.";
             return Err(ApiError::new(ErrorCode::ShuttingDown, message).retry_after(5));
@@ -129,7 +130,7 @@ impl<'a> Submit<'a> {
             metadata,
             now_ms: self.now_ms,
             idempotency: self.idempotency.clone(),
-            bounds: api.bounds(key.unfinished_max),
+            bounds,
         })
     }
 }
@@ -142,6 +143,16 @@ fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {
         }
         _ => Ok(()),
     }
+}
+
+/// A bound of 0 is never met: the client must not wait for it.
+fn check_submits_allowed(bounds: QueueBounds) -> Result<(), ApiError> {
+    if bounds.project_unfinished_max > 0 && bounds.waiting_max > 0 {
+        return Ok(());
+    }
+    let message = "This API key may not submit tasks: its bound on unfinished tasks is 0. Ask the operator for \
+                   another key; waiting does not help.";
+    Err(ApiError::new(ErrorCode::SubmitsNotAllowed, message))
 }
 
 /// The complete spec; of a final or an edit it comes from an earlier task of the same project.
@@ -165,8 +176,10 @@ async fn spec(api: &Api, project: &str, intent: Intent) -> Result<VideoSpec, Api
 }
 
 fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
-    let full = |message: &str| {
-        Err(ApiError::new(ErrorCode::QueueFull, message).retry_after(QUEUE_RETRY_SECONDS))
+    let full = |why: &str, RetryAfter { millis }: RetryAfter| {
+        let seconds = millis.div_ceil(1000).clamp(1, RETRY_AFTER_SECONDS_MAX);
+        let message = format!("{why} Send the request again in {seconds} s.");
+        Err(ApiError::new(ErrorCode::QueueFull, message).retry_after(seconds))
     };
     match insertion {
         Insertion::Inserted(view) => {
@@ -184,9 +197,9 @@ fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
             "Idempotency-Key",
             "This idempotency key was used with another request; use a fresh one.",
         )),
-        Insertion::QueueFull => full("The queue is full; send the request again later."),
-        Insertion::ProjectFull => {
-            full("This project has its maximum of unfinished tasks; wait until one has ended.")
+        Insertion::QueueFull(after) => full("The queue is full.", after),
+        Insertion::ProjectFull(after) => {
+            full("This project has its maximum of unfinished tasks.", after)
         }
     }
 }

@@ -160,7 +160,9 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             waiting_max: u64::MAX,
             project_unfinished_max: u64::MAX,
             retention_ms: 1_000_000,
+            reference_ports: kinora_contract::reference_url::Ports::default(),
         }),
+        turns: kinora_api::Turns::default(),
         stopping: CancellationToken::new(),
     })
 }

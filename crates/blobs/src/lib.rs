@@ -26,6 +26,9 @@ use bytes::Bytes;
 use futures_util::Stream;
 use kinora_contract::{StoredFile, UnixMs};
 
+/// Threads of the runtime that a store of this crate uses at most.
+pub const THREADS: usize = local::THREADS;
+
 /// The bytes of a blob, in order, in chunks of at most 128 KiB. Nothing is read ahead of the
 /// reader but one chunk.
 pub type ByteStream = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;

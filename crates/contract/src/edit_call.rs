@@ -163,6 +163,10 @@ mod tests {
         form.push("prompt", "snow".to_owned()).unwrap();
         form.push("video[id]", id.to_string()).unwrap();
         assert_eq!(edits_request(form.into_fields(), &catalog), plain);
+        let mut form = Form::default();
+        form.push("prompt", "snow".to_owned()).unwrap();
+        form.push("video", json!({"id": id}).to_string()).unwrap();
+        assert_eq!(edits_request(form.into_fields(), &catalog), plain);
         let remix = remix_request(fields(json!({"prompt": "snow"})), id, &catalog);
         assert_eq!(remix, plain);
     }

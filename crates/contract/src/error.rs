@@ -36,7 +36,7 @@ macro_rules! error_codes {
 }
 
 error_codes! {
-    /// The body is not JSON, or not a readable form.
+    /// The body is not JSON.
     InvalidJson = "invalid_json", 400, InvalidRequest;
     /// A required field is absent.
     MissingRequiredParameter = "missing_required_parameter", 400, InvalidRequest;
@@ -64,12 +64,16 @@ error_codes! {
     DraftNotUsable = "draft_not_usable", 400, InvalidRequest;
     /// `edit_task_id` names nothing that can be edited.
     EditSourceNotUsable = "edit_source_not_usable", 400, InvalidRequest;
+    /// The multipart body cannot be taken apart.
+    MalformedBody = "malformed_body", 400, InvalidRequest;
     /// The key is missing, malformed, unknown, revoked or expired.
     InvalidApiKey = "invalid_api_key", 401, Authentication;
     /// The key may not use this model.
     ModelNotAllowed = "model_not_allowed", 403, Permission;
     /// The key lacks the scope of this call.
     ScopeMissing = "scope_missing", 403, Permission;
+    /// The key, or the service, takes no tasks at all: waiting does not help.
+    SubmitsNotAllowed = "submits_not_allowed", 403, Permission;
     /// No such task, or another project's.
     VideoNotFound = "video_not_found", 404, InvalidRequest;
     /// No such route or object.
@@ -90,6 +94,8 @@ error_codes! {
     RequestTooLarge = "request_too_large", 413, InvalidRequest;
     /// Neither JSON nor a form.
     UnsupportedMediaType = "unsupported_media_type", 415, InvalidRequest;
+    /// The body is compressed, or its text is not UTF-8.
+    UnsupportedEncoding = "unsupported_encoding", 415, InvalidRequest;
     /// The requested range of bytes does not exist.
     RangeNotSatisfiable = "range_not_satisfiable", 416, InvalidRequest;
     /// The idempotency key was used with another request.
@@ -281,18 +287,40 @@ impl fmt::Display for FailureCode {
 /// Why a task failed, as a client sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Failure {
-    /// A [`FailureCode`] as text.
+    /// A stable code, such as `reference_unreachable`.
     pub code: String,
     /// The public sentence, also given as `fail_reason`.
     pub message: String,
+    /// The field of the request that failed, with the index of an item: `reference_images[1]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
+}
+
+impl Failure {
+    /// A failure that says more than the usual sentence of its code.
+    pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
+        Self {
+            code: code.as_str().to_owned(),
+            message: message.into(),
+            param: None,
+        }
+    }
+
+    /// The same failure, of the field `param`, which the message then begins with.
+    #[must_use]
+    pub fn of(self, param: impl Into<String>) -> Self {
+        let param = param.into();
+        Self {
+            message: format!("{param}: {}", self.message),
+            param: Some(param),
+            ..self
+        }
+    }
 }
 
 impl From<FailureCode> for Failure {
     fn from(code: FailureCode) -> Self {
-        Self {
-            code: code.as_str().to_owned(),
-            message: code.sentence().to_owned(),
-        }
+        Self::new(code, code.sentence())
     }
 }
 
@@ -311,6 +339,24 @@ mod tests {
             let server = code.http_status() >= 500;
             assert_eq!(server, code.kind() == ErrorKind::Server, "{code:?}");
         }
+    }
+
+    #[test]
+    fn a_failure_names_its_field_and_one_without_is_stored_as_before() {
+        let plain = Failure::from(FailureCode::StorageFailed);
+        let stored = r#"{"code":"storage_failed","message":"The result could not be stored."}"#;
+        assert_eq!(serde_json::to_string(&plain).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<Failure>(stored).unwrap(), plain);
+        let failure = Failure::new(
+            FailureCode::ReferenceUnreachable,
+            "the server answered 404.",
+        );
+        let failure = failure.of("reference_images[1]");
+        assert_eq!(failure.param.as_deref(), Some("reference_images[1]"));
+        let message = "reference_images[1]: the server answered 404.";
+        assert_eq!(failure.message, message);
+        let text = serde_json::to_string(&failure).unwrap();
+        assert_eq!(serde_json::from_str::<Failure>(&text).unwrap(), failure);
     }
 
     #[test]

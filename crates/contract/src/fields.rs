@@ -11,8 +11,10 @@ use crate::request::SecondsField;
 /// How a field's text part of a form becomes a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Stays text.
+    /// Stays text; `null` means absent.
     Text,
+    /// Stays text, also `null`: what somebody wrote.
+    Prose,
     /// `true` or `false`.
     Flag,
     /// A number.
@@ -21,15 +23,15 @@ pub(crate) enum Kind {
     Texts,
     /// Parts named `field[key]`, or one part holding a JSON object.
     Pairs,
-    /// Text, or `field[image_url]`.
+    /// Text, parts named `field[image_url]`, or one part holding a JSON object.
     InputReference,
 }
 
 /// Every field that some model takes.
 pub(crate) const KNOWN: &[(&str, Kind)] = &[
     ("model", Kind::Text),
-    ("prompt", Kind::Text),
-    ("negative_prompt", Kind::Text),
+    ("prompt", Kind::Prose),
+    ("negative_prompt", Kind::Prose),
     ("seconds", Kind::Text),
     ("size", Kind::Text),
     ("resolution", Kind::Text),
@@ -51,6 +53,7 @@ pub(crate) const KNOWN: &[(&str, Kind)] = &[
 /// Fields of other services for what no model here does: refused as unsupported, not as unknown.
 pub(crate) const NEVER_SUPPORTED: &[&str] = &[
     "reference_videos",
+    "reference_video",
     "video",
     "video_url",
     "extend",
@@ -63,42 +66,15 @@ pub(crate) fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|(known, _)| *known == name) || NEVER_SUPPORTED.contains(&name)
 }
 
+/// How a form's part of this name is read. `video` is known to `edits` alone, which takes an object.
 pub(crate) fn kind(name: &str) -> Option<Kind> {
+    if name == "video" {
+        return Some(Kind::Pairs);
+    }
     KNOWN
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, kind)| *kind)
-}
-
-/// Refuses an unknown field, with the nearest known name as a hint when one is near.
-pub(crate) fn unknown_field(name: &str) -> Refusal {
-    let shown: String = name.chars().take(64).collect();
-    let nearest = KNOWN
-        .iter()
-        .map(|(known, _)| (edit_distance(known, &shown), *known))
-        .min()
-        .filter(|(distance, known)| *distance <= known.len().div_ceil(3));
-    let hint = nearest.map_or_else(String::new, |(_, known)| {
-        format!(" Did you mean '{known}'?")
-    });
-    let message = format!("Unknown parameter: '{shown}'.{hint}");
-    Refusal::of(ErrorCode::UnknownParameter, shown, message)
-}
-
-/// Levenshtein's distance in characters.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 pub(crate) fn wrong_type(param: impl Into<String>, expected: &str) -> Refusal {

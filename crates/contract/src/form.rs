@@ -5,7 +5,7 @@
 use serde_json::{Map, Number, Value};
 
 use crate::error::{ErrorCode, Refusal};
-use crate::fields::{self, Kind};
+use crate::fields::{self, Kind, wrong_type};
 use crate::json;
 use crate::request::SubmitRequest;
 
@@ -16,12 +16,22 @@ pub struct Form {
 }
 
 impl Form {
-    /// Takes one text part.
+    /// Takes one text part. The text `null` means absent, as in JSON, but in what somebody wrote.
     ///
     /// # Errors
-    /// `invalid_value` when a field that is no list comes twice.
+    /// `invalid_value` when a field that is no list comes twice; `invalid_type` for a key within a
+    /// key.
     pub fn push(&mut self, name: &str, text: String) -> Result<(), Refusal> {
         let (field, index) = split(name);
+        if fields::is_known(field) && index.is_some_and(|key| key.contains("][")) {
+            return Err(wrong_type(
+                field,
+                "an object of strings without objects in it",
+            ));
+        }
+        if text == "null" && fields::kind(field) != Some(Kind::Prose) && index.is_none() {
+            return self.insert_once(name, Value::Null);
+        }
         match (fields::kind(field), index) {
             (Some(Kind::Texts), None | Some("")) => self.append(field, text),
             (Some(Kind::Pairs | Kind::InputReference), Some(key)) => {
@@ -101,10 +111,10 @@ fn read(kind: Kind, text: String) -> Value {
             Ok(number) => Value::Number(number),
             Err(_) => Value::String(text),
         },
-        Kind::Pairs => match json::object(text.as_bytes()) {
-            Ok(pairs) => Value::Object(pairs),
+        Kind::Pairs | Kind::InputReference => match json::object(text.as_bytes()) {
+            Ok(object) => Value::Object(object),
             Err(_) => Value::String(text),
         },
-        Kind::Text | Kind::Texts | Kind::InputReference => Value::String(text),
+        Kind::Text | Kind::Prose | Kind::Texts => Value::String(text),
     }
 }

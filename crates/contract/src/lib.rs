@@ -9,11 +9,13 @@
 
 pub mod card;
 mod combine;
+mod cost;
 pub mod edit_call;
 pub mod entropy;
 pub mod error;
 mod fields;
 pub mod form;
+mod hints;
 pub mod id;
 pub mod json;
 pub mod key;
@@ -29,6 +31,8 @@ pub mod spec;
 pub mod task;
 pub mod time;
 pub mod validate;
+pub mod warning;
+mod weight;
 
 pub use card::{Capabilities, Catalog, Features, ModelCard, built_in_cards};
 pub use entropy::{Entropy, NoEntropy};
@@ -44,3 +48,5 @@ pub use spec::{Edit, FrameSize, Inputs, Reference, SPEC_VERSION, Seconds, VideoS
 pub use task::{Artifact, Phase, State, Status, StoredFile, Task};
 pub use time::{Clock, ManualClock, UnixMs};
 pub use validate::{Intent, Submission, validate};
+pub use warning::{Warning, WarningCode};
+pub use weight::listed_bytes;

@@ -10,6 +10,7 @@ use crate::error::Failure;
 use crate::spec::{FrameSize, Seconds};
 use crate::task::{State, Status, Task};
 use crate::time::UnixMs;
+use crate::warning::Warning;
 
 /// A video task as clients see it. Fields without a value are left out.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -51,7 +52,7 @@ pub struct VideoObject {
     /// When the task and its files go, Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// Tasks ahead of it, while queued.
+    /// Tasks that are expected to start before it, while queued; absent where unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
     /// Address of the MP4; only when completed.
@@ -96,6 +97,10 @@ pub struct VideoObject {
     /// The engine, as `name/version`, once started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
+    /// What the engine did not or could not do of the request; absent when there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub warnings: Vec<Warning>,
 }
 
 /// The addresses of a completed task's files.
@@ -183,6 +188,7 @@ impl VideoObject {
             frames: None,
             has_audio: None,
             engine: task.engine.clone(),
+            warnings: task.warnings.clone(),
         }
     }
 }

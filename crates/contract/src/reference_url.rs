@@ -4,7 +4,7 @@
 use url::Url;
 
 use crate::error::{ErrorCode, Refusal};
-use crate::limits::URL_CHARS_MAX;
+use crate::limits::URL_BYTES_MAX;
 
 /// Checks the syntax of `text`, sent as `param`.
 ///
@@ -12,10 +12,8 @@ use crate::limits::URL_CHARS_MAX;
 /// `invalid_url`; the message never quotes the URL, which may carry a signature.
 pub fn check(text: &str, param: &str) -> Result<(), Refusal> {
     let refuse = |message: &str| Err(Refusal::of(ErrorCode::InvalidUrl, param, message));
-    if text.chars().count() > URL_CHARS_MAX {
-        return refuse(&format!(
-            "The URL is longer than {URL_CHARS_MAX} characters."
-        ));
+    if text.len() > URL_BYTES_MAX {
+        return refuse(&format!("The URL is longer than {URL_BYTES_MAX} bytes."));
     }
     // The parser of browsers strips these; a caller who sends them means something else.
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
@@ -34,6 +32,47 @@ pub fn check(text: &str, param: &str) -> Result<(), Refusal> {
         return refuse("The URL has no host.");
     }
     Ok(())
+}
+
+/// Ports at which a reference may be asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ports {
+    named: Vec<u16>,
+}
+
+impl Ports {
+    /// The usual ports and those that an operator names.
+    pub const fn usual_and(named: Vec<u16>) -> Self {
+        Self { named }
+    }
+
+    /// Whether `port` can be asked somewhere. Port 0 cannot be dialled at all.
+    pub fn contains(&self, port: u16) -> bool {
+        port != 0 && (is_usual_port(port) || self.named.contains(&port))
+    }
+}
+
+/// Whether a public host is asked at `port`: below 1024 live the protocols that a crafted HTTP
+/// request could speak to by accident.
+pub const fn is_usual_port(port: u16) -> bool {
+    matches!(port, 80 | 443 | 1024..)
+}
+
+/// Checks the port of the URL `text`, sent as `param`, which has passed [`check`].
+///
+/// # Errors
+/// `invalid_url` for a port that is asked nowhere.
+pub fn check_port(text: &str, param: &str, ports: &Ports) -> Result<(), Refusal> {
+    let port = Url::parse(text)
+        .ok()
+        .and_then(|url| url.port_or_known_default());
+    match port {
+        Some(port) if !ports.contains(port) => {
+            let message = format!("Port {port} is never asked; use 80, 443 or one from 1024 up.");
+            Err(Refusal::of(ErrorCode::InvalidUrl, param, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether the authority holds an `@`, which an empty user leaves no trace of after parsing.
@@ -66,7 +105,7 @@ mod tests {
 
     #[test]
     fn everything_else_is_refused_by_name() {
-        let long = format!("https://example.com/{}", "a".repeat(URL_CHARS_MAX));
+        let long = format!("https://example.com/{}", "a".repeat(URL_BYTES_MAX));
         for wrong in [
             "",
             "example.com/a.png",
@@ -95,10 +134,32 @@ mod tests {
     }
 
     #[test]
+    fn a_port_that_is_never_asked_is_refused() {
+        let check = |port: u16, ports: &Ports| {
+            let url = format!("http://example.com:{port}/a.png");
+            check_port(&url, "first_frame", ports).map_err(|refusal| refusal.code)
+        };
+        let (usual, named) = (Ports::default(), Ports::usual_and(vec![81]));
+        for port in [80, 443, 1024, 8080, u16::MAX] {
+            assert_eq!(check(port, &usual), Ok(()), "{port}");
+        }
+        for port in [0, 1, 22, 25, 81, 442, 444, 1023] {
+            assert_eq!(check(port, &usual), Err(ErrorCode::InvalidUrl), "{port}");
+            assert_eq!(check(port, &named).is_ok(), port == 81, "{port}");
+        }
+        for url in ["https://example.com/", "http://example.com/"] {
+            assert_eq!(check_port(url, "x", &usual), Ok(()));
+        }
+    }
+
+    #[test]
     fn the_length_limit_is_exact() {
         let base = "https://example.com/";
-        let at = format!("{base}{}", "a".repeat(URL_CHARS_MAX - base.len()));
+        let at = format!("{base}{}", "a".repeat(URL_BYTES_MAX - base.len()));
         assert_eq!(check(&at, "x"), Ok(()));
         assert!(check(&format!("{at}a"), "x").is_err());
+        let wide = format!("{base}{}", "絵".repeat((URL_BYTES_MAX - base.len()) / 3));
+        assert_eq!(check(&wide, "x"), Ok(()));
+        assert!(check(&format!("{wide}絵"), "x").is_err());
     }
 }

@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use crate::error::{ErrorCode, Refusal};
-use crate::fields::{self, unknown_field};
+use crate::fields;
+use crate::hints::unknown_field;
 use crate::json;
 
 /// A submit request as sent, each field of the right type and nothing judged yet.
@@ -31,7 +32,7 @@ pub struct SubmitRequest {
     pub negative_prompt: Option<String>,
     /// Length in seconds, 2 to 15, as a number or a numeric string; `"auto"` (or -1) where the
     /// model chooses itself. Default 5.
-    #[schema(value_type = Option<SecondsSchema>)]
+    #[schema(value_type = Option<String>)]
     pub seconds: Option<SecondsField>,
     /// One of the model's listed sizes, `"WIDTHxHEIGHT"`; excludes `resolution` and `aspect_ratio`.
     #[schema(example = "1280x720")]
@@ -43,7 +44,6 @@ pub struct SubmitRequest {
     #[schema(example = "16:9")]
     pub aspect_ratio: Option<String>,
     /// OpenAI's name for `first_frame`: a URL, or an object with `image_url`.
-    #[schema(value_type = Option<InputReferenceSchema>)]
     pub input_reference: Option<String>,
     /// URL of the image that the video starts with.
     pub first_frame: Option<String>,
@@ -84,28 +84,6 @@ pub enum SecondsField {
     Auto,
     /// Something else; refused with the other ranges, not as a wrong type.
     Other(String),
-}
-
-/// The OpenAPI shape of `seconds`.
-#[derive(ToSchema)]
-#[schema(as = Seconds)]
-#[allow(dead_code, reason = "only its schema is used")]
-enum SecondsSchema {
-    /// A number of seconds.
-    #[schema(rename = "number")]
-    Number(i64),
-    /// A numeric string, or `"auto"`.
-    #[schema(rename = "string")]
-    Text(String),
-}
-
-/// The OpenAPI shape of `input_reference`.
-#[derive(ToSchema)]
-#[schema(as = InputReference)]
-#[allow(dead_code, reason = "only its schema is used")]
-struct InputReferenceSchema {
-    /// The URL of the image.
-    image_url: String,
 }
 
 impl SubmitRequest {

@@ -127,6 +127,23 @@ impl Inputs {
             }
         }
     }
+
+    /// The request's name of the item at `index` of [`Inputs::references`], `reference_images[1]`.
+    /// A first frame is `first_frame`, whichever of its two names it was sent under. `None` past
+    /// the last item.
+    pub fn param(&self, index: usize) -> Option<String> {
+        match self {
+            Self::Frames { .. } if index == 0 => Some("first_frame".to_owned()),
+            Self::Frames { last: Some(_), .. } if index == 1 => Some("last_frame".to_owned()),
+            Self::References { images, .. } if index < images.len() => {
+                Some(format!("reference_images[{index}]"))
+            }
+            Self::References { images, audios } if index - images.len() < audios.len() => {
+                Some(format!("reference_audios[{}]", index - images.len()))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl VideoSpec {
@@ -140,5 +157,41 @@ impl VideoSpec {
             (true, Some((_, ratio))) => Some(Resolution::P480.size(ratio)),
             _ => Some(size),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_has_the_name_that_it_was_sent_under() {
+        let url = || "https://example.com/a".to_owned();
+        let names = |inputs: &Inputs| {
+            let all = (0..inputs.references().len()).map(|index| inputs.param(index).unwrap());
+            assert_eq!(inputs.param(inputs.references().len()), None);
+            all.collect::<Vec<_>>()
+        };
+        assert!(names(&Inputs::Text).is_empty());
+        let mut frames = Inputs::Frames {
+            first: url(),
+            last: None,
+        };
+        assert_eq!(names(&frames), ["first_frame"]);
+        if let Inputs::Frames { last, .. } = &mut frames {
+            *last = Some(url());
+        }
+        assert_eq!(names(&frames), ["first_frame", "last_frame"]);
+        let references = Inputs::References {
+            images: vec![url(), url()],
+            audios: vec![url(), url()],
+        };
+        let expected = [
+            "reference_images[0]",
+            "reference_images[1]",
+            "reference_audios[0]",
+            "reference_audios[1]",
+        ];
+        assert_eq!(names(&references), expected);
     }
 }

@@ -11,6 +11,7 @@ use crate::error::Failure;
 use crate::id::TaskId;
 use crate::spec::VideoSpec;
 use crate::time::UnixMs;
+use crate::warning::Warning;
 
 /// A task as the store keeps it.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +40,8 @@ pub struct Task {
     pub attempt: u32,
     /// The engine that made or makes it, as `name/version`.
     pub engine: Option<String>,
+    /// What that engine did not or could not do of the request.
+    pub warnings: Vec<Warning>,
 }
 
 /// Where a task stands.

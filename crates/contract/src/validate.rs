@@ -1,6 +1,7 @@
 //! Judgement: a request and the catalog into a [`Submission`], or the first thing that is wrong.
 //! The order of the checks is part of the contract: model, fields that the model does not
-//! take, ranges, combinations, URL syntax (syntax, types and unknown fields came before).
+//! take, ranges, combinations, URL syntax, text in all (syntax, types and unknown fields came
+//! before).
 
 use std::collections::BTreeMap;
 
@@ -8,9 +9,9 @@ use crate::card::{Catalog, Features, ModelCard};
 use crate::combine;
 use crate::error::{ErrorCode, Refusal};
 use crate::id::TaskId;
-use crate::limits::MODEL_CHARS_MAX;
+use crate::limits::{MODEL_CHARS_MAX, REQUEST_TEXT_BYTES_MAX};
 use crate::ranges::{self, Ranged};
-use crate::reference_url;
+use crate::reference_url::{self, Ports};
 use crate::request::{SecondsField, SubmitRequest};
 use crate::spec::{Inputs, SPEC_VERSION, VideoSpec};
 
@@ -83,6 +84,7 @@ pub fn validate(
     let ranged = ranges::check(request, card, random_seed)?;
     combine::check(request)?;
     check_urls(request)?;
+    check_text(request)?;
     Ok(Submission {
         intent: ranged.into_intent(request, card)?,
         metadata: request.metadata.clone().unwrap_or_default(),
@@ -197,26 +199,60 @@ fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal>
 }
 
 fn check_urls(request: &SubmitRequest) -> Result<(), Refusal> {
+    for (param, url) in urls(request) {
+        reference_url::check(url, &param)?;
+    }
+    Ok(())
+}
+
+/// Refuses a URL whose port is not among `ports`, which every other check of it has passed.
+///
+/// # Errors
+/// `invalid_url`.
+pub fn check_ports(request: &SubmitRequest, ports: &Ports) -> Result<(), Refusal> {
+    for (param, url) in urls(request) {
+        reference_url::check_port(url, &param, ports)?;
+    }
+    Ok(())
+}
+
+/// Every URL with its param.
+fn urls(request: &SubmitRequest) -> Vec<(String, &str)> {
     let single = [
         ("input_reference", &request.input_reference),
         ("first_frame", &request.first_frame),
         ("last_frame", &request.last_frame),
     ];
-    for (param, url) in single {
-        if let Some(url) = url {
-            reference_url::check(url, param)?;
-        }
-    }
     let lists = [
         ("reference_images", &request.reference_images),
         ("reference_audios", &request.reference_audios),
     ];
-    for (param, urls) in lists {
-        for (index, url) in urls.iter().flatten().enumerate() {
-            reference_url::check(url, &format!("{param}[{index}]"))?;
-        }
+    let single = single
+        .into_iter()
+        .filter_map(|(param, url)| Some((param.to_owned(), url.as_deref()?)));
+    let items = lists.into_iter().flat_map(|(param, urls)| {
+        let items = urls.iter().flatten().enumerate();
+        items.map(move |(index, url)| (format!("{param}[{index}]"), url.as_str()))
+    });
+    single.chain(items).collect()
+}
+
+/// Whether all that is kept of the text is within its bound: each part is within its own.
+fn check_text(request: &SubmitRequest) -> Result<(), Refusal> {
+    let prompts = [&request.prompt, &request.negative_prompt];
+    let prompts = prompts.into_iter().flatten().map(|text| text.trim().len());
+    let pairs = request.metadata.iter().flatten();
+    let pairs = pairs.map(|(key, value)| key.len() + value.len());
+    let urls = urls(request).into_iter().map(|(_, url)| url.len());
+    let bytes: usize = prompts.chain(pairs).chain(urls).sum();
+    if bytes <= REQUEST_TEXT_BYTES_MAX {
+        return Ok(());
     }
-    Ok(())
+    let message = format!(
+        "Prompts, URLs and metadata have {bytes} bytes together; at most \
+         {REQUEST_TEXT_BYTES_MAX} are allowed. Shorten one of them."
+    );
+    Err(Refusal::new(ErrorCode::InvalidValue, message))
 }
 
 impl Ranged {

@@ -67,55 +67,58 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// The failure of a task whose reference this is: its code and public sentence.
+    /// The failure of a task whose reference this is: its code and public sentence, which begins
+    /// with a small letter because the name of the reference comes before it.
     pub fn failure(&self) -> Failure {
-        let (code, message) = match self {
-            Self::UnsupportedImage(_) => return FailureCode::UnsupportedImage.into(),
-            Self::UnsupportedAudio(_) => return FailureCode::UnsupportedAudio.into(),
-            Self::Io(_) => {
-                let message = "A reference could not be read back from the storage.".to_owned();
-                (FailureCode::StorageFailed, message)
-            }
-            Self::ImageTooSmall { width, height } => (
+        match self {
+            Self::UnsupportedImage(_) => Failure::new(
+                FailureCode::UnsupportedImage,
+                "the file is not an image that can be read (JPEG, PNG, WebP or GIF).",
+            ),
+            Self::UnsupportedAudio(_) => Failure::new(
+                FailureCode::UnsupportedAudio,
+                "the file is not sound that can be read (WAV, MP3, M4A, FLAC or Ogg).",
+            ),
+            Self::Io(_) => Failure::new(
+                FailureCode::StorageFailed,
+                "the file could not be read back from the storage.",
+            ),
+            Self::ImageTooSmall { width, height } => Failure::new(
                 FailureCode::ImageTooSmall,
                 format!(
-                    "A reference image has {width} x {height} pixels; each side must have at \
-                     least {REFERENCE_IMAGE_SIDE_MIN}."
+                    "the image is {width}x{height} pixels; the shortest side must be at least \
+                     {REFERENCE_IMAGE_SIDE_MIN}."
                 ),
             ),
-            Self::ImageTooLarge { width, height } => (
+            Self::ImageTooLarge { width, height } => Failure::new(
                 FailureCode::ImageTooLarge,
                 format!(
-                    "A reference image has {width} x {height} pixels; each side may have at \
-                     most {REFERENCE_IMAGE_SIDE_MAX}."
+                    "the image is {width}x{height} pixels; the longest side must be at most \
+                     {REFERENCE_IMAGE_SIDE_MAX}."
                 ),
             ),
-            Self::InvalidAspectRatio { width, height } => (
+            Self::InvalidAspectRatio { width, height } => Failure::new(
                 FailureCode::InvalidAspectRatio,
                 format!(
-                    "A reference image has {width} x {height} pixels; width divided by height \
-                     must be {REFERENCE_IMAGE_RATIO_MIN} to {REFERENCE_IMAGE_RATIO_MAX}."
+                    "the image is {width}x{height} pixels; width divided by height must be \
+                     {REFERENCE_IMAGE_RATIO_MIN} to {REFERENCE_IMAGE_RATIO_MAX}."
                 ),
             ),
-            Self::AudioTooShort { seconds } => (
+            Self::AudioTooShort { seconds } => Failure::new(
                 FailureCode::AudioTooShort,
                 format!(
-                    "A reference audio lasts {seconds:.3} s; it must last at least \
+                    "the sound lasts {seconds:.3} s; it must last at least \
                      {REFERENCE_AUDIO_SECONDS_MIN} s."
                 ),
             ),
-            Self::AudioTooLong => (
+            Self::AudioTooLong => Failure::new(
                 FailureCode::AudioTooLong,
-                format!("A reference audio lasts longer than {REFERENCE_AUDIO_SECONDS_MAX} s."),
+                format!("the sound lasts longer than {REFERENCE_AUDIO_SECONDS_MAX} s."),
             ),
-            Self::FileTooLarge { bytes_max } => (
+            Self::FileTooLarge { bytes_max } => Failure::new(
                 FailureCode::ReferenceTooLarge,
-                format!("A reference is larger than {bytes_max} bytes."),
+                format!("the file is larger than {bytes_max} bytes."),
             ),
-        };
-        Failure {
-            code: code.as_str().to_owned(),
-            message,
         }
     }
 }

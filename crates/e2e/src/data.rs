@@ -1,11 +1,13 @@
 //! A data folder, and what tests know about it beyond one run of the service: the first key,
 //! and the last state of every task, which no restart may take back.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tempfile::TempDir;
 
+use crate::process::inside;
 use crate::reply::Reply;
 use crate::video::{Tracker, Video};
 
@@ -45,16 +47,25 @@ impl DataFolder {
         self.0.folder.path()
     }
 
-    /// The key that the first start printed.
+    /// The key that the first start made.
     pub fn key(&self) -> Option<&str> {
         self.0.key.get().map(String::as_str)
     }
 
-    pub(crate) fn remember_key(&self, key: &str) {
-        self.0
-            .key
-            .set(key.to_owned())
-            .expect("a first key was printed twice");
+    /// Reads the first key from the file in which a start without a terminal leaves it, and
+    /// deletes that file, as operators shall. `process` may see mounts that this one does not.
+    pub(crate) fn take_first_key(&self, process: u32) {
+        let path = inside(process, &self.path()).join("first-key");
+        let file = std::fs::metadata(&path).expect("the first start left no key");
+        assert_eq!(
+            file.mode() & 0o7777,
+            0o600,
+            "the first key is open to others"
+        );
+        let key = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let key = key.strip_suffix('\n').unwrap().to_owned();
+        self.0.key.set(key).expect("a first key was made twice");
     }
 
     /// The video object of a 200, judged as a step of its task.

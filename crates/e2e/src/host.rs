@@ -33,7 +33,12 @@ struct Shared {
 impl Host {
     /// A host without files, on a free port of 127.0.0.1.
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at("127.0.0.1")
+    }
+
+    /// The same at another address of this machine: connections are counted by address.
+    pub fn start_at(address: &str) -> Self {
+        let listener = TcpListener::bind((address, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
         let of_host = shared.clone();

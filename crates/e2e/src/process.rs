@@ -2,7 +2,7 @@
 //! watchdog kills it when this process ends, however it ends.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -135,6 +135,12 @@ impl Drop for Process {
         let _ = self.child.wait();
         self.watchdog.dismiss();
     }
+}
+
+/// A path as the process with this number sees it: it may have mounts of its own.
+pub(crate) fn inside(process: u32, path: &Path) -> PathBuf {
+    let root = PathBuf::from(format!("/proc/{process}/root"));
+    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 const GUARD: &str =

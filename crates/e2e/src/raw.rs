@@ -1,9 +1,10 @@
 //! Bytes to the service and back, for whatever no HTTP client would send.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use socket2::{Domain, Socket, Type};
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::reply::Reply;
@@ -35,6 +36,19 @@ pub fn connect(address: SocketAddr) -> TcpStream {
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.set_write_timeout(Some(TIMEOUT)).unwrap();
     stream
+}
+
+/// An open connection from `source`, an address of this machine, that takes in hardly anything
+/// unless it is read.
+pub fn connect_from(source: IpAddr, address: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_recv_buffer_size(4096)?;
+    socket.bind(&SocketAddr::new(source, 0).into())?;
+    socket.connect_timeout(&address.into(), TIMEOUT)?;
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    Ok(stream)
 }
 
 /// Reads one answer with a `Content-Length` body.

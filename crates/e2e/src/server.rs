@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::command::{Finished, keys, kinora_under};
 use crate::data::DataFolder;
 use crate::faults;
-use crate::process::Process;
+use crate::process::{Process, inside};
 
 /// How a server is to be started.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Setup {
     data: DataFolder,
     variables: Vec<(String, String)>,
     outer: Vec<String>,
-    address: Option<SocketAddr>,
+    listen: Option<String>,
 }
 
 impl Setup {
@@ -42,8 +42,14 @@ impl Setup {
 
     /// At an address where another was before, instead of on any port.
     #[must_use]
-    pub const fn at(mut self, address: SocketAddr) -> Self {
-        self.address = Some(address);
+    pub fn at(self, address: SocketAddr) -> Self {
+        self.listening_on(&address.to_string())
+    }
+
+    /// At an address as `--listen` takes it.
+    #[must_use]
+    pub fn listening_on(mut self, address: &str) -> Self {
+        self.listen = Some(address.to_owned());
         self
     }
 
@@ -71,10 +77,9 @@ impl Setup {
     /// The command line of it.
     pub fn command(&self) -> Command {
         let mut command = kinora_under(&self.outer);
-        let address = self.address.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
         command
             .args(["serve", "--log-format", "json", "--listen"])
-            .arg(address.to_string())
+            .arg(self.listen.as_deref().unwrap_or("127.0.0.1:0"))
             .arg("--data")
             .arg(self.data.path())
             .envs(faults::variables().into_iter().flatten())
@@ -100,12 +105,7 @@ impl Setup {
             return Err(process.finished());
         };
         if self.data.key().is_none() {
-            let key = process.stdout.wait_for(|line| {
-                let (_, key) = line.split_once("export KINORA_KEY=")?;
-                Some(key.to_owned())
-            });
-            self.data
-                .remember_key(&key.expect("the first start printed no key"));
+            self.data.take_first_key(process.id());
         }
         Ok(Server {
             process,
@@ -165,7 +165,7 @@ impl Server {
         let project = format!("newcomer-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let printed = keys(
             &self.data,
-            &["create", "--name", "test", "--project", &project],
+            &["create", "--name", &project, "--project", &project],
         )
         .ok();
         self.client_with(printed.trim())
@@ -244,8 +244,7 @@ impl Server {
 
     /// Its own view of `path`: of a file system that only it has mounted.
     pub fn inside(&self, path: &Path) -> PathBuf {
-        let root = PathBuf::from(format!("/proc/{}/root", self.process.id()));
-        root.join(path.strip_prefix("/").unwrap_or(path))
+        inside(self.process.id(), path)
     }
 
     /// Stops it where it stands, as a debugger or a full machine does: `SIGSTOP`.

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use kinora_contract::VideoSpec;
+use kinora_contract::{VideoSpec, Warning};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Control, Description, EngineError};
@@ -20,6 +20,11 @@ pub trait FilmEngine: Send + Sync {
     /// Whether it can be told to make sound or none. Where it cannot, a film may have sound that
     /// nobody asked for.
     fn has_sound_switch(&self) -> bool;
+
+    /// What [`FilmEngine::film`] will not or cannot do of a spec: told to the client with the task.
+    fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
+        Vec::new()
+    }
 
     /// Whether its operator wants films that cannot be decoded here, and so have been seen by nobody.
     fn keeps_undecodable(&self) -> bool {

@@ -16,7 +16,7 @@ pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
 pub use film::{FilmEngine, FilmJob, Keeper, ReferenceFile};
 pub use kinora_contract::Features;
-use kinora_contract::{Size, VideoSpec};
+use kinora_contract::{Size, VideoSpec, Warning};
 pub use materials::{Footage, Materials, Picture, Playback, Sound};
 pub use open::{OpenOptions, open};
 pub use preview::Preview;
@@ -38,6 +38,12 @@ pub trait Planner: Send + Sync {
     /// # Errors
     /// [`EngineError::Unsupported`] for a spec that needs what [`Planner::describe`] does not offer.
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError>;
+
+    /// What [`Engine::generate`] will not or cannot do of a spec that [`Planner::plan`] takes: told
+    /// to the client with the task. Deterministic, as the plan is.
+    fn warnings(&self, _spec: &VideoSpec, _materials: &Materials) -> Vec<Warning> {
+        Vec::new()
+    }
 }
 
 /// A generator of video. Implementations are shared by all workers of a process.

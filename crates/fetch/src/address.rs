@@ -21,6 +21,13 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason(&'static str);
 
+impl Reason {
+    /// The name of what it is instead of public.
+    pub(crate) const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
@@ -76,6 +83,17 @@ pub fn judge(address: IpAddr) -> Verdict {
     match address {
         IpAddr::V4(address) => judge_v4(address),
         IpAddr::V6(address) => judge_v6(address),
+    }
+}
+
+/// Where a packet to `address` may come out: the IPv4 address within a mapped or a NAT64 one, or
+/// `address` itself.
+pub(crate) fn meant(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if NAT64.contains(address.into()) => {
+            Ipv4Addr::from_bits(address.to_bits() as u32).into()
+        }
+        other => other,
     }
 }
 

@@ -2,15 +2,17 @@
 //! never overwrites and never looks at the bytes, nor at who sends them.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use tokio::io::{AsyncWriteExt, BufWriter};
+use kinora_pool::Pool;
 use tokio::time::{Instant, timeout_at};
 
+/// Bytes that are written at once.
 const WRITE_BYTES: usize = 128 * 1024;
 
 /// How much must come in what time.
@@ -35,35 +37,49 @@ pub enum SaveError {
     Storage(io::Error),
 }
 
-/// Writes `body` to the new file `to`, tells `on_bytes` of each piece's length, and returns the
-/// whole length in bytes. The file is not synced. Unless this returns `Ok`, no file stays behind,
-/// also when the future is dropped.
+/// Where a body goes, and what it must keep to.
+#[derive(Clone, Copy, Debug)]
+pub struct Saving<'a> {
+    /// The new file.
+    pub to: &'a Path,
+    /// The longest body, in bytes.
+    pub bytes_max: u64,
+    /// The slowest body.
+    pub pace: Pace,
+    /// The threads that write.
+    pub disk: &'a Pool,
+}
+
+/// Writes `body` to a new file, tells `on_bytes` of each piece's length, and returns the whole
+/// length in bytes. The file is not synced. Unless this returns `Ok`, no file stays behind, also
+/// when the future is dropped.
 ///
 /// # Errors
 /// [`SaveError`].
 pub async fn save(
     body: Incoming,
-    to: &Path,
-    bytes_max: u64,
-    pace: Pace,
+    saving: Saving<'_>,
     on_bytes: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, SaveError> {
-    if body.size_hint().lower() > bytes_max {
+    if body.size_hint().lower() > saving.bytes_max {
         return Err(SaveError::TooLarge);
     }
-    let mut partial = Partial::create(to).await.map_err(SaveError::Storage)?;
-    let bytes = copy(body, &mut partial.file, bytes_max, pace, on_bytes).await?;
+    let partial = Partial::create(saving.to, saving.disk).await;
+    let mut partial = partial.map_err(SaveError::Storage)?;
+    let bytes = copy(body, &mut partial, saving, on_bytes).await?;
     partial.keep();
     Ok(bytes)
 }
 
 async fn copy(
     mut body: Incoming,
-    file: &mut BufWriter<tokio::fs::File>,
-    bytes_max: u64,
-    pace: Pace,
+    file: &mut Partial,
+    saving: Saving<'_>,
     on_bytes: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, SaveError> {
+    let Saving {
+        bytes_max, pace, ..
+    } = saving;
     let (mut bytes, mut window_bytes) = (0_u64, 0_u64);
     let mut window_end = Instant::now() + pace.window;
     loop {
@@ -80,7 +96,7 @@ async fn copy(
         if bytes > bytes_max {
             return Err(SaveError::TooLarge);
         }
-        file.write_all(&data).await.map_err(SaveError::Storage)?;
+        file.write(&data).await.map_err(SaveError::Storage)?;
         on_bytes(more);
         window_bytes = window_bytes.saturating_add(more);
         if window_bytes >= pace.bytes_min {
@@ -94,7 +110,10 @@ async fn copy(
 
 /// A file that removes itself unless it is kept.
 struct Partial {
-    file: BufWriter<tokio::fs::File>,
+    file: Arc<File>,
+    /// What is not written yet.
+    buffer: Vec<u8>,
+    disk: Pool,
     /// Where it lies, until it is kept.
     path: Option<PathBuf>,
 }
@@ -102,16 +121,37 @@ struct Partial {
 impl Partial {
     /// Opened on a thread that hands over the guard with the file: whoever stops waiting for it
     /// drops both.
-    async fn create(path: &Path) -> io::Result<Self> {
-        let path = path.to_owned();
-        let created = tokio::task::spawn_blocking(move || {
+    async fn create(path: &Path, disk: &Pool) -> io::Result<Self> {
+        let (path, own) = (path.to_owned(), disk.clone());
+        let create = move || {
             let file = File::create_new(&path)?;
             Ok(Self {
-                file: BufWriter::with_capacity(WRITE_BYTES, tokio::fs::File::from_std(file)),
+                file: Arc::new(file),
+                buffer: Vec::new(),
+                disk: own,
                 path: Some(path),
             })
-        });
-        created.await.map_err(io::Error::other)?
+        };
+        disk.run(create).await?
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        match self.buffer.len() >= WRITE_BYTES {
+            true => self.flush().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        let (file, mut buffer) = (self.file.clone(), std::mem::take(&mut self.buffer));
+        let write = move || {
+            let written = (&*file).write_all(&buffer);
+            buffer.clear();
+            written.map(|()| buffer)
+        };
+        self.buffer = self.disk.run(write).await??;
+        Ok(())
     }
 
     fn keep(mut self) {

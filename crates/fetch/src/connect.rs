@@ -3,19 +3,23 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
-use crate::error::Cause;
+use crate::error::{Cause, FetchError, is_shortage};
 use crate::options::OptionsError;
+use crate::patience::Patience;
+use crate::policy::Policy;
 use crate::target::Target;
+use crate::turns::{HostKey, Turn, Turns};
 
 /// A plain or an encrypted connection.
 pub(crate) type Stream = Box<dyn Duplex>;
@@ -48,44 +52,80 @@ pub(crate) fn tls(extra_roots_pem: Option<&[u8]>) -> Result<TlsConnector, Option
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Connects to the first address that answers by `deadline`. Each attempt gets an equal share of
-/// the time left, so that one filtered address does not use up all of it.
-///
-/// # Errors
-/// The cause of the last attempt.
-pub(crate) async fn connect(
-    target: &Target,
-    tls: &TlsConnector,
-    deadline: Instant,
-) -> Result<Stream, Cause> {
-    let name = target.tls_name()?;
-    let mut attempts_left = u32::try_from(target.addresses.len()).unwrap_or(u32::MAX);
-    let mut last = Cause::NoAddress(target.url.host_str().unwrap_or_default().to_owned());
-    for address in &target.addresses {
-        let now = Instant::now();
-        let share = deadline.saturating_duration_since(now) / attempts_left.max(1);
-        last = match timeout_at(now + share, attempt(*address, name.clone(), tls)).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(cause)) => cause,
-            Err(_) => Cause::ConnectTimeout(address.to_string()),
-        };
-        attempts_left = attempts_left.saturating_sub(1);
-    }
-    Err(last)
+/// A connection that counts among those to its host.
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    /// Held as long as the connection.
+    pub(crate) turn: Turn,
 }
 
-async fn attempt(
-    address: SocketAddr,
-    name: Option<ServerName<'static>>,
-    tls: &TlsConnector,
-) -> Result<Stream, Cause> {
-    let connected = TcpStream::connect(address).await;
-    let stream = connected.map_err(|source| Cause::Connect { address, source })?;
-    let Some(name) = name else {
-        return Ok(Box::new(stream));
-    };
-    match tls.connect(name, stream).await {
-        Ok(stream) => Ok(Box::new(stream)),
-        Err(source) => Err(Cause::Tls { address, source }),
+/// What connecting takes.
+pub(crate) struct Connector<'a> {
+    pub(crate) tls: &'a TlsConnector,
+    pub(crate) policy: &'a Policy,
+    pub(crate) turns: &'a Turns,
+    pub(crate) project: &'a str,
+}
+
+impl Connector<'_> {
+    /// Connects to the first address that answers within `limit`, which the waits for turns do not
+    /// count to. Each attempt gets an equal share of the time left, so that one filtered address
+    /// does not use up all of it.
+    ///
+    /// # Errors
+    /// The cause of the last attempt; `Later` when there was no turn or no descriptor;
+    /// `Forbidden` when a connection came out at this machine.
+    pub(crate) async fn connect(
+        &self,
+        target: &Target,
+        limit: Duration,
+        patience: &mut Patience,
+    ) -> Result<Connection, FetchError> {
+        let name = target.tls_name().map_err(FetchError::Unreachable)?;
+        let mut attempts_left = u32::try_from(target.addresses.len()).unwrap_or(u32::MAX);
+        let mut left = limit;
+        let mut last = Cause::NoAddress(target.url.host_str().unwrap_or_default().to_owned());
+        for &address in &target.addresses {
+            let key = HostKey::Address(address.ip().to_canonical());
+            let turn = patience.turn(self.turns, key, self.project).await?;
+            let begun = Instant::now();
+            let share = left / attempts_left.max(1);
+            let attempt = self.attempt(address, name.clone());
+            last = match timeout(share, attempt).await {
+                Ok(Ok(stream)) => return Ok(Connection { stream, turn }),
+                Ok(Err(FetchError::Unreachable(cause))) => cause,
+                Ok(Err(error)) => return Err(error),
+                Err(_) => Cause::ConnectTimeout(address.to_string()),
+            };
+            left = left.saturating_sub(begun.elapsed());
+            attempts_left = attempts_left.saturating_sub(1);
+        }
+        Err(FetchError::Unreachable(last))
+    }
+
+    async fn attempt(
+        &self,
+        address: SocketAddr,
+        name: Option<ServerName<'static>>,
+    ) -> Result<Stream, FetchError> {
+        let connected = TcpStream::connect(address).await;
+        let stream = connected.map_err(|source| match is_shortage(&source) {
+            true => FetchError::Later(Cause::Connect { address, source }),
+            false => FetchError::Unreachable(Cause::Connect { address, source }),
+        })?;
+        // A connection from an address to itself never left this machine: the address may be
+        // routed here although no interface has it.
+        let local = stream.local_addr().map(|local| local.ip().to_canonical());
+        let peer = address.ip().to_canonical();
+        if local.is_ok_and(|local| local == peer) && !self.policy.allows(peer, address.port()) {
+            return Err(FetchError::Forbidden(Cause::Itself(address)));
+        }
+        let Some(name) = name else {
+            return Ok(Box::new(stream));
+        };
+        match self.tls.connect(name, stream).await {
+            Ok(stream) => Ok(Box::new(stream)),
+            Err(source) => Err(FetchError::Unreachable(Cause::Tls { address, source })),
+        }
     }
 }

@@ -1,14 +1,17 @@
-//! What can go wrong with a fetch. A client sees one of five codes and its fixed sentence; why is
-//! a [`Cause`], for the log alone. Neither ever holds a path or a query of a URL, which may be a
-//! signature.
+//! What can go wrong with a fetch. A client sees one of five codes and how far the fetch got
+//! ([`Reached`]), which is what the caller can mend. Everything else is a [`Cause`], for the log
+//! alone. None of them ever holds a path or a query of a URL, which may be a signature.
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use kinora_contract::{Failure, FailureCode};
+use tokio_rustls::rustls;
 
-use crate::address::Reason;
 use crate::body::SaveError;
+use crate::reached::Reached;
+use crate::resolve::LookupError;
 
 /// Why there is no file. Its text is the public one; the private cause is its `source`.
 #[derive(Debug, thiserror::Error)]
@@ -29,21 +32,63 @@ pub enum FetchError {
     /// The file could not be written.
     #[error("{}", FailureCode::StorageFailed.sentence())]
     Storage(#[source] io::Error),
+    /// This service cannot ask at the moment: a queue or a budget is used up, or the system has no
+    /// descriptor left. It says nothing about the reference; the same fetch may do later.
+    #[error("the reference cannot be asked for at the moment")]
+    Later(#[source] Cause),
 }
 
 impl FetchError {
-    /// What the client is told.
+    /// What the client is told. The sentence begins with a small letter because the name of the
+    /// reference comes before it.
     pub fn failure(&self) -> Failure {
         let code = match self {
-            Self::Unreachable(_) => FailureCode::ReferenceUnreachable,
+            Self::Unreachable(_) | Self::Later(_) => FailureCode::ReferenceUnreachable,
             Self::Forbidden(_) => FailureCode::ReferenceForbiddenAddress,
             Self::TooLarge => FailureCode::ReferenceTooLarge,
             Self::Timeout(_) => FailureCode::ReferenceTimeout,
             Self::Storage(_) => FailureCode::StorageFailed,
         };
-        code.into()
+        match (self, self.reached()) {
+            // Its code says more than how far it got, which is nowhere.
+            (Self::Forbidden(_), _) => {
+                Failure::new(code, "the URL leads to an address that is not allowed.")
+            }
+            (_, Some(reached)) => Failure::new(code, format!("{reached}.")),
+            (_, None) => code.into(),
+        }
+    }
+
+    /// Whether the reference is at fault: the same fetch would fail again, and its task should.
+    /// Otherwise this service is, and the task should wait.
+    pub const fn is_final(&self) -> bool {
+        !matches!(self, Self::Storage(_) | Self::Later(_))
+    }
+
+    /// How far the fetch got, for the client; none where the service is at fault.
+    pub fn reached(&self) -> Option<Reached> {
+        match self {
+            Self::Unreachable(cause) | Self::Forbidden(cause) | Self::Timeout(cause) => {
+                Some(cause.reached())
+            }
+            Self::TooLarge => Some(Reached::TooLarge),
+
+            Self::Storage(_) | Self::Later(_) => None,
+        }
+    }
+
+    /// For [`FetchError::Later`], how long to wait at least before the next try.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Later(Cause::Budget { frees_after }) => Some(*frees_after),
+            Self::Later(_) => Some(RETRY_SOON),
+            _ => None,
+        }
     }
 }
+
+/// When a queue that was full may have room again.
+const RETRY_SOON: Duration = Duration::from_secs(5);
 
 /// Why, for the log.
 #[derive(Debug, thiserror::Error)]
@@ -72,16 +117,28 @@ pub enum Cause {
         /// Address and port that would have been dialled.
         address: SocketAddr,
         /// What it is instead of public.
-        reason: Reason,
+        reason: &'static str,
     },
-    /// The resolver failed.
+    /// The addresses of this machine cannot be listed.
+    #[error("this machine's own addresses cannot be listed")]
+    Interfaces(#[source] io::Error),
+    /// The resolver gave no addresses.
     #[error("{host} does not resolve")]
     Resolve {
         /// The host as parsed.
         host: String,
         /// What the resolver said.
         #[source]
-        source: io::Error,
+        source: LookupError,
+    },
+    /// Too many connections to this host, and no turn in time.
+    #[error("no turn in time for one more connection to {0}")]
+    HostBusy(String),
+    /// The project has had its bytes of the hour.
+    #[error("the project has fetched as much as it may in an hour")]
+    Budget {
+        /// When there is room again, at the earliest.
+        frees_after: Duration,
     },
     /// The resolver knows the name and no address.
     #[error("{0} has no address")]
@@ -95,6 +152,9 @@ pub enum Cause {
         #[source]
         source: io::Error,
     },
+    /// The connection came out at this machine, although no interface has the address.
+    #[error("{0} leads to this machine itself")]
+    Itself(SocketAddr),
     /// A host that no certificate can name.
     #[error("the host is no name for TLS")]
     TlsName,
@@ -119,6 +179,9 @@ pub enum Cause {
     /// A redirect that names no place.
     #[error("the redirect has no readable Location")]
     Location,
+    /// A redirect from https to http.
+    #[error("the redirect leads from https to http")]
+    Downgrade,
     /// One redirect more than allowed.
     #[error("more than {0} redirects")]
     Redirects(usize),
@@ -126,7 +189,7 @@ pub enum Cause {
     #[error("the body is encoded as {0:?}")]
     Encoding(String),
     /// All hops together took too long.
-    #[error("the time for the whole fetch is over")]
+    #[error("the time for a fetch of this size is over")]
     TotalTimeout,
     /// The body came too slowly.
     #[error("the body comes more slowly than {bytes_min} bytes in {window_ms} ms")]
@@ -136,6 +199,58 @@ pub enum Cause {
         /// In what time.
         window_ms: u128,
     },
+}
+
+impl Cause {
+    /// How far the fetch got. Addresses that are not asked, ports where nobody listens, ports that
+    /// are filtered and ports that speak something else are one and the same: a task must not be
+    /// a port scanner.
+    fn reached(&self) -> Reached {
+        match self {
+            Self::Url(_) | Self::Scheme(_) | Self::UserInfo | Self::RequestLine(_) => {
+                Reached::NotAsked
+            }
+            Self::Resolve {
+                source: LookupError::NoSuchName,
+                ..
+            }
+            | Self::NoAddress(_) => Reached::NoSuchHost,
+            Self::Resolve { .. } => Reached::LookupFailed,
+            Self::TlsName => Reached::BadCertificate,
+            Self::Tls { source, .. } if is_certificate(source) => Reached::BadCertificate,
+            Self::Status(status) => Reached::Answered(*status),
+            Self::Location => Reached::RedirectedNowhere,
+            Self::Downgrade => Reached::Downgraded,
+            Self::Redirects(most) => Reached::RedirectedTooOften(*most),
+            Self::Encoding(_) => Reached::Encoded,
+            Self::TotalTimeout => Reached::TooLate,
+            Self::Rate { .. } => Reached::TooSlow,
+            Self::Tls { .. }
+            | Self::Http(_)
+            | Self::Port(_)
+            | Self::Address { .. }
+            | Self::Itself(_)
+            | Self::Connect { .. }
+            | Self::ConnectTimeout(_)
+            | Self::Interfaces(_)
+            | Self::HostBusy(_)
+            | Self::Budget { .. } => Reached::NoConnection,
+        }
+    }
+}
+
+/// Whether a handshake failed for the certificate: then there is a web server.
+fn is_certificate(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
+}
+
+/// What the system is short of when it opens no more connections: that is no fault of a reference.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    let numbers = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error
+        .raw_os_error()
+        .is_some_and(|number| numbers.contains(&number))
 }
 
 impl From<SaveError> for FetchError {

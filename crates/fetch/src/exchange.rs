@@ -72,7 +72,8 @@ impl Answer {
     /// What follows from status and headers; `asked` is the URL that this answers.
     ///
     /// # Errors
-    /// For every other status, a redirect to nowhere and a body in any encoding.
+    /// For every other status, a redirect to nowhere or from https to http, and a body in any
+    /// encoding.
     pub(crate) fn head(self, asked: &Url) -> Result<Head, FetchError> {
         let headers = self.response.headers();
         match self.response.status() {
@@ -87,9 +88,12 @@ impl Answer {
                 let location = location.and_then(|text| str::from_utf8(text.as_bytes()).ok());
                 let location = location.ok_or(FetchError::Unreachable(Cause::Location))?;
                 let next = asked.join(location);
-                return next
-                    .map(Head::Elsewhere)
-                    .map_err(|error| FetchError::Unreachable(Cause::Url(error)));
+                let next = next.map_err(|error| FetchError::Unreachable(Cause::Url(error)))?;
+                // What was asked for in secret is not asked for in the clear.
+                if (asked.scheme(), next.scheme()) == ("https", "http") {
+                    return Err(FetchError::Unreachable(Cause::Downgrade));
+                }
+                return Ok(Head::Elsewhere(next));
             }
             other => return Err(FetchError::Unreachable(Cause::Status(other.as_u16()))),
         }

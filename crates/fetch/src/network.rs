@@ -45,6 +45,11 @@ impl Network {
         Self { base, prefix_bits }
     }
 
+    /// Whether it is a network of IPv4 addresses.
+    pub const fn is_ipv4(&self) -> bool {
+        self.base.is_ipv4()
+    }
+
     /// Whether `address` lies within. The two families never mix.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.base, address) {
@@ -63,7 +68,9 @@ impl Network {
     }
 
     /// The network of `prefix_bits` bits that `address` lies in.
-    fn around(address: IpAddr, prefix_bits: u8) -> Self {
+    /// More bits than the address has are all of them.
+    pub(crate) fn around(address: IpAddr, prefix_bits: u8) -> Self {
+        let prefix_bits = prefix_bits.min(if address.is_ipv4() { 32 } else { 128 });
         let base = match address {
             IpAddr::V4(address) => {
                 let host = u32::MAX.checked_shr(prefix_bits.into()).unwrap_or(0);

@@ -4,27 +4,93 @@
 use std::fmt::Debug;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use dns_lookup::{AddrInfoHints, LookupErrorKind, getaddrinfo};
+
+use crate::lookups::Lookups;
 
 /// Asked once per hop, never for a host that is an address already.
 #[async_trait]
 pub trait Resolve: Send + Sync + Debug {
-    /// All addresses of `host`, a domain name in ASCII form, best first.
+    /// All addresses of `host`, a domain name in ASCII form, best first, for `project`.
     ///
     /// # Errors
-    /// When there is no answer. The caller bounds the time.
-    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
+    /// [`LookupError`]. The caller bounds the time as well.
+    async fn resolve(&self, project: &str, host: &str) -> Result<Vec<IpAddr>, LookupError>;
 }
 
-/// The resolver of the operating system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemResolver;
+/// Why a name has no addresses.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LookupError {
+    /// The name does not exist, or has no address.
+    #[error("no such name")]
+    NoSuchName,
+    /// The resolver says that it cannot tell.
+    #[error("the resolver failed: {0}")]
+    Failed(Arc<io::Error>),
+    /// No answer in time.
+    #[error("the resolver did not answer in time")]
+    TimedOut,
+    /// Too many look-ups are waiting: this one was not begun.
+    #[error("too many look-ups are waiting")]
+    Busy,
+}
+
+/// How names are looked up on a thread that may block for as long as it takes.
+pub trait Lookup: Send + Sync + Debug {
+    /// All addresses of `host`.
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    fn look_up(&self, host: &str) -> Result<Vec<IpAddr>, LookupError>;
+}
+
+/// The resolver of the operating system, on threads of its own.
+#[derive(Clone, Debug)]
+pub struct SystemResolver(Lookups);
+
+impl SystemResolver {
+    /// A resolver whose look-ups may take `timeout`, and wait as long for their turn before that.
+    pub fn new(timeout: Duration) -> Self {
+        Self::with_lookup(timeout, Arc::new(OfSystem))
+    }
+
+    /// The same with another way to look names up.
+    pub fn with_lookup(timeout: Duration, lookup: Arc<dyn Lookup>) -> Self {
+        Self(Lookups::new(timeout, lookup))
+    }
+}
 
 #[async_trait]
 impl Resolve for SystemResolver {
-    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        let answers = tokio::net::lookup_host((host, 0)).await?;
-        Ok(answers.map(|answer| answer.ip()).collect())
+    async fn resolve(&self, project: &str, host: &str) -> Result<Vec<IpAddr>, LookupError> {
+        self.0.resolve(project, host).await
+    }
+}
+
+/// `getaddrinfo`, with the hosts file, search domains and name services that the system has.
+#[derive(Debug)]
+struct OfSystem;
+
+impl Lookup for OfSystem {
+    fn look_up(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
+        let hints = AddrInfoHints {
+            // Without it every address comes once for each kind of socket.
+            socktype: dns_lookup::SockType::Stream.into(),
+            ..AddrInfoHints::default()
+        };
+        let answers =
+            getaddrinfo(Some(host), None, Some(hints)).map_err(|error| match error.kind() {
+                LookupErrorKind::NoName | LookupErrorKind::NoData => LookupError::NoSuchName,
+                _ => LookupError::Failed(Arc::new(error.into())),
+            })?;
+        // A family that is not known here is no address to dial.
+        Ok(answers
+            .flatten()
+            .map(|answer| answer.sockaddr.ip())
+            .collect())
     }
 }

@@ -7,10 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 use tokio_rustls::rustls::pki_types::ServerName;
 use url::{Host, Url};
 
-use crate::address::{Verdict, judge};
 use crate::error::{Cause, FetchError};
-use crate::network::Network;
-use crate::resolve::Resolve;
+use crate::policy::Policy;
+use crate::resolve::{LookupError, Resolve};
 
 /// How many answers of each family are dialled, so that neither hides the other where it has no
 /// way out. All are judged.
@@ -44,28 +43,30 @@ impl Target {
     }
 }
 
-/// Resolves the host of `url` once and judges every answer.
+/// Resolves the host of `url` once, for `project`, and judges every answer.
 ///
 /// # Errors
 /// `Forbidden` without any packet sent to the host, `Unreachable` without an address.
 pub(crate) async fn aim(
     url: Url,
+    project: &str,
     resolver: &dyn Resolve,
-    allowed: &[Network],
+    policy: &Policy,
 ) -> Result<Target, FetchError> {
     let (host, port) = parts(&url)?;
     let answers = match &host {
         Host::Ipv4(address) => vec![IpAddr::V4(*address)],
         Host::Ipv6(address) => vec![IpAddr::V6(*address)],
-        Host::Domain(name) => resolver.resolve(name).await.map_err(|source| {
-            let host = name.clone();
-            FetchError::Unreachable(Cause::Resolve { host, source })
-        })?,
+        Host::Domain(name) => {
+            let answers = resolver.resolve(project, name).await;
+            answers.map_err(|source| unresolved(name, source))?
+        }
     };
+    let shown = host.to_string();
     let mut addresses: Vec<SocketAddr> = Vec::new();
     for answer in answers {
         let address = SocketAddr::new(answer, port);
-        permit(&host, address, allowed).map_err(FetchError::Forbidden)?;
+        policy.permit(&shown, address)?;
         let family = addresses
             .iter()
             .filter(|one| one.is_ipv4() == address.is_ipv4());
@@ -74,9 +75,19 @@ pub(crate) async fn aim(
         }
     }
     if addresses.is_empty() {
-        return Err(FetchError::Unreachable(Cause::NoAddress(host.to_string())));
+        return Err(FetchError::Unreachable(Cause::NoAddress(shown)));
     }
     Ok(Target { url, addresses })
+}
+
+fn unresolved(host: &str, source: LookupError) -> FetchError {
+    let is_busy = matches!(source, LookupError::Busy);
+    let host = host.to_owned();
+    let cause = Cause::Resolve { host, source };
+    match is_busy {
+        true => FetchError::Later(cause),
+        false => FetchError::Unreachable(cause),
+    }
 }
 
 /// Host and port of a URL of the only form that is read.
@@ -93,26 +104,5 @@ fn parts(url: &Url) -> Result<(Host<String>, u16), FetchError> {
         _ => Err(FetchError::Unreachable(Cause::Url(
             url::ParseError::EmptyHost,
         ))),
-    }
-}
-
-fn permit(host: &Host<String>, address: SocketAddr, allowed: &[Network]) -> Result<(), Cause> {
-    // What is dialled for an IPv4-mapped address is the IPv4 one.
-    let dialled = address.ip().to_canonical();
-    if allowed.iter().any(|network| network.contains(dialled)) {
-        return Ok(());
-    }
-    if let Verdict::Forbidden(reason) = judge(dialled) {
-        let host = host.to_string();
-        return Err(Cause::Address {
-            host,
-            address,
-            reason,
-        });
-    }
-    // Below 1024 live the protocols that a crafted HTTP request could speak to by accident.
-    match address.port() {
-        80 | 443 | 1024.. => Ok(()),
-        port => Err(Cause::Port(port)),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FailureCode, VideoSpec};
+use kinora_contract::{FailureCode, VideoSpec, Warning};
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink, Stage,
 };
@@ -148,6 +148,10 @@ impl Planner for HostedEngine {
 
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
         self.planner.plan(spec, materials)
+    }
+
+    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+        self.planner.warnings(spec, materials)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The command line. Help texts are the manual that people read first.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::ListenAddress;
 
 /// Self-hosted video generation: post a task, poll it, get an MP4.
 #[derive(Debug, Parser)]
@@ -11,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     name = "kinora",
     version,
     propagate_version = true,
-    after_help = "Start here:  kinora serve\nIt makes an API key on its first start and prints a curl line to try."
+    after_help = "Start here:\n  kinora serve\nOn its first start it makes an API key and prints curl lines to try."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -23,16 +24,29 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve the API and make videos, in one process.
     Serve(ServeArgs),
-    /// Create, list and revoke API keys; works while the service runs.
+    /// Create, list, rotate and revoke API keys; works while the service runs.
     Keys(KeysArgs),
-    /// Look into the weights of configured engines, and load them, before a first task does.
+    /// Check the weights of configured engines before a first task needs them.
     Models(ModelsArgs),
-    /// Look at disk, clock, configuration and engines, and say what to do about what is wrong.
-    Doctor(PlaceArgs),
+    /// Check disk, clock, configuration and engines, and say how to fix what is wrong.
+    #[command(
+        after_help = "Give it the flags that you give `kinora serve`; it judges the same \
+                      configuration and changes nothing:\n  \
+                      kinora doctor --data /var/lib/kinora --listen 0.0.0.0:8080"
+    )]
+    Doctor(ServeArgs),
     /// Print the configuration file with all defaults and what they mean.
+    #[command(
+        after_help = "Keep the lines that you change; every key may be left out:\n  \
+                      kinora config > kinora.toml\n  kinora serve --config kinora.toml"
+    )]
     Config,
     /// Print the OpenAPI document.
+    #[command(after_help = "For example:\n  kinora openapi > openapi.json")]
     Openapi,
+    /// Print the licences of everything that this binary contains.
+    #[command(after_help = "For example:\n  kinora licences | less")]
+    Licences,
     /// Run an engine for the service that starts this; not for people.
     #[command(hide = true)]
     EngineHost,
@@ -42,7 +56,7 @@ pub(crate) enum Command {
 }
 
 /// Where things are; the same for every command.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PlaceArgs {
     /// Folder for tasks, results and secrets [default: ./kinora-data]
     #[arg(long, value_name = "DIR")]
@@ -54,16 +68,17 @@ pub(crate) struct PlaceArgs {
 
 /// How to serve.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Every setting of the configuration file can also be given as a variable:\n  KINORA_LISTEN=0.0.0.0:8080 KINORA_WORKER_SLOTS=4 kinora serve"
-)]
+#[command(after_help = "For example, behind a proxy that speaks TLS:\n  \
+                  kinora serve --data /var/lib/kinora --base-url https://video.example.com\n\n\
+                  Every setting of the configuration file can also be given as a variable:\n  \
+                  KINORA_LISTEN=0.0.0.0:8080 KINORA_WORKER_SLOTS=4 kinora serve")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-    /// Address to listen on [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(crate) listen: Option<SocketAddr>,
-    /// What result addresses begin with, as clients reach it [default: http://ADDRESS:PORT]
+    /// Where to listen: an IP address or a host's name, and a port [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<ListenAddress>,
+    /// What result addresses begin with, as clients reach it [default: http://HOST:PORT]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// Form of the log on standard error
@@ -85,6 +100,12 @@ pub(crate) enum LogFormat {
 
 /// What to do with keys.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Name the store as you name it to `kinora serve`. A usual life of a key:\n  \
+                  kinora keys create --name web --data /var/lib/kinora\n  \
+                  kinora keys rotate web --grace 24 --data /var/lib/kinora\n  \
+                  kinora keys list --data /var/lib/kinora"
+)]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
     pub(crate) command: KeysCommand,
@@ -94,20 +115,61 @@ pub(crate) struct KeysArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     /// Create a key and print it, alone, on standard output. It cannot be shown again.
+    #[command(
+        after_help = "For example, a key of a project of its own that expires:\n  \
+                      kinora keys create --name web --project shop --expires-in-days 90"
+    )]
     Create(CreateArgs),
     /// List all keys, without their secrets.
-    List(PlaceArgs),
-    /// Revoke a key by the id that `keys list` shows.
+    #[command(
+        after_help = "Times are in UTC; the last use is kept to about a minute. For example:\n  \
+                      kinora keys list\n  kinora keys list --json | jq '.[] | select(.state == \"usable\")'"
+    )]
+    List(ListArgs),
+    /// Replace a key by a new one with the same name, project and limits, and print that.
+    #[command(
+        after_help = "For example, when a client needs a day to take over the new key:\n  \
+                      kinora keys rotate web --grace 24\n\n\
+                      A key that expires is replaced by one that lives as long."
+    )]
+    Rotate(RotateArgs),
+    /// Revoke a key; a running service refuses it within a second.
+    #[command(after_help = "For example:\n  kinora keys revoke key_abcdefghijkl")]
     Revoke {
-        /// The key's id, for example key_3FsW9yQ2bX7d
-        id: String,
+        /// The key's id, as `kinora keys list` shows it, or its name
+        #[arg(value_name = "ID|NAME")]
+        key: String,
         #[command(flatten)]
         place: PlaceArgs,
     },
 }
 
+/// How to list keys.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Print JSON, with times in Unix seconds
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
+/// A key to be replaced.
+#[derive(Debug, Args)]
+pub(crate) struct RotateArgs {
+    /// The key's id, as `kinora keys list` shows it, or its name
+    #[arg(value_name = "ID|NAME")]
+    pub(crate) key: String,
+    /// Hours for which the old key still works; 0 revokes it at once
+    #[arg(long, value_name = "HOURS", default_value_t = 0)]
+    pub(crate) grace: u32,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
 /// What to do with models.
 #[derive(Debug, Args)]
+#[command(after_help = "For example:\n  kinora models check --config models/wan2.1-t2v-1.3b.toml")]
 pub(crate) struct ModelsArgs {
     #[command(subcommand)]
     pub(crate) command: ModelsCommand,
@@ -117,6 +179,10 @@ pub(crate) struct ModelsArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
     /// Say which files of each engine are missing, cut short or of another model, and load the rest.
+    #[command(
+        after_help = "For example:\n  kinora models check --config models/wan2.1-t2v-1.3b.toml\n  \
+                      kinora models check --no-load"
+    )]
     Check {
         /// Look at the files alone: quick, and needs no memory
         #[arg(long)]
@@ -129,27 +195,54 @@ pub(crate) enum ModelsCommand {
 /// A key to be made.
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
-    /// What people call it
+    /// Its name, for people; no other usable key may have it
     #[arg(long)]
     pub(crate) name: String,
-    /// Whose tasks it sees; keys of one project share them, so that a key can be rotated
+    /// Project whose tasks it sees; all keys of a project share them
     #[arg(long, default_value = "default")]
     pub(crate) project: String,
-    /// What it may do: videos:write, videos:read [default: both]
+    /// Its scopes: videos:write, videos:read [default: both]
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
     pub(crate) scopes: Vec<String>,
-    /// The models that it may use [default: all]
+    /// Models that it may use, as configured [default: all]
     #[arg(long, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) models: Vec<String>,
     /// Days until it expires [default: never]
     #[arg(long, value_name = "DAYS")]
     pub(crate) expires_in_days: Option<u32>,
-    /// Requests per minute at most; 0 for no limit [default: as configured]
+    /// Maximum requests per minute; 0 for no limit [default: as configured]
     #[arg(long, value_name = "REQUESTS")]
     pub(crate) requests_per_minute: Option<u32>,
-    /// Unfinished tasks of its project at most [default: as configured]
+    /// Maximum unfinished tasks of its project [default: as configured]
     #[arg(long, value_name = "TASKS")]
     pub(crate) unfinished_max: Option<u32>,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn without_example(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        let path = format!("{path}{}", command.get_name());
+        let help = command.get_after_help().map(ToString::to_string);
+        let example = format!("\n  {path}");
+        if !command.is_hide_set() && !help.unwrap_or_default().contains(&example) {
+            found.push(path.clone());
+        }
+        for inner in command.get_subcommands() {
+            without_example(inner, &format!("{path} "), found);
+        }
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_an_example_of_it() {
+        Cli::command().debug_assert();
+        let mut found = Vec::new();
+        without_example(&Cli::command(), "", &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
 }

@@ -2,29 +2,33 @@
 //! by an address or a name is opened here, through the `open` beside its implementations.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
 use kinora_blobs::BlobStore;
 use kinora_blobs::sign::{Secret, Signer};
+use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, ModelCard, Size, built_in_cards};
-use kinora_fetch::{Fetcher, Network};
+use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
 use kinora_store::{OpenOptions, Stores};
-use kinora_worker::{Lineup, Maker, References, Served, Worker};
+use kinora_worker::{Lineup, Maker, Pools, References, Served, Worker};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
-use crate::engine_host;
 use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
+use crate::{engine_host, folder};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// Threads for work that has no share of its own and bounds itself, such as a list's.
+const OTHER_THREADS: usize = 32;
 
 /// The parts of a running service.
 pub(crate) struct Service {
@@ -33,20 +37,9 @@ pub(crate) struct Service {
     pub(crate) worker: Worker,
 }
 
-/// Makes the data folder, for its owner alone.
-pub(crate) fn make_data_folder(path: &Path) -> Result<(), Failure> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(path)
-        .map_err(|error| Failure::because(format!("{} cannot be made", path.display()), error))
-}
-
 /// Opens everything that `config` names.
 pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Failure> {
-    make_data_folder(&config.data)?;
+    folder::prepare(&config.data)?;
     let options = OpenOptions {
         attempts_max: config.worker.attempts_max,
         ..OpenOptions::default()
@@ -69,7 +62,8 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         clock: Arc::new(SystemClock),
         ids: Arc::default(),
         entropy: Arc::new(SystemEntropy::default()),
-        settings: Arc::new(api_settings(config, base_url)),
+        settings: Arc::new(api_settings(config, base_url)?),
+        turns: kinora_api::Turns::default(),
         stopping: CancellationToken::new(),
     };
     let worker = worker(config, &stores, blobs, lineup)?;
@@ -80,13 +74,18 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
     })
 }
 
-fn api_settings(config: &Config, base_url: String) -> kinora_api::Settings {
-    kinora_api::Settings {
+fn api_settings(config: &Config, base_url: String) -> Result<kinora_api::Settings, Failure> {
+    let ports = allow_networks(config)?
+        .iter()
+        .filter_map(Allowed::port)
+        .collect();
+    Ok(kinora_api::Settings {
         base_url,
         waiting_max: config.queue.waiting_max.into(),
         project_unfinished_max: config.queue.project_unfinished_max.into(),
+        reference_ports: Ports::usual_and(ports),
         retention_ms: u64::from(config.results.retention_days) * DAY_MS,
-    }
+    })
 }
 
 fn worker(
@@ -107,11 +106,13 @@ fn worker(
         blobs,
         lineup,
         references: Arc::new(References::new(fetcher(config)?)),
+        pools: Pools::default(),
         films: Arc::new(engine_host::films()),
         clock: Arc::new(SystemClock),
         settings: kinora_worker::Settings {
             name: format!("pid {}", std::process::id()),
             slots: config.worker.slots as usize,
+            project_slots_max: config.worker.project_slots_max as usize,
             lease_ms: u64::from(config.worker.lease_seconds) * 1000,
             sweep_every: seconds(config.worker.sweep_seconds),
             heartbeat_every: Duration::from_millis(250),
@@ -126,18 +127,36 @@ fn worker(
 
 /// The guarded fetcher of references.
 fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
+    let references = &config.references;
+    let per_hour = references.project_bytes_per_hour;
     let options = kinora_fetch::Options {
-        allow_networks: networks(
-            "references.allow_networks",
-            &config.references.allow_networks,
-        )?,
+        allow_networks: allow_networks(config)?,
+        deny_networks: deny_networks(config)?,
+        host_connections_max: references.host_connections_max as usize,
+        project_bytes_per_hour: (per_hour > 0).then_some(per_hour),
         ..kinora_fetch::Options::default()
     };
     Fetcher::new(options).map_err(|error| Failure::because("References cannot be fetched", error))
 }
 
+/// Where references may be fetched from although it is not public.
+pub(crate) fn allow_networks(config: &Config) -> Result<Vec<Allowed>, Failure> {
+    let texts = &config.references.allow_networks;
+    networks("references.allow_networks", texts)
+}
+
+/// Where references may not be fetched from although it is public.
+pub(crate) fn deny_networks(config: &Config) -> Result<Vec<Network>, Failure> {
+    let texts = &config.references.deny_networks;
+    networks("references.deny_networks", texts)
+}
+
 /// The networks that the setting `name` lists.
-fn networks(name: &str, texts: &[String]) -> Result<Vec<Network>, Failure> {
+fn networks<T>(name: &str, texts: &[String]) -> Result<Vec<T>, Failure>
+where
+    T: FromStr,
+    T::Err: Error,
+{
     let network = |text: &String| {
         text.parse()
             .map_err(|error| Failure::because(format!("'{text}' in {name} is no network"), error))
@@ -145,9 +164,19 @@ fn networks(name: &str, texts: &[String]) -> Result<Vec<Network>, Failure> {
     texts.iter().map(network).collect()
 }
 
+/// Threads of the runtime that block, of all kinds of work together: as many as their shares, so
+/// that no kind waits for another's.
+pub(crate) fn blocking_threads(config: &Config) -> usize {
+    kinora_blobs::THREADS
+        + kinora_fetch::DISK_THREADS
+        + config.engines.len() * kinora_remote::DISK_THREADS
+        + Pools::threads(config.worker.slots as usize)
+        + OTHER_THREADS
+}
+
 /// What the listener is to guard against.
 pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
-    let proxies = networks("http.trusted_proxies", &http.trusted_proxies)?;
+    let proxies: Vec<Network> = networks("http.trusted_proxies", &http.trusted_proxies)?;
     let trusts = move |address| proxies.iter().any(|network| network.contains(address));
     let cors = Cors::new(http.cors_origins.iter().map(String::as_str))
         .map_err(|error| Failure::because("The setting http.cors_origins is wrong", error))?;
@@ -162,6 +191,7 @@ pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
         request_timeout: seconds(http.request_timeout_seconds),
         write_timeout: seconds(http.write_timeout_seconds),
         connections_per_address_max: http.connections_per_address_max as usize,
+        buffered_bytes_max: u64::from(http.buffered_megabytes_max) << 20,
         requests_per_minute: http.requests_per_minute,
         trusted_proxies: TrustedProxies::those(trusts),
         cors,

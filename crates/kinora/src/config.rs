@@ -1,17 +1,18 @@
 //! The configuration: one commented file whose defaults are the built-in ones, variables over
 //! it, flags over both. An unknown key is an error.
 
+mod address;
 mod engines;
+mod load;
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use kinora_contract::Resolution;
 use serde::Deserialize;
 
-use crate::cli::{LogFormat, PlaceArgs};
+use crate::cli::LogFormat;
 use crate::failure::Failure;
-use crate::overlay;
+pub(crate) use address::{ListenAddress, check_base_url};
 pub(crate) use engines::{
     Diffusion, Engine, Host, Remote, Storyboard as StoryboardProcess, Undecodable,
 };
@@ -19,12 +20,15 @@ pub(crate) use engines::{
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
 
+/// Of less, a client's quarter would hold hardly more than a list and a body.
+const BUFFERED_MEGABYTES_MIN: u32 = 16;
+
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     pub(crate) data: PathBuf,
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: ListenAddress,
     pub(crate) base_url: String,
     pub(crate) log: Log,
     pub(crate) store: Place,
@@ -73,6 +77,7 @@ pub(crate) struct Queue {
 pub(crate) struct Http {
     pub(crate) connections_max: u32,
     pub(crate) connections_per_address_max: u32,
+    pub(crate) buffered_megabytes_max: u32,
     pub(crate) first_byte_timeout_seconds: u32,
     pub(crate) header_timeout_seconds: u32,
     pub(crate) request_timeout_seconds: u32,
@@ -90,6 +95,7 @@ pub(crate) struct Http {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Worker {
     pub(crate) slots: u32,
+    pub(crate) project_slots_max: u32,
     pub(crate) lease_seconds: u32,
     pub(crate) sweep_seconds: u32,
     pub(crate) attempts_max: u32,
@@ -100,6 +106,9 @@ pub(crate) struct Worker {
 #[serde(deny_unknown_fields)]
 pub(crate) struct References {
     pub(crate) allow_networks: Vec<String>,
+    pub(crate) deny_networks: Vec<String>,
+    pub(crate) host_connections_max: u32,
+    pub(crate) project_bytes_per_hour: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -158,47 +167,6 @@ impl Http {
 }
 
 impl Config {
-    /// Reads file and variables, and applies the flags that every command has.
-    pub(crate) fn load(place: &PlaceArgs) -> Result<Self, Failure> {
-        let variables: Vec<(String, String)> = std::env::vars().collect();
-        let named = variables.iter().find(|(name, _)| name == "KINORA_CONFIG");
-        let path = place
-            .config
-            .clone()
-            .or_else(|| named.map(|(_, path)| path.into()));
-        let mut config = Self::read(path.as_deref(), &variables)?;
-        if let Some(data) = &place.data {
-            config.data.clone_from(data);
-        }
-        config.check()?;
-        Ok(config)
-    }
-
-    /// The built-in defaults alone.
-    #[cfg(test)]
-    pub(crate) fn defaults() -> Self {
-        Self::read(None, &[]).unwrap()
-    }
-
-    /// Defaults, under the file, under the variables.
-    pub(crate) fn read(
-        path: Option<&Path>,
-        variables: &[(String, String)],
-    ) -> Result<Self, Failure> {
-        let mut settings = overlay::parse(DEFAULT_FILE, "the built-in defaults")?;
-        if let Some(path) = path {
-            let shown = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
-            overlay::merge(&mut settings, overlay::parse(&text, &shown)?);
-        }
-        overlay::apply_variables(&mut settings, variables)?;
-        let settings = toml::Value::Table(settings);
-        settings
-            .try_into()
-            .map_err(|error| Failure::because("The configuration is wrong", error))
-    }
-
     /// What no type says.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let positive = [
@@ -212,11 +180,20 @@ impl Config {
                 self.queue.project_unfinished_max,
             ),
             ("results.retention_days", self.results.retention_days),
+            (
+                "references.host_connections_max",
+                self.references.host_connections_max,
+            ),
         ];
         let mut positive = positive.into_iter().chain(self.http.positive());
         if let Some((key, _)) = positive.find(|(_, value)| *value == 0) {
             return Err(Failure::new(format!(
                 "The setting {key} must be at least 1."
+            )));
+        }
+        if self.http.buffered_megabytes_max < BUFFERED_MEGABYTES_MIN {
+            return Err(Failure::new(format!(
+                "The setting http.buffered_megabytes_max must be at least {BUFFERED_MEGABYTES_MIN}."
             )));
         }
         let mut names = std::collections::BTreeSet::new();
@@ -237,13 +214,8 @@ impl Config {
                 "The settings http.tls_certificate and http.tls_key need each other.",
             ));
         }
-        let base = &self.base_url;
-        if !(base.is_empty() || base.starts_with("http://") || base.starts_with("https://")) {
-            return Err(Failure::new(
-                "The setting base_url must begin with http:// or https://.",
-            ));
-        }
-        Ok(())
+        crate::logging::targets(&self.log.level)?;
+        check_base_url(&self.base_url)
     }
 
     /// The address of the task store.
@@ -273,6 +245,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::{PlaceArgs, ServeArgs};
 
     fn read(file: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
         let folder = tempfile::tempdir().unwrap();
@@ -318,8 +291,26 @@ mod tests {
     fn variables_override_the_file_and_the_file_the_defaults() {
         let file = "listen = \"127.0.0.1:9000\"\n[worker]\nslots = 3";
         let config = read(file, &[("KINORA_WORKER_SLOTS", "7")]).unwrap();
-        assert_eq!((config.listen.port(), config.worker.slots), (9000, 7));
+        assert_eq!(config.listen, "127.0.0.1:9000".parse().unwrap());
+        assert_eq!(config.worker.slots, 7);
         assert_eq!(config.worker.lease_seconds, 30);
+    }
+
+    #[test]
+    fn flags_override_all_and_are_judged() {
+        let mut args = ServeArgs {
+            place: PlaceArgs::default(),
+            listen: Some("localhost:8081".parse().unwrap()),
+            base_url: Some("https://video.example.com".to_owned()),
+            log_format: Some(LogFormat::Text),
+        };
+        let config = Config::for_serving(&args).unwrap();
+        assert_eq!(config.listen.to_string(), "localhost:8081");
+        assert_eq!(config.base_url, "https://video.example.com");
+        assert_eq!(config.log.format, LogFormat::Text);
+        args.base_url = Some("https://video.example.com/?a=b".to_owned());
+        let error = Config::for_serving(&args).unwrap_err().to_string();
+        assert!(error.contains("base_url"), "{error}");
     }
 
     #[test]
@@ -330,10 +321,17 @@ mod tests {
             ("[worker]\nslots = 0", &[], "worker.slots"),
             ("[media]\nqp = 99", &[], "media.qp"),
             ("base_url = \"example.com\"", &[], "base_url"),
+            ("listen = \":8080\"", &[], "listen: ':8080' names no host"),
+            ("[log]\nlevel = \"kinora_api=loud\"", &[], "log.level"),
             (
                 "[http]\nidle_timeout_seconds = 0",
                 &[],
                 "http.idle_timeout_seconds",
+            ),
+            (
+                "[http]\nbuffered_megabytes_max = 15",
+                &[],
+                "http.buffered_megabytes_max",
             ),
             ("[http]\ntls_key = \"key.pem\"", &[], "http.tls_certificate"),
             ("listen = ", &[], "kinora.toml"),

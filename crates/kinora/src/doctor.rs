@@ -1,14 +1,15 @@
-//! `kinora doctor`: looks at everything that the service will stand on, changes nothing, and says
-//! what to do about what is wrong. It exits with a failure when the service could not keep its
-//! promises here.
+//! `kinora doctor`: checks everything that the service depends on, changes nothing, and says how to
+//! fix what is wrong. It exits with a failure when the service could not keep its promises here.
 
+mod descriptors;
 mod disk;
 mod sandbox;
+mod secrets;
 mod surroundings;
 
 use std::fmt::Write;
 
-use crate::cli::PlaceArgs;
+use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::print;
@@ -24,9 +25,9 @@ pub(crate) enum Finding {
     Bad(String),
 }
 
-/// Looks at everything and prints what was found.
-pub(crate) fn run(place: &PlaceArgs) -> Result<(), Failure> {
-    let config = match Config::load(place) {
+/// Checks everything, for a service with the same flags, and prints what was found.
+pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let config = match Config::for_serving(args) {
         Ok(config) => config,
         Err(failure) => {
             print(&report(&[(
@@ -57,22 +58,27 @@ fn summary(bad: usize) -> Failure {
 }
 
 fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
-    let base_url = surroundings::base_url(config);
     let mut findings = vec![
         (
             "configuration",
             Finding::Good("read, and every key is known".to_owned()),
         ),
+        ("user", secrets::user()),
         ("data folder", disk::folder(&config.data)),
     ];
+    findings.extend(secrets::first_key(&config.data).map(|found| ("first key", found)));
+    findings.push(("backups", disk::backups(config)));
     if let Some(folder) = disk::nearest_existing(&config.data) {
         findings.push(("file system", disk::file_system(&folder)));
         findings.push(("free space", disk::free_space(&folder)));
         findings.push(("links and syncs", disk::links_and_syncs(&folder)));
     }
     findings.push(("clock", surroundings::clock(&config.data)));
-    findings.push(("listen address", surroundings::listen(config.listen)));
-    findings.push(("result addresses", base_url));
+    findings.push(("listen address", surroundings::listen(&config.listen)));
+    findings.push(("open files", descriptors::limit(config)));
+    findings.push(("https and proxies", secrets::https(config)));
+    findings.push(("result addresses", surroundings::base_url(config)));
+    findings.extend(surroundings::references(config).map(|found| ("references", found)));
     findings.push(("sandbox", sandbox::sandbox(config)));
     findings.push(("models", surroundings::models(config)));
     findings.extend(surroundings::engines(config));
@@ -103,7 +109,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::defaults();
         config.data = folder.path().join("data");
-        config.listen = ([127, 0, 0, 1], 0).into();
+        config.listen = "127.0.0.1:0".parse().unwrap();
         let findings = examine(&config);
         let text = report(&findings);
         let bad = findings
@@ -126,7 +132,9 @@ mod tests {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut config = Config::defaults();
         config.data = file;
-        config.listen = taken.local_addr().unwrap();
+        config.listen = taken.local_addr().unwrap().into();
+        config.http.trusted_proxies = vec!["10.0.0.0/99".to_owned()];
+        config.references.allow_networks = vec!["everywhere".to_owned()];
         config.base_url = "video.example.com".to_owned();
         config.models[0].engine = "steam".to_owned();
         let bad: Vec<&str> = examine(&config)
@@ -134,6 +142,13 @@ mod tests {
             .filter(|(_, found)| matches!(found, Finding::Bad(_)))
             .map(|(what, _)| *what)
             .collect();
-        assert_eq!(bad, ["data folder", "result addresses", "models"]);
+        let expected = [
+            "data folder",
+            "https and proxies",
+            "result addresses",
+            "references",
+            "models",
+        ];
+        assert_eq!(bad, expected);
     }
 }

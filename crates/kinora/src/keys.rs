@@ -1,15 +1,22 @@
-//! `kinora keys`: create, list, revoke. Works on the store itself, beside a running service.
+//! `kinora keys`: create, list, rotate, revoke. Works on the store itself, beside a running service,
+//! and never makes a store.
 
-use kinora_contract::{Clock, Entropy, KeyText};
-use kinora_store::{ApiKey, KeyStore, NewKey, OpenOptions, Scope, StoreError};
+mod judged;
+mod listing;
 
-use crate::cli::{CreateArgs, KeysArgs, KeysCommand, PlaceArgs};
+use std::sync::Arc;
+
+use kinora_contract::{Clock, Entropy};
+use kinora_store::{ApiKey, KeyStore, OpenError, OpenOptions, StoreError};
+
+use crate::cli::{CreateArgs, KeysArgs, KeysCommand, ListArgs, PlaceArgs, RotateArgs};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
-use crate::{compose, print};
+use crate::{hint, print};
+pub(crate) use judged::NewKeyParts;
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const HOUR_MS: u64 = 60 * 60 * 1000;
 
 /// Runs a key command.
 pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
@@ -19,16 +26,24 @@ pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::because("The command could not start", error))?;
     match &args.command {
         KeysCommand::Create(args) => runtime.block_on(create(args)),
-        KeysCommand::List(place) => runtime.block_on(list(place)),
-        KeysCommand::Revoke { id, place } => runtime.block_on(revoke(id, place)),
+        KeysCommand::List(args) => runtime.block_on(list(args)),
+        KeysCommand::Rotate(args) => runtime.block_on(rotate(args)),
+        KeysCommand::Revoke { key, place } => runtime.block_on(revoke(key, place)),
     }
 }
 
-fn open(place: &PlaceArgs) -> Result<std::sync::Arc<dyn KeyStore>, Failure> {
-    let config = Config::load(place)?;
-    compose::make_data_folder(&config.data)?;
-    kinora_store::open_keys(&config.store_url(), &OpenOptions::default())
-        .map_err(|error| Failure::because("The store cannot be opened", error))
+fn open(config: &Config, place: &PlaceArgs) -> Result<Arc<dyn KeyStore>, Failure> {
+    let opened = kinora_store::open_keys(&config.store_url(), &OpenOptions::default());
+    opened.map_err(|error| match error {
+        OpenError::Missing(path) => Failure::new(format!(
+            "There is no store at {}. Name the data folder of your service with --data, or its \
+             configuration file with --config; or make a store here by `{}`, which also makes a \
+             first key.",
+            path.display(),
+            hint::command("serve", place)
+        )),
+        error => Failure::because("The store cannot be opened", error),
+    })
 }
 
 fn failed(error: StoreError) -> Failure {
@@ -36,76 +51,69 @@ fn failed(error: StoreError) -> Failure {
 }
 
 async fn create(args: &CreateArgs) -> Result<(), Failure> {
-    let store = open(&args.place)?;
+    let config = Config::load(&args.place)?;
+    let parts = NewKeyParts::of(args, &config)?;
+    let store = open(&config, &args.place)?;
     let now_ms = SystemClock.now_ms();
-    let (text, key) = NewKeyParts::of(args)?.make(now_ms)?;
+    let existing = store.list_keys().await.map_err(failed)?;
+    if let Some(twin) = named(&existing, parts.name(), now_ms).first() {
+        return Err(Failure::new(format!(
+            "There is a usable key of this name, {}. Choose another name, or replace that key with \
+             `{}`.",
+            twin.key.id,
+            hint::command(&format!("keys rotate {}", twin.key.id), &args.place)
+        )));
+    }
+    let (text, key) = parts.make(now_ms)?;
     store.add_key(key).await.map_err(failed)?;
     print(&format!("{}\n", text.reveal()));
     Ok(())
 }
 
-async fn list(place: &PlaceArgs) -> Result<(), Failure> {
-    let keys = open(place)?.list_keys().await.map_err(failed)?;
+async fn list(args: &ListArgs) -> Result<(), Failure> {
+    let config = Config::load(&args.place)?;
+    let store = open(&config, &args.place)?;
+    let keys = store.list_keys().await.map_err(failed)?;
     let now_ms = SystemClock.now_ms();
-    let mut rows = vec![["ID", "NAME", "PROJECT", "SCOPES", "MODELS", "STATE"].map(str::to_owned)];
-    rows.extend(keys.iter().map(|key| row(key, now_ms)));
-    print(&table(&rows));
+    if args.json {
+        print(&listing::json(&keys, now_ms));
+    } else {
+        print(&listing::table(&keys, now_ms));
+    }
     Ok(())
 }
 
-fn row(key: &ApiKey, now_ms: u64) -> [String; 6] {
-    let state = match key {
-        ApiKey {
-            revoked_at_ms: Some(_),
-            ..
-        } => "revoked",
-        key if key.is_usable(now_ms) => "usable",
-        _ => "expired",
-    };
-    let key = &key.key;
-    let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
-    let models = key
-        .models
-        .as_ref()
-        .map_or_else(|| "all".to_owned(), |all| all.join(","));
-    [
-        key.id.clone(),
-        key.name.clone(),
-        key.project.clone(),
-        scopes.join(","),
-        models,
-        state.to_owned(),
-    ]
-}
-
-/// Columns as wide as their widest cell.
-fn table(rows: &[[String; 6]]) -> String {
-    let widths: [usize; 6] = std::array::from_fn(|column| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    });
-    rows.iter()
-        .map(|row| {
-            let cells = row
-                .iter()
-                .zip(widths)
-                .map(|(cell, width)| format!("{cell:<width$}"));
-            format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
-        })
-        .collect()
-}
-
-async fn revoke(id: &str, place: &PlaceArgs) -> Result<(), Failure> {
-    let found = open(place)?
-        .revoke_key(id, SystemClock.now_ms())
-        .await
-        .map_err(failed)?;
-    if !found {
+async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
+    let config = Config::load(&args.place)?;
+    let store = open(&config, &args.place)?;
+    let now_ms = SystemClock.now_ms();
+    let keys = store.list_keys().await.map_err(failed)?;
+    let old = find(&keys, &args.key, now_ms)?;
+    if !old.is_usable(now_ms) {
         return Err(Failure::new(format!(
-            "There is no key {id}; see `kinora keys list`."
+            "The key {} is revoked or expired, so that there is nothing to rotate; make a new one \
+             with `keys create`.",
+            old.key.id
         )));
+    }
+    let (text, new) = NewKeyParts::like(old).make(now_ms)?;
+    let grace_ms = u64::from(args.grace) * HOUR_MS;
+    let added = store.rotate_key(&old.key.id, new, now_ms, grace_ms).await;
+    if added.map_err(failed)?.is_none() {
+        return Err(unknown(&args.key));
+    }
+    print(&format!("{}\n", text.reveal()));
+    Ok(())
+}
+
+async fn revoke(key: &str, place: &PlaceArgs) -> Result<(), Failure> {
+    let config = Config::load(place)?;
+    let store = open(&config, place)?;
+    let now_ms = SystemClock.now_ms();
+    let keys = store.list_keys().await.map_err(failed)?;
+    let id = &find(&keys, key, now_ms)?.key.id;
+    if !store.revoke_key(id, now_ms).await.map_err(failed)? {
+        return Err(unknown(key));
     }
     print(&format!(
         "{id} is revoked; a running service refuses it within a second.\n"
@@ -113,82 +121,37 @@ async fn revoke(id: &str, place: &PlaceArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a new key is to be, judged.
-pub(crate) struct NewKeyParts {
-    name: String,
-    project: String,
-    scopes: Vec<Scope>,
-    models: Option<Vec<String>>,
-    expires_in_days: Option<u32>,
-    requests_per_minute: Option<u32>,
-    unfinished_max: Option<u32>,
+/// The key with this id, or else the one usable key with this name.
+fn find<'k>(keys: &'k [ApiKey], wanted: &str, now_ms: u64) -> Result<&'k ApiKey, Failure> {
+    if let Some(key) = keys.iter().find(|one| one.key.id == wanted) {
+        return Ok(key);
+    }
+    match named(keys, wanted, now_ms).as_slice() {
+        [only] => Ok(*only),
+        [] => Err(unknown(wanted)),
+        several => {
+            let ids: Vec<&str> = several.iter().map(|one| one.key.id.as_str()).collect();
+            Err(Failure::new(format!(
+                "Several usable keys have the name '{}'; give the id of one: {}.",
+                wanted.escape_debug(),
+                ids.join(", ")
+            )))
+        }
+    }
 }
 
-impl NewKeyParts {
-    /// The key that a first start makes.
-    pub(crate) fn first() -> Self {
-        Self {
-            name: "first".to_owned(),
-            project: "default".to_owned(),
-            scopes: Scope::ALL.to_vec(),
-            models: None,
-            expires_in_days: None,
-            requests_per_minute: None,
-            unfinished_max: None,
-        }
-    }
+/// The usable keys of this name.
+fn named<'k>(keys: &'k [ApiKey], name: &str, now_ms: u64) -> Vec<&'k ApiKey> {
+    let has_name = |one: &&ApiKey| one.key.name == name && one.is_usable(now_ms);
+    keys.iter().filter(has_name).collect()
+}
 
-    fn of(args: &CreateArgs) -> Result<Self, Failure> {
-        if args.name.trim().is_empty() || args.project.trim().is_empty() {
-            return Err(Failure::new("A key needs a name and a project."));
-        }
-        let scopes: Vec<Scope> = if args.scopes.is_empty() {
-            Scope::ALL.to_vec()
-        } else {
-            let read = |name: &String| {
-                Scope::from_name(name).ok_or_else(|| {
-                    Failure::new(format!(
-                        "There is no scope '{name}': videos:write, videos:read."
-                    ))
-                })
-            };
-            args.scopes.iter().map(read).collect::<Result<_, _>>()?
-        };
-        Ok(Self {
-            name: args.name.trim().to_owned(),
-            project: args.project.trim().to_owned(),
-            scopes,
-            models: (!args.models.is_empty()).then(|| args.models.clone()),
-            expires_in_days: args.expires_in_days,
-            requests_per_minute: args.requests_per_minute,
-            unfinished_max: args.unfinished_max,
-        })
-    }
-
-    /// The key's text, and what is stored of it.
-    pub(crate) fn make(self, now_ms: u64) -> Result<(KeyText, NewKey), Failure> {
-        let text = KeyText::from_random(&random()?)
-            .ok_or_else(|| Failure::new("The random bytes were unusable; try again."))?;
-        let id: String = random::<12>()?
-            .iter()
-            .map(|byte| char::from(b'a' + byte % 26))
-            .collect();
-        let key = NewKey {
-            id: format!("key_{id}"),
-            sha256: text.sha256(),
-            name: self.name,
-            project: self.project,
-            scopes: self.scopes,
-            models: self.models,
-            requests_per_minute: self.requests_per_minute,
-            unfinished_max: self.unfinished_max,
-            created_at_ms: now_ms,
-            expires_at_ms: self
-                .expires_in_days
-                .map(|days| now_ms + u64::from(days) * DAY_MS),
-        };
-        Ok((text, key))
-    }
+fn unknown(key: &str) -> Failure {
+    Failure::new(format!(
+        "There is no key with the id {0}, and no usable key with that name; `kinora keys list` shows \
+         all.",
+        key.escape_debug()
+    ))
 }
 
 /// Random bytes of the machine.
@@ -198,4 +161,46 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
         .fill(&mut bytes)
         .map_err(|error| Failure::because("The machine gave no random bytes", error))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kinora_store::NewKey;
+
+    fn key(id: &str, name: &str, expires_at_ms: Option<u64>) -> ApiKey {
+        let (_, made) = NewKeyParts::first().make(0).unwrap();
+        ApiKey {
+            key: NewKey {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                expires_at_ms,
+                ..made
+            },
+            revoked_at_ms: None,
+            last_used_at_ms: None,
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_by_its_id_or_the_name_of_one_usable_key() {
+        let keys = [
+            key("key_a", "web", Some(100)),
+            key("key_b", "web", None),
+            key("key_c", "cron", None),
+            key("key_d", "key_c", None),
+        ];
+        let found = |wanted, now_ms| {
+            find(&keys, wanted, now_ms)
+                .map(|key| key.key.id.as_str())
+                .map_err(|failure| failure.to_string())
+        };
+        assert_eq!(found("key_a", 200), Ok("key_a"));
+        assert_eq!(found("cron", 0), Ok("key_c"));
+        assert_eq!(found("key_c", 0), Ok("key_c"));
+        assert_eq!(found("web", 200), Ok("key_b"));
+        let both = found("web", 0).unwrap_err();
+        assert!(both.contains("key_a, key_b"), "{both}");
+        assert!(found("nobody", 0).unwrap_err().contains("nobody"));
+    }
 }

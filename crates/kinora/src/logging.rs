@@ -10,11 +10,16 @@ use tracing_subscriber::{Layer, fmt};
 use crate::cli::LogFormat;
 use crate::failure::Failure;
 
+/// Reads the setting `log.level`.
+pub(crate) fn targets(level: &str) -> Result<Targets, Failure> {
+    level
+        .parse()
+        .map_err(|error| Failure::because("The setting log.level is wrong", error))
+}
+
 /// Starts the log of the process.
 pub(crate) fn start(format: LogFormat, level: &str) -> Result<(), Failure> {
-    let targets: Targets = level
-        .parse()
-        .map_err(|error| Failure::because("The setting log.level is wrong", error))?;
+    let targets = targets(level)?;
     let terminal = std::io::stderr().is_terminal();
     let lines = fmt::layer()
         .with_writer(std::io::stderr)

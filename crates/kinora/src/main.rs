@@ -4,13 +4,17 @@
 mod cli;
 mod compose;
 mod config;
+mod descriptors;
 mod doctor;
 mod engine_host;
 mod failure;
 #[cfg(feature = "test-faults")]
 mod faults;
+mod folder;
+mod hint;
 mod keys;
 mod logging;
+mod memory;
 mod models;
 mod overlay;
 mod serve;
@@ -23,23 +27,31 @@ use std::process::ExitCode;
 use clap::Parser;
 use cli::{Cli, Command};
 
+/// Written by a test of the style rules, from the packages that the binary is built from.
+const LICENCES: &str = include_str!("../licences.txt");
+
 /// Requests are many small allocations on many threads; frames are few large ones. Both are
 /// cheaper here than with the system's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    folder::make_private_files();
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Keys(args) => keys::run(&args),
         Command::Models(args) => models::run(&args),
-        Command::Doctor(place) => doctor::run(&place),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Config => {
             print(config::DEFAULT_FILE);
             Ok(())
         }
         Command::Openapi => serve::print_openapi(),
+        Command::Licences => {
+            print(LICENCES);
+            Ok(())
+        }
         Command::EngineHost => engine_host::run(),
         Command::FilmHost => engine_host::run_film(),
     };

@@ -5,73 +5,93 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kinora_api::{ListenSettings, Tls};
+use kinora_contract::{Catalog, built_in_cards};
 use kinora_worker::Shutdown;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::ServeArgs;
+use crate::cli::{PlaceArgs, ServeArgs};
 use crate::compose::{self, Service};
 use crate::config::Config;
+use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
-use crate::{keys, logging, print, welcome};
-
-/// Threads for disk and name look-ups. Each keeps some MiB of its allocator's for itself, and
-/// many slow downloads at once would start as many as there may be: tokio's 512 are too many.
-const BLOCKING_THREADS_MAX: usize = 64;
+use crate::{keys, logging, memory, print, welcome};
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let mut config = Config::load(&args.place)?;
-    if let Some(listen) = args.listen {
-        config.listen = listen;
-    }
-    if let Some(base_url) = &args.base_url {
-        config.base_url.clone_from(base_url);
-    }
-    logging::start(
-        args.log_format.unwrap_or(config.log.format),
-        &config.log.level,
-    )?;
+    let mut config = Config::for_serving(args)?;
+    logging::start(config.log.format, &config.log.level)?;
+    let descriptors = descriptors::raise(config.worker.slots);
+    config.http.connections_max = connections_max(&config, descriptors)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .max_blocking_threads(compose::blocking_threads(&config))
         .build()
         .map_err(|error| Failure::because("The service could not start", error))?;
-    let served = runtime.block_on(serve(&config));
+    let served = runtime.block_on(serve(&config, &args.place, descriptors));
     // An engine that does not come back must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
 
+/// As many connections as are configured, or as the descriptors allow.
+fn connections_max(config: &Config, descriptors: Descriptors) -> Result<u32, Failure> {
+    let configured = config.http.connections_max;
+    let effective = descriptors.connections_max(configured)?;
+    if effective < configured {
+        tracing::warn!(
+            descriptors = descriptors.limit,
+            configured,
+            effective,
+            "http.connections_max lowered: the limit of open files allows no more; raise it"
+        );
+    }
+    Ok(effective)
+}
+
 /// Prints the OpenAPI document.
 pub(crate) fn print_openapi() -> Result<(), Failure> {
-    let text = kinora_api::document()
-        .to_pretty_json()
-        .map_err(|error| Failure::because("The document could not be written", error))?;
-    print(&format!("{text}\n"));
+    let catalog = Catalog::new(built_in_cards())
+        .map_err(|error| Failure::because("The models cannot be served", error))?;
+    print(&format!("{}\n", kinora_api::document(&catalog)));
     Ok(())
 }
 
-async fn serve(config: &Config) -> Result<(), Failure> {
+async fn serve(
+    config: &Config,
+    place: &PlaceArgs,
+    descriptors: Descriptors,
+) -> Result<(), Failure> {
     let signals = Signals::new()?;
     let guards = compose::guards(&config.http)?;
-    let listener = TcpListener::bind(config.listen).await.map_err(|error| {
+    let address = config.listen.resolve()?;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
         Failure::because(format!("{} cannot be listened on", config.listen), error)
     })?;
-    let address = listener.local_addr().unwrap_or(config.listen);
+    let address = listener.local_addr().unwrap_or(address);
     let base_url = base_url(config, address);
+    if config.base_url.is_empty() && config.listen.is_unspecified() {
+        tracing::warn!(
+            base_url,
+            "result addresses say localhost, which other machines cannot reach: set --base-url, or \
+             base_url in the configuration, to what clients use"
+        );
+    }
     let Service {
         stores,
         api,
         worker,
     } = compose::service(config, base_url.clone())?;
-    welcome::greet(&*stores.keys, &base_url, &config.results_url()).await?;
+    welcome::greet(&*stores.keys, config, &base_url, place).await?;
     tracing::info!(
         %address,
         base_url,
         data = %config.data.display(),
         slots = config.worker.slots,
+        descriptors = descriptors.limit,
+        descriptors_reserved = descriptors.reserve,
+        connections_max = config.http.connections_max,
         video_encoder = kinora_media::video_encoder_variant(),
         version = env!("CARGO_PKG_VERSION"),
         "serving"
@@ -79,6 +99,7 @@ async fn serve(config: &Config) -> Result<(), Failure> {
     if let Some(tls) = guards.tls.clone() {
         tokio::spawn(renew_certificates(tls, listen_to(SignalKind::hangup())?));
     }
+    tokio::spawn(memory::give_back());
     let shutdown = Shutdown::default();
     let stopping = api.stopping.clone();
     let settings = ListenSettings {
@@ -129,7 +150,7 @@ async fn renew_certificates(tls: Tls, mut hangup: Signal) {
 }
 
 /// What result addresses begin with.
-fn base_url(config: &Config, address: SocketAddr) -> String {
+pub(crate) fn base_url(config: &Config, address: SocketAddr) -> String {
     if !config.base_url.is_empty() {
         return config.base_url.trim_end_matches('/').to_owned();
     }
@@ -138,10 +159,7 @@ fn base_url(config: &Config, address: SocketAddr) -> String {
     } else {
         "http"
     };
-    if address.ip().is_unspecified() {
-        return format!("{scheme}://localhost:{}", address.port());
-    }
-    format!("{scheme}://{address}")
+    format!("{scheme}://{}", config.listen.authority(address))
 }
 
 fn listen_to(kind: SignalKind) -> Result<Signal, Failure> {

@@ -1,41 +1,72 @@
-//! The first start on an empty store: makes a key, shows it once, and says what to do with it.
+//! The first start on an empty store: makes a key, hands it over once, and says what to do with it.
+//! A terminal shows the key. Anything else that reads our output may keep it for ever (a journal, a
+//! container's log): there the key goes into a file of the data folder.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use kinora_contract::Clock;
 use kinora_store::KeyStore;
 
+use crate::cli::PlaceArgs;
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::keys::NewKeyParts;
-use crate::print;
 use crate::system::SystemClock;
+use crate::{folder, hint, print};
 
-/// Makes and shows a key when there is none at all.
+/// Makes a key when there is none at all, and hands it over.
 pub(crate) async fn greet(
     keys: &dyn KeyStore,
+    config: &Config,
     base_url: &str,
-    results: &str,
+    place: &PlaceArgs,
 ) -> Result<(), Failure> {
     let failed = |error| Failure::because("The store did not answer", error);
     if !keys.list_keys().await.map_err(failed)?.is_empty() {
         return Ok(());
     }
     let (text, key) = NewKeyParts::first().make(SystemClock.now_ms())?;
+    // Before the key is stored: when we die in between, the next start makes another.
+    let handover = if std::io::stdout().is_terminal() {
+        shown(text.reveal())
+    } else {
+        in_file(&folder::write_first_key(&config.data, text.reveal())?)
+    };
     keys.add_key(key).await.map_err(failed)?;
-    print(&message(text.reveal(), base_url, results));
+    print(&format!(
+        "\n{handover}{}",
+        first_steps(config, base_url, place)
+    ));
     Ok(())
 }
 
-fn message(key: &str, base_url: &str, results: &str) -> String {
-    let results = Path::new(results);
-    let shown = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
+fn shown(key: &str) -> String {
     format!(
-        r#"
-Kinora is ready. This is your API key; it is shown only now:
+        "Kinora is ready. This is your API key; it is shown only now:\n\n  \
+         export KINORA_KEY={key}\n\n"
+    )
+}
 
-  export KINORA_KEY={key}
+fn in_file(path: &Path) -> String {
+    tracing::info!(
+        file = %path.display(),
+        "first API key written to a file; keep the key elsewhere, then delete the file"
+    );
+    let path = hint::quoted(path.as_os_str());
+    format!(
+        "Kinora is ready. Your API key is in a file that only this user can read:\n\n  \
+         export KINORA_KEY=\"$(cat {path})\"\n\n\
+         Keep the key where you keep secrets, then delete the file:\n\n  rm {path}\n\n"
+    )
+}
 
-Submit a video:
+fn first_steps(config: &Config, base_url: &str, place: &PlaceArgs) -> String {
+    let results = config.results_url();
+    let results = Path::new(&results);
+    let results = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
+    format!(
+        r#"Submit a video:
 
   curl {base_url}/v1/videos -H "Authorization: Bearer $KINORA_KEY" \
     -H "Content-Type: application/json" \
@@ -45,9 +76,42 @@ Poll it until its status is "completed", then open its result_url:
 
   curl {base_url}/v1/videos/VIDEO_ID -H "Authorization: Bearer $KINORA_KEY"
 
-Results lie in {}. More keys: kinora keys create --name NAME
+Results are stored in {}. Make a key for each client:
+
+  {}
 
 "#,
-        shown.display()
+        results.display(),
+        hint::command("keys create --name NAME", place),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_itself_is_said_to_a_terminal_only() {
+        assert!(shown("kinora_abc").contains("export KINORA_KEY=kinora_abc\n"));
+        let elsewhere = in_file(Path::new("/srv/my data/first-key"));
+        assert!(
+            elsewhere.contains("\"$(cat '/srv/my data/first-key')\"")
+                && elsewhere.contains("rm '/srv/my data/first-key'"),
+            "{elsewhere}"
+        );
+    }
+
+    #[test]
+    fn the_first_steps_lead_to_this_store() {
+        let place = PlaceArgs {
+            data: Some("my data".into()),
+            config: None,
+        };
+        let text = first_steps(&Config::defaults(), "http://x:1", &place);
+        assert!(text.contains("curl http://x:1/v1/videos "), "{text}");
+        assert!(
+            text.contains("keys create --name NAME --data 'my data'\n"),
+            "{text}"
+        );
+    }
 }

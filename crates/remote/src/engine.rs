@@ -4,9 +4,10 @@
 use std::error::Error;
 
 use async_trait::async_trait;
-use kinora_contract::Features;
+use kinora_contract::{Features, VideoSpec, Warning, WarningCode};
 use kinora_engine::{Control, Description, EngineError, FilmEngine, FilmJob, Keeper, Stage};
 
+use crate::dialect::Field;
 use crate::error::RemoteError;
 use crate::remote::Remote;
 use crate::request::{RemoteRequest, Ticket};
@@ -74,6 +75,13 @@ impl FilmEngine for RemoteEngine {
 
     fn has_sound_switch(&self) -> bool {
         self.sound
+    }
+
+    fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
+        match self.remote.dialect().wire(Field::Seed) {
+            Some(_) => Vec::new(),
+            None => vec![WarningCode::SeedIgnored.into()],
+        }
     }
 
     fn keeps_undecodable(&self) -> bool {

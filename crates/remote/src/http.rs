@@ -18,6 +18,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore, crypto};
 
 use crate::error::Cause;
+use crate::names::Names;
 use crate::options::OptionsError;
 use crate::text::shown;
 
@@ -30,8 +31,8 @@ const IDLE_MAX: usize = 32;
 /// A client that keeps connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
-    keeping: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    fresh: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    keeping: Client<HttpsConnector<HttpConnector<Names>>, Full<Bytes>>,
+    fresh: Client<HttpsConnector<HttpConnector<Names>>, Full<Bytes>>,
     answer_bytes_max: usize,
 }
 
@@ -62,7 +63,7 @@ impl Http {
         answer_bytes_max: usize,
         extra_roots_pem: Option<&[u8]>,
     ) -> Result<Self, OptionsError> {
-        let mut plain = HttpConnector::new();
+        let mut plain = HttpConnector::new_with_resolver(Names::new(connect_timeout));
         plain.set_connect_timeout(Some(connect_timeout));
         plain.set_nodelay(true);
         plain.enforce_http(false);

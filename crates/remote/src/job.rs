@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Collected, Limited};
 use hyper::Method;
 use hyper::header::CONTENT_ENCODING;
 use kinora_contract::FailureCode;
-use kinora_fetch::{Pace, SaveError, save};
+use kinora_fetch::{Pace, SaveError, Saving, save};
 use url::Url;
 
 use crate::answer::{AnswerError, Snapshot};
@@ -170,7 +170,13 @@ impl Job {
             window: options.rate_window,
             bytes_min: options.rate_bytes_min,
         };
-        match save(body, to, bytes_max, pace, on_bytes).await {
+        let saving = Saving {
+            to,
+            bytes_max,
+            pace,
+            disk: &self.shared.disk,
+        };
+        match save(body, saving, on_bytes).await {
             Ok(0) => {
                 tokio::fs::remove_file(to)
                     .await

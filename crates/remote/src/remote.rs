@@ -14,6 +14,9 @@ use crate::request::Ticket;
 use crate::timer::Timer;
 use crate::upstream::Upstream;
 
+/// Threads of the runtime that write one engine's results.
+pub const DISK_THREADS: usize = 4;
+
 /// A client of all upstreams of one engine. Cheap to clone.
 #[derive(Clone)]
 pub struct Remote(pub(crate) Arc<Shared>);
@@ -25,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) result_origins: Vec<String>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) timer: Arc<dyn Timer>,
+    /// Writes results.
+    pub(crate) disk: kinora_pool::Pool,
 }
 
 impl fmt::Debug for Remote {
@@ -71,6 +76,7 @@ impl Remote {
             result_origins,
             pool,
             timer,
+            disk: kinora_pool::Pool::new(DISK_THREADS),
         })))
     }
 

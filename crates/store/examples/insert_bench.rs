@@ -97,6 +97,8 @@ async fn claims(stores: &Stores, workers: u64) -> Result<(), Failure> {
                     worker: "bench".to_owned(),
                     models: vec!["kinora-a1".to_owned()],
                     count: 1,
+                    slots: usize::MAX,
+                    project_slots_max: 0,
                     now_ms: NOW_MS,
                     lease_ms: 30_000,
                 };

@@ -7,13 +7,14 @@ mod tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Artifact, Failure, Task, TaskId, UnixMs};
+use kinora_contract::{Artifact, Failure, TaskId, UnixMs};
 pub use kinora_faulty::{Fault, Injected, Plan, Rates};
 use tokio::sync::watch;
 
 use crate::{
-    Attempt, Cancellation, Claim, ClaimRequest, Deletion, Idempotency, Insertion, Lease, NewTask,
-    Page, PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
+    Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
+    Idempotency, Insertion, Lease, NewTask, Page, PageRequest, Renewed, StoreError, SweepRequest,
+    Swept, TaskStore, TaskView,
 };
 
 /// The methods of [`TaskStore`] that may go wrong.
@@ -33,8 +34,10 @@ pub enum Method {
     Cancel,
     /// [`TaskStore::delete`].
     Delete,
-    /// [`TaskStore::waiting_with_references`].
-    WaitingWithReferences,
+    /// [`TaskStore::take_fetches`].
+    TakeFetches,
+    /// [`TaskStore::settle_fetch`].
+    SettleFetch,
     /// [`TaskStore::claim`].
     Claim,
     /// [`TaskStore::renew`].
@@ -55,12 +58,11 @@ pub enum Method {
 
 impl Method {
     /// Those that only read.
-    pub const READS: [Self; 6] = [
+    pub const READS: [Self; 5] = [
         Self::FindTwin,
         Self::Get,
         Self::GetOfAnyProject,
         Self::List,
-        Self::WaitingWithReferences,
         Self::Check,
     ];
 }
@@ -140,13 +142,14 @@ impl TaskStore for FaultyStore {
             .await
     }
 
-    async fn waiting_with_references(
-        &self,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<(u64, Arc<Task>)>, StoreError> {
-        let call = self.inner.waiting_with_references(after, limit);
-        self.call(Method::WaitingWithReferences, call).await
+    async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
+        let call = self.inner.take_fetches(request);
+        self.call(Method::TakeFetches, call).await
+    }
+
+    async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError> {
+        let call = self.inner.settle_fetch(fetch, fetched);
+        self.call(Method::SettleFetch, call).await
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {

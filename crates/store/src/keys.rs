@@ -23,17 +23,36 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError>;
 
     /// The key whose secret has this SHA-256, revoked and expired ones included: the caller
-    /// judges.
+    /// judges. A serving store notes the time as the last use of a usable key, see
+    /// [`ApiKey::last_used_at_ms`].
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read.
-    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError>;
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError>;
 
     /// Revokes a key by its id; `false` when there is none. Revoking twice keeps the first time.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
     async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError>;
+
+    /// Adds `new` and ends the key with the id `old`, in one step: both happen or neither does. The
+    /// old key expires `grace_ms` after `now_ms` unless it ends earlier by itself; without grace it is
+    /// revoked. `None`, and nothing changed, when there is no such key.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn rotate_key(
+        &self,
+        old: &str,
+        new: NewKey,
+        now_ms: UnixMs,
+        grace_ms: u64,
+    ) -> Result<Option<ApiKey>, StoreError>;
 }
 
 /// A key to be added.
@@ -68,6 +87,9 @@ pub struct ApiKey {
     pub key: NewKey,
     /// When it was revoked.
     pub revoked_at_ms: Option<UnixMs>,
+    /// When it last opened something, to about a minute: uses within a minute of the noted one are
+    /// not noted, and a crash forgets those of the last seconds.
+    pub last_used_at_ms: Option<UnixMs>,
 }
 
 impl ApiKey {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kinora_contract::{Task, TaskId, UnixMs, VideoSpec};
+use kinora_contract::{Task, TaskId, UnixMs, VideoSpec, Warning};
 
 /// A worker's right to a task. `renew`, `finish` and `release` carry it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +24,11 @@ pub struct ClaimRequest {
     pub models: Vec<String>,
     /// How many tasks at most.
     pub count: usize,
+    /// Tasks that this worker runs at a time.
+    pub slots: usize,
+    /// Running tasks of one project at most. 0: all slots, or all but one while another project has a task
+    /// that could be claimed instead; of a single slot, that one.
+    pub project_slots_max: usize,
     /// The present.
     pub now_ms: UnixMs,
     /// How long the lease lasts.
@@ -56,6 +61,9 @@ pub struct Renewed {
     /// A token that a later attempt at this task is to be given, in the place of an earlier one.
     /// It goes when the task ends, and no client sees it.
     pub kept: Option<String>,
+    /// What the engine will not or cannot do of the request, in the place of what was known before;
+    /// `None` leaves that as it is.
+    pub warnings: Option<Vec<Warning>>,
     /// A picture of what is being made, encoded, in the place of an earlier one. It goes with the
     /// lease, and need not outlive the process.
     pub preview: Option<Arc<[u8]>>,
@@ -68,6 +76,8 @@ pub enum Attempt {
     Counts,
     /// It is as if it had not been: an orderly stop.
     Forgiven,
+    /// It is as if it had not been, and the task's references are to be fetched again: they are gone.
+    ReferencesLost,
 }
 
 /// How a lease was lost.

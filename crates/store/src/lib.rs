@@ -6,6 +6,7 @@
 pub mod conformance;
 #[cfg(feature = "faulty")]
 pub mod faulty;
+mod fetch;
 mod files;
 mod keys;
 mod lease;
@@ -13,19 +14,20 @@ mod open;
 pub mod sqlite;
 mod task;
 
+pub use fetch::{Fetch, FetchRequest, Fetched};
 pub use files::{names_file, reference_keys};
 pub use keys::{ApiKey, KeyStore, NewKey, Scope};
 pub use lease::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 pub use open::{OpenError, OpenOptions, open, open_keys};
 pub use task::{
     Abandoned, Cancellation, Deletion, Idempotency, Insertion, NewTask, Order, Page, PageRequest,
-    QueueBounds, SweepRequest, Swept, TaskView,
+    QueueBounds, RetryAfter, SweepRequest, Swept, TaskView,
 };
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Artifact, Failure, Task, TaskId, UnixMs};
+use kinora_contract::{Artifact, Failure, TaskId, UnixMs};
 use tokio::sync::watch;
 
 /// Where tasks live. A dozen methods, each with its guarantee.
@@ -67,7 +69,10 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when it cannot be read.
     async fn get_of_any_project(&self, id: TaskId) -> Result<Option<TaskView>, StoreError>;
 
-    /// One page of a project's tasks by creation, expired ones left out.
+    /// One page of a project's tasks by creation, expired ones left out. It has fewer tasks than
+    /// asked for where they would take more than [`kinora_contract::limits::PAGE_BYTES_MAX`] in
+    /// all ([`kinora_contract::listed_bytes`]), but at least one. It blocks no thread that serves
+    /// other calls.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read.
@@ -94,21 +99,27 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when the store cannot change now.
     async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError>;
 
-    /// Up to `limit` waiting tasks that have references, in the order of acceptance, each with its
-    /// place, from behind the place `after` (0: from the first). For fetching ahead: a hint, since
-    /// each may be claimed or ended at any moment.
+    /// Leases waiting tasks whose references are not at hand, for the fetch stage: up to `request.count`, by
+    /// projects in turn, the project with the fewest leased fetches first, among several the one whose last
+    /// fetch is longest ago; its oldest task first. No project holds more than `request.project_max`. A
+    /// fetch whose lease has run out is leased again.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
-    async fn waiting_with_references(
-        &self,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<(u64, Arc<Task>)>, StoreError>;
+    /// [`StoreError`] when the store cannot change now.
+    async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError>;
 
-    /// Leases up to `request.count` waiting tasks, fairly among projects: the project with the
-    /// fewest running tasks first, among several the one whose last turn is longest ago; its
-    /// oldest task first. Each gets a fresh, larger token.
+    /// Ends a fetch: the task becomes claimable (durably), fails, or waits for another try.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`] when the fetch is not the task's current one, or the task has ended: nothing
+    /// was changed.
+    async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError>;
+
+    /// Leases up to `request.count` waiting tasks whose references are at hand, by projects in turn. Turns are
+    /// weighted by the estimated cost of the tasks started ([`kinora_contract::VideoSpec::cost`]), as in
+    /// start-time fair queueing: the project that was given the least work comes first, and one that was away
+    /// starts where the others are; its oldest task first. A project that runs its share of the worker's slots
+    /// ([`ClaimRequest::project_slots_max`]) is passed over. Each lease gets a fresh, larger token.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
@@ -139,8 +150,8 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
         expires_at_ms: UnixMs,
     ) -> Result<(), StoreError>;
 
-    /// Gives a running task back to the queue, in its old place. Whoever gives it back says whether
-    /// the attempt counts, and gives back no last one that does.
+    /// Gives a running task back to the queue, in its old place. The caller says whether the attempt counts,
+    /// and gives back no last one that does.
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] when the token is stale: nothing was changed.

@@ -51,7 +51,8 @@ pub fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
 /// changed here is seen there within a second.
 ///
 /// # Errors
-/// [`OpenError`], with a message that is fit for an operator.
+/// [`OpenError::Missing`] where there is no store: a command on keys never makes one. Otherwise
+/// another [`OpenError`], with a message that is fit for an operator.
 pub fn open_keys(url: &str, options: &OpenOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
     Ok(Arc::new(SqliteKeys::open(&sqlite_path(url)?, options)?))
 }
@@ -74,6 +75,9 @@ pub enum OpenError {
     /// The address names no implementation.
     #[error("unknown store {0:?}: an address such as `sqlite:data/kinora.db` is expected")]
     UnknownScheme(String),
+    /// There is no store, and the caller did not ask to make one.
+    #[error("there is no store at {}", .0.display())]
+    Missing(PathBuf),
     /// Another process serves this store.
     #[error("{} is in use by another serving process", .0.display())]
     InUse(PathBuf),

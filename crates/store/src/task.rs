@@ -54,9 +54,17 @@ pub enum Insertion {
     /// The idempotency key belongs to another request. Nothing was stored.
     KeyReused,
     /// The queue as a whole is full. Nothing was stored.
-    QueueFull,
+    QueueFull(RetryAfter),
     /// The project has its maximum of unfinished tasks. Nothing was stored.
-    ProjectFull,
+    ProjectFull(RetryAfter),
+}
+
+/// When a place is expected to be free for the refused project: told from measured service times, what
+/// waits ahead, and the places that were promised to others before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryAfter {
+    /// Milliseconds from now, at least 1.
+    pub millis: u64,
 }
 
 /// A task as read.
@@ -64,7 +72,8 @@ pub enum Insertion {
 pub struct TaskView {
     /// The task.
     pub task: Arc<Task>,
-    /// Waiting tasks ahead of it, while it waits for its first worker. May be a moment old.
+    /// How many tasks are expected to start before it, while it waits for its first worker. May be a moment
+    /// old; absent where unknown, as far back in a long queue.
     pub queue_position: Option<u64>,
     /// The last preview of its run ([`crate::Renewed::preview`]), while it runs.
     pub preview: Option<Arc<[u8]>>,
@@ -86,7 +95,7 @@ pub struct PageRequest {
     pub project: String,
     /// Only those after this one in the order. It need not exist any more.
     pub after: Option<TaskId>,
-    /// How many at most.
+    /// How many at most; a page may hold fewer, see [`crate::TaskStore::list`].
     pub limit: usize,
     /// Which way.
     pub order: Order,
@@ -97,7 +106,7 @@ pub struct PageRequest {
 pub struct Page {
     /// The tasks, in the order asked for.
     pub tasks: Vec<TaskView>,
-    /// Whether there are more after them.
+    /// Whether there are more after them; also of a page that holds fewer than asked for.
     pub has_more: bool,
 }
 

@@ -206,6 +206,8 @@ async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
             .map(str::to_owned)
             .into(),
         count: 1,
+        slots: usize::MAX,
+        project_slots_max: 0,
         now_ms: NOW,
         lease_ms: 1,
     };
@@ -347,6 +349,8 @@ async fn a_claim_that_nobody_waits_for_goes_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_of_another_process_are_seen_within_a_second() {
     let files = Files::new();
+    let absent = open_keys(&files.url(), &files.options);
+    assert!(matches!(absent, Err(OpenError::Missing(_))), "{absent:?}");
     let stores = files.open();
     let other = open_keys(&files.url(), &files.options).unwrap();
     let key = NewKey {
@@ -361,12 +365,9 @@ async fn keys_of_another_process_are_seen_within_a_second() {
         created_at_ms: NOW,
         expires_at_ms: None,
     };
-    assert!(stores.keys.find_key(&[1; 32]).await.unwrap().is_none());
+    assert!(stores.keys.find_key(&[1; 32], NOW).await.unwrap().is_none());
     other.add_key(key).await.unwrap();
-    assert!(
-        stores.keys.find_key(&[1; 32]).await.unwrap().is_some(),
-        "at once"
-    );
+    assert!(stores.keys.find_key(&[1; 32], NOW).await.unwrap().is_some());
 
     // Both write at the same time, and neither fails.
     let writes = stores.clone();
@@ -382,7 +383,7 @@ async fn keys_of_another_process_are_seen_within_a_second() {
     let revoked = Instant::now();
     while stores
         .keys
-        .find_key(&[1; 32])
+        .find_key(&[1; 32], NOW)
         .await
         .unwrap()
         .unwrap()

@@ -104,6 +104,8 @@ async fn ask(worker: &Worker, models: &[String], count: usize) -> Vec<Claim> {
         worker: worker.settings.name.clone(),
         models: models.to_vec(),
         count,
+        slots: worker.settings.slots.max(1),
+        project_slots_max: worker.settings.project_slots_max,
         now_ms: worker.clock.now_ms(),
         lease_ms: worker.settings.lease_ms,
     };

@@ -1,16 +1,19 @@
 //! Keeps a lease while its run lives; the engine works on a thread of its own, so that a long
-//! step does not look like death. It ends the run when the lease is lost, when the engine
+//! step does not look like death. It waits for nothing but the store: no disk, no encoder and no
+//! look-up may stand between a run and the renewal of its lease. It ends the run when the lease is lost, when the engine
 //! stands still for longer than its model allows, or when the process must stop at once.
 
 use std::time::{Duration, Instant};
 
-use kinora_contract::VideoSpec;
+use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{Control, Progress};
 use kinora_store::{Lease, LeaseLost, Renewed, StoreError};
+use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::drain::Shutdown;
 use crate::preview::Previews;
+use crate::tenacious::tenacious;
 
 /// Why a run must end before it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +45,7 @@ impl Watch<'_> {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let progress = &self.control.progress;
         let mut life = Life::new(progress);
-        let mut previews = Previews::default();
+        let mut previews = Previews::new(self.worker.pools.previews.clone());
         let mut beat = Beat::new(Duration::from_millis(settings.lease_ms / 3));
         loop {
             tokio::select! {
@@ -62,7 +65,7 @@ impl Watch<'_> {
                 return Stop::Stalled;
             }
             let renewed = Renewed {
-                preview: previews.next(&self.control.preview).await,
+                preview: previews.next(&self.control.preview),
                 ..self.renewal()
             };
             let percent = renewed.progress;
@@ -87,6 +90,22 @@ impl Watch<'_> {
         }
     }
 
+    /// Writes down what the engine will not or cannot do of the request, so that clients see it.
+    pub(crate) async fn warn(&self, warnings: &[Warning]) {
+        // Whoever stops a run drops this.
+        let never = CancellationToken::new();
+        let renew = || {
+            let renewed = Renewed {
+                warnings: Some(warnings.to_vec()),
+                ..self.renewal()
+            };
+            self.worker.tasks.renew(self.lease, renewed)
+        };
+        if let Err(error) = tenacious(&never, renew).await {
+            tracing::warn!(%error, "warnings of the engine were not stored");
+        }
+    }
+
     /// Keeps `token` for a later attempt; durable when this returns.
     pub(crate) async fn keep_token(&self, token: &str) -> Result<(), StoreError> {
         let renewed = Renewed {
@@ -103,6 +122,7 @@ impl Watch<'_> {
             until_ms: self.worker.clock.now_ms() + self.worker.settings.lease_ms,
             decided: None,
             kept: None,
+            warnings: None,
             preview: None,
         }
     }

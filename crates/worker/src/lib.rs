@@ -1,7 +1,7 @@
 //! One task from claim to terminal state. Read it in the order in which a task crosses it:
 //!
 //! 1. [`claim`](mod@claim): asks the store for work while there is a free slot.
-//!    [`prefetch`](mod@prefetch) has fetched its references ahead of that.
+//!    [`fetching`](mod@fetching) has brought its references before that.
 //! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
 //! 3. [`prepare`](mod@prepare): [`references`](mod@references) and [`source`](mod@source) opened,
 //!    the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
@@ -16,12 +16,13 @@
 mod calloff;
 mod claim;
 mod drain;
+mod fetching;
 mod film;
 mod finish;
 mod heartbeat;
 mod lineup;
 mod orphans;
-mod prefetch;
+mod pools;
 mod prepare;
 mod preview;
 mod publish;
@@ -42,6 +43,7 @@ use kinora_media::{Films, RecorderOptions};
 use kinora_store::TaskStore;
 pub use lineup::{Lineup, Maker, Served};
 pub use orphans::{OrphanError, remove_orphans};
+pub use pools::Pools;
 pub use references::References;
 use sweep::Sweeper;
 
@@ -56,6 +58,8 @@ pub struct Worker {
     pub lineup: Lineup,
     /// Fetches references.
     pub references: Arc<References>,
+    /// Threads for what blocks.
+    pub pools: Pools,
     /// Reads films that exist: those of other servers, and sources of edits.
     pub films: Arc<dyn Films>,
     /// Wall time.
@@ -71,6 +75,8 @@ pub struct Settings {
     pub name: String,
     /// Tasks at a time.
     pub slots: usize,
+    /// Tasks of one project at a time. 0: all slots, or all but one while another project waits.
+    pub project_slots_max: usize,
     /// How long a lease lasts without renewal, in milliseconds.
     pub lease_ms: u64,
     /// How often expired leases are looked for.
@@ -99,7 +105,7 @@ impl Worker {
         sweeper.sweep_once(&worker).await;
         let sweeper = sweeper.sweep_until_drain(worker.clone(), shutdown.clone());
         let sweeper = tokio::spawn(sweeper);
-        let fetcher = prefetch::prefetch_until_drain(worker.clone(), shutdown.clone());
+        let fetcher = fetching::fetch_until_drain(worker.clone(), shutdown.clone());
         let fetcher = tokio::spawn(fetcher);
         let orphans = orphans::sweep_orphans_until_drain(worker.clone(), shutdown.clone());
         let orphans = tokio::spawn(orphans);

@@ -96,6 +96,11 @@ impl Lineup {
         Self(models.into_iter().collect())
     }
 
+    /// All served models.
+    pub(crate) fn models(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
     pub(crate) fn of(&self, model: &str) -> Option<&Served> {
         self.0.get(model)
     }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use kinora_blobs::{BlobError, BlobStore};
-use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
+use kinora_contract::limits::{REFERENCE_AUDIO_SECONDS_MAX, WARNINGS_MAX};
 use kinora_contract::{
-    Failure, FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec,
+    Failure, FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec, Warning,
 };
 use kinora_decode::DecodeError;
 use kinora_engine::{
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Worker;
 use crate::lineup::Maker;
 use crate::record::Staged;
-use crate::references::{GatherError, download};
+use crate::references::{GatherError, References, download, named};
 use crate::source::StoredVideo;
 use crate::tenacious::tenacious;
 
@@ -28,6 +28,8 @@ pub(crate) struct Prepared {
     /// Nothing in it is undecided, but the length of a film.
     pub(crate) spec: VideoSpec,
     pub(crate) work: Work,
+    /// What the engine will not or cannot do of the spec.
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// What is to be done by an engine of either kind.
@@ -75,6 +77,11 @@ pub(crate) enum PrepareError {
 }
 
 impl PrepareError {
+    /// Whether references that were at hand are gone: the fetch stage brings them again.
+    pub(crate) const fn is_missing(&self) -> bool {
+        matches!(self, Self::Gather(GatherError::Missing))
+    }
+
     /// For the operator, whom it concerns unless what the caller gave is at fault.
     pub(crate) fn log(&self) {
         match self {
@@ -86,26 +93,27 @@ impl PrepareError {
         }
     }
 
-    /// What the client of the task is told.
-    pub(crate) fn failure(&self) -> Failure {
-        let with = |code: FailureCode, message: String| Failure {
-            message,
-            ..code.into()
-        };
+    /// What the client of the task that `spec` belongs to is told: also which field it was.
+    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
-            Self::Gather(error) => error.failure(),
-            Self::Decode { error, .. } => error.failure(),
-            Self::AudioTooLong(seconds) => with(
+            Self::Gather(error) => error.failure(spec),
+            Self::Decode { index, error } => named(error.failure(), spec, *index),
+            Self::AudioTooLong(seconds) => Failure::new(
                 FailureCode::AudioTooLong,
                 format!(
-                    "The reference sounds are {seconds:.1} s long together; at most \
+                    "the sounds last {seconds:.1} s together; at most \
                      {REFERENCE_AUDIO_SECONDS_MAX} s are taken."
                 ),
-            ),
-            Self::SourceGone => with(
+            )
+            .of("reference_audios"),
+            Self::SourceGone => Failure::new(
                 FailureCode::GenerationFailed,
-                "The video that this one starts from was deleted or has expired.".to_owned(),
-            ),
+                "the video that this one starts from was deleted or has expired.",
+            )
+            .of(match spec.edit {
+                Some(_) => "edit_task_id",
+                None => "draft_task_id",
+            }),
             Self::Blobs(_) | Self::Store(_) => FailureCode::StorageFailed.into(),
             Self::Plan(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory.into(),
             Self::Source(_) | Self::Plan(_) | Self::Panicked => {
@@ -125,7 +133,7 @@ pub(crate) async fn prepare(
     let (tasks, blobs) = (&*worker.tasks, &*worker.blobs);
     // Whoever stops a run drops this: nothing has to be told.
     let never = &CancellationToken::new();
-    let keys = tenacious(never, || worker.references.gather(tasks, blobs, task)).await?;
+    let keys = tenacious(never, || References::at_hand(tasks, blobs, task)).await?;
     let (id, token) = (lease.task, lease.token);
     let mut files = Vec::with_capacity(keys.len());
     for (index, key) in keys.iter().enumerate() {
@@ -194,6 +202,11 @@ fn open(
     if let Some(file) = source {
         materials.source = Some(Arc::new(StoredVideo::open(file, films)?));
     }
+    let mut warnings = match &maker {
+        Maker::Frames(engine) => engine.warnings(&spec, &materials),
+        Maker::Film(engine) => engine.warnings(&spec),
+    };
+    warnings.truncate(WARNINGS_MAX);
     let work = match maker {
         Maker::Frames(engine) => {
             let clip = engine.plan(&spec, &materials)?;
@@ -212,7 +225,11 @@ fn open(
             references: typed(files)?,
         },
     };
-    Ok(Prepared { spec, work })
+    Ok(Prepared {
+        spec,
+        work,
+        warnings,
+    })
 }
 
 fn typed(files: Vec<Staged>) -> Result<Vec<OpenedReference>, PrepareError> {

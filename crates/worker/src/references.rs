@@ -1,5 +1,5 @@
-//! A task's references: fetched once, under guard, and kept in the blob store until the task has
-//! ended, so that a rerun does not fetch again. Whoever comes first fetches; others wait for it.
+//! A task's references: fetched once, under guard, by the fetch stage, and kept in the blob store until the task
+//! has ended, so that a rerun does not fetch again. A run only looks for them.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use kinora_blobs::{BlobError, BlobStore};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
-use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId};
+use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId, VideoSpec};
 use kinora_fetch::{FetchError, Fetcher};
 use kinora_store::{StoreError, TaskStore, reference_keys};
 use tokio::io::AsyncWriteExt;
@@ -40,21 +40,39 @@ pub(crate) enum GatherError {
     /// One of them cannot be had: the task has failed.
     #[error("reference {index}: {error}")]
     Fetch { index: usize, error: FetchError },
+    /// Nothing is wrong with the reference: the task waits.
+    #[error("reference {index} cannot be fetched at the moment: {error}")]
+    Later { index: usize, error: FetchError },
     #[error("references could not be stored: {0}")]
     Blobs(#[from] BlobError),
     #[error("references could not be looked after: {0}")]
     Store(#[from] StoreError),
     #[error("the task has ended meanwhile")]
     Ended,
+    #[error("references that were at hand are gone")]
+    Missing,
 }
 
 impl GatherError {
-    /// What the client of the task is told.
-    pub(crate) fn failure(&self) -> Failure {
+    /// Whether the reference itself cannot be had. Everything else is a fault of ours, and may pass.
+    pub(crate) const fn is_final(&self) -> bool {
+        matches!(self, Self::Fetch { .. })
+    }
+
+    /// What the client of the task that `spec` belongs to is told: also which reference it was.
+    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
-            Self::Fetch { error, .. } => error.failure(),
+            Self::Fetch { index, error } => named(error.failure(), spec, *index),
             _ => FailureCode::StorageFailed.into(),
         }
+    }
+}
+
+/// `failure` as one of the reference at `index`.
+pub(crate) fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure {
+    match spec.inputs.param(index) {
+        Some(param) => failure.of(param),
+        None => failure,
     }
 }
 
@@ -68,6 +86,18 @@ impl References {
         }
     }
 
+    /// The keys of the references of `task`, in the spec's order, or [`GatherError::Missing`]: a run fetches
+    /// nothing.
+    pub(crate) async fn at_hand(
+        tasks: &dyn TaskStore,
+        blobs: &dyn BlobStore,
+        task: &Task,
+    ) -> Result<Vec<String>, GatherError> {
+        let found = find(tasks, blobs, task).await?;
+        let keys: Option<Vec<String>> = found.into_iter().collect();
+        keys.ok_or(GatherError::Missing)
+    }
+
     /// Makes sure that every reference of `task` is in the blob store, and returns their keys in
     /// the spec's order. The final of a draft takes the draft's, while they are kept.
     pub(crate) async fn gather(
@@ -78,37 +108,35 @@ impl References {
     ) -> Result<Vec<String>, GatherError> {
         let gate = self.gate(task.id);
         let _held = gate.lock().await;
-        let draft = match task.spec.final_of {
-            Some(draft) => tasks.get(&task.project, draft).await?,
-            None => None,
-        };
-        let drafts = draft.map_or_else(Vec::new, |view| reference_keys(&view.task));
+        let found = find(tasks, blobs, task).await?;
         let own = reference_keys(task);
-        let mut keys = Vec::with_capacity(own.len());
-        let mut missing = Vec::new();
-        for (index, key) in own.iter().enumerate() {
-            let candidates = std::iter::once(key).chain(drafts.get(index));
-            let Some(known) = first_present(blobs, candidates).await? else {
-                missing.push(index);
-                keys.push(key.clone());
-                continue;
-            };
-            keys.push(known);
-        }
+        let missing: Vec<usize> = (0..)
+            .zip(&found)
+            .filter_map(|(index, key)| key.is_none().then_some(index))
+            .collect();
+        let keys = found.into_iter().zip(&own);
+        let keys: Vec<String> = keys
+            .map(|(found, own)| found.unwrap_or_else(|| own.clone()))
+            .collect();
         if missing.is_empty() {
             return Ok(keys);
         }
         let references = task.spec.inputs.references();
         let fetched = missing
             .iter()
-            .map(|index| self.fetch(blobs, task.id, *index, references[*index], &own[*index]));
+            .map(|index| self.fetch(blobs, task, *index, references[*index], &own[*index]));
         // Nobody waits for the references of a task that has ended.
         let fetched = tokio::select! {
-            fetched = try_join_all(fetched) => fetched,
+            fetched = try_join_all(fetched) => fetched.map(drop),
             () = ended(tasks, task.id) => Err(GatherError::Ended),
         };
-        // A task that ended meanwhile has had its files swept before these came.
-        if fetched.is_err() || !is_unfinished(tasks, task.id).await? {
+        // A task that ended meanwhile has had its files swept before these came. What came of one that waits for
+        // another try is not fetched again.
+        let of_no_use = match &fetched {
+            Ok(()) => false,
+            Err(error) => error.is_final() || matches!(error, GatherError::Ended),
+        };
+        if of_no_use || !is_unfinished(tasks, task.id).await? {
             remove(blobs, &own).await;
         }
         fetched?;
@@ -121,7 +149,7 @@ impl References {
     async fn fetch(
         &self,
         blobs: &dyn BlobStore,
-        task: TaskId,
+        task: &Task,
         index: usize,
         reference: Reference<'_>,
         key: &str,
@@ -133,14 +161,22 @@ impl References {
         let staged = Staged::at(
             blobs
                 .staging_dir()
-                .join(format!("{task}-reference-{index}")),
+                .join(format!("{}-reference-{index}", task.id)),
         );
         let bytes = self
             .fetcher
-            .fetch(reference.url(), staged.path(), bytes_max)
+            .fetch(&kinora_fetch::Request {
+                project: &task.project,
+                url: reference.url(),
+                to: staged.path(),
+                bytes_max,
+            })
             .await
-            .map_err(|error| GatherError::Fetch { index, error })?;
-        tracing::debug!(%task, index, bytes, "reference fetched");
+            .map_err(|error| match error.is_final() {
+                true => GatherError::Fetch { index, error },
+                false => GatherError::Later { index, error },
+            })?;
+        tracing::debug!(task = %task.id, index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
         match blobs.put_file(key, staged.path()).await {
             Ok(_) | Err(BlobError::Exists(_)) => {}
@@ -160,6 +196,26 @@ impl References {
         gates.insert(task, Arc::downgrade(&gate));
         gate
     }
+}
+
+/// For each reference of `task` the key under which it is stored, its own or its draft's.
+async fn find(
+    tasks: &dyn TaskStore,
+    blobs: &dyn BlobStore,
+    task: &Task,
+) -> Result<Vec<Option<String>>, GatherError> {
+    let draft = match task.spec.final_of {
+        Some(draft) => tasks.get(&task.project, draft).await?,
+        None => None,
+    };
+    let drafts = draft.map_or_else(Vec::new, |view| reference_keys(&view.task));
+    let own = reference_keys(task);
+    let mut found = Vec::with_capacity(own.len());
+    for (index, key) in own.iter().enumerate() {
+        let candidates = std::iter::once(key).chain(drafts.get(index));
+        found.push(first_present(blobs, candidates).await?);
+    }
+    Ok(found)
 }
 
 async fn first_present(

@@ -53,13 +53,18 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
+        Err(error) if error.is_missing() => return give_back_for_references(&worker, &lease).await,
         Err(error) => {
             error.log();
-            return finish(&worker, &lease, Err(error.failure()), &shutdown).await;
+            let failure = error.failure(&claim.task.spec);
+            return finish(&worker, &lease, Err(failure), &shutdown).await;
         }
     };
     if prepared.spec != claim.task.spec {
         watch.decide(prepared.spec.clone()).await;
+    }
+    if prepared.warnings != claim.task.warnings {
+        watch.warn(&prepared.warnings).await;
     }
     kinora_crash::point("worker.prepared");
     let job = MakeJob {
@@ -95,7 +100,7 @@ struct MakeJob {
 /// Makes the video, by an engine of either kind, while the lease is kept.
 async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, RecordError>, Stop> {
     let MakeJob {
-        prepared: Prepared { spec, work },
+        prepared: Prepared { spec, work, .. },
         kept,
         control,
         silence_max,
@@ -209,6 +214,15 @@ async fn try_again(worker: &Worker, lease: &Lease, error: &RecordError) {
     // Withdrawn first: after the release another worker may hold the task.
     publish::withdraw(&*worker.blobs, lease).await;
     if let Err(error) = worker.tasks.release(lease, Attempt::Counts).await {
+        tracing::warn!(%error, "the task was not given back; its lease will run out");
+    }
+}
+
+/// Gives the slot back: references are fetched before a run, not in it.
+async fn give_back_for_references(worker: &Worker, lease: &Lease) {
+    tracing::warn!("references are gone; the task waits until they are fetched again");
+    let given_back = worker.tasks.release(lease, Attempt::ReferencesLost);
+    if let Err(error) = given_back.await {
         tracing::warn!(%error, "the task was not given back; its lease will run out");
     }
 }

@@ -36,7 +36,8 @@ impl Passing for GatherError {
         match self {
             Self::Blobs(error) => error.may_pass(),
             Self::Store(error) => error.may_pass(),
-            Self::Fetch { .. } | Self::Ended => false,
+            Self::Later { .. } => true,
+            Self::Fetch { .. } | Self::Ended | Self::Missing => false,
         }
     }
 }

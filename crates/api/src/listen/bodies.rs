@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
@@ -11,6 +12,8 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::room::BodyRoom;
 
 /// The body did not arrive in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +47,7 @@ where
     deadline: Instant,
     /// Set when the body is first waited for: most are there at once.
     alarm: Option<Pin<Box<Sleep>>>,
+    room: Option<Arc<BodyRoom>>,
     held: Option<H>,
 }
 
@@ -53,7 +57,13 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
     H: Send + Unpin + 'static,
 {
-    pub(super) fn boxed_body(body: B, deadline: Instant, held: H) -> Body {
+    /// `body` as the endpoints take it; `room` is where its bytes count.
+    pub(super) fn boxed_body(
+        body: B,
+        deadline: Instant,
+        room: Option<Arc<BodyRoom>>,
+        held: H,
+    ) -> Body {
         if body.is_end_stream() {
             return Body::empty();
         }
@@ -61,6 +71,7 @@ where
             body: Some(body),
             deadline,
             alarm: None,
+            room,
             held: Some(held),
         })
     }
@@ -92,6 +103,14 @@ where
             return Poll::Ready(None);
         };
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+            let data = frame
+                .as_ref()
+                .and_then(|frame| frame.as_ref().ok()?.data_ref());
+            if let (Some(room), Some(data)) = (&self.room, data)
+                && let Err(full) = room.take(data.len())
+            {
+                return Poll::Ready(Some(Err(full.into())));
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let deadline = self.deadline;
@@ -150,15 +169,25 @@ where
     drop(held);
 }
 
-/// An answer's body, holding `H` until it is dropped.
+/// What is handed over of an answer at a time. hyper copies what it is given, and keeps the
+/// memory for the copy as long as the connection lives.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// An answer's body in small pieces, holding `H` until it is dropped.
 pub(super) struct Holding<H> {
     body: Body,
+    /// What is left of a large piece.
+    rest: Bytes,
     _held: H,
 }
 
 impl<H> Holding<H> {
     pub(super) const fn new(body: Body, held: H) -> Self {
-        Self { body, _held: held }
+        Self {
+            body,
+            rest: Bytes::new(),
+            _held: held,
+        }
     }
 }
 
@@ -170,15 +199,36 @@ impl<H: Unpin> HttpBody for Holding<H> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        if self.rest.is_empty() {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+            let is_large = |frame: &Frame<Bytes>| {
+                let data = frame.data_ref();
+                data.is_some_and(|data| data.len() > PIECE_BYTES)
+            };
+            match frame {
+                Some(Ok(frame)) if is_large(&frame) => {
+                    self.rest = frame.into_data().unwrap_or_default();
+                }
+                other => return Poll::Ready(other),
+            }
+        }
+        let piece = PIECE_BYTES.min(self.rest.len());
+        let piece = self.rest.split_to(piece);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (left, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(left.lower() + rest);
+        if let Some(upper) = left.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
     }
 }
 
@@ -203,12 +253,12 @@ mod tests {
     async fn a_dripped_body_ends_at_the_deadline_of_the_whole() {
         let begun = Instant::now();
         let deadline = begun + Duration::from_secs(10);
-        let short = Punctual::boxed_body(dripping(15), deadline, ());
+        let short = Punctual::boxed_body(dripping(15), deadline, None, ());
         assert_eq!(short.collect().await.unwrap().to_bytes().len(), 15);
 
         let begun = Instant::now();
         let deadline = begun + Duration::from_secs(10);
-        let long = Punctual::boxed_body(dripping(100), deadline, ());
+        let long = Punctual::boxed_body(dripping(100), deadline, None, ());
         let error = long.collect().await.unwrap_err();
         assert!(is_too_slow(&error), "{error}");
         assert_eq!(begun.elapsed().as_secs(), 10);
@@ -220,10 +270,26 @@ mod tests {
             let begun = Instant::now();
             let deadline = begun + Duration::from_secs(10);
             let (held, released) = tokio::sync::oneshot::channel::<()>();
-            drop(Punctual::boxed_body(dripping(count), deadline, held));
+            drop(Punctual::boxed_body(dripping(count), deadline, None, held));
             released.await.unwrap_err();
             assert_eq!(begun.elapsed().as_secs(), seconds, "{count}");
         }
+    }
+
+    #[tokio::test]
+    async fn p15_a_large_answer_is_handed_over_in_small_pieces() {
+        let whole: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
+        let mut answer = Holding::new(Body::from(whole.clone()), ());
+        let mut taken = Vec::new();
+        while !answer.is_end_stream() {
+            let left = (whole.len() - taken.len()) as u64;
+            assert_eq!(answer.size_hint().exact(), Some(left));
+            let piece = answer.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert!(piece.len() <= PIECE_BYTES, "{}", piece.len());
+            taken.extend_from_slice(&piece);
+        }
+        assert!(taken == whole);
+        assert!(answer.frame().await.is_none());
     }
 
     #[test]

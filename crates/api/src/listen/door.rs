@@ -19,6 +19,8 @@ use crate::proxies::TrustedProxies;
 
 /// How long a full service lets the next connection wait.
 const FULL_WAIT: Duration = Duration::from_secs(5);
+/// Between two attempts to accept a connection when the system has no more for it.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// When a refused client should try again: short, since places are given back all the time.
 pub(super) const RETRY_SECONDS: u64 = 5;
 
@@ -32,6 +34,8 @@ pub(super) struct Door {
     addresses: Addresses,
     proxies: TrustedProxies,
     full_since: Option<Instant>,
+    /// The last connection could not be accepted.
+    failing: bool,
     partings: Partings,
     ids: RequestIds,
     /// Under TLS nothing can be said before a handshake: who is refused is just closed.
@@ -64,6 +68,7 @@ impl Door {
             addresses,
             proxies: guards.trusted_proxies.clone(),
             full_since: None,
+            failing: false,
             partings: Partings::default(),
             ids,
             mute: guards.tls.is_some(),
@@ -78,12 +83,13 @@ impl Door {
         let (stream, peer) = match listener.accept().await {
             Ok((stream, peer)) => (stream, peer.ip()),
             Err(error) => {
-                // Out of descriptors, or a client gone already: pause, so that this does not spin.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                self.accept_failed(&error).await;
                 return None;
             }
         };
+        if std::mem::take(&mut self.failing) {
+            tracing::info!("connections are accepted again");
+        }
         // Small answers are the rule; waiting to fill a packet would only slow polls.
         let _ = stream.set_nodelay(true);
         match self.enter(peer).await {
@@ -94,6 +100,15 @@ impl Door {
                 None
             }
         }
+    }
+
+    /// Out of descriptors or memory, mostly: the connection stays in line, and asking again at once
+    /// would only spin. Logged once until it is over.
+    async fn accept_failed(&mut self, error: &std::io::Error) {
+        if !std::mem::replace(&mut self.failing, true) {
+            tracing::warn!(%error, "connections cannot be accepted; trying again");
+        }
+        tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
     async fn enter(&mut self, peer: IpAddr) -> Result<Entry, Full> {
@@ -147,7 +162,7 @@ mod tests {
             request_id_prefix: [0; 6],
         };
         let guards = Guards::default();
-        let addresses = Addresses::new(of_address);
+        let addresses = Addresses::new(of_address, 100);
         Door::new(&settings, &guards, addresses, RequestIds::new([0; 6]))
     }
 

@@ -20,6 +20,9 @@ pub struct Guards {
     /// Connections of one client address at a time; of one client behind a trusted proxy,
     /// requests at a time.
     pub connections_per_address_max: usize,
+    /// Bytes of bodies, unread answers and grown buffers that all connections together may hold in
+    /// memory; one client, a quarter of it.
+    pub buffered_bytes_max: u64,
     /// Requests per minute of a key without a limit of its own; 0 is none.
     pub requests_per_minute: u32,
     /// Whose word on a client's address is taken.
@@ -38,6 +41,7 @@ impl Default for Guards {
             request_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
             connections_per_address_max: 1000,
+            buffered_bytes_max: 256 << 20,
             requests_per_minute: 0,
             trusted_proxies: TrustedProxies::none(),
             cors: Cors::default(),

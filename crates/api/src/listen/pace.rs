@@ -5,15 +5,22 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::Room;
+
 /// What a client must take of an answer within [`Deadlines::write`] once it does not keep up.
 const WRITE_BYTES_MIN: usize = 16 * 1024;
+/// An answer that is in memory whole must be taken within about this many of these times, however
+/// large it is: nobody holds much for long.
+const WRITE_WINDOWS_MAX: u64 = 8;
+/// A head that is longer counts against the memory for connections.
+const HEAD_BYTES_FREE: usize = 8 * 1024;
 
 /// How long a connection may take, each step counted from its own beginning.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +37,15 @@ pub(crate) struct Deadlines {
 
 /// What a connection is doing, and since when: shared between its socket and its service.
 #[derive(Clone, Debug)]
-pub(crate) struct Phase(Arc<Mutex<(Step, Instant)>>);
+pub(crate) struct Phase(Arc<Mutex<Now>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Now {
+    step: Step,
+    since: Instant,
+    /// What must be taken of the answer within [`Deadlines::write`].
+    write_bytes_min: usize,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -44,17 +59,31 @@ enum Step {
     Idle,
 }
 
+impl Now {
+    fn of(step: Step) -> Self {
+        Self {
+            step,
+            since: Instant::now(),
+            write_bytes_min: WRITE_BYTES_MIN,
+        }
+    }
+}
+
 impl Phase {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new((Step::Silent, Instant::now()))))
+        Self(Arc::new(Mutex::new(Now::of(Step::Silent))))
     }
 
-    fn get(&self) -> (Step, Instant) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self) -> Now {
+        *self.lock()
     }
 
     fn set(&self, step: Step) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (step, Instant::now());
+        *self.lock() = Now::of(step);
     }
 
     /// Back to the beginning: what was read so far was no request, but a TLS handshake.
@@ -73,6 +102,16 @@ impl Phase {
 #[derive(Debug)]
 pub(crate) struct Answering(Phase);
 
+impl Answering {
+    /// The answer has `bytes`, all of them in memory until the client takes them.
+    pub(crate) fn must_be_taken(&self, bytes: u64) {
+        let each = usize::try_from(bytes / WRITE_WINDOWS_MAX).unwrap_or(usize::MAX);
+        if each > WRITE_BYTES_MIN {
+            self.0.lock().write_bytes_min = each;
+        }
+    }
+}
+
 impl Drop for Answering {
     fn drop(&mut self) {
         self.0.set(Step::Idle);
@@ -85,6 +124,9 @@ pub(crate) struct PacedIo<T> {
     inner: T,
     deadlines: Deadlines,
     phase: Phase,
+    room: Arc<Room>,
+    /// What came of the head that is being read.
+    head_bytes: usize,
     /// Since when the client has not kept up, and what it took meanwhile.
     stall: Option<(Instant, usize)>,
     read_alarm: Alarm,
@@ -92,11 +134,13 @@ pub(crate) struct PacedIo<T> {
 }
 
 impl<T> PacedIo<T> {
-    pub(crate) fn new(inner: T, deadlines: Deadlines) -> Self {
+    pub(crate) fn new(inner: T, deadlines: Deadlines, room: Arc<Room>) -> Self {
         Self {
             inner,
             deadlines,
             phase: Phase::new(),
+            room,
+            head_bytes: 0,
             stall: None,
             read_alarm: Alarm::default(),
             write_alarm: Alarm::default(),
@@ -107,16 +151,27 @@ impl<T> PacedIo<T> {
         self.phase.clone()
     }
 
-    /// Bytes came: if none were expected of a request yet, its head begins.
-    fn arrived(&self) {
-        if matches!(self.phase.get().0, Step::Silent | Step::Idle) {
+    /// `count` bytes came: if none were expected of a request yet, its head begins.
+    fn arrived(&mut self, count: usize) -> io::Result<()> {
+        let step = self.phase.get().step;
+        if matches!(step, Step::Silent | Step::Idle) {
             self.phase.set(Step::Head);
+            self.head_bytes = 0;
         }
+        if step == Step::Answering {
+            return Ok(());
+        }
+        self.head_bytes += count;
+        if self.head_bytes > HEAD_BYTES_FREE {
+            let room = self.room.read_much();
+            return room.map_err(|full| io::Error::new(io::ErrorKind::OutOfMemory, full));
+        }
+        Ok(())
     }
 
     /// When the wait for bytes must end.
     fn read_deadline(&self) -> Instant {
-        let (step, since) = self.phase.get();
+        let Now { step, since, .. } = self.phase.get();
         match step {
             Step::Silent => since + self.deadlines.first_byte,
             Step::Head => since + self.deadlines.head,
@@ -130,10 +185,12 @@ impl<T> PacedIo<T> {
 
     /// `count` bytes were taken of `offered`.
     fn taken(&mut self, count: usize, offered: usize) {
-        self.stall = self.stall.and_then(|(since, before)| {
-            let all = before + count;
-            (count < offered && all < WRITE_BYTES_MIN).then_some((since, all))
-        });
+        let Some((since, before)) = self.stall else {
+            return;
+        };
+        let all = before + count;
+        let behind = count < offered && all < self.phase.get().write_bytes_min;
+        self.stall = behind.then_some((since, all));
     }
 }
 
@@ -146,8 +203,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
         let before = buffer.filled().len();
         match Pin::new(&mut self.inner).poll_read(cx, buffer) {
             Poll::Ready(done) => {
-                if buffer.filled().len() > before {
-                    self.arrived();
+                let count = buffer.filled().len() - before;
+                if count > 0 {
+                    self.arrived(count)?;
                 }
                 Poll::Ready(done)
             }
@@ -214,124 +272,4 @@ impl Alarm {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn paced(buffer: usize) -> (PacedIo<DuplexStream>, DuplexStream) {
-        let (ours, theirs) = duplex(buffer);
-        let deadlines = Deadlines {
-            first_byte: SECOND,
-            head: 2 * SECOND,
-            idle: 10 * SECOND,
-            write: 3 * SECOND,
-        };
-        (PacedIo::new(ours, deadlines), theirs)
-    }
-
-    /// How long it takes until reading fails.
-    async fn fails_after(io: &mut PacedIo<DuplexStream>) -> Duration {
-        let begun = Instant::now();
-        loop {
-            if let Err(error) = io.read_u8().await {
-                assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-                return begun.elapsed();
-            }
-        }
-    }
-
-    fn drip(mut to: DuplexStream) -> tokio::task::JoinHandle<()> {
-        tokio::spawn(async move {
-            while to.write_u8(b'x').await.is_ok() {
-                tokio::time::sleep(SECOND / 2).await;
-            }
-        })
-    }
-
-    fn about(taken: Duration, expected: Duration) {
-        assert!(
-            taken >= expected && taken < expected + SECOND / 4,
-            "{taken:?}"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn silence_ends_at_the_first_byte_s_deadline() {
-        let (mut io, _theirs) = paced(64);
-        about(fails_after(&mut io).await, SECOND);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_dripped_head_ends_at_the_head_s_deadline_however_it_drips() {
-        let (mut io, theirs) = paced(64);
-        drip(theirs);
-        about(fails_after(&mut io).await, 2 * SECOND);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn between_requests_there_is_more_time_and_a_next_head_has_its_own() {
-        let (mut io, mut theirs) = paced(64);
-        for _ in 0..3 {
-            theirs.write_u8(b'x').await.unwrap();
-            io.read_u8().await.unwrap();
-            let answering = io.phase().answering();
-            tokio::time::sleep(20 * SECOND).await;
-            drop(answering);
-            let silent = tokio::time::timeout(9 * SECOND, io.read_u8()).await;
-            assert!(silent.is_err(), "closed too early: {silent:?}");
-        }
-        about(fails_after(&mut io).await, SECOND);
-
-        let (mut io, theirs) = paced(64);
-        drop(io.phase().answering());
-        drip(theirs);
-        about(fails_after(&mut io).await, 2 * SECOND);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_answer_that_ends_unseen_leaves_the_connection_idle_all_the_same() {
-        let (mut io, _theirs) = paced(64);
-        let answering = io.phase().answering();
-        tokio::spawn(async move {
-            tokio::time::sleep(25 * SECOND).await;
-            drop(answering);
-        });
-        about(fails_after(&mut io).await, 35 * SECOND);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn while_a_request_is_answered_reading_has_no_deadline() {
-        let (mut io, _theirs) = paced(64);
-        let _answering = io.phase().answering();
-        let waited = tokio::time::timeout(1000 * SECOND, io.read_u8()).await;
-        assert!(waited.is_err());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_answer_that_nobody_takes_fails() {
-        let (mut io, _theirs) = paced(64);
-        let begun = Instant::now();
-        let error = io.write_all(&[0; 1000]).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        about(begun.elapsed(), 3 * SECOND);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_takes_single_bytes_has_not_kept_up_but_who_takes_enough_has() {
-        for (each, outcome) in [(1, false), (8 * 1024, true)] {
-            let (mut io, mut theirs) = paced(8 * 1024);
-            let reader = tokio::spawn(async move {
-                let mut chunk = vec![0; each];
-                while theirs.read(&mut chunk).await.is_ok_and(|count| count > 0) {
-                    tokio::time::sleep(SECOND).await;
-                }
-            });
-            let written = io.write_all(&vec![0; 256 * 1024]).await;
-            assert_eq!(written.is_ok(), outcome, "{written:?}");
-            drop(io);
-            reader.await.unwrap();
-        }
-    }
-}
+mod tests;

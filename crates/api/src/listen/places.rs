@@ -1,15 +1,29 @@
 //! Places of addresses: how many connections, or requests through a proxy, one client address
-//! has at a time. A place is given back when it is dropped.
+//! has at a time. A place is given back when it is dropped. Whoever has one address of IPv6 has
+//! 2^64 of them, often a /56 and sometimes a /48: those count as well, with more places.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// The networks of IPv6 that count as one client: length of the prefix, and how many times the
+/// places of one address it has.
+const NETWORKS: [(u8, usize); 3] = [(64, 1), (56, 2), (48, 4)];
+
 /// Counts what each address has open. Cheap to clone: all clones count together.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
-    open: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    open: Arc<Mutex<HashMap<Network, usize>>>,
     max: usize,
+    /// Of any one network, however many addresses it has.
+    network_max: usize,
+}
+
+/// What counts as one: an address of IPv4, or a network of IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Network {
+    first: IpAddr,
+    bits: u8,
 }
 
 /// One of an address's places.
@@ -20,22 +34,30 @@ pub(crate) struct AddressPlace {
 }
 
 impl Addresses {
-    pub(crate) fn new(max: usize) -> Self {
+    /// `max` places for each address, and of `all` places never more than half for anybody.
+    pub(crate) fn new(max: usize, all: usize) -> Self {
+        let half = (all / 2).max(1);
         Self {
             open: Arc::default(),
-            max,
+            max: max.min(half),
+            network_max: half,
         }
     }
 
-    /// A place for `address`; `None` when it has all that it may have.
+    /// A place for `address`; `None` when it, or a network that it belongs to, has all that it may
+    /// have.
     pub(crate) fn take(&self, address: IpAddr) -> Option<AddressPlace> {
-        let address = counted_as(address);
         let mut open = self.lock();
-        let count = open.entry(address).or_default();
-        if *count >= self.max {
+        let is_free = |(network, times): (Network, usize)| {
+            let max = self.max.saturating_mul(times).min(self.network_max);
+            open.get(&network).is_none_or(|count| *count < max)
+        };
+        if !networks_of(address).all(is_free) {
             return None;
         }
-        *count += 1;
+        for (network, _) in networks_of(address) {
+            *open.entry(network).or_default() += 1;
+        }
         drop(open);
         Some(AddressPlace {
             of: self.clone(),
@@ -43,7 +65,7 @@ impl Addresses {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Network, usize>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -51,23 +73,35 @@ impl Addresses {
 impl Drop for AddressPlace {
     fn drop(&mut self) {
         let mut open = self.of.lock();
-        if let Some(count) = open.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.address);
+        for (network, _) in networks_of(self.address) {
+            if let Some(count) = open.get_mut(&network) {
+                *count -= 1;
+                if *count == 0 {
+                    open.remove(&network);
+                }
             }
         }
     }
 }
 
-/// A client of IPv6 commonly owns 64 bits of addresses: they count as one.
-fn counted_as(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => {
-            Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
-        }
-    }
+/// The networks that a client at `address` counts in, and how many times an address's places each
+/// of them has.
+fn networks_of(address: IpAddr) -> impl Iterator<Item = (Network, usize)> {
+    let address = address.to_canonical();
+    let lengths = match address {
+        IpAddr::V4(_) => &[(32, 1)][..],
+        IpAddr::V6(_) => &NETWORKS[..],
+    };
+    lengths.iter().map(move |&(bits, times)| {
+        let first = match address {
+            IpAddr::V4(_) => address,
+            IpAddr::V6(address) => {
+                let host = 128 - u32::from(bits);
+                Ipv6Addr::from_bits(address.to_bits() >> host << host).into()
+            }
+        };
+        (Network { first, bits }, times)
+    })
 }
 
 #[cfg(test)]
@@ -80,7 +114,7 @@ mod tests {
 
     #[test]
     fn an_address_has_its_places_and_gets_them_back() {
-        let addresses = Addresses::new(2);
+        let addresses = Addresses::new(2, 100);
         let one = address("192.0.2.1");
         let held = [addresses.take(one), addresses.take(one)];
         assert!(held.iter().all(Option::is_some));
@@ -96,11 +130,39 @@ mod tests {
 
     #[test]
     fn addresses_of_one_client_count_together() {
-        let addresses = Addresses::new(1);
+        let addresses = Addresses::new(1, 100);
         let _held = addresses.take(address("2001:db8:1:2::1"));
         assert!(addresses.take(address("2001:db8:1:2:ffff::9")).is_none());
         assert!(addresses.take(address("2001:db8:1:3::1")).is_some());
         let _held = addresses.take(address("192.0.2.1"));
         assert!(addresses.take(address("::ffff:192.0.2.1")).is_none());
+    }
+
+    /// How many places clients at `addresses` get in turn.
+    fn places(all: &Addresses, addresses: impl Iterator<Item = u128>) -> usize {
+        let places = addresses.map_while(|bits| all.take(Ipv6Addr::from_bits(bits).into()));
+        places.collect::<Vec<_>>().len()
+    }
+
+    #[test]
+    fn p15_many_networks_of_one_holder_count_together() {
+        let site: u128 = 0x2001_0db8_0001 << 80;
+        let addresses = Addresses::new(10, 1000);
+        // Each from a /64 of its own, of one /56; then from all /64 of a /48.
+        assert_eq!(places(&addresses, (0..256).map(|net| site | net << 64)), 20);
+        let all = (0..65_536).map(|net: u128| site | (net % 256) << 72 | (net / 256) << 64);
+        assert_eq!(places(&addresses, all), 40);
+        assert!(addresses.lock().is_empty());
+    }
+
+    #[test]
+    fn p15_nobody_has_more_than_half_of_all_places() {
+        let site: u128 = 0x2001_0db8_0001 << 80;
+        let addresses = Addresses::new(1000, 20);
+        let one = address("192.0.2.1");
+        let held: Vec<_> = std::iter::from_fn(|| addresses.take(one)).collect();
+        assert_eq!(held.len(), 10);
+        assert_eq!(places(&addresses, (0..100).map(|net| site | net << 72)), 10);
+        assert!(Addresses::new(1, 1).take(one).is_some());
     }
 }

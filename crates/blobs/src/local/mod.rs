@@ -3,6 +3,7 @@
 //! there whole or not at all, and never replaces another.
 
 mod publish;
+mod read;
 mod walk;
 
 use std::fs;
@@ -14,13 +15,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use kinora_contract::StoredFile;
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
-use tokio_util::io::ReaderStream;
+use kinora_pool::Pool;
 
 use crate::{BlobEntry, BlobError, BlobKey, BlobStore, ByteStream};
 
-/// Bytes that a reader gets at once.
-const CHUNK_BYTES: usize = 128 * 1024;
+/// Bytes that a reader gets at once: what a download that nobody reads holds in memory.
+const CHUNK_BYTES: usize = 32 * 1024;
+
+/// Threads of the runtime that read results, that write them, and that look after them: slow
+/// downloads hold up no publishing.
+const READING_THREADS: usize = 16;
+const WRITING_THREADS: usize = 8;
+const KEEPING_THREADS: usize = 4;
+/// Threads of the runtime that a store uses at most.
+pub(crate) const THREADS: usize = READING_THREADS + WRITING_THREADS + KEEPING_THREADS;
 
 /// A blob store in a folder of this machine. One process at a time may have it open.
 #[derive(Debug)]
@@ -29,6 +37,9 @@ pub struct LocalBlobs {
     staging: PathBuf,
     /// Numbers the temporary files of [`BlobStore::put_bytes`].
     next: AtomicU64,
+    reading: Pool,
+    writing: Pool,
+    keeping: Pool,
 }
 
 impl LocalBlobs {
@@ -49,6 +60,9 @@ impl LocalBlobs {
             objects,
             staging,
             next: AtomicU64::new(0),
+            reading: Pool::new(READING_THREADS),
+            writing: Pool::new(WRITING_THREADS),
+            keeping: Pool::new(KEEPING_THREADS),
         })
     }
 
@@ -61,7 +75,10 @@ impl LocalBlobs {
             self.objects.clone(),
             BlobKey::parse(key)?.as_str().to_owned(),
         );
-        blocking(move || publish::publish(&objects, key, &from)).await
+        blocking(&self.writing, move || {
+            publish::publish(&objects, key, &from)
+        })
+        .await
     }
 }
 
@@ -76,7 +93,7 @@ impl BlobStore for LocalBlobs {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let staged = self.staging.join(format!("bytes-{number}"));
         let path = staged.clone();
-        let written = blocking(move || {
+        let written = blocking(&self.writing, move || {
             let mut file = fs::File::create_new(&path)?;
             Ok(file.write_all(&bytes)?)
         })
@@ -87,14 +104,14 @@ impl BlobStore for LocalBlobs {
         };
         if stored.is_err() {
             // What cannot be removed now is removed at the next opening.
-            let _ = blocking(move || Ok(fs::remove_file(staged)?)).await;
+            let _ = blocking(&self.writing, move || Ok(fs::remove_file(staged)?)).await;
         }
         stored
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
         let path = self.path(key)?;
-        blocking(move || match fs::metadata(path) {
+        blocking(&self.keeping, move || match fs::metadata(path) {
             Ok(data) if data.is_file() => Ok(Some(data.len())),
             Ok(_) => Ok(None),
             Err(error) if is_absent(&error) => Ok(None),
@@ -106,23 +123,19 @@ impl BlobStore for LocalBlobs {
     async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {
         let path = self.path(key)?;
         let absent = BlobError::NotFound(key.to_owned());
-        let file = blocking(move || match fs::File::open(path) {
+        let file = blocking(&self.reading, move || match fs::File::open(path) {
             Ok(file) if file.metadata()?.is_file() => Ok(file),
             Ok(_) => Err(absent),
             Err(error) if is_absent(&error) => Err(absent),
             Err(error) => Err(error.into()),
         })
         .await?;
-        let mut file = tokio::fs::File::from_std(file);
-        file.set_max_buf_size(CHUNK_BYTES);
-        file.seek(io::SeekFrom::Start(range.start)).await?;
-        let part = file.take(range.end.saturating_sub(range.start));
-        Ok(Box::pin(ReaderStream::with_capacity(part, CHUNK_BYTES)))
+        Ok(read::chunks(file, range, self.reading.clone()))
     }
 
     async fn delete(&self, key: &str) -> Result<(), BlobError> {
         let (path, objects) = (self.path(key)?, self.objects.clone());
-        blocking(move || publish::remove(&objects, &path)).await
+        blocking(&self.keeping, move || publish::remove(&objects, &path)).await
     }
 
     async fn list(
@@ -133,7 +146,7 @@ impl BlobStore for LocalBlobs {
     ) -> Result<Vec<BlobEntry>, BlobError> {
         let walk = walk::Walk::new(prefix, after, limit);
         let objects = self.objects.clone();
-        blocking(move || walk.run(&objects)).await
+        blocking(&self.keeping, move || walk.run(&objects)).await
     }
 
     fn staging_dir(&self) -> &Path {
@@ -147,8 +160,9 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 async fn blocking<T: Send + 'static>(
+    pool: &Pool,
     work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
 ) -> Result<T, BlobError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|stopped| Err(BlobError::Unavailable(io::Error::other(stopped))))
+    let done = pool.run(work).await;
+    done.unwrap_or_else(|stopped| Err(BlobError::Unavailable(stopped)))
 }

@@ -56,6 +56,7 @@ fn task(spec: VideoSpec, state: State) -> Task {
         expires_at_ms: Some(EXPIRES_MS),
         attempt: 1,
         engine: Some("e/1".to_owned()),
+        warnings: Vec::new(),
     }
 }
 

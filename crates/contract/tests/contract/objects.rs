@@ -4,8 +4,9 @@
 use kinora_contract::error::{Failure, FailureCode};
 use kinora_contract::{
     Artifact, Edit, Intent, Links, State, StoredFile, SubmitRequest, Task, VideoObject, VideoSpec,
-    validate,
+    Warning, WarningCode, validate,
 };
+use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -36,7 +37,7 @@ const WHEN_COMPLETED: [&str; 7] = [
     "has_audio",
 ];
 const WHEN_FAILED: [&str; 2] = ["error", "fail_reason"];
-const WHERE_THEY_APPLY: [&str; 9] = [
+const WHERE_THEY_APPLY: [&str; 10] = [
     "started_at",
     "completed_at",
     "expires_at",
@@ -46,6 +47,7 @@ const WHERE_THEY_APPLY: [&str; 9] = [
     "edit_task_id",
     "remixed_from_video_id",
     "engine",
+    "warnings",
 ];
 
 fn spec() -> impl Strategy<Value = VideoSpec> {
@@ -87,7 +89,13 @@ fn state() -> impl Strategy<Value = State> {
         }))
     });
     let codes = select(FailureCode::ALL);
-    let failed = codes.prop_map(|code| State::Failed(Failure::from(code)));
+    let failed = (codes, of("reference_images\\[[0-9]\\]")).prop_map(|(code, param)| {
+        let failure = Failure::from(code);
+        State::Failed(match param {
+            Some(param) => failure.of(param),
+            None => failure,
+        })
+    });
     prop_oneof![
         Just(State::Waiting),
         Just(State::Running),
@@ -105,7 +113,13 @@ fn task() -> impl Strategy<Value = Task> {
         of(any::<u64>()),
         of(any::<u64>()),
     );
-    let rest = (any::<u8>(), any::<u32>(), of("[a-z]{1,9}/[0-9.]{1,5}"));
+    let warnings = vec(Just(Warning::from(WarningCode::SeedIgnored)), 0..3);
+    let rest = (
+        any::<u8>(),
+        any::<u32>(),
+        of("[a-z]{1,9}/[0-9.]{1,5}"),
+        warnings,
+    );
     (task_id(), spec(), state(), times, rest).prop_map(|(id, spec, state, times, rest)| Task {
         id,
         project: "PROJECT".to_owned(),
@@ -119,6 +133,7 @@ fn task() -> impl Strategy<Value = Task> {
         expires_at_ms: times.3,
         attempt: rest.1,
         engine: rest.2,
+        warnings: rest.3,
     })
 }
 
@@ -195,7 +210,14 @@ proptest! {
             prop_assert!(fields[name].is_string(), "{name}");
         }
         prop_assert!(fields["metadata"].is_object() && fields["seed"].is_u64());
-        prop_assert!(fields.get("error").is_none_or(|error| error.as_object().unwrap().len() == 2));
+        if let State::Failed(failure) = &task.state {
+            let error = &fields["error"];
+            prop_assert_eq!(error.as_object().unwrap().len(), 2 + usize::from(failure.param.is_some()));
+            prop_assert_eq!(error.get("param").and_then(Value::as_str), failure.param.as_deref());
+        }
+        let warnings = fields.get("warnings").map_or(0, |all| all.as_array().unwrap().len());
+        prop_assert_eq!(warnings, task.warnings.len());
+        prop_assert_eq!(fields.contains_key("warnings"), warnings > 0);
         prop_assert_ne!(fields.get("draft"), Some(&Value::Bool(false)));
     }
 

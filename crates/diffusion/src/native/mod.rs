@@ -12,7 +12,7 @@ mod listener;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use kinora_contract::VideoSpec;
+use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink, Stage,
 };
@@ -107,6 +107,10 @@ impl Planner for Native {
 
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
         self.model.plan(spec, materials)
+    }
+
+    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+        self.model.warnings(spec, materials)
     }
 }
 

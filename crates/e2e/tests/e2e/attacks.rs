@@ -2,6 +2,9 @@
 //! `./test` and at the scale of a real one in `./soak attacks`, with the same assertions.
 
 mod children;
+mod connections;
+mod slots;
+mod unread;
 
 /// `full` in `./soak attacks`, `small` everywhere else.
 pub(crate) fn scale(small: usize, full: usize) -> usize {

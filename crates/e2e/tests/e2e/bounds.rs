@@ -88,6 +88,16 @@ fn a_key_can_have_a_bound_of_its_own() {
 }
 
 #[test]
+fn a_key_that_may_have_no_tasks_is_not_told_to_wait() {
+    let key = ["create", "--name", "n", "--unfinished-max", "0"];
+    let client = shared().client_with(keys(shared().data(), &key).ok().trim());
+    let refused = client.submit_json(&quick("kinora-b1"));
+    refused.refused_for(403, "submits_not_allowed", None);
+    assert_eq!(refused.header("retry-after"), None);
+    client.get("/v1/videos").list();
+}
+
+#[test]
 fn a_variable_that_names_no_setting_is_refused_by_name() {
     for (variable, value) in [
         ("KINORA_WORKER_SLOTZ", "2"),

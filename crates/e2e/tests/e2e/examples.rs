@@ -1,18 +1,20 @@
 //! The curl lines of `docs/api.md`, run as a reader would run them: each is accepted, and its
-//! video is made. Only the two hosts in them are replaced, by the service and by a caller's host.
+//! video is made. Only the address of the service is replaced, and the web server of the sound.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 
-use kinora_e2e::{Client, Host, Video, run, studio, workspace};
+use kinora_e2e::{Client, Finished, Host, Video, run, workspace};
 use serde_json::Value;
 
 use crate::support::{quick, reaching};
 
-/// Name and text of each example of the page, in its order.
-fn examples() -> Vec<(String, String)> {
+/// Name and text of each shell script of the page that is marked as `kind`, in its order.
+fn scripts(kind: &str) -> Vec<(String, String)> {
     let page = std::fs::read_to_string(workspace().join("docs/api.md")).unwrap();
-    let marked = page.split("<!-- example: ").skip(1);
+    let mark = format!("<!-- {kind}: ");
+    let marked = page.split(&mark).skip(1);
     marked
         .map(|part| {
             let (name, rest) = part.split_once(" -->\n```sh\n").unwrap();
@@ -22,31 +24,48 @@ fn examples() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Serves whatever of `https://example.com` the script names, and returns it with the host's
-/// address in place of that one.
-fn with_host(script: &str, host: &Host) -> String {
-    for part in script.split("https://example.com/").skip(1) {
-        let name = part.split(['"', '\n', ' ']).next().unwrap();
-        let bytes = match name.rsplit('.').next().unwrap() {
-            "mp3" => studio::tone(name, 440, 2.0),
-            _ => studio::landscape(name, (800, 600)),
-        };
-        host.serve(name, bytes);
-    }
-    script.replace("https://example.com/", &host.url(""))
-}
-
-fn submit_by(script: &str, client: &Client, ids: &BTreeMap<&str, String>) -> Video {
+/// What `script` prints, run in `folder` against the service of `client`.
+fn run_script(
+    script: &str,
+    folder: &Path,
+    client: &Client,
+    variables: &BTreeMap<&str, String>,
+) -> Finished {
+    let script = script.replace("http://127.0.0.1:8080", client.base_url());
+    let curl = "curl() { command curl -sS --fail-with-body \"$@\"; }";
     let mut command = Command::new("bash");
     command
-        .args([
-            "-eu",
-            "-c",
-            &format!("curl() {{ command curl -sS --fail-with-body \"$@\"; }}\n{script}"),
-        ])
+        .args(["-eu", "-c", &format!("{curl}\n{script}")])
+        .current_dir(folder)
         .env("KINORA_KEY", client.key())
-        .envs(ids);
-    let done = run(command);
+        .envs(variables);
+    run(command)
+}
+
+/// The variables of the page, made as it says; only its web server is one of ours.
+fn prepared(client: &Client, host: &Host, id: &str) -> BTreeMap<&'static str, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut variables = BTreeMap::from([("VIDEO_ID", id.to_owned())]);
+    for (name, script) in scripts("preparation") {
+        let lines = script.lines();
+        let own = lines.filter(|line| !line.contains("http.server") && !line.contains("SOUND="));
+        let script = own.collect::<Vec<_>>().join("\n") + "\necho \"${PICTURE-}\"";
+        let done = run_script(&script, folder.path(), client, &variables);
+        assert!(done.status.success(), "{script}\n{}", done.stderr);
+        match name.as_str() {
+            "PICTURE" => variables.insert("PICTURE", done.stdout.trim().to_owned()),
+            _ => {
+                let tone = std::fs::read(folder.path().join("tone.wav")).unwrap();
+                variables.insert("SOUND", host.serve("tone.wav", tone))
+            }
+        };
+    }
+    variables
+}
+
+fn submit_by(script: &str, client: &Client, variables: &BTreeMap<&str, String>) -> Video {
+    let folder = tempfile::tempdir().unwrap();
+    let done = run_script(script, folder.path(), client, variables);
     let answer: Value = serde_json::from_str(&done.stdout)
         .unwrap_or_else(|error| panic!("{error}: {script}\n{}{}", done.stdout, done.stderr));
     assert!(done.status.success(), "{script}\n{answer:#}");
@@ -59,14 +78,13 @@ fn every_example_of_the_page_makes_its_video() {
     let host = Host::start();
     let source = client.submit(&quick("kinora-a1"));
     client.wait_completed(source.id());
-    let mut ids = BTreeMap::from([("VIDEO_ID", source.id().to_owned())]);
-    let examples = examples();
+    let mut variables = prepared(&client, &host, source.id());
+    let examples = scripts("example");
     for (name, script) in &examples {
-        let script = with_host(script, &host).replace("http://127.0.0.1:8080", client.base_url());
-        let video = submit_by(&script, &client, &ids);
+        let video = submit_by(script, &client, &variables);
         client.wait_completed(video.id());
         if name == "draft" {
-            ids.insert("DRAFT_ID", video.id().to_owned());
+            variables.insert("DRAFT_ID", video.id().to_owned());
         }
     }
 

@@ -45,3 +45,38 @@ fn p12_a_project_with_a_thousand_waiting_tasks_does_not_starve_one_with_a_single
     assert_eq!(order[1], single.id(), "the busy project was served again");
     other.wait_completed(single.id());
 }
+
+#[test]
+fn positions_in_the_queue_foretell_the_order_of_starts() {
+    let server = narrow().start();
+    let clients = [server.client(), server.newcomer(), server.newcomer()];
+    let blocker = clients[0].submit(&slow());
+    clients[0].wait_working(blocker.id());
+    let mut videos = Vec::new();
+    for (number, (project, model)) in [(0, "a"), (0, "b"), (0, "a"), (1, "a"), (1, "b"), (2, "b")]
+        .into_iter()
+        .enumerate()
+    {
+        let mut body = quick(&format!("kinora-{model}1"));
+        body["prompt"] = format!("Boat number {number}").into();
+        videos.push((project, clients[project].submit(&body)));
+    }
+    let mut foretold: Vec<(u64, &str)> = Vec::new();
+    for (project, video) in &videos {
+        let position = &clients[*project].video(video.id())["queue_position"];
+        foretold.push((position.as_u64().unwrap(), video.id()));
+    }
+    foretold.sort_unstable();
+    let positions: Vec<u64> = foretold.iter().map(|(position, _)| *position).collect();
+    assert_eq!(positions, [0, 1, 2, 3, 4, 5]);
+    // The projects that have had nothing come first, whatever the model.
+    assert_eq!(foretold[0].1, videos[3].1.id());
+    assert_eq!(foretold[1].1, videos[5].1.id());
+    cancel(&clients[0], blocker.id());
+    let order = until("the starts", || {
+        let order = started(&server.log());
+        (order.len() == 1 + videos.len()).then_some(order)
+    });
+    let wanted: Vec<&str> = foretold.iter().map(|(_, id)| *id).collect();
+    assert_eq!(order[1..], wanted);
+}

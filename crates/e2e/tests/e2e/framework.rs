@@ -127,7 +127,6 @@ fn a_body_of_another_type_is_415() {
     for media_type in [
         "text/plain",
         "application/x-www-form-urlencoded",
-        "multipart/form-data",
         "multipart/mixed; boundary=x",
         "application/jsonp",
         "",
@@ -136,6 +135,18 @@ fn a_body_of_another_type_is_415() {
         let request = client.request("POST", "/v1/videos");
         let reply = request.body(media_type, "{}").send();
         reply.refused_for(415, "unsupported_media_type", Some("Content-Type"));
+    }
+    for charset in ["utf-16", "iso-8859-1", "\"utf-7\"", "x"] {
+        let request = client.request("POST", "/v1/videos");
+        let media_type = format!("application/json; charset={charset}");
+        let reply = request.body(&media_type, "{}").send();
+        reply.refused_for(415, "unsupported_encoding", Some("Content-Type"));
+    }
+    for encoding in ["gzip", "br", "identity, gzip", "x"] {
+        let request = client.request("POST", "/v1/videos");
+        let request = request.header("content-encoding", encoding);
+        let reply = request.body("application/json", "{}").send();
+        reply.refused_for(415, "unsupported_encoding", Some("Content-Encoding"));
     }
     client
         .post("/v1/videos")
@@ -209,15 +220,47 @@ fn a_broken_form_is_refused() {
     };
     let bytes = whole.bytes();
     for cut in [0, 1, 10, 40, 90, bytes.len() - 4, bytes.len() - 10] {
-        send(bytes[..cut].to_vec()).refused_for(400, "invalid_json", None);
+        send(bytes[..cut].to_vec()).refused_for(400, "malformed_body", None);
     }
-    send(b"{\"model\": \"kinora-a1\"}".to_vec()).refused_for(400, "invalid_json", None);
-    send(whole.clone().part("", b"x").bytes()).refused_for(400, "invalid_json", None);
+    send(b"{\"model\": \"kinora-a1\"}".to_vec()).refused_for(400, "malformed_body", None);
+    send(whole.clone().part("", b"x").bytes()).refused_for(400, "malformed_body", None);
+    let request = client.request("POST", "/v1/videos");
+    let unbounded = request.body("multipart/form-data", bytes).send();
+    unbounded.refused_for(400, "malformed_body", Some("Content-Type"));
 
-    let file = whole
-        .clone()
-        .part("; name=\"input_reference\"; filename=\"a.png\"", b"\x89PNG");
-    send(file.bytes()).refused_for(400, "file_upload_unsupported", Some("input_reference"));
+    for named in [
+        "filename=\"a.png\"",
+        "filename*=UTF-8''a.png",
+        "FileName*=x",
+    ] {
+        let file = format!("; name=\"input_reference\"; {named}");
+        let file = whole.clone().part(&file, b"\x89PNG");
+        send(file.bytes()).refused_for(400, "file_upload_unsupported", Some("input_reference"));
+    }
+    let named_like_a_file = whole.clone().part("; name=\"a; filename*=b\"", b"x");
+    send(named_like_a_file.bytes()).refused_for(400, "unknown_parameter", Some("a; filename*=b"));
+    for (lines, code) in [
+        (
+            "Content-Type: text/plain; charset=latin1",
+            "unsupported_encoding",
+        ),
+        ("Content-Transfer-Encoding: base64", "unsupported_encoding"),
+        (
+            "Content-Type: text/plain; charset=UTF-8",
+            "unknown_parameter",
+        ),
+        ("Content-Transfer-Encoding: 8bit", "unknown_parameter"),
+    ] {
+        let part = whole
+            .clone()
+            .part(&format!("; name=\"x\"\r\n{lines}"), b"y");
+        let status = if code == "unsupported_encoding" {
+            415
+        } else {
+            400
+        };
+        send(part.bytes()).refused_for(status, code, Some("x"));
+    }
     let latin = whole.clone().part("; name=\"negative_prompt\"", b"caf\xe9");
     send(latin.bytes()).refused_for(400, "invalid_value", Some("negative_prompt"));
     let twice = whole.clone().text("prompt", "y");

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use kinora_e2e::{Client, Form, Reply, Server, Setup};
 use serde_json::{Value, json};
 
-use crate::support::{quick, shared};
+use crate::support::{quick, shared, slow};
 
 const HEADER: &str = "idempotency-key";
 
@@ -109,6 +109,16 @@ fn a_deleted_task_frees_its_key() {
 
 /// What a repeat starts from may be gone by then: it is answered all the same, and a first request
 /// for the same is not.
+#[test]
+fn a_cancelled_task_keeps_its_key() {
+    let client = shared().newcomer();
+    let id = submit(&client, "k", &slow()).video().id().to_owned();
+    client.post(&format!("/v1/videos/{id}/cancel")).ok();
+    let repeat = submit(&client, "k", &slow());
+    assert_replays(&repeat, &id);
+    assert_eq!(repeat.video()["error"]["code"], "cancelled");
+}
+
 #[test]
 fn p06_a_repeat_is_answered_after_its_draft_or_source_is_deleted() {
     let client = shared().newcomer();

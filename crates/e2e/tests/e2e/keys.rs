@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use kinora_e2e::{Client, DataFolder, keys, raw, until};
+use kinora_contract::KeyText;
+use kinora_e2e::{Client, Setup, WallClock, keys, raw, until};
+use serde_json::Value;
 
 use crate::routes::{NO_TASK, ROUTES};
 use crate::support::{quick, shared};
@@ -12,26 +14,32 @@ fn create(arguments: &[&str]) -> Client {
     shared().client_with(printed.trim_end())
 }
 
-/// The id of the key with this name.
-fn id_of(name: &str) -> String {
-    let list = keys(shared().data(), &["list"]).ok();
-    let row = list
-        .lines()
-        .find(|line| line.split_whitespace().nth(1) == Some(name));
-    let row = row.unwrap_or_else(|| panic!("{name} is not in\n{list}"));
-    row.split_whitespace().next().unwrap().to_owned()
+/// What `keys list` says of the key with this name.
+fn listed(name: &str) -> Value {
+    let list = keys(shared().data(), &["list", "--json"]).ok();
+    let list: Vec<Value> = serde_json::from_str(&list).unwrap();
+    let found = list.iter().find(|key| key["name"] == name);
+    found
+        .unwrap_or_else(|| panic!("{name} is not in {list:#?}"))
+        .clone()
 }
 
 #[test]
-fn the_first_start_prints_a_key_and_a_line_to_try() {
-    let printed = shared().printed();
+fn without_a_terminal_the_first_start_says_where_the_key_is() {
+    let (printed, log) = (shared().printed(), shared().log());
     let key = shared().client().key().to_owned();
-    assert_eq!(printed.matches(&key).count(), 1, "{printed}");
-    assert!(
-        printed.contains(&format!("curl {}/v1/videos", shared().base_url())),
-        "{printed}"
-    );
-    assert!(!shared().log().contains(&key), "the key is in the log");
+    assert!(!printed.contains(&key), "the key is in the output");
+    assert!(!log.contains(&key), "the key is in the log");
+    let file = shared().data().path().join("first-key");
+    let file = file.to_str().unwrap();
+    assert!(log.contains(file), "{log}");
+    for line in [
+        format!("export KINORA_KEY=\"$(cat {file})\""),
+        format!("rm {file}"),
+        format!("curl {}/v1/videos", shared().base_url()),
+    ] {
+        assert!(printed.contains(&line), "{line} is not in {printed}");
+    }
 }
 
 #[test]
@@ -54,7 +62,7 @@ fn a_revoked_key_is_refused_within_a_second_or_so() {
     let client = create(&["--name", "leaked"]);
     let sister = create(&["--name", "sister"]);
     client.get("/v1/videos").ok();
-    let id = id_of("leaked");
+    let id = listed("leaked")["id"].as_str().unwrap().to_owned();
     keys(shared().data(), &["revoke", &id]).ok();
     let revoked = Instant::now();
     until("the end of a revoked key", || {
@@ -67,9 +75,8 @@ fn a_revoked_key_is_refused_within_a_second_or_so() {
     );
     client.get("/v1/videos").refused(401, "invalid_api_key");
     sister.get("/v1/videos").ok();
-    let list = keys(shared().data(), &["list"]).ok();
-    let row = list.lines().find(|line| line.starts_with(&id)).unwrap();
-    assert!(row.ends_with("revoked"), "{row}");
+    assert_eq!(listed("leaked")["state"], "revoked");
+    assert_eq!(listed("sister")["state"], "usable");
 }
 
 #[test]
@@ -80,6 +87,16 @@ fn what_cannot_be_made_or_revoked_is_refused_by_name() {
             "videos:own",
         ),
         (&["create", "--name", " "], "name"),
+        (
+            &["create", "--name", "x", "--models", "kinora-z9"],
+            "kinora-a1",
+        ),
+        (
+            &["create", "--name", "x", "--expires-in-days", "0"],
+            "never work",
+        ),
+        (&["create", "--name", "first"], "keys rotate"),
+        (&["rotate", "key_nobody"], "key_nobody"),
         (&["revoke", "key_nobody"], "key_nobody"),
     ] {
         let done = keys(shared().data(), arguments);
@@ -153,25 +170,71 @@ fn a_key_sees_and_uses_only_its_models() {
 
 #[test]
 fn an_expired_key_is_refused() {
-    let expired = create(&["--name", "old", "--expires-in-days", "0"]);
-    expired.get("/v1/videos").refused(401, "invalid_api_key");
-    create(&["--name", "young", "--expires-in-days", "1"])
-        .get("/v1/videos")
-        .ok();
-    let list = keys(shared().data(), &["list"]).ok();
-    let id = id_of("old");
+    let clock = WallClock::ahead_by(0);
+    let server = clock.start(Setup::default());
+    let create = ["create", "--name", "young", "--expires-in-days", "1"];
+    let young = server.client_with(keys(server.data(), &create).ok().trim());
+    young.get("/v1/videos").ok();
+    clock.jump_to(24 * 60 * 60 + 60);
+    until("the end of a key's life", || {
+        (young.get("/v1/videos").status == 401).then_some(())
+    });
+    young.get("/v1/videos").refused(401, "invalid_api_key");
+    server.client().get("/v1/videos").ok();
+}
+
+#[test]
+fn a_rotated_key_hands_over_to_a_new_one() {
+    let old = create(&["--name", "turn", "--project", "turns"]);
+    let video = old.submit(&quick("kinora-b1"));
+    let path = format!("/v1/videos/{}", video.id());
+    let rotate = |more: &[&str]| {
+        let printed = keys(shared().data(), &[&["rotate", "turn"], more].concat()).ok();
+        shared().client_with(printed.strip_suffix('\n').unwrap())
+    };
+    let new = rotate(&[]);
+    assert_eq!(new.get(&path).ok()["id"], video.id());
+    until("the end of a rotated key", || {
+        (old.get(&path).status == 401).then_some(())
+    });
+    let newest = rotate(&["--grace", "1"]);
+    new.get(&path).ok();
+    newest.delete(&path).ok();
+    let list = keys(shared().data(), &["list", "--json"]).ok();
+    let list: Vec<Value> = serde_json::from_str(&list).unwrap();
+    let ends: Vec<bool> = list
+        .iter()
+        .filter(|key| key["name"] == "turn" && key["state"] == "usable")
+        .map(|key| !key["expires_at"].is_null())
+        .collect();
+    assert_eq!(ends, [false, true]);
+    // Both are usable: a name alone does not say which is meant.
+    let done = keys(shared().data(), &["rotate", "turn"]);
+    assert!(done.stderr.contains("give the id"), "{done:#?}");
+}
+
+#[test]
+fn the_list_says_when_a_key_was_last_used() {
+    let client = create(&["--name", "seldom"]);
+    assert_eq!(listed("seldom")["last_used_at"], Value::Null);
+    client.get("/v1/videos").ok();
+    let (used, made) = until("the note of a use", || {
+        let key = listed("seldom");
+        Some((key["last_used_at"].as_u64()?, key["created_at"].as_u64()?))
+    });
+    assert!((made..made + 60).contains(&used), "{made} {used}");
+    let table = keys(shared().data(), &["list"]).ok();
     assert!(
-        list.lines()
-            .any(|row| row.starts_with(&id) && row.ends_with("expired")),
-        "{list}"
+        table.lines().next().unwrap().contains("LAST USED"),
+        "{table}"
     );
 }
 
 #[test]
 fn every_route_refuses_whoever_has_no_usable_key() {
     let own = shared().client().key().to_owned();
-    let foreign = keys(&DataFolder::default(), &["create", "--name", "elsewhere"]).ok();
-    let foreign = foreign.trim();
+    let foreign = KeyText::from_random(&[7; 64]).unwrap();
+    let foreign = foreign.reveal();
     let wrong: Vec<Vec<Vec<u8>>> = [
         vec![],
         vec![String::new()],

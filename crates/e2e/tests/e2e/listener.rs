@@ -199,8 +199,10 @@ fn p08_an_address_has_only_so_many_connections() {
 
 #[test]
 fn p08_a_full_service_says_so_and_recovers() {
+    // Of a proxy: one address alone never has all places.
     let server = Setup::default()
         .set("KINORA_HTTP_CONNECTIONS_MAX", 1)
+        .set("KINORA_HTTP_TRUSTED_PROXIES", "127.0.0.0/8")
         .start();
     let mut held = raw::connect(server.address());
     is_served(&mut held);

@@ -13,6 +13,7 @@ mod bounds;
 mod capabilities;
 #[path = "../../../contract/tests/contract/cases.rs"]
 mod cases;
+mod cli;
 mod clocks;
 mod dice;
 mod downloads;

@@ -1,10 +1,10 @@
 //! The OpenAPI document: what is served is what `docs/openapi.json` says, and it names every
 //! route with its refusals. `KINORA_UPDATE_DOCS=1` writes the file anew.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kinora_e2e::{kinora, run, workspace};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::routes::ROUTES;
 use crate::support::shared;
@@ -83,13 +83,72 @@ fn every_operation_has_a_name_of_its_own_and_its_refusals() {
                 serde_json::json!([]),
                 "{name}"
             );
-            for status in ["400", "401", "403", "404", "429", "500", "503"] {
+            let about_one = route.path.contains("{id}").then_some("404");
+            let always = ["400", "401", "403", "429", "500", "503"];
+            for status in always.into_iter().chain(about_one) {
                 let refusal = &operation["responses"][status];
                 let schema = &refusal["content"]["application/json"]["schema"]["$ref"];
                 assert_eq!(schema, "#/components/schemas/ErrorBody", "{name} {status}");
             }
         }
     }
+}
+
+#[test]
+fn an_operation_claims_only_the_refusals_that_it_can_give() {
+    let document = document();
+    let codes = |path: &str, method: &str| {
+        let responses = document["paths"][path][method]["responses"].as_object();
+        let texts = responses.unwrap().values();
+        let texts = texts.map(|one| one["description"].as_str().unwrap_or_default());
+        texts.collect::<Vec<_>>().join(" ")
+    };
+    for (path, method, never) in [
+        ("/v1/models", "get", "invalid_json"),
+        ("/v1/models", "get", "video_not_found"),
+        ("/v1/videos", "get", "queue_full"),
+        ("/v1/videos", "post", "video_not_ready"),
+        ("/v1/videos/{id}", "get", "not_cancellable"),
+        ("/v1/videos/{id}", "delete", "model_not_found"),
+        ("/v1/videos/{id}/content", "get", "idempotency_key_reused"),
+        ("/healthz", "get", "invalid_api_key"),
+    ] {
+        let given = codes(path, method);
+        assert!(given.contains("internal_error"), "{method} {path}: {given}");
+        assert!(!given.contains(never), "{method} {path}: {given}");
+    }
+    assert!(codes("/v1/videos", "post").contains("`malformed_body`"));
+    assert!(codes("/v1/videos/{id}/remix", "post").contains("`video_not_found`"));
+}
+
+#[test]
+fn the_document_lists_what_a_request_may_say() {
+    let document = document();
+    let fields = &document["components"]["schemas"]["SubmitRequest"]["properties"];
+    assert_eq!(fields["model"]["enum"], json!(["kinora-a1", "kinora-b1"]));
+    assert_eq!(fields["seed"]["format"], "int64");
+    assert_eq!(fields["seed"]["maximum"], 4_294_967_295_u64);
+    let listed = |name: &str| fields[name]["enum"].as_array().unwrap().len();
+    // With `null`, which means absent.
+    assert_eq!((listed("size"), listed("resolution")), (19, 4));
+    assert_eq!(listed("aspect_ratio"), 8);
+    assert_eq!(document["servers"][0]["url"], "/");
+    let parameters = |path: &str, method: &str| {
+        let all = document["paths"][path][method]["parameters"].as_array();
+        let named = all.unwrap().iter().map(|one| {
+            let name = one["name"].as_str().unwrap().to_owned();
+            (name, one["schema"].clone())
+        });
+        named.collect::<BTreeMap<String, Value>>()
+    };
+    let list = parameters("/v1/videos", "get");
+    assert_eq!(list["order"]["enum"], json!(["asc", "desc"]));
+    assert!(list["after"]["pattern"].is_string());
+    let content = parameters("/v1/videos/{id}/content", "get");
+    assert_eq!(content["variant"]["enum"].as_array().unwrap().len(), 3);
+    assert!(content["id"]["pattern"].is_string());
+    let submit = parameters("/v1/videos", "post");
+    assert!(submit["Idempotency-Key"]["pattern"].is_string());
 }
 
 /// Every `$ref` under `value`.

@@ -86,7 +86,9 @@ fn what_is_no_usable_reference_fails_the_task_with_its_code() {
         let url = bytes.map_or_else(|| host.url(name), |bytes| host.serve(name, bytes));
         let failed = wait_failed(&client, &with_first_frame(&url));
         assert_eq!(failed["error"]["code"], code, "{name}: {failed:#?}");
+        assert_eq!(failed["error"]["param"], "first_frame", "{name}");
         let reason = failed.text("fail_reason");
+        assert!(reason.starts_with("first_frame: the "), "{reason}");
         assert!(!reason.contains("127.0.0.1"), "{reason}");
     }
 }
@@ -118,6 +120,13 @@ fn sounds_that_cannot_be_used_fail_the_task_with_their_code() {
         body["reference_audios"] = json!(urls);
         let failed = wait_failed(&client, &body);
         assert_eq!(failed["error"]["code"], code, "{urls:?}: {failed:#?}");
+        let together = urls.len() > 1;
+        let param = if together {
+            "reference_audios"
+        } else {
+            "reference_audios[0]"
+        };
+        assert_eq!(failed["error"]["param"], param, "{failed:#?}");
     }
 }
 
@@ -145,8 +154,23 @@ fn p09_addresses_inside_are_not_asked_where_nothing_is_allowed() {
         let failed = wait_failed(&client, &with_first_frame(&url));
         let code = &failed["error"]["code"];
         assert_eq!(code, "reference_forbidden_address", "{url}: {failed:#?}");
+        let alike = "first_frame: the URL leads to an address that is not allowed.";
+        assert_eq!(failed.text("fail_reason"), alike, "{url}");
     }
     assert_eq!(host.asked_for("a.png"), 0);
+}
+
+#[test]
+fn a_port_that_is_never_asked_is_refused_at_once() {
+    for port in [0, 22, 25, 1023] {
+        let body = with_first_frame(&format!("http://example.com:{port}/a.png"));
+        let reply = shared()
+            .newcomer()
+            .request("POST", "/v1/videos")
+            .json(&body)
+            .send();
+        reply.refused_for(400, "invalid_url", Some("first_frame"));
+    }
 }
 
 #[test]

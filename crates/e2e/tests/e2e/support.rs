@@ -24,7 +24,10 @@ pub(crate) fn reaching() -> &'static Server {
 
 /// The same of another service.
 pub(crate) fn reaching_from(setup: Setup) -> Setup {
-    setup.set("KINORA_REFERENCES_ALLOW_NETWORKS", "127.0.0.0/8")
+    // All tests' hosts are one to it.
+    setup
+        .set("KINORA_REFERENCES_ALLOW_NETWORKS", "127.0.0.0/8")
+        .set("KINORA_REFERENCES_HOST_CONNECTIONS_MAX", 1000)
 }
 
 /// The shortest and smallest clip.

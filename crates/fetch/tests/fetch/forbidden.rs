@@ -5,7 +5,7 @@
 use kinora_contract::FailureCode;
 use kinora_fetch::{FetchError, Fetcher, Options};
 
-use crate::support::{Bench, Canary, PUBLIC, Script, Server, ok, options, redirect};
+use crate::support::{Bench, Canary, PUBLIC, Script, Server, ok, options, redirect, request};
 
 /// Hosts of URLs that lead inside, each in one more disguise.
 const HOSTS: &[&str] = &[
@@ -279,7 +279,9 @@ async fn p09_the_resolver_of_the_system_is_judged_too() {
     let fetcher = Fetcher::new(Options::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let url = format!("http://localhost:{}/", canary.port);
-    let fetched = fetcher.fetch(&url, &folder.path().join("x"), 100).await;
+    let fetched = fetcher
+        .fetch(&request(&url, &folder.path().join("x"), 100))
+        .await;
     assert!(forbidden(&fetched.unwrap_err()));
     assert_eq!(canary.contacts().await, 0);
 }
@@ -338,9 +340,31 @@ async fn an_allowed_network_is_dialled_and_nothing_beside_it() {
         let error = bench.fails(&format!("http://{host}:{port}/")).await;
         assert!(forbidden(&error), "{host}: {error:?}");
     }
-    // The rule of ports is for strangers: an own host is dialled, and here nobody listens.
+    // The rule of ports holds there too.
+    let error = bench.fails(&format!("http://{PUBLIC}:9/")).await;
+    assert!(forbidden(&error), "{error:?}");
+    let named = Options {
+        allow_networks: vec![format!("{PUBLIC}:9").parse().unwrap()],
+        ..Options::default()
+    };
+    let bench = Bench::nameless(named);
+    // Nobody listens there.
     let error = bench.fails(&format!("http://{PUBLIC}:9/")).await;
     assert!(matches!(error, FetchError::Unreachable(_)), "{error:?}");
+    let error = bench.fails(&format!("http://{PUBLIC}:{port}/")).await;
+    assert!(forbidden(&error), "{error:?}");
+}
+
+#[tokio::test]
+async fn p09_a_denied_network_is_not_dialled_although_it_is_allowed() {
+    let server = Server::start(|_| ok(b"never asked")).await;
+    let bench = Bench::nameless(Options {
+        deny_networks: vec!["127.77.0.0/24".parse().unwrap()],
+        ..options()
+    });
+    let error = bench.fails(&server.url("/")).await;
+    assert!(forbidden(&error), "{error:?}");
+    assert!(server.heads().is_empty());
 }
 
 #[test]

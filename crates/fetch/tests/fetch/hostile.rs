@@ -1,16 +1,15 @@
 //! Servers that lie, stall, drip or never end: a clean failure in bounded time, and no file.
 
-use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::FailureCode;
-use kinora_fetch::{Cause, FetchError, Options, Resolve};
+use kinora_contract::{Failure, FailureCode};
+use kinora_fetch::{Cause, FetchError, LookupError, Options, Reached, Resolve};
 use tokio::net::TcpListener;
 
-use crate::support::{Bench, PUBLIC, Script, Server, Step, ok, options, send};
+use crate::support::{Bench, PUBLIC, Script, Server, Step, ok, options, request, send};
 
 const SHORT: Duration = Duration::from_millis(200);
 const TICK: Duration = Duration::from_millis(5);
@@ -241,15 +240,14 @@ struct Silent;
 
 #[async_trait]
 impl Resolve for Silent {
-    async fn resolve(&self, _host: &str) -> io::Result<Vec<IpAddr>> {
+    async fn resolve(&self, _project: &str, _host: &str) -> Result<Vec<IpAddr>, LookupError> {
         std::future::pending().await
     }
 }
 
 #[tokio::test]
 async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
-    let server =
-        Server::start(|_| send("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")).await;
+    let server = Server::start(|_| send("SSH-2.0-OpenSSH_9.9\r\n")).await;
     // Accepts into its backlog and never says a word: to TLS that is a filtered port.
     let mute = TcpListener::bind((PUBLIC, 0)).await.unwrap();
     let mute_address = mute.local_addr().unwrap();
@@ -258,32 +256,28 @@ async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
         connect_timeout: SHORT,
         ..options()
     };
-    let to = |answers: &[&[&str]]| Bench::new(options(), Script::new(answers));
-    let public = || to(&[&[PUBLIC]]);
+    let named = || Options {
+        allow_networks: [PUBLIC, "127.77.0.1:1"]
+            .map(|text| text.parse().unwrap())
+            .into(),
+        ..options()
+    };
+    let public = || Bench::new(named(), Script::new(&[&[PUBLIC]]));
     let cases = [
-        (to(&[]), format!("http://unknown.test:{open}/")),
-        (to(&[&[]]), format!("http://empty.test:{open}/")),
-        (
-            Bench::new(short(), Arc::new(Silent)),
-            format!("http://slow.test:{open}/"),
-        ),
         (
             Bench::new(short(), Script::new(&[&[PUBLIC]])),
             format!("https://mute.test:{}/", mute_address.port()),
         ),
         (public(), "http://closed.test:1/".to_owned()),
         (public(), format!("https://plain.test:{open}/")),
-        (public(), format!("http://missing.test:{open}/")),
-        (to(&[]), "not a URL".to_owned()),
+        (public(), format!("http://broken.test:{open}/broken")),
     ];
     let mut causes = Vec::new();
     for (bench, url) in &cases {
         let error = bench.fails(url).await;
-        assert_eq!(
-            error.failure(),
-            FailureCode::ReferenceUnreachable.into(),
-            "{url}"
-        );
+        let message = "the server could not be reached.";
+        let alike = Failure::new(FailureCode::ReferenceUnreachable, message);
+        assert_eq!(error.failure(), alike, "{url}");
         assert_eq!(
             error.to_string(),
             FailureCode::ReferenceUnreachable.sentence()
@@ -299,12 +293,77 @@ async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
 }
 
 #[tokio::test]
+async fn what_the_caller_can_mend_is_told() {
+    let server = Server::start(|path| match path {
+        "/gone" => send("HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n"),
+        "/packed" => send("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\nx"),
+        "/large" => send("HTTP/1.1 200 OK\r\ncontent-length: 9999999\r\n\r\nx"),
+        "/round" => send("HTTP/1.1 302 Found\r\nlocation: /round\r\n\r\n"),
+        "/nowhere" => send("HTTP/1.1 302 Found\r\n\r\n"),
+        _ => send("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"),
+    })
+    .await;
+    for (path, message) in [
+        ("/missing?signature=secret", "the server answered 404."),
+        ("/gone", "the server answered 410."),
+        ("/packed", "the server sent the file compressed."),
+        ("/large", "the file is larger than allowed."),
+        ("/round", "the server redirects more than 5 times."),
+        ("/nowhere", "the server answered a redirect to nowhere."),
+    ] {
+        let error = Bench::nameless(options()).fails(&server.url(path)).await;
+        assert_eq!(error.failure().message, message, "{path}: {error:?}");
+    }
+    for answers in [&[][..], &[&[][..]]] {
+        let bench = Bench::new(options(), Script::new(answers));
+        let error = bench.fails("http://unknown.test/").await;
+        assert_eq!(error.failure().message, "the host name does not exist.");
+        assert_eq!(error.reached(), Some(Reached::NoSuchHost));
+    }
+    let hasty = Options {
+        lookup_timeout: SHORT,
+        ..options()
+    };
+    let error = Bench::new(hasty, Arc::new(Silent))
+        .fails("http://slow.test/")
+        .await;
+    assert_eq!(
+        error.failure().message,
+        "the host name could not be looked up."
+    );
+    let error = Bench::nameless(options()).fails("not a URL").await;
+    assert_eq!(error.failure().message, "the URL cannot be requested.");
+    assert!(error.is_final(), "{error:?}");
+}
+
+#[tokio::test]
+async fn p09_a_forbidden_address_looks_the_same_whatever_listens_there() {
+    let open = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed_address = closed.local_addr().unwrap();
+    drop(closed);
+    let urls = [
+        format!("http://{}/", open.local_addr().unwrap()),
+        format!("http://{closed_address}/"),
+        "http://127.0.0.1:22/".to_owned(),
+        "http://10.0.0.1/".to_owned(),
+    ];
+    for url in urls {
+        let error = Bench::nameless(Options::default()).fails(&url).await;
+        let message = "the URL leads to an address that is not allowed.";
+        let alike = Failure::new(FailureCode::ReferenceForbiddenAddress, message);
+        assert_eq!(error.failure(), alike, "{url}");
+    }
+}
+
+#[tokio::test]
 async fn a_fetch_that_is_given_up_leaves_no_file() {
     let server = Server::start(|_| held("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome")).await;
     let bench = Bench::nameless(options());
     let (url, file) = (server.url("/"), bench.file());
     {
-        let fetch = bench.fetcher.fetch(&url, &file, 100);
+        let request = request(&url, &file, 100);
+        let fetch = bench.fetcher.fetch(&request);
         tokio::pin!(fetch);
         while bench.leftovers() == 0 {
             let waited = tokio::time::timeout(TICK, &mut fetch).await;

@@ -6,5 +6,7 @@
 mod forbidden;
 mod hostile;
 mod judgement;
+mod machine;
 mod reading;
+mod sharing;
 mod support;

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_fetch::{FetchError, Fetcher, Options, OptionsError};
+use kinora_fetch::{Cause, FetchError, Fetcher, Options, OptionsError, Reached};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, crypto};
 
-use crate::support::{Bench, PUBLIC, Script, Server, Step, ok, options, redirect, send};
+use crate::support::{Bench, PUBLIC, Script, Server, Step, ok, options, redirect, request, send};
 
 /// An authority of our own, as PEM, and a server's end for `name`.
 fn certified(name: &str) -> (Vec<u8>, TlsAcceptor) {
@@ -122,12 +122,11 @@ async fn redirects_are_followed_five_times_and_not_six() {
 }
 
 #[tokio::test]
-async fn https_is_read_under_a_certificate_that_names_the_host_and_redirects_to_http() {
+async fn https_is_read_under_a_certificate_that_names_the_host() {
     let (pem, tls) = certified("media.test");
-    let plain = Server::start(|_| ok(b"plain")).await;
-    let onward = plain.url("/");
-    let server = Server::with_tls(Some(tls), move |path| match path {
-        "/onward" => redirect(302, &onward),
+    let server = Server::with_tls(Some(tls), |path| match path {
+        "/onward" => redirect(302, "/there"),
+        "/there" => ok(b"there"),
         _ => ok(&[7; 1_000_000]),
     })
     .await;
@@ -135,7 +134,7 @@ async fn https_is_read_under_a_certificate_that_names_the_host_and_redirects_to_
     let bench = Bench::new(trusting(pem), Script::new(&[&[PUBLIC]]));
     let url = |path: &str| format!("https://media.test:{port}{path}");
     assert!(bench.read(&url("/"), 1 << 20).await.unwrap() == [7; 1_000_000]);
-    assert_eq!(bench.read(&url("/onward"), 100).await.unwrap(), b"plain");
+    assert_eq!(bench.read(&url("/onward"), 100).await.unwrap(), b"there");
     assert!(server.heads()[0].contains(&format!("host: media.test:{port}\r\n")));
     for wrong in [
         format!("https://other.test:{port}/"),
@@ -153,9 +152,32 @@ async fn https_is_read_under_a_certificate_that_names_the_host_and_redirects_to_
     assert!(matches!(error, FetchError::Unreachable(_)), "{error:?}");
     assert_eq!(
         server.heads().len(),
-        2,
+        3,
         "no request without a valid certificate"
     );
+}
+
+#[tokio::test]
+async fn https_is_never_redirected_to_http() {
+    let plain = Server::start(|_| ok(b"in the clear")).await;
+    let port = plain.address.port();
+    let (pem, tls) = certified("secret.test");
+    let server = Server::with_tls(Some(tls), move |_| {
+        redirect(302, &format!("http://secret.test:{port}/"))
+    })
+    .await;
+    let bench = Bench::new(trusting(pem), Script::new(&[&[PUBLIC]]));
+    let url = format!("https://secret.test:{}/", server.address.port());
+    let error = bench.fails(&url).await;
+    assert!(
+        matches!(error, FetchError::Unreachable(Cause::Downgrade)),
+        "{error:?}"
+    );
+    assert!(plain.heads().is_empty());
+    // A stranger's certificate is told, since there is a web server.
+    let stranger = Bench::new(options(), Script::new(&[&[PUBLIC]]));
+    let error = stranger.fails(&url).await;
+    assert_eq!(error.reached(), Some(Reached::BadCertificate), "{error:?}");
 }
 
 #[tokio::test]
@@ -186,12 +208,15 @@ async fn an_existing_file_is_left_as_it_is() {
     std::fs::write(bench.file(), b"old").unwrap();
     let fetched = bench
         .fetcher
-        .fetch(&server.url("/"), &bench.file(), 100)
+        .fetch(&request(&server.url("/"), &bench.file(), 100))
         .await;
     assert!(matches!(fetched, Err(FetchError::Storage(_))));
     assert_eq!(std::fs::read(bench.file()).unwrap(), b"old");
     let nowhere = bench.folder.path().join("absent/file");
-    let fetched = bench.fetcher.fetch(&server.url("/"), &nowhere, 100).await;
+    let fetched = bench
+        .fetcher
+        .fetch(&request(&server.url("/"), &nowhere, 100))
+        .await;
     assert_eq!(fetched.unwrap_err().failure().code, "storage_failed");
 }
 

@@ -3,12 +3,12 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_fetch::{FetchError, Fetcher, Options, Resolve};
+use kinora_fetch::{FetchError, Fetcher, LookupError, Options, Request, Resolve, SystemInterfaces};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -202,13 +202,21 @@ impl Script {
 
 #[async_trait]
 impl Resolve for Script {
-    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+    async fn resolve(&self, _project: &str, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         let mut asked = self.asked.lock().unwrap();
         let answer = self.answers.get(asked.len()).or(self.answers.last());
         asked.push(host.to_owned());
-        answer
-            .cloned()
-            .ok_or_else(|| io::Error::other("no such name"))
+        answer.cloned().ok_or(LookupError::NoSuchName)
+    }
+}
+
+/// What some project asks for.
+pub(crate) const fn request<'a>(url: &'a str, to: &'a Path, bytes_max: u64) -> Request<'a> {
+    Request {
+        project: "project",
+        url,
+        to,
+        bytes_max,
     }
 }
 
@@ -229,7 +237,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn new(options: Options, resolver: Arc<dyn Resolve>) -> Self {
         Self {
-            fetcher: Fetcher::with_resolver(options, resolver).unwrap(),
+            fetcher: Fetcher::with(options, resolver, Box::new(SystemInterfaces)).unwrap(),
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -245,7 +253,8 @@ impl Bench {
 
     /// The bytes that were read; after a failure it is checked that no file is left.
     pub(crate) async fn read(&self, url: &str, bytes_max: u64) -> Result<Vec<u8>, FetchError> {
-        let fetched = self.fetcher.fetch(url, &self.file(), bytes_max).await;
+        let file = self.file();
+        let fetched = self.fetcher.fetch(&request(url, &file, bytes_max)).await;
         if let Err(error) = fetched {
             assert_eq!(self.leftovers(), 0, "{url} left a file");
             return Err(error);

@@ -3,12 +3,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::statfs;
 
 use super::Finding;
+use crate::config::Config;
+use crate::folder;
 
 /// Under this the next few results may not fit.
 const FREE_BYTES_WANTED: u64 = 2 << 30;
@@ -47,20 +49,40 @@ pub(super) fn folder(data: &Path) -> Finding {
         Ok(found) if !found.is_dir() => {
             Finding::Bad(format!("{shown} is no folder; name another with --data"))
         }
-        Ok(found) => {
-            let mode = found.permissions().mode() & 0o777;
-            if mode & 0o077 != 0 {
-                return Finding::Note(format!(
-                    "{shown} can be entered by others (mode {mode:o}); `chmod 700 {shown}` ends that"
-                ));
-            }
-            Finding::Good(format!("{shown}, for its owner alone"))
-        }
+        Ok(found) => match folder::open_to_others(data) {
+            Ok(None) => Finding::Good(format!("{shown}, closed to other users")),
+            Ok(Some(mode)) if may_change(&found) => Finding::Note(format!(
+                "{shown} is open to other users (mode {mode:o}); `kinora serve` will close it to them"
+            )),
+            Ok(Some(mode)) => Finding::Bad(format!(
+                "{shown} is open to other users (mode {mode:o}) and belongs to another: run \
+                 `chmod 700 {shown}` as its owner, or name a folder inside it with --data"
+            )),
+            Err(error) => Finding::Bad(format!("{shown} cannot be looked at: {error}")),
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Finding::Good(format!("{shown} will be made by the first `kinora serve`"))
         }
         Err(error) => Finding::Bad(format!("{shown} cannot be looked at: {error}")),
     }
+}
+
+/// Only the owner and root may change permissions.
+fn may_change(found: &fs::Metadata) -> bool {
+    let user = rustix::process::geteuid();
+    user.is_root() || user.as_raw() == found.uid()
+}
+
+/// There is no command for backups, so that nothing says how old one is.
+pub(super) fn backups(config: &Config) -> Finding {
+    let results = config.results_url();
+    let mut parts = config.data.display().to_string();
+    if !config.results.url.is_empty() {
+        parts = format!("{parts} and {results}");
+    }
+    Finding::Note(format!(
+        "none is known to Kinora; to make one, stop the service and copy {parts} whole"
+    ))
 }
 
 pub(super) fn file_system(folder: &Path) -> Finding {

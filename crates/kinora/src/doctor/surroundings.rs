@@ -2,7 +2,7 @@
 //! frame.
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -11,9 +11,9 @@ use kinora_engine::{Control, Engine, EngineError, Job, Materials, Sink};
 use kinora_worker::Maker;
 
 use super::Finding;
-use crate::compose;
-use crate::config::{self, Config};
+use crate::config::{self, Config, ListenAddress};
 use crate::system::SystemClock;
+use crate::{compose, serve};
 
 /// 2026-01-01: no clock that is right shows less.
 const EARLIEST_MS: u64 = 1_767_225_600_000;
@@ -45,7 +45,11 @@ pub(super) fn clock(data: &Path) -> Finding {
     Finding::Good("plausible".to_owned())
 }
 
-pub(super) fn listen(address: SocketAddr) -> Finding {
+pub(super) fn listen(wanted: &ListenAddress) -> Finding {
+    let address = match wanted.resolve() {
+        Ok(address) => address,
+        Err(failure) => return Finding::Bad(failure.to_string()),
+    };
     match TcpListener::bind(address) {
         Ok(_) => Finding::Good(format!("{address} is free")),
         Err(error) => Finding::Note(format!(
@@ -55,20 +59,31 @@ pub(super) fn listen(address: SocketAddr) -> Finding {
 }
 
 pub(super) fn base_url(config: &Config) -> Finding {
-    let base_url = &config.base_url;
-    if base_url.is_empty() {
-        let at = config.listen;
-        return Finding::Note(format!(
-            "http://{at}, which only this machine may reach; set base_url to what clients use"
-        ));
+    if let Err(failure) = config::check_base_url(&config.base_url) {
+        return Finding::Bad(failure.to_string());
     }
-    if base_url.starts_with("https://") || base_url.starts_with("http://") {
-        Finding::Good(format!("begin with {base_url}"))
+    let Ok(address) = config.listen.resolve() else {
+        return Finding::Note("unknown, as the listen address is".to_owned());
+    };
+    let base_url = serve::base_url(config, address);
+    if !config.base_url.is_empty() {
+        return Finding::Good(format!("begin with {base_url}"));
+    }
+    let reach = if config.listen.is_unspecified() {
+        "which other machines cannot reach"
     } else {
-        Finding::Bad(format!(
-            "base_url is '{base_url}'; it must begin with https:// or http://"
-        ))
-    }
+        "which only this machine may reach"
+    };
+    Finding::Note(format!(
+        "begin with {base_url}, {reach}; set --base-url or base_url to what clients use"
+    ))
+}
+
+/// What is wrong with the networks that references may come from.
+pub(super) fn references(config: &Config) -> Option<Finding> {
+    let allowed = compose::allow_networks(config).err();
+    let failure = allowed.or_else(|| compose::deny_networks(config).err())?;
+    Some(Finding::Bad(failure.to_string()))
 }
 
 pub(super) fn models(config: &Config) -> Finding {

@@ -133,6 +133,9 @@ async fn an_engine_offers_what_its_dialect_can_say_and_sound_where_it_was_told_s
             assert_eq!(offered.restricted_to(can), offered);
             assert_eq!(offered.audio_output, sound && can.audio_output);
             assert_eq!(engine.has_sound_switch(), offered.audio_output);
+            // Of all that a request may say, a dialect may lack the seed alone.
+            let warned = !engine.warnings(&request().spec).is_empty();
+            assert_eq!(warned, **dialect == OPENAI, "{}", dialect.name);
         }
     }
     assert!(KINORA.features().negative_prompt && SGLANG.features().negative_prompt);

@@ -97,6 +97,8 @@ pub(crate) struct Book {
     pub(crate) causes: Vec<Cause>,
     /// How often each turn and each answer was seen.
     pub(crate) seen: BTreeMap<String, u64>,
+    /// When each project may have been refused last.
+    pub(crate) refused_at_ms: BTreeMap<String, u64>,
     token_max: u64,
 }
 

@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Content,
     Cancel,
     Delete,
-    Prefetch,
+    Fetch,
     Claim,
     Heartbeat,
     Step,
@@ -65,7 +65,7 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::Content, 30),
     (Kind::Cancel, 20),
     (Kind::Delete, 20),
-    (Kind::Prefetch, 15),
+    (Kind::Fetch, 60),
     (Kind::Claim, 90),
     (Kind::Heartbeat, 60),
     (Kind::Step, 300),
@@ -140,7 +140,7 @@ impl World {
                     _ => self.delete(id, project).await,
                 }
             }
-            Kind::Prefetch => self.prefetch().await,
+            Kind::Fetch => self.fetch().await,
             Kind::Race => self.race().await,
             Kind::Sweep => self.sweep().await,
             Kind::Orphans => self.look_for_orphans().await,

@@ -33,6 +33,7 @@ impl World {
             if self.book.count(|task| unfinished(task.state.phase())) == 0 {
                 break;
             }
+            self.fetch().await;
             for k in 0..self.workers.len() {
                 self.heartbeat(k).await;
                 if self.workers[k].is_free() {

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use kinora_blobs::BlobError;
 use kinora_contract::{Artifact, Failure, FailureCode, State, StoredFile, Task};
-use kinora_store::{StoreError, reference_keys};
+use kinora_store::{Attempt, StoreError, reference_keys};
 
 use crate::book::Cause;
 use crate::worker::{Next, Run, Stage, remove, told};
@@ -15,26 +15,31 @@ use crate::world::{RETENTION_MS, World};
 const PUT_TRIES: u32 = 4;
 
 impl World {
-    pub(crate) async fn gather_step(&mut self, mut run: Run) -> Next {
-        run.stage = match self.gather(&run.task).await {
-            Ok(()) => Stage::Record,
-            Err(failure) => Stage::Finish(Err(failure)),
-        };
+    /// As `kinora-worker`'s `prepare`: a run fetches nothing.
+    pub(crate) async fn prepare_step(&mut self, mut run: Run) -> Next {
+        match self.missing(&run.task).await {
+            Ok(missing) if missing.is_empty() => run.stage = Stage::Record,
+            Ok(_) => {
+                self.book.saw("references lost".to_owned());
+                self.give_back(run.lease, Attempt::ReferencesLost).await;
+                return Next::Ended;
+            }
+            Err(failure) => run.stage = Stage::Finish(Err(failure)),
+        }
         Next::Goes(Box::new(run))
     }
 
-    /// As `kinora-worker`'s `References::gather`, with hosts that nearly always answer.
-    pub(crate) async fn gather(&mut self, task: &Task) -> Result<(), Failure> {
+    /// The keys of references that are not stored, neither for the task nor for its draft.
+    async fn missing(&self, task: &Task) -> Result<Vec<String>, Failure> {
         let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
         let draft = match task.spec.final_of {
             Some(draft) => tasks.get(&task.project, draft).await.map_err(ours)?,
             None => None,
         };
         let drafts = draft.map_or_else(Vec::new, |view| reference_keys(&view.task));
-        let own = reference_keys(task);
         let mut missing = Vec::new();
-        for (index, key) in own.iter().enumerate() {
-            let mut present = blobs.head(key).await.map_err(ours)?.is_some();
+        for (index, key) in reference_keys(task).into_iter().enumerate() {
+            let mut present = blobs.head(&key).await.map_err(ours)?.is_some();
             if let Some(draft) = drafts.get(index).filter(|_| !present) {
                 present = blobs.head(draft).await.map_err(ours)?.is_some();
             }
@@ -42,6 +47,14 @@ impl World {
                 missing.push(key);
             }
         }
+        Ok(missing)
+    }
+
+    /// As `kinora-worker`'s `References::gather`, with hosts that nearly always answer.
+    pub(crate) async fn gather(&mut self, task: &Task) -> Result<(), Failure> {
+        let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
+        let own = reference_keys(task);
+        let missing = self.missing(task).await?;
         if missing.is_empty() {
             return Ok(());
         }
@@ -51,7 +64,7 @@ impl World {
                 fetched = Err(FailureCode::ReferenceUnreachable.into());
                 break;
             }
-            match self.put(key).await {
+            match self.put(&key).await {
                 Ok(_) | Err(BlobError::Exists(_)) => {}
                 Err(_) => fetched = Err(ours(())),
             }

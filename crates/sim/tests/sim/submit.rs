@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::book::{BoundKey, Cause, number_of};
 use crate::http::{Answer, Call};
-use crate::world::{HOUR_MS, PROJECT_UNFINISHED_MAX, PROJECTS, WAITING_MAX, World};
+use crate::world::{HOUR_MS, PROJECT_UNFINISHED_MAX, PROJECTS, PROMISE_MS, WAITING_MAX, World};
 
 /// How long a key is kept: a promise of the contract, and no setting.
 const KEY_KEPT_MS: u64 = 24 * HOUR_MS;
@@ -41,6 +41,8 @@ struct Expected {
     /// What the key is bound to, if it is.
     bound: Option<BoundKey>,
     full: bool,
+    /// Whether places may be kept for the other project.
+    promised: bool,
     /// Tasks of this number that were there before.
     before: BTreeSet<TaskId>,
 }
@@ -120,9 +122,21 @@ impl World {
         let own = self
             .book
             .count(|task| task.project == project && unfinished(task.state.phase()));
+        let full = waiting >= WAITING_MAX || own >= PROJECT_UNFINISHED_MAX;
+        // A place that was promised to the other project is kept for it for a while.
+        let promised = self
+            .book
+            .refused_at_ms
+            .iter()
+            .any(|(other, at_ms)| other != project && now_ms.abs_diff(*at_ms) <= PROMISE_MS);
+        if full || promised {
+            let refused = &mut self.book.refused_at_ms;
+            refused.insert(project.to_owned(), now_ms);
+        }
         Expected {
             bound,
-            full: waiting >= WAITING_MAX || own >= PROJECT_UNFINISHED_MAX,
+            full,
+            promised,
             before: self.made_by(submit.number),
         }
     }
@@ -202,7 +216,7 @@ impl World {
             429 => {
                 let free = bound.is_none_or(|key| key.maybe_free);
                 assert!(
-                    expected.full && free,
+                    (expected.full || expected.promised) && free,
                     "P12: refused within the bounds: {submit:?}"
                 );
                 assert!(answer.has("retry-after"), "P12: {answer:?}");

@@ -149,7 +149,7 @@ impl Book {
                 attempt: this,
                 ..
             } => {
-                let forgiven = u32::from(*this == Attempt::Forgiven);
+                let forgiven = u32::from(*this != Attempt::Counts);
                 known.is_held_by(lease) && found.attempt == attempt - forgiven
             }
             Cause::Swept { now_ms, .. } => {

@@ -4,7 +4,8 @@
 use kinora_blobs::BlobStore;
 use kinora_contract::{Artifact, Failure, FailureCode, StoredFile, Task};
 use kinora_store::{
-    Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed, StoreError, SweepRequest,
+    Attempt, Claim, ClaimRequest, FetchRequest, Fetched, Lease, LeaseLost, Renewed, StoreError,
+    SweepRequest,
 };
 
 use crate::book::Cause;
@@ -48,7 +49,7 @@ pub(crate) struct Run {
 /// What comes next.
 #[derive(Clone, Debug)]
 pub(crate) enum Stage {
-    Gather,
+    Prepare,
     Record,
     /// One of the three files, in the order of publishing.
     Publish,
@@ -58,7 +59,7 @@ pub(crate) enum Stage {
 impl Stage {
     const fn name(&self) -> &'static str {
         match self {
-            Self::Gather => "gather",
+            Self::Prepare => "prepare",
             Self::Record => "record",
             Self::Publish => "publish",
             Self::Finish(Ok(_)) => "finish",
@@ -81,6 +82,8 @@ impl World {
             worker: format!("worker-{k}"),
             models: ["kinora-a1", "kinora-b1"].map(str::to_owned).into(),
             count: SLOTS - self.workers[k].runs.len(),
+            slots: SLOTS,
+            project_slots_max: 0,
             now_ms,
             lease_ms: LEASE_MS,
         };
@@ -99,7 +102,7 @@ impl World {
             );
             self.workers[k].runs.push(Run {
                 progress: 0,
-                stage: Stage::Gather,
+                stage: Stage::Prepare,
                 tries: 0,
                 stored: Vec::new(),
                 task,
@@ -115,7 +118,7 @@ impl World {
         self.trace
             .result(&format!("{} {}", run.lease.task, run.stage.name()));
         let next = match &run.stage {
-            Stage::Gather => self.gather_step(run).await,
+            Stage::Prepare => self.prepare_step(run).await,
             Stage::Record => self.record_step(run).await,
             Stage::Publish => self.publish_step(run).await,
             Stage::Finish(_) => self.finish_step(run).await,
@@ -151,6 +154,7 @@ impl World {
             until_ms,
             decided: None,
             kept: None,
+            warnings: None,
             preview: None,
         };
         let done = tasks.renew(&run.lease, renewed).await;
@@ -224,7 +228,7 @@ impl World {
         }
     }
 
-    async fn give_back(&mut self, lease: Lease, attempt: Attempt) {
+    pub(crate) async fn give_back(&mut self, lease: Lease, attempt: Attempt) {
         self.withdraw(&lease).await;
         let tasks = self.service().tasks.clone();
         let done = tasks.release(&lease, attempt).await;
@@ -273,29 +277,41 @@ impl World {
         self.observe().await;
     }
 
-    /// Fetches the references of waiting tasks ahead, as `kinora-worker`'s `prefetch`.
-    pub(crate) async fn prefetch(&mut self) {
+    /// Fetches the references of waiting tasks, as `kinora-worker`'s `fetching`.
+    pub(crate) async fn fetch(&mut self) {
         let tasks = self.service().tasks.clone();
-        let found = tasks
-            .waiting_with_references(0, 2)
-            .await
-            .unwrap_or_default();
-        for (_, task) in found {
-            let Err(failure) = self.gather(&task).await else {
-                continue;
-            };
-            if failure.code == FailureCode::StorageFailed.as_str() {
-                continue;
-            }
+        let request = FetchRequest {
+            models: ["kinora-a1", "kinora-b1"].map(str::to_owned).into(),
+            count: 2,
+            project_max: 1,
+            now_ms: self.now_ms(),
+            lease_ms: LEASE_MS,
+        };
+        let fetches = tasks.take_fetches(request).await.unwrap_or_default();
+        for fetch in fetches {
             let now_ms = self.now_ms();
-            self.book.note(Cause::Cancelled {
-                task: task.id,
-                failure: failure.clone(),
-            });
-            let end_ms = now_ms + RETENTION_MS;
-            let _ = tasks
-                .cancel(&task.project, task.id, failure, now_ms, end_ms)
-                .await;
+            let fetched = match self.gather(&fetch.task).await {
+                Ok(()) => Fetched::AtHand,
+                Err(failure) if failure.code == FailureCode::StorageFailed.as_str() => {
+                    Fetched::Back {
+                        not_before_ms: now_ms + 500,
+                    }
+                }
+                Err(failure) => {
+                    self.book.note(Cause::Cancelled {
+                        task: fetch.task.id,
+                        failure: failure.clone(),
+                    });
+                    Fetched::Failed {
+                        failure,
+                        now_ms,
+                        expires_at_ms: now_ms + RETENTION_MS,
+                    }
+                }
+            };
+            // One that cannot be settled now is taken again when its lease is over.
+            let settled = tasks.settle_fetch(&fetch, fetched).await;
+            self.trace.result(&told(&settled));
             self.observe().await;
         }
         self.observe().await;

@@ -28,6 +28,8 @@ pub(crate) const TOMBSTONE_MS: u64 = 2 * HOUR_MS;
 pub(crate) const ATTEMPTS_MAX: u32 = 3;
 pub(crate) const WAITING_MAX: u64 = 8;
 pub(crate) const PROJECT_UNFINISHED_MAX: u64 = 6;
+/// The longest Retry-After, and the grace after it.
+pub(crate) const PROMISE_MS: u64 = 126_000;
 pub(crate) const PROJECTS: [&str; 2] = ["one", "two"];
 const NOW_MS: u64 = 1_760_000_000_000;
 
@@ -188,7 +190,9 @@ impl World {
                 waiting_max: WAITING_MAX,
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,
                 retention_ms: RETENTION_MS,
+                reference_ports: kinora_contract::reference_url::Ports::default(),
             }),
+            turns: kinora_api::Turns::default(),
             stopping: CancellationToken::new(),
         });
         self.service = Some(Service {

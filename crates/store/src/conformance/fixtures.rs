@@ -8,8 +8,8 @@ use kinora_contract::{
 };
 
 use crate::{
-    Claim, ClaimRequest, Insertion, NewTask, QueueBounds, Renewed, StoreError, Stores,
-    SweepRequest, Swept, TaskView,
+    Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Insertion, NewTask, QueueBounds, Renewed,
+    StoreError, Stores, SweepRequest, Swept, TaskView,
 };
 
 /// The moment in which the cases begin.
@@ -62,6 +62,16 @@ pub fn spec(model: &str) -> VideoSpec {
     }
 }
 
+/// A task with so many reference images.
+pub fn with_images(number: u64, project: &str, count: usize) -> NewTask {
+    let mut new = task(number, project);
+    new.spec.inputs = Inputs::References {
+        images: vec!["https://example.org/i".to_owned(); count],
+        audios: Vec::new(),
+    };
+    new
+}
+
 /// A result whose three files have keys that begin with `name`.
 pub fn artifact(name: &str) -> Artifact {
     let file = |kind: &str| StoredFile {
@@ -112,6 +122,7 @@ pub fn renewed(progress: u8) -> Renewed {
         until_ms: NOW + 2 * LEASE_MS,
         decided: None,
         kept: None,
+        warnings: None,
         preview: None,
     }
 }
@@ -123,6 +134,10 @@ pub trait Bench {
     async fn submit(&self, number: u64, project: &str) -> TaskView;
     /// Claims up to `count` tasks of any model at [`NOW`].
     async fn claim(&self, count: usize) -> Vec<Claim>;
+    /// Takes fetches of any model at [`NOW`], up to two of one project.
+    async fn take(&self, count: usize) -> Vec<Fetch>;
+    /// Brings every reference that is wanted.
+    async fn fetch_all(&self);
     /// Claims the one task that must be there.
     async fn claim_one(&self) -> Claim;
     /// The task, which must be there.
@@ -146,10 +161,36 @@ impl Bench for Stores {
             worker: "worker".to_owned(),
             models: MODELS.map(str::to_owned).into(),
             count,
+            slots: usize::MAX,
+            project_slots_max: 0,
             now_ms: NOW,
             lease_ms: LEASE_MS,
         };
         self.tasks.claim(request).await.unwrap()
+    }
+
+    async fn take(&self, count: usize) -> Vec<Fetch> {
+        let request = FetchRequest {
+            models: MODELS.map(str::to_owned).into(),
+            count,
+            project_max: 2,
+            now_ms: NOW,
+            lease_ms: LEASE_MS,
+        };
+        self.tasks.take_fetches(request).await.unwrap()
+    }
+
+    async fn fetch_all(&self) {
+        loop {
+            let fetches = self.take(100).await;
+            if fetches.is_empty() {
+                return;
+            }
+            for fetch in fetches {
+                let settled = self.tasks.settle_fetch(&fetch, Fetched::AtHand);
+                settled.await.unwrap();
+            }
+        }
     }
 
     async fn claim_one(&self) -> Claim {

@@ -1,7 +1,7 @@
 //! API keys: found by hash, listed, revoked once, judged by time.
 
 use super::Harness;
-use super::fixtures::NOW;
+use super::fixtures::{NOW, sweep_at};
 use crate::{NewKey, Scope, Stores};
 
 fn key(number: u8) -> NewKey {
@@ -20,7 +20,7 @@ fn key(number: u8) -> NewKey {
 }
 
 async fn usable(stores: &Stores, number: u8, now_ms: u64) -> bool {
-    let found = stores.keys.find_key(&[number; 32]).await.unwrap();
+    let found = stores.keys.find_key(&[number; 32], now_ms).await.unwrap();
     found.expect("the key is known").is_usable(now_ms)
 }
 
@@ -50,20 +50,20 @@ pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
     drop(stores);
     let stores = harness.open("store").await;
     for _ in 0..2 {
-        let found = stores.keys.find_key(&[2; 32]).await.unwrap().unwrap();
+        let found = stores.keys.find_key(&[2; 32], NOW).await.unwrap().unwrap();
         assert_eq!(format!("{:?}", found.key), format!("{restricted:?}"));
         assert!(found.is_usable(NOW + 9) && !found.is_usable(NOW + 10));
-        assert!(stores.keys.find_key(&[3; 32]).await.unwrap().is_none());
+        assert!(stores.keys.find_key(&[3; 32], NOW).await.unwrap().is_none());
     }
     for bit in 0..256 {
         let mut near = [2; 32];
         near[bit / 8] ^= 1 << (bit % 8);
-        let found = stores.keys.find_key(&near).await.unwrap();
+        let found = stores.keys.find_key(&near, NOW).await.unwrap();
         assert!(found.is_none(), "found by another hash: bit {bit}");
     }
     stores.keys.add_key(key(3)).await.unwrap();
     assert!(
-        stores.keys.find_key(&[3; 32]).await.unwrap().is_some(),
+        stores.keys.find_key(&[3; 32], NOW).await.unwrap().is_some(),
         "a miss is not remembered"
     );
 }
@@ -109,7 +109,67 @@ pub async fn a_key_is_revoked_once_and_at_once(harness: &impl Harness) {
             .await
             .unwrap()
     );
-    let found = stores.keys.find_key(&[1; 32]).await.unwrap().unwrap();
+    let found = stores.keys.find_key(&[1; 32], NOW).await.unwrap().unwrap();
     assert_eq!(found.revoked_at_ms, Some(NOW + 5));
     assert!(!stores.keys.revoke_key("key_unknown", NOW).await.unwrap());
+}
+
+/// The new key and the end of the old one are one step, with grace and without.
+pub async fn a_key_is_rotated_in_one_step(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in [1, 2] {
+        stores.keys.add_key(key(number)).await.unwrap();
+    }
+    let rotate = async |old: &str, number, grace_ms| {
+        let rotated = stores.keys.rotate_key(old, key(number), NOW, grace_ms);
+        rotated.await.map(|added| added.map(|one| one.key.id))
+    };
+    let added = rotate("key_000000000001", 3, 0).await.unwrap();
+    assert_eq!(added.as_deref(), Some("key_000000000003"));
+    assert!(!usable(&stores, 1, NOW).await && usable(&stores, 3, NOW).await);
+
+    rotate("key_000000000002", 4, 1000).await.unwrap().unwrap();
+    assert!(usable(&stores, 2, NOW + 999).await && usable(&stores, 4, NOW).await);
+    assert!(!usable(&stores, 2, NOW + 1000).await);
+    // A longer grace does not lengthen a life.
+    rotate("key_000000000002", 5, 9000).await.unwrap().unwrap();
+    assert!(!usable(&stores, 2, NOW + 1000).await);
+
+    assert!(rotate("key_unknown", 6, 0).await.unwrap().is_none());
+    assert!(stores.keys.find_key(&[6; 32], NOW).await.unwrap().is_none());
+    // The new key cannot be added: the old one lives on.
+    assert!(rotate("key_000000000003", 4, 0).await.is_err());
+    assert!(usable(&stores, 3, NOW).await);
+}
+
+/// To about a minute, by the sweep, and only of what opens.
+pub async fn the_last_use_of_a_key_is_kept(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in [1, 2] {
+        stores.keys.add_key(key(number)).await.unwrap();
+    }
+    stores
+        .keys
+        .revoke_key("key_000000000002", NOW)
+        .await
+        .unwrap();
+    let used = async |stores: &Stores| -> Vec<_> {
+        let listed = stores.keys.list_keys().await.unwrap();
+        listed.iter().map(|one| one.last_used_at_ms).collect()
+    };
+    let sweep = async || stores.tasks.sweep(sweep_at(NOW)).await.unwrap();
+    assert_eq!(used(&stores).await, [None, None]);
+    for number in [1, 2] {
+        usable(&stores, number, NOW).await;
+    }
+    sweep().await;
+    assert_eq!(used(&stores).await, [None, Some(NOW)]);
+    usable(&stores, 1, NOW + 59_999).await;
+    sweep().await;
+    assert_eq!(used(&stores).await, [None, Some(NOW)]);
+    usable(&stores, 1, NOW + 60_000).await;
+    sweep().await;
+    drop(stores);
+    let stores = harness.open("store").await;
+    assert_eq!(used(&stores).await, [None, Some(NOW + 60_000)]);
 }

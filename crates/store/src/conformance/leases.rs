@@ -82,6 +82,8 @@ pub async fn only_served_models_are_claimed(harness: &impl Harness) {
         worker: "worker".to_owned(),
         models: models.iter().copied().map(str::to_owned).collect(),
         count: 9,
+        slots: usize::MAX,
+        project_slots_max: 0,
         now_ms: NOW,
         lease_ms: LEASE_MS,
     };

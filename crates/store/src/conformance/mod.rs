@@ -19,6 +19,7 @@ pub mod releases;
 pub mod restart;
 pub mod submit;
 pub mod sweep;
+pub mod turns;
 
 use async_trait::async_trait;
 
@@ -45,6 +46,8 @@ macro_rules! conformance_suite {
             submit: a_twin_is_found_while_its_key_is_bound,
             submit: an_idempotency_key_is_free_after_its_time,
             submit: the_queue_is_bounded_at_its_limit,
+            submit: a_promised_place_is_kept_for_its_project,
+            submit: a_full_project_is_told_when_its_tasks_end,
             submit: a_project_is_bounded_at_its_limit,
             submit: a_full_queue_still_replays,
             submit: a_duplicate_id_fails_alone,
@@ -53,6 +56,9 @@ macro_rules! conformance_suite {
             leases: only_served_models_are_claimed,
             leases: a_thousand_tasks_do_not_starve_one,
             leases: projects_take_turns_when_nothing_runs,
+            turns: turns_are_weighted_by_cost,
+            turns: a_project_leaves_a_slot_where_others_wait,
+            turns: a_bound_on_a_project_s_slots_holds_also_when_it_is_alone,
             leases: within_a_project_the_oldest_is_first,
             leases: no_task_is_claimed_twice_by_concurrent_workers,
             leases: progress_never_falls_and_a_renewal_never_completes,
@@ -60,6 +66,7 @@ macro_rules! conformance_suite {
             releases: what_an_attempt_keeps_is_given_to_later_ones_until_the_end,
             releases: what_was_kept_of_a_task_without_a_result_is_abandoned,
             releases: a_preview_is_shown_while_its_lease_lasts,
+            releases: warnings_stay_with_their_task,
             leases: a_finished_task_stays_as_it_is,
             releases: a_release_gives_back_the_old_place_and_the_attempt,
             releases: a_release_may_count_the_attempt,
@@ -70,10 +77,16 @@ macro_rules! conformance_suite {
             owner: deleted_files_are_remembered_until_they_are_forgotten,
             owner: another_project_can_neither_cancel_nor_delete,
             reading: pages_join_to_the_whole_list_in_both_orders,
+            reading: a_page_of_much_text_ends_early,
             reading: a_deleted_cursor_still_has_its_place,
             reading: expired_tasks_are_not_listed,
-            reading: queue_positions_count_who_waits_ahead,
-            references: waiting_tasks_with_references_are_found_in_order,
+            turns: queue_positions_foretell_the_starts,
+            references: a_task_is_claimed_only_when_its_references_are_at_hand,
+            references: references_are_fetched_by_projects_in_turn,
+            references: a_fetch_is_leased_and_settled_once,
+            references: a_fetch_given_back_is_taken_again_after_its_pause,
+            references: what_is_at_hand_is_not_fetched_again_after_a_restart,
+            references: lost_references_are_fetched_again,
             references: references_are_swept_when_their_task_has_ended,
             references: what_is_decided_of_a_spec_is_kept,
             sweep: an_expired_lease_goes_back_to_its_old_place,
@@ -89,6 +102,8 @@ macro_rules! conformance_suite {
             keys: a_key_is_found_by_its_hash_only,
             keys: keys_are_listed_newest_first,
             keys: a_key_is_revoked_once_and_at_once,
+            keys: a_key_is_rotated_in_one_step,
+            keys: the_last_use_of_a_key_is_kept,
             model: random_operations_agree_with_a_simple_model,
         }
     };

@@ -1,12 +1,11 @@
-//! Lists and queue positions.
-
-use std::time::{Duration, Instant};
+//! Lists.
 
 use kinora_contract::TaskId;
+use kinora_contract::limits::PAGE_BYTES_MAX;
 
 use super::Harness;
-use super::fixtures::{Bench, EXPIRY, MODELS, NOW, cancelled, id, spec, task};
-use crate::{Attempt, NewTask, Order, PageRequest, Stores};
+use super::fixtures::{Bench, EXPIRY, NOW, cancelled, id, task};
+use crate::{NewTask, Order, PageRequest, Stores};
 
 async fn page(
     stores: &Stores,
@@ -75,6 +74,39 @@ pub async fn pages_join_to_the_whole_list_in_both_orders(harness: &impl Harness)
     assert!(nobody.tasks.is_empty() && !nobody.has_more);
 }
 
+/// Pages are bounded in bytes, and still join to the whole list.
+pub async fn a_page_of_much_text_ends_early(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let fat = |number: u64, bytes: usize| {
+        let mut new = task(number, "one");
+        // Each of these is six bytes in JSON.
+        new.spec.prompt = "\u{1}".repeat(bytes / 6);
+        new
+    };
+    let sizes = [PAGE_BYTES_MAX / 2, PAGE_BYTES_MAX / 3, PAGE_BYTES_MAX / 2]
+        .into_iter()
+        .chain([PAGE_BYTES_MAX * 2, 0, 0]);
+    for (number, bytes) in (0..).zip(sizes) {
+        stores.tasks.insert(fat(number, bytes)).await.unwrap();
+    }
+    let (mut after, mut pages) = (None, Vec::new());
+    loop {
+        let (ids, has_more) = page(&stores, after, 100, Order::Ascending).await;
+        after = ids.last().copied();
+        pages.push(ids);
+        if !has_more {
+            break;
+        }
+    }
+    let expected = [
+        vec![id(0), id(1)],
+        vec![id(2)],
+        vec![id(3)],
+        vec![id(4), id(5)],
+    ];
+    assert_eq!(pages, expected);
+}
+
 /// A client that pages while it deletes misses nothing.
 pub async fn a_deleted_cursor_still_has_its_place(harness: &impl Harness) {
     let stores = harness.open("store").await;
@@ -108,59 +140,4 @@ pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
     assert_eq!(stores.view("one", 1).await.task.status(), None);
     let listed = page(&stores, None, 9, Order::Ascending).await;
     assert_eq!(listed, (vec![id(0), id(2), id(3)], false));
-}
-
-/// Only of the same model, only while it waits for its first worker. May lag by a moment.
-pub async fn queue_positions_count_who_waits_ahead(harness: &impl Harness) {
-    let stores = harness.open("store").await;
-    for number in 0..6_u64 {
-        let model = MODELS[usize::from(number % 3 == 2)];
-        let project = if number % 2 == 0 { "one" } else { "two" };
-        let new = NewTask {
-            spec: spec(model),
-            ..task(number, project)
-        };
-        stores.tasks.insert(new).await.unwrap();
-    }
-    settle(
-        &stores,
-        [Some(0), Some(1), Some(0), Some(2), Some(3), Some(1)],
-    )
-    .await;
-    let first = stores.claim_one().await;
-    assert_eq!(first.task.id, id(0));
-    settle(&stores, [None, Some(0), Some(0), Some(1), Some(2), Some(1)]).await;
-    stores
-        .tasks
-        .cancel("two", id(1), cancelled(), NOW, EXPIRY)
-        .await
-        .unwrap();
-    settle(&stores, [None, None, Some(0), Some(0), Some(1), Some(1)]).await;
-    // One that waits again is ahead in its old place, and shows no position itself.
-    stores
-        .tasks
-        .release(&first.lease, Attempt::Forgiven)
-        .await
-        .unwrap();
-    settle(&stores, [None, None, Some(0), Some(1), Some(2), Some(1)]).await;
-}
-
-/// Waits until the positions of tasks 0 to 5 are `wanted`.
-async fn settle(stores: &Stores, wanted: [Option<u64>; 6]) {
-    let begun = Instant::now();
-    loop {
-        let mut found = Vec::new();
-        for number in 0..6_u64 {
-            let project = if number % 2 == 0 { "one" } else { "two" };
-            found.push(stores.view(project, number).await.queue_position);
-        }
-        if found == wanted {
-            return;
-        }
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "{found:?} is not {wanted:?}"
-        );
-        tokio::task::yield_now().await;
-    }
 }

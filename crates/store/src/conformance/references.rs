@@ -1,69 +1,226 @@
-//! Tasks with references: found ahead of their turn, decided while they run, swept when done.
+//! Tasks with references: fetched before they are claimed, decided while they run, swept when done.
 
-use kinora_contract::{FrameSize, Inputs, Seconds, Size};
+use kinora_contract::{FailureCode, FrameSize, Phase, Seconds, Size, State, TaskId};
 
 use super::Harness;
-use super::fixtures::{Bench, EXPIRY, LEASE_MS, NOW, artifact, cancelled, id, renewed, task};
-use crate::{Attempt, NewTask, Renewed, reference_keys};
+use super::fixtures::{
+    Bench, EXPIRY, LEASE_MS, MODELS, NOW, artifact, cancelled, id, renewed, task, with_images,
+};
+use crate::{
+    Attempt, Fetch, FetchRequest, Fetched, NewTask, Renewed, StoreError, Stores, reference_keys,
+};
 
-fn with_images(number: u64, count: usize) -> NewTask {
-    let mut new = task(number, "one");
-    new.spec.inputs = Inputs::References {
-        images: vec!["https://example.org/i".to_owned(); count],
-        audios: Vec::new(),
-    };
-    new
-}
-
-/// In the order of acceptance, page by page, only those that wait and have any.
-pub async fn waiting_tasks_with_references_are_found_in_order(harness: &impl Harness) {
-    let stores = harness.open("store").await;
-    for number in 1..=6 {
-        let new = if number % 2 == 0 {
-            with_images(number, 1)
-        } else {
-            task(number, "one")
-        };
+async fn insert(stores: &Stores, tasks: impl IntoIterator<Item = NewTask>) {
+    for new in tasks {
         stores.tasks.insert(new).await.unwrap();
     }
-    let page = |after, limit| stores.tasks.waiting_with_references(after, limit);
-    let first = page(0, 2).await.unwrap();
-    let ids: Vec<_> = first.iter().map(|(_, task)| task.id).collect();
-    assert_eq!(ids, [id(2), id(4)]);
-    let second = page(first[1].0, 9).await.unwrap();
-    assert_eq!(second.len(), 1);
-    assert_eq!(second[0].1.id, id(6));
-    assert!(page(second[0].0, 9).await.unwrap().is_empty());
+}
 
-    let claims = stores.claim(2).await;
-    assert_eq!(claims[1].task.id, id(2));
-    stores
-        .tasks
-        .cancel("one", id(4), cancelled(), NOW, EXPIRY)
+fn numbers(fetches: &[Fetch]) -> Vec<TaskId> {
+    fetches.iter().map(|fetch| fetch.task.id).collect()
+}
+
+fn is_lost(settled: &Result<(), StoreError>) -> bool {
+    matches!(settled, Err(StoreError::LeaseLost(_)))
+}
+
+/// Younger tasks go before it, and it goes before them once it can.
+pub async fn a_task_is_claimed_only_when_its_references_are_at_hand(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let tasks = [with_images(1, "one", 1), task(2, "one"), task(3, "two")];
+    insert(&stores, tasks).await;
+    let claims = stores.claim(9).await;
+    let claimed: Vec<_> = claims.iter().map(|claim| claim.task.id).collect();
+    assert_eq!(claimed, [id(2), id(3)]);
+    let fetches = stores.take(9).await;
+    assert_eq!(numbers(&fetches), [id(1)]);
+    assert!(stores.claim(9).await.is_empty(), "it is only being fetched");
+    let mut changes = stores.tasks.changes();
+    changes.mark_unchanged();
+    let settled = stores.tasks.settle_fetch(&fetches[0], Fetched::AtHand);
+    settled.await.unwrap();
+    assert!(changes.has_changed().unwrap(), "workers hear of it");
+    assert_eq!(stores.claim_one().await.task.id, id(1));
+}
+
+/// The project with the fewest under way first, then the one whose last fetch is longest ago; nobody takes all.
+pub async fn references_are_fetched_by_projects_in_turn(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    insert(
+        &stores,
+        (0..20).map(|number| with_images(number, "many", 3)),
+    )
+    .await;
+    insert(
+        &stores,
+        [with_images(20, "single", 1), with_images(21, "third", 1)],
+    )
+    .await;
+    assert_eq!(numbers(&stores.take(1).await), [id(0)]);
+    assert_eq!(numbers(&stores.take(1).await), [id(20)]);
+    let rest = stores.take(9).await;
+    assert_eq!(numbers(&rest), [id(21), id(1)], "two places are all it has");
+    assert!(stores.take(9).await.is_empty());
+    insert(&stores, [with_images(22, "fourth", 1)]).await;
+    assert_eq!(numbers(&stores.take(9).await), [id(22)]);
+    let settled = stores.tasks.settle_fetch(&rest[1], Fetched::AtHand);
+    settled.await.unwrap();
+    assert_eq!(numbers(&stores.take(9).await), [id(2)]);
+}
+
+/// A second answer, a late one and one for a task that has ended change nothing.
+pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let tasks = &stores.tasks;
+    insert(
+        &stores,
+        [with_images(1, "one", 1), with_images(2, "one", 1)],
+    )
+    .await;
+    let fetches = stores.take(2).await;
+    let failed = || Fetched::Failed {
+        failure: FailureCode::ReferenceTimeout.into(),
+        now_ms: NOW + 1,
+        expires_at_ms: EXPIRY,
+    };
+    tasks.settle_fetch(&fetches[0], failed()).await.unwrap();
+    let task = stores.view("one", 1).await.task;
+    let failure = FailureCode::ReferenceTimeout.into();
+    assert_eq!(task.state, State::Failed(failure));
+    assert_eq!(
+        (task.started_at_ms, task.expires_at_ms),
+        (None, Some(EXPIRY))
+    );
+    assert!(is_lost(
+        &tasks.settle_fetch(&fetches[0], Fetched::AtHand).await
+    ));
+    let mut changes = tasks.changes();
+    changes.mark_unchanged();
+    let cancel = tasks.cancel("one", id(2), cancelled(), NOW, EXPIRY);
+    cancel.await.unwrap();
+    assert!(
+        changes.has_changed().unwrap(),
+        "the fetch stage hears of it"
+    );
+    assert!(is_lost(
+        &tasks.settle_fetch(&fetches[1], Fetched::AtHand).await
+    ));
+
+    insert(&stores, [with_images(3, "one", 1)]).await;
+    let request = |now_ms| FetchRequest {
+        models: MODELS.map(str::to_owned).into(),
+        count: 9,
+        project_max: 9,
+        now_ms,
+        lease_ms: 1_000,
+    };
+    let first = tasks.take_fetches(request(NOW)).await.unwrap();
+    assert!(
+        tasks
+            .take_fetches(request(NOW + 999))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let second = tasks.take_fetches(request(NOW + 1_000)).await.unwrap();
+    assert_eq!((numbers(&second), second[0].tries), (vec![id(3)], 2));
+    assert!(is_lost(&tasks.settle_fetch(&first[0], failed()).await));
+    // A clock that was set back must not keep it away for years.
+    let third = tasks
+        .take_fetches(request(NOW - 365 * 86_400_000))
         .await
         .unwrap();
-    let left = page(0, 9).await.unwrap();
-    assert_eq!(left.iter().map(|(_, t)| t.id).collect::<Vec<_>>(), [id(6)]);
+    assert_eq!(numbers(&third), [id(3)]);
+    assert!(is_lost(
+        &tasks.settle_fetch(&second[0], Fetched::AtHand).await
+    ));
+    tasks
+        .settle_fetch(&third[0], Fetched::AtHand)
+        .await
+        .unwrap();
+    assert_eq!(stores.claim_one().await.task.id, id(3));
+}
+
+/// A fault of ours costs a task nothing but time.
+pub async fn a_fetch_given_back_is_taken_again_after_its_pause(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    insert(&stores, [with_images(1, "one", 1)]).await;
+    let fetches = stores.take(1).await;
+    let back = Fetched::Back {
+        not_before_ms: NOW + 500,
+    };
+    stores.tasks.settle_fetch(&fetches[0], back).await.unwrap();
+    assert!(stores.take(1).await.is_empty());
+    assert!(stores.claim(1).await.is_empty());
+    let later = FetchRequest {
+        models: MODELS.map(str::to_owned).into(),
+        count: 1,
+        project_max: 1,
+        now_ms: NOW + 500,
+        lease_ms: LEASE_MS,
+    };
+    let again = stores.tasks.take_fetches(later).await.unwrap();
+    assert_eq!((numbers(&again), again[0].tries), (vec![id(1)], 2));
+}
+
+/// It is durable; what was under way is taken again.
+pub async fn what_is_at_hand_is_not_fetched_again_after_a_restart(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    insert(
+        &stores,
+        [1, 2, 3].map(|number| with_images(number, "one", 1)),
+    )
+    .await;
+    let fetches = stores.take(2).await;
+    let settled = stores.tasks.settle_fetch(&fetches[0], Fetched::AtHand);
+    settled.await.unwrap();
+    let claim = stores.claim_one().await;
     stores
         .tasks
-        .release(&claims[1].lease, Attempt::Forgiven)
+        .release(&claim.lease, Attempt::Forgiven)
         .await
         .unwrap();
     drop(stores);
     let stores = harness.open("store").await;
-    let left = stores.tasks.waiting_with_references(0, 9).await.unwrap();
-    let ids: Vec<_> = left.iter().map(|(_, task)| task.id).collect();
-    assert_eq!(ids, [id(2), id(6)]);
+    assert_eq!(numbers(&stores.take(9).await), [id(2), id(3)]);
+    let claims = stores.claim(9).await;
+    assert_eq!(claims.len(), 1);
+    assert_eq!(claims[0].task.id, id(1));
+}
+
+/// The run gives its slot back, and the attempt does not count.
+pub async fn lost_references_are_fetched_again(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    insert(&stores, [with_images(1, "one", 1), task(2, "one")]).await;
+    stores.fetch_all().await;
+    let claims = stores.claim(2).await;
+    for claim in &claims {
+        let given_back = stores.tasks.release(&claim.lease, Attempt::ReferencesLost);
+        given_back.await.unwrap();
+    }
+    let waiting = stores.view("one", 1).await.task;
+    assert_eq!(
+        (waiting.state.phase(), waiting.attempt),
+        (Phase::Waiting, 0)
+    );
+    let free = stores.claim(9).await;
+    assert_eq!(free.len(), 1, "one has no references to lose");
+    assert_eq!(free[0].task.id, id(2));
+    drop(stores);
+    let stores = harness.open("store").await;
+    stores.fetch_all().await;
+    assert_eq!(stores.claim(9).await.len(), 2);
 }
 
 /// They are of no use to anybody then; those of a completed draft still serve its final.
 pub async fn references_are_swept_when_their_task_has_ended(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    let mut draft = with_images(3, 1);
+    let mut draft = with_images(3, "one", 1);
     draft.spec.draft = true;
-    for new in [with_images(1, 2), with_images(2, 1), draft] {
+    for new in [with_images(1, "one", 2), with_images(2, "one", 1), draft] {
         stores.tasks.insert(new).await.unwrap();
     }
+    stores.fetch_all().await;
     let tasks = &stores.tasks;
     let [one, two, draft]: [_; 3] = stores.claim(3).await.try_into().unwrap();
     let keys = |claim: &crate::Claim| reference_keys(&claim.task);
@@ -89,9 +246,10 @@ pub async fn references_are_swept_when_their_task_has_ended(harness: &impl Harne
 /// Clients see it at once, and a rerun starts from it.
 pub async fn what_is_decided_of_a_spec_is_kept(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    let mut new = with_images(1, 1);
+    let mut new = with_images(1, "one", 1);
     new.spec.seconds = Seconds::Auto;
     stores.tasks.insert(new).await.unwrap();
+    stores.fetch_all().await;
     let claim = stores.claim_one().await;
     let mut spec = claim.task.spec.clone();
     spec.seconds = Seconds::Fixed(9);

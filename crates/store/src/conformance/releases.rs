@@ -1,6 +1,6 @@
 //! Tasks that their workers give back, and what of an attempt is left to the next one.
 
-use kinora_contract::{FailureCode, State, Status};
+use kinora_contract::{FailureCode, State, Status, Warning, WarningCode};
 
 use super::Harness;
 use super::fixtures::{Bench, EXPIRY, LEASE_MS, NOW, id, renewed, sweep_at};
@@ -187,4 +187,38 @@ pub async fn a_release_may_count_the_attempt(harness: &impl Harness) {
         given_back.unwrap();
         assert_eq!(stores.view("one", 1).await.task.attempt, attempt);
     }
+}
+
+/// Over renewals that say nothing of them, the end and a restart; a later attempt's take their place.
+pub async fn warnings_stay_with_their_task(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    let warning = |message: &str| Warning::new(WarningCode::SeedIgnored, message);
+    let warning_of = |warnings: Vec<Warning>| Renewed {
+        warnings: Some(warnings),
+        ..renewed(1)
+    };
+    let first = stores.claim_one().await;
+    assert_eq!(first.task.warnings, []);
+    let two = vec![warning("first"), warning("a \"quoted\" \u{1f30a}")];
+    let tasks = &stores.tasks;
+    tasks
+        .renew(&first.lease, warning_of(two.clone()))
+        .await
+        .unwrap();
+    tasks.renew(&first.lease, renewed(2)).await.unwrap();
+    assert_eq!(stores.view("one", 1).await.task.warnings, two);
+    drop(stores);
+    let stores = harness.open("store").await;
+    stores.sweep(NOW + 3 * LEASE_MS).await;
+    let second = stores.claim_one().await;
+    assert_eq!(second.task.warnings, two);
+    let last = vec![warning("last")];
+    let renewal = warning_of(last.clone());
+    stores.tasks.renew(&second.lease, renewal).await.unwrap();
+    stores.complete(&second).await.unwrap();
+    assert_eq!(stores.view("one", 1).await.task.warnings, last);
+    drop(stores);
+    let stores = harness.open("store").await;
+    assert_eq!(stores.view("one", 1).await.task.warnings, last);
 }

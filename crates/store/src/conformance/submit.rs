@@ -4,8 +4,8 @@ use kinora_contract::{State, Status, TaskId};
 use std::collections::HashSet;
 
 use super::Harness;
-use super::fixtures::{Bench, NOW, id, task};
-use crate::{Idempotency, Insertion, NewTask, QueueBounds, Stores};
+use super::fixtures::{Bench, LEASE_MS, MODELS, NOW, id, task};
+use crate::{ClaimRequest, Idempotency, Insertion, NewTask, QueueBounds, RetryAfter, Stores};
 
 fn with_key(mut new: NewTask, key: &str, fingerprint: u8) -> NewTask {
     let expires_at_ms = NOW + 1_000;
@@ -170,16 +170,69 @@ pub async fn the_queue_is_bounded_at_its_limit(harness: &impl Harness) {
         let taken = insert(&stores, bounded(number, project, 3, 99)).await;
         assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
     }
-    for project in ["one", "three"] {
-        let refused = insert(&stores, bounded(4, project, 3, 99)).await;
-        assert!(matches!(refused, Insertion::QueueFull), "{refused:?}");
-        assert!(stores.tasks.get(project, id(4)).await.unwrap().is_none());
-    }
+    let refused = insert(&stores, bounded(4, "three", 3, 99)).await;
+    assert!(matches!(refused, Insertion::QueueFull(_)), "{refused:?}");
+    assert!(stores.tasks.get("three", id(4)).await.unwrap().is_none());
     stores.claim_one().await;
     let taken = insert(&stores, bounded(4, "three", 3, 99)).await;
     assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
     let closed = insert(&stores, bounded(5, "one", 0, 99)).await;
-    assert!(matches!(closed, Insertion::QueueFull), "{closed:?}");
+    assert!(matches!(closed, Insertion::QueueFull(_)), "{closed:?}");
+}
+
+/// Each refused project is told a time of its own, and finds its place then; one that comes without a promise
+/// does not take it. Who does not come in time has lost it.
+pub async fn a_promised_place_is_kept_for_its_project(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 1..=3 {
+        insert(&stores, bounded(number, "one", 3, 99)).await;
+    }
+    let at = |number, project, now_ms| NewTask {
+        now_ms,
+        ..bounded(number, project, 3, 99)
+    };
+    let told = async |number, project| match insert(&stores, at(number, project, NOW)).await {
+        Insertion::QueueFull(RetryAfter { millis }) => millis,
+        other => panic!("{other:?}"),
+    };
+    let (two, three) = (told(4, "two").await, told(5, "three").await);
+    assert!((1..=120_000).contains(&two) && three <= 120_000);
+    assert!(two < three, "{two} and {three} meet");
+    stores.claim_one().await;
+    assert!(told(6, "four").await >= three, "it is promised to another");
+    let kept = insert(&stores, at(4, "two", NOW + two)).await;
+    assert!(matches!(kept, Insertion::Inserted(_)), "{kept:?}");
+    stores.claim_one().await;
+    let late = NOW + 130_000;
+    let free = insert(&stores, at(7, "five", late)).await;
+    assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
+}
+
+/// Clients of one project that all obey do not meet either.
+pub async fn a_full_project_is_told_when_its_tasks_end(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 1..=3 {
+        insert(&stores, bounded(number, "one", 99, 3)).await;
+    }
+    let one_slot = ClaimRequest {
+        worker: "worker".to_owned(),
+        models: MODELS.map(str::to_owned).into(),
+        count: 1,
+        slots: 1,
+        project_slots_max: 0,
+        now_ms: NOW,
+        lease_ms: LEASE_MS,
+    };
+    assert_eq!(stores.tasks.claim(one_slot).await.unwrap().len(), 1);
+    let mut last = 0;
+    for number in 4..=6 {
+        let refused = insert(&stores, bounded(number, "one", 99, 3)).await;
+        let Insertion::ProjectFull(RetryAfter { millis }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(millis > last && millis <= 120_000, "{millis} after {last}");
+        last = millis;
+    }
 }
 
 /// Running tasks count, finished ones do not, other projects do not.
@@ -191,7 +244,7 @@ pub async fn a_project_is_bounded_at_its_limit(harness: &impl Harness) {
     }
     let claim = stores.claim_one().await;
     let refused = insert(&stores, bounded(3, "one", 99, 2)).await;
-    assert!(matches!(refused, Insertion::ProjectFull), "{refused:?}");
+    assert!(matches!(refused, Insertion::ProjectFull(_)), "{refused:?}");
     let other = insert(&stores, bounded(4, "two", 99, 2)).await;
     assert!(matches!(other, Insertion::Inserted(_)), "{other:?}");
     stores.complete(&claim).await.unwrap();

@@ -70,6 +70,8 @@ pub async fn a_lease_of_a_wrong_clock_counts_as_expired(harness: &impl Harness) 
         worker: "worker".to_owned(),
         models: vec![super::fixtures::MODELS[0].to_owned()],
         count: 1,
+        slots: usize::MAX,
+        project_slots_max: 0,
         now_ms: NOW + year_ms,
         lease_ms: LEASE_MS,
     };

@@ -120,6 +120,8 @@ impl Stubborn {
                 worker: "stubborn".to_owned(),
                 models: MODELS.map(str::to_owned).into(),
                 count: 50,
+                slots: usize::MAX,
+                project_slots_max: 0,
                 now_ms,
                 lease_ms: LEASE_MS,
             };

@@ -47,6 +47,12 @@ impl<'a> Batch<'a> {
         Ok(self.index.token)
     }
 
+    /// A fetch's token above all others of this process.
+    pub(super) const fn next_fetch_token(&mut self) -> u64 {
+        self.index.fetch_token += 1;
+        self.index.fetch_token
+    }
+
     /// The record as it stands in this transaction.
     pub(super) fn find(&self, id: TaskId) -> Done<Option<Arc<Record>>> {
         match self.index.get(id) {

@@ -1,14 +1,21 @@
 //! The queue in memory: what waits, who runs, how much of each. It belongs to the writer alone,
 //! is rebuilt when the store is opened, and is a function of the unfinished records: applying a
 //! change backwards undoes it, so that a failed transaction leaves no trace. Only the memory of
-//! whose turn it was goes beyond them.
+//! whose turn it was ([`turns`]) goes beyond them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod lines;
+mod share;
+mod turns;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use kinora_contract::TaskId;
+use kinora_contract::{TaskId, UnixMs};
 
-use super::record::{Change, Record};
+use super::record::{Change, Record, References};
+use lines::{Lines, Spot};
+pub(super) use share::Share;
+pub(super) use turns::Turns;
 
 /// All unfinished tasks.
 #[derive(Debug, Default)]
@@ -16,33 +23,33 @@ pub(super) struct Index {
     records: HashMap<TaskId, Arc<Record>>,
     running: HashSet<TaskId>,
     projects: HashMap<Arc<str>, Counts>,
-    models: HashMap<String, Line>,
-    /// The fencing token of each project's last claim: the smaller, the longer ago. A claim that
-    /// was undone counts as well, since tokens are not given out twice.
-    turns: HashMap<Arc<str>, u64>,
+    turns: Turns,
+    /// Those that can be claimed, by the turn of their project.
+    claimable: Lines<u64>,
+    /// Those whose references are wanted.
+    fetchable: Lines<FetchRank>,
+    /// Those that nobody may fetch before a time, by that time.
+    away: BTreeSet<(UnixMs, TaskId)>,
     waiting: u64,
     /// Largest place given out.
     pub(super) seq: u64,
     /// Largest fencing token given out.
     pub(super) token: u64,
+    /// Largest token of a fetch given out.
+    pub(super) fetch_token: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     unfinished: u64,
     running: u64,
+    fetching: u64,
+    /// The token of its last fetch: the smaller, the longer ago.
+    last_fetch: u64,
 }
 
-/// How soon a project is served: its running tasks, and its last turn among equals.
-type Rank = (u64, u64);
-
-/// The waiting tasks of one model.
-#[derive(Debug, Default)]
-struct Line {
-    projects: HashMap<Arc<str>, BTreeMap<u64, TaskId>>,
-    /// Who is next: rank of the project, place of its oldest task, project.
-    order: BTreeSet<(Rank, u64, Arc<str>)>,
-}
+/// How soon a project's references are fetched: by its fetches under way, and its last turn among equals.
+type FetchRank = (u64, u64);
 
 impl Index {
     pub(super) fn get(&self, id: TaskId) -> Option<&Arc<Record>> {
@@ -56,9 +63,7 @@ impl Index {
 
     /// Waiting and running tasks of a project.
     pub(super) fn unfinished(&self, project: &str) -> u64 {
-        self.projects
-            .get(project)
-            .map_or(0, |counts| counts.unfinished)
+        self.counts(project).unfinished
     }
 
     /// All running tasks.
@@ -66,126 +71,144 @@ impl Index {
         self.running.iter().filter_map(|id| self.records.get(id))
     }
 
-    /// The next task of these models: of the project with the fewest running tasks, among several
-    /// the one whose last turn is longest ago, the oldest.
-    pub(super) fn next(&self, models: &[String]) -> Option<&Arc<Record>> {
-        let lines = models.iter().filter_map(|model| self.models.get(model));
-        let heads = lines.filter_map(|line| line.order.first().map(|head| (head, line)));
-        let ((_, seq, project), line) = heads.min_by_key(|(head, _)| *head)?;
-        self.records.get(line.projects.get(project)?.get(seq)?)
+    /// The next task of these models: of the project whose turn it is, unless it has its share of slots, the
+    /// oldest.
+    pub(super) fn next(&self, models: &[String], share: Share) -> Option<&Arc<Record>> {
+        let may = |project: &str| {
+            let running = usize::try_from(self.counts(project).running).unwrap_or(usize::MAX);
+            running < share.max(true)
+                || running < share.max(self.claimable.others_wait(models, project))
+        };
+        self.records.get(&self.claimable.next(models, may)?)
+    }
+
+    /// The next task whose references are to be fetched.
+    pub(super) fn next_fetch(&self, models: &[String], project_max: usize) -> Option<&Arc<Record>> {
+        let may = |project: &str| self.counts(project).fetching < project_max as u64;
+        self.records.get(&self.fetchable.next(models, may)?)
+    }
+
+    /// Up to `limit` tasks that nobody might fetch for a time that is over at `now_ms`. A time further ahead
+    /// than `ahead_max_ms` was set by a wrong clock.
+    pub(super) fn back(&self, now_ms: UnixMs, ahead_max_ms: u64, limit: usize) -> Vec<Arc<Record>> {
+        let ahead_ms = now_ms.saturating_add(ahead_max_ms);
+        let due = self.away.iter().take_while(|(until, _)| *until <= now_ms);
+        let wrong = self.away.iter().rev();
+        let wrong = wrong.take_while(|(until, _)| *until > ahead_ms.max(now_ms));
+        let ids = due.chain(wrong).map(|(_, id)| id);
+        ids.filter_map(|id| self.records.get(id))
+            .take(limit)
+            .cloned()
+            .collect()
     }
 
     pub(super) fn apply(&mut self, change: &Change) {
-        self.replace(change.before.as_ref(), change.after.as_ref());
+        let (before, after) = (&change.before, &change.after);
+        let Some(record) = before.as_ref().or(after.as_ref()) else {
+            return;
+        };
+        let project = self.key(&record.task.project);
+        let ranks = self.ranks(&project);
+        let old = before.as_ref().filter(|record| record.is_unfinished());
+        let new = after.as_ref().filter(|record| record.is_unfinished());
+        if let Some(record) = old {
+            self.leave(record, &project, ranks);
+            self.count(record, &project, -1);
+        }
+        if let Some(record) = new {
+            self.count(record, &project, 1);
+        }
+        if self.counts(&project).unfinished == 0 {
+            self.projects.remove(&project);
+        }
+        self.turns.apply(&project, change);
+        let moved = self.ranks(&project);
+        self.claimable.rerank(&project, ranks.0, moved.0);
+        self.fetchable.rerank(&project, ranks.1, moved.1);
+        if let Some(record) = new {
+            self.join(record, &project, moved);
+        }
+        self.turns
+            .forget_past(|project| self.projects.contains_key(project));
     }
 
     pub(super) fn undo(&mut self, change: &Change) {
-        self.replace(change.after.as_ref(), change.before.as_ref());
+        self.apply(&Change {
+            id: change.id,
+            before: change.after.clone(),
+            after: change.before.clone(),
+        });
     }
 
-    fn replace(&mut self, old: Option<&Arc<Record>>, new: Option<&Arc<Record>>) {
-        if let Some(record) = old.filter(|record| record.is_unfinished()) {
-            self.remove(record);
-        }
-        if let Some(record) = new.filter(|record| record.is_unfinished()) {
-            self.add(record);
+    fn counts(&self, project: &str) -> Counts {
+        self.projects.get(project).copied().unwrap_or_default()
+    }
+
+    /// The project's name, shared where it is known.
+    fn key(&self, project: &str) -> Arc<str> {
+        let known = self.projects.get_key_value(project);
+        known.map_or_else(|| project.into(), |(key, _)| key.clone())
+    }
+
+    fn ranks(&self, project: &str) -> (u64, FetchRank) {
+        let counts = self.counts(project);
+        let turn = self.turns.of(project);
+        (turn, (counts.fetching, counts.last_fetch))
+    }
+
+    fn count(&mut self, record: &Record, project: &Arc<str>, by: i64) {
+        let counts = self.projects.entry(project.clone()).or_default();
+        let add = |count: &mut u64, counts: bool| {
+            *count = count.saturating_add_signed(if counts { by } else { 0 });
+        };
+        add(&mut counts.unfinished, true);
+        add(&mut counts.running, record.is_running());
+        if let Some(token) = record.references.fetch().filter(|_| record.is_waiting()) {
+            add(&mut counts.fetching, true);
+            counts.last_fetch = counts.last_fetch.max(token);
         }
     }
 
-    fn add(&mut self, record: &Arc<Record>) {
+    fn join(&mut self, record: &Arc<Record>, project: &Arc<str>, ranks: (u64, FetchRank)) {
         let id = record.task.id;
         self.records.insert(id, record.clone());
-        let project = self.count(record, 1, i64::from(record.is_running()));
         if record.is_running() {
             self.running.insert(id);
             return;
         }
         self.waiting += 1;
-        let rank = self.rank(&project);
-        let line = self
-            .models
-            .entry(record.task.spec.model.clone())
-            .or_default();
-        line.reorder(&project, rank, rank, |tasks| {
-            tasks.insert(record.seq, id);
-        });
+        let spot = spot(record, project);
+        match record.references {
+            References::AtHand => self.claimable.join(spot, ranks.0, id),
+            References::Wanted { .. } => self.fetchable.join(spot, ranks.1, id),
+            References::Away { until_ms, .. } => {
+                self.away.insert((until_ms, id));
+            }
+        }
     }
 
-    fn remove(&mut self, record: &Arc<Record>) {
+    fn leave(&mut self, record: &Arc<Record>, project: &Arc<str>, ranks: (u64, FetchRank)) {
         let id = record.task.id;
         self.records.remove(&id);
         if self.running.remove(&id) {
-            self.count(record, -1, -1);
             return;
         }
         self.waiting -= 1;
-        let project: Arc<str> = record.task.project.as_str().into();
-        let rank = self.rank(&project);
-        if let Some(line) = self.models.get_mut(&record.task.spec.model) {
-            line.reorder(&project, rank, rank, |tasks| {
-                tasks.remove(&record.seq);
-            });
-            if line.projects.is_empty() {
-                self.models.remove(&record.task.spec.model);
+        let spot = spot(record, project);
+        match record.references {
+            References::AtHand => self.claimable.leave(spot, ranks.0),
+            References::Wanted { .. } => self.fetchable.leave(spot, ranks.1),
+            References::Away { until_ms, .. } => {
+                self.away.remove(&(until_ms, id));
             }
         }
-        self.count(record, -1, 0);
-    }
-
-    fn rank(&self, project: &str) -> Rank {
-        let running = self
-            .projects
-            .get(project)
-            .map_or(0, |counts| counts.running);
-        (running, self.turns.get(project).copied().unwrap_or(0))
-    }
-
-    /// Counts a task in or out, and moves its project in every line that it waits in.
-    fn count(&mut self, record: &Record, unfinished: i64, running: i64) -> Arc<str> {
-        let project = record.task.project.as_str();
-        let before = self.rank(project);
-        let key = self
-            .projects
-            .get_key_value(project)
-            .map(|(key, _)| key.clone());
-        let key: Arc<str> = key.unwrap_or_else(|| project.into());
-        let counts = self.projects.entry(key.clone()).or_default();
-        counts.unfinished = counts.unfinished.saturating_add_signed(unfinished);
-        counts.running = counts.running.saturating_add_signed(running);
-        if counts.unfinished == 0 {
-            self.projects.remove(&key);
-        }
-        if let Some(token) = record.token() {
-            let turn = self.turns.entry(key.clone()).or_default();
-            *turn = token.max(*turn);
-        }
-        let after = self.rank(project);
-        if before != after {
-            for line in self.models.values_mut() {
-                line.reorder(&key, before, after, |_| {});
-            }
-        }
-        key
     }
 }
 
-impl Line {
-    /// Changes a project's tasks and puts the project where it now belongs.
-    fn reorder(
-        &mut self,
-        project: &Arc<str>,
-        before: Rank,
-        after: Rank,
-        change: impl FnOnce(&mut BTreeMap<u64, TaskId>),
-    ) {
-        let mut tasks = self.projects.remove(project).unwrap_or_default();
-        if let Some(head) = tasks.keys().next() {
-            self.order.remove(&(before, *head, project.clone()));
-        }
-        change(&mut tasks);
-        if let Some(head) = tasks.keys().next() {
-            self.order.insert((after, *head, project.clone()));
-            self.projects.insert(project.clone(), tasks);
-        }
+fn spot<'a>(record: &'a Record, project: &'a Arc<str>) -> Spot<'a> {
+    Spot {
+        model: &record.task.spec.model,
+        project,
+        seq: record.seq,
     }
 }

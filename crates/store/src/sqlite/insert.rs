@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::{Done, Fault};
-use super::record::Record;
+use super::record::{Record, References};
 use super::rows::int;
 use super::writer::Operation;
 use crate::{Idempotency, NewTask};
@@ -22,25 +22,35 @@ pub(super) enum Outcome {
     ProjectFull,
 }
 
-impl Operation for NewTask {
+/// Accepts a task.
+#[derive(Debug)]
+pub(super) struct Insert {
+    pub(super) new: NewTask,
+    /// Places of the queue that were promised to other projects.
+    pub(super) reserved: u64,
+}
+
+impl Operation for Insert {
     type Output = Outcome;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Outcome> {
-        if let Some(idempotency) = &self.idempotency
-            && let Some(earlier) = find_twin(self, idempotency, batch)?
+        let new = &self.new;
+        if let Some(idempotency) = &new.idempotency
+            && let Some(earlier) = find_twin(new, idempotency, batch)?
         {
             return Ok(earlier);
         }
-        if batch.index().waiting() >= self.bounds.waiting_max {
+        let taken = batch.index().waiting().saturating_add(self.reserved);
+        if taken >= new.bounds.waiting_max {
             return Ok(Outcome::QueueFull);
         }
-        if batch.index().unfinished(&self.project) >= self.bounds.project_unfinished_max {
+        if batch.index().unfinished(&new.project) >= new.bounds.project_unfinished_max {
             return Ok(Outcome::ProjectFull);
         }
-        let record = Arc::new(record(self, batch.next_seq()));
+        let record = Arc::new(record(new, batch.next_seq()));
         batch.insert(record.clone())?;
-        if let Some(idempotency) = &self.idempotency {
-            remember(self, idempotency, record.seq, batch)?;
+        if let Some(idempotency) = &new.idempotency {
+            remember(new, idempotency, record.seq, batch)?;
         }
         Ok(Outcome::Inserted(record))
     }
@@ -60,9 +70,11 @@ fn record(new: &NewTask, seq: u64) -> Record {
         expires_at_ms: None,
         attempt: 0,
         engine: None,
+        warnings: Vec::new(),
     };
     Record {
         seq,
+        references: References::stored(false, &task),
         task: Arc::new(task),
         lease: None,
         kept: None,

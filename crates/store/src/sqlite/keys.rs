@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use kinora_contract::UnixMs;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde_json::{from_str, to_string};
 
 use super::batch::Batch;
@@ -23,7 +24,9 @@ const AGE_MAX: Duration = Duration::from_millis(250);
 /// Keys in memory; past it all are forgotten and looked up again.
 const KNOWN_MAX: usize = 10_000;
 const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
-     unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms";
+     unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms";
+/// Uses of a key that are nearer to the noted one than this are not noted.
+const USE_NOTED_EVERY_MS: u64 = 60_000;
 
 /// The keys of a store, beside the process that serves it.
 #[derive(Debug)]
@@ -32,11 +35,15 @@ pub struct SqliteKeys {
 }
 
 impl SqliteKeys {
-    /// Opens the keys of the store in the file at `path`, which is made where there is none.
+    /// Opens the keys of the store in the file at `path`.
     ///
     /// # Errors
-    /// [`OpenError`], with a message that is fit for an operator.
+    /// [`OpenError::Missing`] where there is no such file; otherwise another [`OpenError`], with a
+    /// message that is fit for an operator.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        if !path.try_exists().map_err(schema::unavailable)? {
+            return Err(OpenError::Missing(path.to_owned()));
+        }
         Ok(Self {
             conn: Mutex::new(schema::open_writer(path, options)?),
         })
@@ -57,12 +64,39 @@ impl KeyStore for SqliteKeys {
         Ok(list(&self.conn())?)
     }
 
-    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        _now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
         Ok(find(&self.conn(), sha256)?.map(Arc::new))
     }
 
     async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
         Ok(revoke(&self.conn(), id, now_ms)?)
+    }
+
+    async fn rotate_key(
+        &self,
+        old: &str,
+        new: NewKey,
+        now_ms: UnixMs,
+        grace_ms: u64,
+    ) -> Result<Option<ApiKey>, StoreError> {
+        let conn = self.conn();
+        let rotate = RotateKey {
+            old: old.to_owned(),
+            new,
+            now_ms,
+            grace_ms,
+        };
+        let rotated = || -> Done<Option<ApiKey>> {
+            let step = Transaction::new_unchecked(&conn, TransactionBehavior::Immediate)?;
+            let added = rotate.run(&step)?;
+            step.commit()?;
+            Ok(added)
+        };
+        Ok(rotated()?)
     }
 }
 
@@ -90,19 +124,78 @@ impl Operation for RevokeKey {
     }
 }
 
+/// Puts a key in the place of another.
+#[derive(Debug)]
+pub(super) struct RotateKey {
+    pub(super) old: String,
+    pub(super) new: NewKey,
+    pub(super) now_ms: UnixMs,
+    pub(super) grace_ms: u64,
+}
+
+impl RotateKey {
+    /// Within a transaction.
+    fn run(&self, conn: &Connection) -> Done<Option<ApiKey>> {
+        let found = if self.grace_ms == 0 {
+            revoke(conn, &self.old, self.now_ms)?
+        } else {
+            end(conn, &self.old, self.now_ms.saturating_add(self.grace_ms))?
+        };
+        found.then(|| add(conn, &self.new)).transpose()
+    }
+}
+
+impl Operation for RotateKey {
+    type Output = Option<ApiKey>;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Option<ApiKey>> {
+        self.run(batch.conn)
+    }
+}
+
+/// Ids of keys, and when each was used.
+pub(super) type Uses = HashMap<String, UnixMs>;
+
+/// Keeps when keys were last used.
+#[derive(Debug)]
+pub(super) struct NoteUses(pub(super) Uses);
+
+impl Operation for NoteUses {
+    type Output = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        let mut query = batch
+            .conn
+            .prepare_cached("UPDATE api_keys SET last_used_at_ms = ?2 WHERE id = ?1")?;
+        for (id, used_at_ms) in &self.0 {
+            query.execute(params![id, int(*used_at_ms)])?;
+        }
+        Ok(())
+    }
+}
+
 /// Keys as the serving process reads them.
 #[derive(Debug)]
 pub(super) struct KeyReader {
     conn: Mutex<Connection>,
     known: RwLock<Known>,
+    /// Uses that are not written yet.
+    uses: Mutex<Uses>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    keys: HashMap<[u8; 32], Arc<ApiKey>>,
+    keys: HashMap<[u8; 32], KnownKey>,
     /// Of the counter `api_keys`.
     edition: u64,
     checked: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct KnownKey {
+    key: Arc<ApiKey>,
+    /// 0: never.
+    used_at_ms: AtomicU64,
 }
 
 impl KeyReader {
@@ -111,17 +204,19 @@ impl KeyReader {
         Ok(Self {
             conn,
             known: RwLock::default(),
+            uses: Mutex::default(),
         })
     }
 
     /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.
-    pub(super) fn find(&self, sha256: &[u8; 32]) -> Done<Option<Arc<ApiKey>>> {
+    pub(super) fn find(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Done<Option<Arc<ApiKey>>> {
         {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
             if known.is_fresh()
-                && let Some(key) = known.keys.get(sha256)
+                && let Some(one) = known.keys.get(sha256)
             {
-                return Ok(Some(key.clone()));
+                self.note_use(one, now_ms);
+                return Ok(Some(one.key.clone()));
             }
         }
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,9 +230,30 @@ impl KeyReader {
         known.edition = edition;
         known.checked = Some(Instant::now());
         if let Some(key) = &found {
-            known.keys.insert(*sha256, key.clone());
+            let one = KnownKey {
+                key: key.clone(),
+                used_at_ms: key.last_used_at_ms.unwrap_or(0).into(),
+            };
+            self.note_use(&one, now_ms);
+            known.keys.insert(*sha256, one);
         }
         Ok(found)
+    }
+
+    /// Costs one load for all uses but one a minute. A clock that was set back is noted too.
+    fn note_use(&self, one: &KnownKey, now_ms: UnixMs) {
+        let noted_ms = one.used_at_ms.load(Ordering::Relaxed);
+        if noted_ms.abs_diff(now_ms) < USE_NOTED_EVERY_MS || !one.key.is_usable(now_ms) {
+            return;
+        }
+        one.used_at_ms.store(now_ms, Ordering::Relaxed);
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        uses.insert(one.key.key.id.clone(), now_ms);
+    }
+
+    /// The uses that were noted since the last call.
+    pub(super) fn take_uses(&self) -> Uses {
+        std::mem::take(&mut self.uses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn list(&self) -> Done<Vec<ApiKey>> {
@@ -164,7 +280,7 @@ fn add(conn: &Connection, key: &NewKey) -> Done<ApiKey> {
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
     let mut query = conn.prepare_cached(&format!(
         "INSERT INTO api_keys ({COLUMNS}) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL)"
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, NULL)"
     ))?;
     query.execute(params![
         key.id,
@@ -181,6 +297,7 @@ fn add(conn: &Connection, key: &NewKey) -> Done<ApiKey> {
     Ok(ApiKey {
         key: key.clone(),
         revoked_at_ms: None,
+        last_used_at_ms: None,
     })
 }
 
@@ -189,6 +306,14 @@ fn revoke(conn: &Connection, id: &str, now_ms: UnixMs) -> Done<bool> {
         "UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, ?2) WHERE id = ?1",
     )?;
     Ok(query.execute(params![id, int(now_ms)])? == 1)
+}
+
+/// Has a key expire at `ends_at_ms` at the latest.
+fn end(conn: &Connection, id: &str, ends_at_ms: UnixMs) -> Done<bool> {
+    let mut query = conn.prepare_cached(
+        "UPDATE api_keys SET expires_at_ms = min(coalesce(expires_at_ms, ?2), ?2) WHERE id = ?1",
+    )?;
+    Ok(query.execute(params![id, int(ends_at_ms)])? == 1)
 }
 
 fn find(conn: &Connection, sha256: &[u8; 32]) -> Done<Option<ApiKey>> {
@@ -236,5 +361,6 @@ fn read(row: &Row<'_>) -> Done<ApiKey> {
     Ok(ApiKey {
         key,
         revoked_at_ms: time("revoked_at_ms")?,
+        last_used_at_ms: time("last_used_at_ms")?,
     })
 }

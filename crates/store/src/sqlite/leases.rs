@@ -7,7 +7,8 @@ use kinora_contract::{Artifact, Failure, State, UnixMs};
 
 use super::batch::Batch;
 use super::fault::Done;
-use super::record::{Held, Record};
+use super::index::Share;
+use super::record::{Held, Record, References};
 use super::writer::{Job, Operation, unattended};
 use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 
@@ -15,9 +16,13 @@ impl Operation for ClaimRequest {
     type Output = Vec<Claim>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Claim>> {
+        let share = Share {
+            slots: self.slots,
+            project_max: self.project_slots_max,
+        };
         let mut claims = Vec::new();
         while claims.len() < self.count {
-            let Some(before) = batch.index().next(&self.models).cloned() else {
+            let Some(before) = batch.index().next(&self.models, share).cloned() else {
                 break;
             };
             let token = batch.next_token()?;
@@ -79,6 +84,9 @@ impl Operation for Renew {
             if let Some(decided) = &renewed.decided {
                 task.spec.clone_from(decided);
             }
+            if let Some(warnings) = &renewed.warnings {
+                task.warnings.clone_from(warnings);
+            }
         });
         let record = Arc::make_mut(&mut after);
         if let Some(kept) = &renewed.kept {
@@ -137,12 +145,16 @@ impl Operation for Release {
             Ok(record) => record,
             Err(lost) => return Ok(Err(lost)),
         };
-        let after = before.with(None, |task| {
+        let mut after = before.with(None, |task| {
             task.state = State::Waiting;
-            if self.1 == Attempt::Forgiven {
+            if self.1 != Attempt::Counts {
                 task.attempt = task.attempt.saturating_sub(1);
             }
         });
+        if self.1 == Attempt::ReferencesLost {
+            let lost = References::stored(false, &after.task);
+            Arc::make_mut(&mut after).references = lost;
+        }
         batch.update(&before, after)?;
         Ok(Ok(()))
     }

@@ -1,14 +1,13 @@
 //! What readers see without touching the disk, and the signal that wakes workers. The writer
 //! publishes each committed transaction here.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kinora_contract::{Inputs, Task};
 use tokio::sync::watch;
 
 use super::cache::Cache;
-use super::positions::Positions;
+use super::queue::Queue;
 use super::record::{Change, Record};
 use crate::TaskView;
 
@@ -16,9 +15,9 @@ use crate::TaskView;
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) cache: Cache,
-    positions: Positions,
-    /// Waiting tasks that have references, by place.
-    with_references: Mutex<BTreeMap<u64, Arc<Task>>>,
+    pub(super) queue: Queue,
+    /// Waiting tasks whose references are not at hand.
+    unready: AtomicUsize,
     changes: watch::Sender<u64>,
 }
 
@@ -26,8 +25,8 @@ impl Memory {
     pub(super) fn new(finished_cached_max: usize) -> Self {
         Self {
             cache: Cache::new(finished_cached_max),
-            positions: Positions::default(),
-            with_references: Mutex::default(),
+            queue: Queue::default(),
+            unready: AtomicUsize::new(0),
             changes: watch::Sender::new(0),
         }
     }
@@ -35,7 +34,7 @@ impl Memory {
     pub(super) fn publish(&self, changes: Vec<Change>) {
         let wake = changes.iter().any(Change::concerns_workers);
         for change in changes {
-            self.positions.apply(&change);
+            self.queue.apply(&change);
             self.note_references(&change);
             self.cache.publish(change.id, change.after);
         }
@@ -45,47 +44,29 @@ impl Memory {
         }
     }
 
+    /// Follows how many waiting tasks have references that are not at hand.
     fn note_references(&self, change: &Change) {
-        let waits =
-            |record: &&Arc<Record>| record.is_waiting() && record.task.spec.inputs != Inputs::Text;
-        let left = change.before.as_ref().filter(waits);
-        let joined = change.after.as_ref().filter(waits);
-        if left.is_none() && joined.is_none() {
-            return;
-        }
-        let mut waiting = self.references();
-        if let Some(record) = left {
-            waiting.remove(&record.seq);
-        }
-        if let Some(record) = joined {
-            waiting.insert(record.seq, record.task.clone());
-        }
+        let unready = |record: &Option<Arc<Record>>| {
+            let waits = record.as_ref().filter(|record| record.is_waiting());
+            waits.is_some_and(|record| !record.is_claimable())
+        };
+        match (unready(&change.before), unready(&change.after)) {
+            (false, true) => self.unready.fetch_add(1, Ordering::AcqRel),
+            (true, false) => self.unready.fetch_sub(1, Ordering::AcqRel),
+            _ => return,
+        };
     }
 
-    /// Up to `limit` waiting tasks that have references, from behind the place `after`.
-    pub(super) fn waiting_with_references(
-        &self,
-        after: u64,
-        limit: usize,
-    ) -> Vec<(u64, Arc<Task>)> {
-        self.references()
-            .range(after.saturating_add(1)..)
-            .take(limit)
-            .map(|(seq, task)| (*seq, task.clone()))
-            .collect()
-    }
-
-    fn references(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Task>>> {
-        self.with_references
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// Whether a waiting task has references that are not at hand.
+    pub(super) fn has_unready(&self) -> bool {
+        self.unready.load(Ordering::Acquire) > 0
     }
 
     pub(super) fn view(&self, record: &Record) -> TaskView {
         let waits = record.is_waiting() && record.task.started_at_ms.is_none();
         TaskView {
             task: record.task.clone(),
-            queue_position: waits.then(|| self.positions.ahead(record)),
+            queue_position: waits.then(|| self.queue.ahead(record)).flatten(),
             preview: record.preview.clone(),
         }
     }

@@ -1,19 +1,20 @@
 //! The embedded store, in the order in which a change crosses it: `mod` (the interface) hands an
-//! operation (`insert`, `leases`, `owner`, `sweep`, `keys`) to the `writer`, which runs it in a
+//! operation (`insert`, `fetches`, `leases`, `owner`, `sweep`, `keys`) to the `writer`, which runs it in a
 //! `batch` against the `rows` and the `index` of the queue, commits, and publishes to `memory`
-//! (`cache`, `positions`), from where `reads` answer. One process serves a file at a time.
+//! (`cache`, `queue`), from where `reads` answer. One process serves a file at a time.
 
 mod abandoned;
 mod batch;
 mod cache;
 mod fault;
+mod fetches;
 mod index;
 mod insert;
 mod keys;
 mod leases;
 mod memory;
 mod owner;
-mod positions;
+mod queue;
 mod reads;
 mod record;
 mod recover;
@@ -29,13 +30,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Artifact, Failure, Task, TaskId, UnixMs};
+use kinora_contract::{Artifact, Failure, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::{
-    ApiKey, Attempt, Cancellation, Claim, ClaimRequest, Deletion, Idempotency, Insertion, KeyStore,
-    Lease, NewKey, NewTask, OpenError, OpenOptions, Page, PageRequest, Renewed, StoreError,
-    SweepRequest, Swept, TaskStore, TaskView,
+    ApiKey, Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
+    Idempotency, Insertion, KeyStore, Lease, NewKey, NewTask, OpenError, OpenOptions, Page,
+    PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
 };
 use memory::Memory;
 use reads::Readers;
@@ -46,7 +47,7 @@ use writer::Writer;
 pub struct SqliteStore {
     writer: Writer,
     memory: Arc<Memory>,
-    readers: Readers,
+    readers: Arc<Readers>,
     keys: keys::KeyReader,
     identity: u64,
     /// Last, so that the store is unlocked after the writer has stopped.
@@ -68,7 +69,7 @@ impl SqliteStore {
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         Ok(Self {
             identity,
-            readers: Readers::open(path, options)?,
+            readers: Arc::new(Readers::open(path, options)?),
             keys: keys::KeyReader::open(path, options)?,
             writer: Writer::start(conn, index, memory.clone()).map_err(schema::unavailable)?,
             memory,
@@ -80,12 +81,23 @@ impl SqliteStore {
 #[async_trait]
 impl TaskStore for SqliteStore {
     async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
-        Ok(match self.writer.call(new).await? {
-            insert::Outcome::Inserted(record) => Insertion::Inserted(self.memory.view(&record)),
+        let queue = &self.memory.queue;
+        let (project, now_ms) = (new.project.clone(), new.now_ms);
+        let reserved = queue.reserved(&project, now_ms);
+        let insert = insert::Insert { new, reserved };
+        Ok(match self.writer.call(insert).await? {
+            insert::Outcome::Inserted(record) => {
+                queue.admitted(&project, now_ms);
+                Insertion::Inserted(self.memory.view(&record))
+            }
             insert::Outcome::Replayed(record) => Insertion::Replayed(self.memory.view(&record)),
             insert::Outcome::KeyReused => Insertion::KeyReused,
-            insert::Outcome::QueueFull => Insertion::QueueFull,
-            insert::Outcome::ProjectFull => Insertion::ProjectFull,
+            insert::Outcome::QueueFull => {
+                Insertion::QueueFull(queue.promise_place(&project, now_ms))
+            }
+            insert::Outcome::ProjectFull => {
+                Insertion::ProjectFull(queue.promise_own_place(&project, now_ms))
+            }
         })
     }
 
@@ -113,7 +125,13 @@ impl TaskStore for SqliteStore {
     }
 
     async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
-        Ok(self.readers.list(&self.memory, &request)?)
+        // A hundred tasks may have to come from the disk: not on a thread that serves others.
+        let (readers, memory) = (self.readers.clone(), self.memory.clone());
+        let read = tokio::task::spawn_blocking(move || readers.list(&memory, &request));
+        let page = read
+            .await
+            .map_err(|stopped| StoreError::Unavailable(Box::new(stopped)))?;
+        Ok(page?)
     }
 
     async fn cancel(
@@ -150,15 +168,22 @@ impl TaskStore for SqliteStore {
             .await
     }
 
-    async fn waiting_with_references(
-        &self,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<(u64, Arc<Task>)>, StoreError> {
-        Ok(self.memory.waiting_with_references(after, limit))
+    async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
+        // Asked after every submit, and mostly there are none.
+        if !self.memory.has_unready() {
+            return Ok(Vec::new());
+        }
+        self.writer.call(request).await
+    }
+
+    async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError> {
+        let fetch = fetch.clone();
+        let answer = self.writer.call(fetches::Settle { fetch, fetched }).await?;
+        answer.map_err(StoreError::LeaseLost)
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        self.memory.queue.learn(&request);
         self.writer.call(request).await
     }
 
@@ -201,6 +226,11 @@ impl TaskStore for SqliteStore {
     }
 
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+        let uses = self.keys.take_uses();
+        if !uses.is_empty() {
+            // They are kept to about a minute: no sweep fails for them.
+            let _ = self.writer.call(keys::NoteUses(uses)).await;
+        }
         self.writer.call(request).await
     }
 
@@ -234,8 +264,12 @@ impl KeyStore for SqliteStore {
         Ok(self.keys.list()?)
     }
 
-    async fn find_key(&self, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        Ok(self.keys.find(sha256)?)
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        Ok(self.keys.find(sha256, now_ms)?)
     }
 
     async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
@@ -245,5 +279,23 @@ impl KeyStore for SqliteStore {
             .await?;
         self.keys.refresh();
         Ok(revoked)
+    }
+
+    async fn rotate_key(
+        &self,
+        old: &str,
+        new: NewKey,
+        now_ms: UnixMs,
+        grace_ms: u64,
+    ) -> Result<Option<ApiKey>, StoreError> {
+        let rotate = keys::RotateKey {
+            old: old.to_owned(),
+            new,
+            now_ms,
+            grace_ms,
+        };
+        let added = self.writer.call(rotate).await?;
+        self.keys.refresh();
+        Ok(added)
     }
 }

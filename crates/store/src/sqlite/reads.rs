@@ -1,11 +1,12 @@
-//! Reads that memory cannot answer: a few read-only connections, used in place, since a read
-//! of a cached page costs less than handing it to another thread.
+//! Reads that memory cannot answer: a few read-only connections. Single tasks are read in place,
+//! since a read of a cached page costs less than handing it to another thread; lists are not.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kinora_contract::{Task, TaskId, UnixMs};
+use kinora_contract::limits::PAGE_BYTES_MAX;
+use kinora_contract::{Task, TaskId, UnixMs, listed_bytes};
 use rusqlite::{Connection, params};
 
 use super::fault::{Done, Fault};
@@ -14,7 +15,7 @@ use super::memory::Memory;
 use super::record::Record;
 use super::rows::{self, int};
 use super::schema;
-use crate::{Idempotency, OpenError, OpenOptions, Order, Page, PageRequest};
+use crate::{Idempotency, OpenError, OpenOptions, Order, Page, PageRequest, TaskView};
 
 const CONNECTIONS: usize = 4;
 
@@ -66,12 +67,21 @@ impl Readers {
     /// A page: the index on disk says which, memory says how they stand.
     pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<Page> {
         let mut ids = self.with(|conn| page_ids(conn, request))?;
-        let has_more = ids.len() > request.limit;
+        let mut has_more = ids.len() > request.limit;
         ids.truncate(request.limit);
-        let mut tasks = Vec::with_capacity(ids.len());
+        let mut tasks: Vec<TaskView> = Vec::with_capacity(ids.len());
+        let mut bytes = 0;
         for id in ids {
             match self.find(memory, id) {
-                Ok(found) => tasks.extend(found.map(|record| memory.view(&record))),
+                Ok(None) => {}
+                Ok(Some(record)) => {
+                    bytes += listed_bytes(&record.task);
+                    if bytes > PAGE_BYTES_MAX && !tasks.is_empty() {
+                        has_more = true;
+                        break;
+                    }
+                    tasks.push(memory.view(&record));
+                }
                 Err(Fault::Corrupt(error)) => {
                     tracing::error!(%id, error, "a task that cannot be read is left out of a list");
                 }

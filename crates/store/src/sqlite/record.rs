@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{State, Task, TaskId, UnixMs};
+use kinora_contract::{Inputs, State, Task, TaskId, UnixMs};
 
 use crate::Lease;
 
@@ -19,6 +19,55 @@ pub(super) struct Record {
     pub(super) kept: Option<Arc<str>>,
     /// What the run shows of its work; in memory alone, where every running task is.
     pub(super) preview: Option<Arc<[u8]>>,
+    /// Whether it can be claimed, while it waits.
+    pub(super) references: References,
+}
+
+/// How far a task's references are. On disk it is only whether they are at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum References {
+    /// There are none, or all are stored.
+    AtHand,
+    /// They are to be fetched.
+    Wanted {
+        /// Fetches begun so far.
+        tries: u32,
+    },
+    /// Nobody may take them before a time: they are being fetched, or the last try was our fault.
+    Away {
+        /// Fetches begun so far.
+        tries: u32,
+        /// They are wanted again from then on.
+        until_ms: UnixMs,
+        /// Who fetches them.
+        token: Option<u64>,
+    },
+}
+
+impl References {
+    /// Of a task as it is stored.
+    pub(super) fn stored(ready: bool, task: &Task) -> Self {
+        if ready || task.spec.inputs == Inputs::Text {
+            Self::AtHand
+        } else {
+            Self::Wanted { tries: 0 }
+        }
+    }
+
+    /// Who fetches them now.
+    pub(super) const fn fetch(self) -> Option<u64> {
+        match self {
+            Self::Away { token, .. } => token,
+            _ => None,
+        }
+    }
+
+    pub(super) const fn tries(self) -> u32 {
+        match self {
+            Self::AtHand => 0,
+            Self::Wanted { tries } | Self::Away { tries, .. } => tries,
+        }
+    }
 }
 
 /// A lease as kept.
@@ -32,6 +81,11 @@ pub(super) struct Held {
 impl Record {
     pub(super) fn is_waiting(&self) -> bool {
         matches!(self.task.state, State::Waiting)
+    }
+
+    /// Whether a worker may claim it.
+    pub(super) fn is_claimable(&self) -> bool {
+        self.is_waiting() && self.references == References::AtHand
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -67,6 +121,15 @@ impl Record {
                 .filter(|_| matches!(task.state, State::Running)),
             task: Arc::new(task),
             lease,
+            references: self.references,
+        })
+    }
+
+    /// The successor of this record whose references are so far.
+    pub(super) fn with_references(&self, references: References) -> Arc<Self> {
+        Arc::new(Self {
+            references,
+            ..self.clone()
         })
     }
 }
@@ -83,13 +146,14 @@ pub(super) struct Change {
 impl Change {
     /// Whether a worker might want to know: there is new work, or its own was taken away.
     pub(super) fn concerns_workers(&self) -> bool {
-        let was_running = self
-            .before
-            .as_ref()
-            .is_some_and(|record| record.is_running());
+        let before = self.before.as_ref();
+        let was_running = before.is_some_and(|record| record.is_running());
+        let was_fetched = before.is_some_and(|record| record.references.fetch().is_some());
         match &self.after {
-            None => was_running,
-            Some(after) if after.is_waiting() => true,
+            None => was_running || was_fetched,
+            // That a fetch begins is news to nobody.
+            Some(after) if after.is_waiting() => after.references.fetch().is_none(),
+            Some(_) if was_fetched => true,
             // Only a cancel keeps the lease of a task that it ends.
             Some(after) => was_running && !after.is_unfinished() && after.lease.is_some(),
         }

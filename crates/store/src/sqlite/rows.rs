@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Artifact, Phase, State, Task, TaskId};
+use kinora_contract::{Artifact, Phase, State, Task, TaskId, Warning};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
 use super::fault::{Done, Fault};
-use super::record::{Held, Record};
+use super::record::{Held, Record, References};
 
 /// What [`read`] needs of a row.
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
      created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
-     worker, artifact, failure, spec_version, spec, metadata, kept";
+     worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings";
 
 /// SQLite's integers are signed; a time past the year 292 million is the end of time.
 pub(super) fn int(value: u64) -> i64 {
@@ -68,7 +68,8 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
         "UPDATE tasks SET phase = :phase, progress = :progress, attempt = :attempt, \
          engine = :engine, started_at_ms = :started, finished_at_ms = :finished, \
          expires_at_ms = :expires, lease_token = :token, lease_until_ms = :until, \
-         worker = :worker, artifact = :artifact, failure = :failure, kept = :kept \
+         worker = :worker, artifact = :artifact, failure = :failure, kept = :kept, \
+         references_ready = :ready \
          WHERE seq = :seq AND phase = :was AND lease_token IS :held",
     )?;
     let changed = query.execute(named_params! {
@@ -85,6 +86,7 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
         ":artifact": artifact,
         ":failure": failure,
         ":kept": after.kept.as_deref(),
+        ":ready": after.references == References::AtHand,
         ":seq": int(before.seq),
         ":was": phase_name(before.task.state.phase()),
         ":held": before.token().map(int),
@@ -110,11 +112,24 @@ pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<
         let mut query = conn.prepare_cached("UPDATE tasks SET kept = ?1 WHERE seq = ?2")?;
         expect_one(query.execute(params![after.kept.as_deref(), int(after.seq)])?)?;
     }
+    if before.task.warnings != after.task.warnings {
+        let mut query = conn.prepare_cached("UPDATE tasks SET warnings = ?1 WHERE seq = ?2")?;
+        let warnings = to_string(&after.task.warnings)?;
+        expect_one(query.execute(params![warnings, int(after.seq)])?)?;
+    }
     if before.task.spec == after.task.spec {
         return Ok(());
     }
     let mut query = conn.prepare_cached("UPDATE tasks SET spec = ?1 WHERE seq = ?2")?;
     expect_one(query.execute(params![to_string(&after.task.spec)?, int(after.seq)])?)
+}
+
+/// Remembers that all references of a waiting task are at hand.
+pub(super) fn set_references_ready(conn: &Connection, seq: u64) -> Done<()> {
+    let mut query = conn.prepare_cached(
+        "UPDATE tasks SET references_ready = 1 WHERE seq = ?1 AND phase = 'waiting'",
+    )?;
+    expect_one(query.execute([int(seq)])?)
 }
 
 /// Sets one of the counters.
@@ -172,6 +187,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         expires_at_ms: time(row, "expires_at_ms")?,
         attempt: row.get("attempt")?,
         engine: row.get("engine")?,
+        warnings: warnings(row)?,
     };
     let lease = time(row, "lease_token")?.map(|token| {
         let until_ms = time(row, "lease_until_ms")?.unwrap_or(0);
@@ -183,9 +199,11 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         })
     });
     let seq = time(row, "seq")?.unwrap_or(0);
+    let ready: bool = row.get("references_ready")?;
     let kept: Option<String> = row.get("kept")?;
     Ok(Record {
         seq,
+        references: References::stored(ready, &task),
         task: Arc::new(task),
         lease: lease.transpose()?,
         kept: kept.map(Arc::from),
@@ -201,6 +219,14 @@ fn state(row: &Row<'_>) -> Done<State> {
         "failed" => State::Failed(from_str(row.get_ref("failure")?.as_str()?)?),
         "expired" => State::Expired,
         other => return Err(Fault::Corrupt(format!("unknown phase {other:?}"))),
+    })
+}
+
+fn warnings(row: &Row<'_>) -> Done<Vec<Warning>> {
+    let text: Option<String> = row.get("warnings")?;
+    Ok(match text {
+        Some(text) => from_str(&text)?,
+        None => Vec::new(),
     })
 }
 

@@ -14,6 +14,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0002_identity.sql"),
     include_str!("../../../../migrations/sqlite/0003_kept.sql"),
     include_str!("../../../../migrations/sqlite/0004_abandoned.sql"),
+    include_str!("../../../../migrations/sqlite/0005_references_ready.sql"),
+    include_str!("../../../../migrations/sqlite/0007_warnings.sql"),
+    include_str!("../../../../migrations/sqlite/0008_key_use.sql"),
 ];
 
 /// Pages of the log that are carried into the database at once (64 MiB): submits wait meanwhile,

@@ -11,6 +11,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("crash", 0),
     ("faulty", 0),
     ("h264", 0),
+    ("pool", 0),
     ("blobs", 1),
     ("decode", 1),
     ("engine", 1),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::files::{manifest, root};
 
-fn run(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program)
         .args(arguments)
         .current_dir(root())
@@ -101,7 +101,7 @@ fn a_licence_expression_is_read_as_spdx_means_it() {
 
 /// Whether an SPDX expression (<https://spdx.github.io/spdx-spec/v2.3/SPDX-license-expressions/>)
 /// leaves a choice that is allowed. `/`, which old manifests use, means `OR`.
-fn permits(expression: &str, allowed: &BTreeSet<String>) -> bool {
+pub(crate) fn permits(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let spaced = expression
         .replace('(', " ( ")
         .replace(')', " ) ")

@@ -8,6 +8,7 @@
 )]
 
 mod arrows;
+mod bundled;
 mod documents;
 mod files;
 mod licences;

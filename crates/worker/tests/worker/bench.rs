@@ -19,7 +19,7 @@ use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::{
     Cancellation, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, TaskStore,
 };
-use kinora_worker::{Lineup, Maker, References, Served, Settings, Shutdown, Worker};
+use kinora_worker::{Lineup, Maker, Pools, References, Served, Settings, Shutdown, Worker};
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
@@ -34,6 +34,7 @@ pub(crate) const NOW: u64 = 1_760_000_000_000;
 fn fetcher() -> kinora_fetch::Fetcher {
     let options = kinora_fetch::Options {
         allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
+        host_connections_max: 64,
         ..kinora_fetch::Options::default()
     };
     kinora_fetch::Fetcher::new(options).unwrap()
@@ -115,11 +116,13 @@ impl Bench {
             blobs: self.blobs.clone(),
             lineup: Lineup::new(served),
             references: Arc::new(References::new(fetcher())),
+            pools: Pools::default(),
             films: Arc::new(InProcess),
             clock: self.clock.clone(),
             settings: Settings {
                 name: "worker".to_owned(),
                 slots: 1,
+                project_slots_max: 0,
                 lease_ms: LEASE_MS,
                 sweep_every: Duration::from_millis(10),
                 heartbeat_every: Duration::from_millis(10),

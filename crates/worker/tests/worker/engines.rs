@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FailureCode, Size, VideoSpec};
+use kinora_contract::{FailureCode, Size, VideoSpec, Warning, WarningCode};
 use kinora_engine::{
     CHANNELS, Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Picture,
     Planner, SAMPLE_RATE_HZ, Sink, Stage,
@@ -59,6 +59,7 @@ pub(crate) enum Act {
 pub(crate) struct Puppet {
     act: Act,
     clip: Clip,
+    warnings: Vec<Warning>,
     description: Description,
     started: AtomicUsize,
     at_work: AtomicUsize,
@@ -76,6 +77,7 @@ impl Puppet {
         Self {
             act,
             clip: CLIP,
+            warnings: Vec::new(),
             description: Description {
                 final_from_video: false,
                 name: name.to_owned(),
@@ -102,6 +104,12 @@ impl Puppet {
     /// The same with clips of so many frames.
     pub(crate) fn with_frames(mut self, frames: u32) -> Self {
         self.clip.frames = frames;
+        self
+    }
+
+    /// The same, which warns so many times.
+    pub(crate) fn warning(mut self, times: usize) -> Self {
+        self.warnings = vec![WarningCode::SeedIgnored.into(); times];
         self
     }
 
@@ -217,6 +225,10 @@ impl Planner for Puppet {
             Act::RefusesInPlan => Err(EngineError::Unsupported(PRIVATE.to_owned())),
             _ => Ok(self.clip),
         }
+    }
+
+    fn warnings(&self, _: &VideoSpec, _: &Materials) -> Vec<Warning> {
+        self.warnings.clone()
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use kinora_contract::{FailureCode, FrameSize, Phase, Seconds, Size, TaskId, VideoSpec};
+use kinora_contract::{
+    FailureCode, FrameSize, Phase, Seconds, Size, TaskId, VideoSpec, Warning, WarningCode,
+};
 use kinora_engine::{Description, EngineError, Features, FilmEngine, FilmJob, Stage};
 use kinora_media::{ClipFormat, Recorder, RecorderOptions};
 use kinora_worker::{Lineup, Maker, Served, Worker};
@@ -106,6 +108,10 @@ impl FilmEngine for Studio {
 
     fn has_sound_switch(&self) -> bool {
         true
+    }
+
+    fn warnings(&self, _: &VideoSpec) -> Vec<Warning> {
+        vec![WarningCode::SeedIgnored.into()]
     }
 
     fn keeps_undecodable(&self) -> bool {
@@ -217,6 +223,7 @@ async fn a_film_is_published_as_it_is_measured() {
     assert_eq!((artifact.frames, artifact.has_audio), (GOOD.frames, false));
     let task = bench.task(id).await;
     assert_eq!(task.engine.as_deref(), Some("studio/1"));
+    assert_eq!(task.warnings, [WarningCode::SeedIgnored.into()]);
     assert_eq!(
         task.spec.seconds,
         Seconds::Fixed(2),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Phase, State};
+use kinora_contract::limits::WARNINGS_MAX;
+use kinora_contract::{Phase, State, Warning, WarningCode};
+use kinora_store::faulty::{Fault, Method};
 
 use crate::bench::{Bench, MODEL, NOW, RETENTION_MS, Running, until};
 use crate::engines::{Act, ENGINE, Puppet};
@@ -42,6 +44,19 @@ async fn progress_and_engine_show_while_a_task_runs() {
     assert_eq!(bench.task(id).await.engine.as_deref(), Some(ENGINE));
     running.shutdown.now();
     running.returns().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_of_an_engine_come_with_the_task_although_the_store_fails_for_a_moment() {
+    let bench = Bench::new();
+    bench.store_plan.fail_next(Method::Renew, 1, Fault::Before);
+    let engine = Puppet::new(Act::Good).warning(WARNINGS_MAX + 1);
+    let running = Running::start(bench.worker(&Arc::new(engine)));
+    let id = bench.submit().await;
+    bench.completes(id).await;
+    let warning = Warning::from(WarningCode::SeedIgnored);
+    assert_eq!(bench.task(id).await.warnings, vec![warning; WARNINGS_MAX]);
+    running.drained().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

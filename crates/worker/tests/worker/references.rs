@@ -5,8 +5,10 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kinora_blobs::BlobStore;
 use kinora_blobs::faulty::{Fault, Method};
-use kinora_contract::{FrameSize, Inputs, Resolution, Seconds, Size, TaskId};
+use kinora_contract::{FrameSize, Inputs, Phase, Resolution, Seconds, Size, TaskId};
+use kinora_store::faulty::Method as Store;
 
 use crate::bench::{Bench, LEASE_MS, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet};
@@ -155,15 +157,23 @@ async fn a_reference_that_cannot_be_had_fails_its_task_while_it_waits() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = nobody.local_addr().unwrap();
     drop(nobody);
-    for (url, code) in [
-        (format!("http://{address}/x"), "reference_unreachable"),
+    let closed = "first_frame: the server could not be reached.";
+    let private = "first_frame: the URL leads to an address that is not allowed.";
+    for (url, code, message) in [
+        (
+            format!("http://{address}/x"),
+            "reference_unreachable",
+            closed,
+        ),
         (
             "http://10.0.0.1/x".to_owned(),
             "reference_forbidden_address",
+            private,
         ),
     ] {
         let id = submit(&bench, &url).await;
-        assert_eq!(bench.fails(id).await.0, code);
+        let told = (code.to_owned(), message.to_owned());
+        assert_eq!(bench.fails(id).await, told);
         assert!(
             bench.task(id).await.started_at_ms.is_none(),
             "it got a slot"
@@ -175,12 +185,82 @@ async fn a_reference_that_cannot_be_had_fails_its_task_while_it_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_misses_its_references_gives_its_slot_back_until_they_are_fetched_again() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let blocker = bench.submit().await;
+    let (url, asked) = serve(picture());
+    let id = submit(&bench, &url).await;
+    let running = Running::start(bench.worker(&engine));
+    until("the engine at work", async || engine.at_work() == 1).await;
+    until("the fetch", async || kept(&bench).await == 1).await;
+    let settled = || bench.store_plan.calls(Store::SettleFetch);
+    until("it is at hand", async || settled() == 1).await;
+    for key in bench.keys().await {
+        bench.blobs.delete(&key).await.unwrap();
+    }
+    engine.release();
+    bench.completes(blocker).await;
+    bench.completes(id).await;
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(bench.store_plan.calls(Store::Release), 1);
+    assert_eq!(
+        bench.task(id).await.attempt,
+        1,
+        "it was no fault of the task"
+    );
+    running.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blob_store_that_is_away_holds_up_a_fetch_and_fails_no_task() {
+    let bench = Bench::new();
+    bench.blob_plan.fail_next(Method::Head, 1, Fault::Before);
+    let (url, _) = serve(picture());
+    let id = submit(&bench, &url).await;
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let settled = || bench.store_plan.calls(Store::SettleFetch);
+    until("the fetch given back", async || settled() == 1).await;
+    assert_eq!(bench.phase(id).await, Phase::Waiting);
+    bench.clock.advance(1_000);
+    bench.completes(id).await;
+    assert_eq!(bench.task(id).await.attempt, 1);
+    running.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_gives_fetches_to_the_next_worker() {
+    let bench = Bench::new();
+    bench.held.hold(true);
+    let (url, asked) = serve(picture());
+    let id = submit(&bench, &url).await;
+    let engine = Arc::new(Puppet::new(Act::Good));
+    let running = Running::start(bench.worker(&engine));
+    until("a fetch under way", async || {
+        asked.load(Ordering::SeqCst) == 1
+    })
+    .await;
+    running.drained().await;
+    assert_eq!(bench.phase(id).await, Phase::Waiting);
+    bench.held.hold(false);
+    until("the end of its put", async || bench.held.ended() == 1).await;
+    let next = Running::start(bench.worker(&engine));
+    bench.completes(id).await;
+    next.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_picture_fails_its_task_and_stays_nowhere() {
     let bench = Bench::new();
     let (url, _) = serve(b"<html>Not found</html>".to_vec());
     let id = submit(&bench, &url).await;
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
-    assert_eq!(bench.fails(id).await.0, "unsupported_image");
+    let (code, message) = bench.fails(id).await;
+    assert_eq!(code, "unsupported_image");
+    assert!(
+        message.starts_with("first_frame: the file is not an image"),
+        "{message}"
+    );
     until("the reference gone", async || kept(&bench).await == 0).await;
     running.drained().await;
 }

@@ -102,6 +102,8 @@ async fn what_a_dead_worker_left_is_taken_up_at_start_and_goes_before_younger_ta
         worker: "a worker that died".to_owned(),
         models: vec![MODEL.to_owned()],
         count: 1,
+        slots: usize::MAX,
+        project_slots_max: 0,
         now_ms: NOW,
         lease_ms: 1,
     };

@@ -3,7 +3,7 @@
 
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kinora_contract::{Phase, TaskId};
@@ -27,6 +27,11 @@ enum Operation {
         project: usize,
         model: usize,
         key: Option<u8>,
+        images: usize,
+    },
+    Fetch {
+        count: usize,
+        how: Option<bool>,
     },
     Claim {
         count: usize,
@@ -58,10 +63,12 @@ enum Operation {
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
-    use Operation::{Cancel, Claim, Delete, Finish, Insert, Release, Renew, Sweep};
+    use Operation::{Cancel, Claim, Delete, Fetch, Finish, Insert, Release, Renew, Sweep};
     prop_oneof![
-        6 => (0..3_usize, 0..2_usize, proptest::option::of(0..3_u8))
-            .prop_map(|(project, model, key)| Insert { project, model, key }),
+        6 => (0..3_usize, 0..2_usize, proptest::option::of(0..3_u8), 0..3_usize)
+            .prop_map(|(project, model, key, images)| Insert { project, model, key, images }),
+        3 => (1..4_usize, proptest::option::of(any::<bool>()))
+            .prop_map(|(count, how)| Fetch { count, how }),
         4 => (0..3_usize, 1..4_usize).prop_map(|(count, models)| Claim { count, models }),
         2 => (0..8_usize, any::<u8>()).prop_map(|(lease, progress)| Renew { lease, progress }),
         3 => (0..8_usize, any::<bool>()).prop_map(|(lease, well)| Finish { lease, well }),
@@ -84,6 +91,17 @@ struct Known {
     expires_at_ms: u64,
     key: Option<(u8, usize, u64)>,
     kept: Option<String>,
+    cost: u64,
+    fetch: Fetching,
+}
+
+/// How far a task's references are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fetching {
+    AtHand,
+    Wanted,
+    /// Somebody fetches them until then.
+    Taken(u64),
 }
 
 /// The store as a map.
@@ -93,8 +111,11 @@ struct Model {
     next: u64,
     now_ms: u64,
     leases: Vec<(u64, Lease)>,
-    /// The token of each project's last claim.
+    /// How late each project's turn is, in cost units, and where the last task began.
     turns: BTreeMap<&'static str, u64>,
+    turn_now: u64,
+    /// Projects that were promised a place of the queue, once.
+    promised: BTreeSet<&'static str>,
 }
 
 /// The case: 24 sequences of up to 40 operations.
@@ -134,9 +155,12 @@ impl Model {
                 project,
                 model,
                 key,
+                images,
             } => {
-                self.insert(stores, PROJECTS[project], model, key).await;
+                let project = PROJECTS[project];
+                self.insert(stores, project, model, key, images).await;
             }
+            Operation::Fetch { count, how } => self.fetch(stores, count, how).await,
             Operation::Claim { count, models } => self.claim(stores, count, models).await,
             Operation::Renew { lease, progress } => self.renew(stores, lease, progress).await,
             Operation::Finish { lease, well } => self.finish(stores, lease, well).await,

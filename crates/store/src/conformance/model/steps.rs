@@ -1,11 +1,12 @@
 //! Each operation, done to the store and to the model, with the two answers compared.
 
-use kinora_contract::{FailureCode, Phase};
+use kinora_contract::{FailureCode, Inputs, Phase};
 
 use super::super::fixtures::{LEASE_MS, MODELS, artifact, cancelled, id, spec, task};
-use super::{BOUNDS, Known, Model, RETENTION_MS};
+use super::{BOUNDS, Fetching, Known, Model, RETENTION_MS};
 use crate::{
-    Attempt, Cancellation, ClaimRequest, Idempotency, Insertion, NewTask, Renewed, Stores, Swept,
+    Attempt, Cancellation, ClaimRequest, FetchRequest, Fetched, Idempotency, Insertion, NewTask,
+    Renewed, Stores, Swept,
 };
 
 impl Model {
@@ -15,12 +16,21 @@ impl Model {
         project: &'static str,
         model: usize,
         key: Option<u8>,
+        images: usize,
     ) {
         let (number, now_ms) = (self.next, self.now_ms);
         self.next += 1;
         let expires_at_ms = now_ms + 50_000;
+        let mut spec = spec(MODELS[model]);
+        if images > 0 {
+            spec.inputs = Inputs::References {
+                images: vec!["https://example.org/i".to_owned(); images],
+                audios: Vec::new(),
+            };
+        }
+        let cost = spec.cost();
         let new = NewTask {
-            spec: spec(MODELS[model]),
+            spec,
             now_ms,
             bounds: BOUNDS,
             idempotency: key.map(|key| Idempotency {
@@ -56,8 +66,13 @@ impl Model {
             }
             (Some((_, other)), Insertion::KeyReused) => assert_ne!(other, model),
             // A lost lease puts a task back whatever the bound.
-            (None, Insertion::QueueFull) => assert!(waiting >= 6),
-            (None, Insertion::ProjectFull) => {
+            // A place that was promised to another project is no place.
+            (None, Insertion::QueueFull(_)) => {
+                let others = self.promised.iter().any(|one| *one != project);
+                assert!(waiting >= 6 || others);
+                self.promised.insert(project);
+            }
+            (None, Insertion::ProjectFull(_)) => {
                 assert!(waiting < 6 && own.filter(unfinished).count() == 4);
             }
             (None, Insertion::Inserted(view)) => {
@@ -77,6 +92,12 @@ impl Model {
                         expires_at_ms: u64::MAX,
                         key,
                         kept: None,
+                        cost,
+                        fetch: if images > 0 {
+                            Fetching::Wanted
+                        } else {
+                            Fetching::AtHand
+                        },
                     },
                 );
             }
@@ -93,25 +114,22 @@ impl Model {
                 .map(|m| MODELS[m].to_owned())
                 .collect(),
             count,
+            slots: usize::MAX,
+            project_slots_max: 0,
             now_ms: self.now_ms,
             lease_ms: LEASE_MS,
         };
         let mut claims = stores.tasks.claim(request).await.unwrap().into_iter();
         for _ in 0..count {
-            let running = |project: &str| {
-                let of = |known: &&Known| known.project == project;
-                let all = self.tasks.values().filter(of);
-                all.filter(|known| known.phase == Phase::Running).count()
-            };
             let waiting = self
                 .tasks
                 .iter()
                 .filter(|(_, known)| known.phase == Phase::Waiting);
             let next = waiting
-                .filter(|(_, known)| served(known.model))
+                .filter(|(_, known)| served(known.model) && known.fetch == Fetching::AtHand)
                 .min_by_key(|(number, known)| {
-                    let turn = self.turns.get(known.project);
-                    (running(known.project), turn, **number)
+                    let turn = self.turns.get(known.project).copied().unwrap_or(0);
+                    (turn, **number)
                 })
                 .map(|(number, _)| *number);
             let Some(number) = next else { break };
@@ -123,7 +141,10 @@ impl Model {
             known.attempt += 1;
             known.token = Some(claim.lease.token);
             known.until_ms = self.now_ms + LEASE_MS;
-            self.turns.insert(known.project, claim.lease.token);
+            let turn = self.turns.get(known.project).copied().unwrap_or(0);
+            self.turn_now = turn.max(self.turn_now);
+            let cost = claim.task.spec.cost();
+            self.turns.insert(known.project, self.turn_now + cost);
             assert!(
                 self.leases
                     .iter()
@@ -148,6 +169,7 @@ impl Model {
             until_ms,
             decided: None,
             kept: kept.clone(),
+            warnings: None,
             preview: None,
         };
         let done = stores.tasks.renew(&lease, renewed).await;
@@ -168,10 +190,52 @@ impl Model {
             Attempt::Forgiven
         };
         let done = stores.tasks.release(&lease, attempt).await;
+        let project = self.tasks.get(&task).map_or("", |known| known.project);
         if let Some(known) = self.holder(task, &lease, &done) {
             known.phase = Phase::Waiting;
             known.token = None;
-            known.attempt -= u32::from(!counts);
+            if !counts {
+                known.attempt -= 1;
+                let cost = known.cost;
+                let turn = self.turns.get_mut(project).unwrap();
+                *turn = turn.saturating_sub(cost);
+            }
+        }
+    }
+
+    /// Takes fetches, and settles them well, badly or not at all.
+    pub(super) async fn fetch(&mut self, stores: &Stores, count: usize, how: Option<bool>) {
+        let request = FetchRequest {
+            models: MODELS.map(str::to_owned).into(),
+            count,
+            project_max: 2,
+            now_ms: self.now_ms,
+            lease_ms: LEASE_MS,
+        };
+        let fetches = stores.tasks.take_fetches(request).await.unwrap();
+        for fetch in fetches {
+            let known = self.tasks.iter_mut();
+            let mut known = known.filter(|(number, _)| id(**number) == fetch.task.id);
+            let (_, known) = known.next().expect("a known task");
+            let taken = matches!(known.fetch, Fetching::Taken(until_ms) if until_ms > self.now_ms);
+            assert!(known.phase == Phase::Waiting && known.fetch != Fetching::AtHand && !taken);
+            known.fetch = Fetching::Taken(self.now_ms + LEASE_MS);
+            let (now_ms, expires_at_ms) = (self.now_ms, self.now_ms + RETENTION_MS);
+            let fetched = match how {
+                None => continue,
+                Some(true) => Fetched::AtHand,
+                Some(false) => Fetched::Failed {
+                    failure: FailureCode::ReferenceUnreachable.into(),
+                    now_ms,
+                    expires_at_ms,
+                },
+            };
+            stores.tasks.settle_fetch(&fetch, fetched).await.unwrap();
+            known.fetch = Fetching::AtHand;
+            if how == Some(false) {
+                known.phase = Phase::Failed;
+                known.expires_at_ms = expires_at_ms;
+            }
         }
     }
 

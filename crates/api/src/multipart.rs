@@ -1,0 +1,70 @@
+//! The parts of a multipart body into fields. Every part is text: a file is refused, since
+//! references are given as URLs.
+
+use axum::http::{HeaderMap, HeaderName, header};
+use bytes::Bytes;
+use kinora_contract::limits::FORM_PARTS_MAX;
+use kinora_contract::{ErrorCode, Form};
+use serde_json::{Map, Value};
+
+use crate::body::check_charset;
+use crate::error::ApiError;
+use crate::header_value::parameters;
+
+/// Reads the fields of a whole body whose parts `boundary` separates.
+pub(crate) async fn fields(body: Bytes, boundary: String) -> Result<Map<String, Value>, ApiError> {
+    let whole = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(body)]);
+    let mut parts = multer::Multipart::new(whole, boundary);
+    let mut form = Form::default();
+    let mut count = 0;
+    while let Some(part) = parts.next_field().await.map_err(|_| malformed())? {
+        count += 1;
+        if count > FORM_PARTS_MAX {
+            let message = format!("The form has more than {FORM_PARTS_MAX} parts.");
+            return Err(ApiError::new(ErrorCode::InvalidValue, message));
+        }
+        let name = part.name().ok_or_else(malformed)?.to_owned();
+        check_part(part.headers(), &name)?;
+        let bytes = part.bytes().await.map_err(|_| malformed())?;
+        let text = String::from_utf8(bytes.into()).map_err(|_| {
+            let message = format!("'{name}' is not valid UTF-8.");
+            ApiError::of(ErrorCode::InvalidValue, &name, message)
+        })?;
+        form.push(&name, text)?;
+    }
+    Ok(form.into_fields())
+}
+
+/// Refuses a file, and text that is not plain UTF-8.
+fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError> {
+    let disposition = parameters(&text_of(headers, &header::CONTENT_DISPOSITION));
+    // `filename*` is the same in the encoding of RFC 8187.
+    let is_file = |name: &str| matches!(name, "filename" | "filename*");
+    if disposition.iter().any(|(name, _)| is_file(name)) {
+        let message = format!("'{name}' is a file; give reference material as a URL.");
+        let code = ErrorCode::FileUploadUnsupported;
+        return Err(ApiError::of(code, name, message));
+    }
+    check_charset(&text_of(headers, &header::CONTENT_TYPE), name)?;
+    let transfer = text_of(headers, &TRANSFER_ENCODING);
+    let plain = ["", "7bit", "8bit", "binary"];
+    if plain.iter().any(|one| transfer.eq_ignore_ascii_case(one)) {
+        return Ok(());
+    }
+    let message = format!("'{name}' has a transfer encoding; send its text as it is.");
+    Err(ApiError::of(ErrorCode::UnsupportedEncoding, name, message))
+}
+
+/// Of mail, and deprecated in forms (RFC 7578, 4.7).
+const TRANSFER_ENCODING: HeaderName = HeaderName::from_static("content-transfer-encoding");
+
+/// The value of a header, empty when it is absent. Names of files may hold bytes that are no ASCII.
+fn text_of(headers: &HeaderMap, name: &HeaderName) -> String {
+    let value = headers.get(name).map_or(&b""[..], |value| value.as_bytes());
+    String::from_utf8_lossy(value).trim().to_owned()
+}
+
+fn malformed() -> ApiError {
+    let message = "The multipart body is malformed or incomplete.";
+    ApiError::new(ErrorCode::MalformedBody, message)
+}

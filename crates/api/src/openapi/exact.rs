@@ -1,0 +1,309 @@
+//! What types alone do not say: lists of values, patterns and bounds, from the tables that the
+//! validation reads too. They are laid over the generated document as a merge patch (RFC 7386).
+
+use kinora_contract::limits::{
+    IDEMPOTENCY_KEY_CHARS_MAX, METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX,
+    METADATA_VALUE_CHARS_MAX, NEGATIVE_PROMPT_CHARS_MAX, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN,
+    PROMPT_CHARS_MAX, SECONDS_MAX, SEED_MAX, URL_BYTES_MAX,
+};
+use kinora_contract::{AspectRatio, Capabilities, Catalog, Resolution, Size};
+use serde_json::{Map, Value, json};
+
+use crate::files::Variant;
+
+/// Lays everything over `document` that is known more exactly than by types.
+pub(super) fn make_exact(document: &mut Value, catalog: &Catalog) {
+    merge(
+        document,
+        &json!({"components": {"schemas": schemas(catalog)}}),
+    );
+    let Some(Value::Object(paths)) = document.get_mut("paths") else {
+        return;
+    };
+    for (path, operations) in paths {
+        let operations = operations.as_object_mut().into_iter().flatten();
+        for (_, operation) in operations {
+            exact_operation(path, operation);
+        }
+    }
+}
+
+fn exact_operation(path: &str, operation: &mut Value) {
+    let parameters = operation.get_mut("parameters");
+    for parameter in parameters
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        let name = parameter["name"].as_str().unwrap_or_default();
+        if let Some(schema) = parameter_schema(path, name) {
+            parameter["schema"] = schema;
+        }
+    }
+    if path.ends_with("/content") {
+        let types = Variant::ALL.map(|variant| {
+            let bytes = json!({"schema": {"type": "string", "format": "binary"}});
+            (variant.media_type().to_owned(), bytes)
+        });
+        let content = Value::Object(types.into_iter().collect());
+        for status in ["200", "206"] {
+            operation["responses"][status]["content"] = content.clone();
+        }
+    }
+}
+
+fn parameter_schema(path: &str, name: &str) -> Option<Value> {
+    Some(match name {
+        "id" if path.contains("/videos/") => task_id(),
+        "after" => task_id(),
+        "limit" => json!({
+            "type": "integer", "format": "int32",
+            "minimum": PAGE_LIMIT_MIN, "maximum": PAGE_LIMIT_MAX,
+        }),
+        "order" => json!({"type": "string", "enum": ["asc", "desc"]}),
+        "variant" => json!({"type": "string", "enum": Variant::ALL.map(Variant::name)}),
+        "expires" => json!({"type": "integer", "format": "int64", "minimum": 0}),
+        "signature" => json!({"type": "string"}),
+        "Idempotency-Key" => json!({
+            "type": "string", "pattern": "^[!-~]+$",
+            "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX,
+        }),
+        _ => return None,
+    })
+}
+
+fn schemas(catalog: &Catalog) -> Value {
+    let submit = submit_fields(catalog);
+    let edit_fields = |names: &[&str]| {
+        let taken = names
+            .iter()
+            .map(|name| ((*name).to_owned(), submit[*name].clone()));
+        Value::Object(taken.collect::<Map<_, _>>())
+    };
+    let prompt = json!({
+        "type": "string", "minLength": 1, "maxLength": PROMPT_CHARS_MAX, "pattern": NOT_BLANK,
+    });
+    let mut edit = edit_fields(&[
+        "edit_strength",
+        "negative_prompt",
+        "reference_images",
+        "seed",
+        "metadata",
+    ]);
+    edit["prompt"] = prompt;
+    edit["model"] = or_null(&submit["model"]);
+    let remix = json!({"properties": edit.clone(), "additionalProperties": false});
+    edit["video"] = json!({"$ref": "#/components/schemas/VideoRef"});
+    json!({
+        "SubmitRequest": {"properties": submit},
+        "EditVideo": {"properties": edit, "additionalProperties": false},
+        "RemixVideo": remix,
+        "VideoRef": {"properties": {"id": task_id()}, "additionalProperties": false},
+        "Video": {"properties": {
+            "id": task_id(),
+            "object": {"enum": ["video"]},
+            "seed": {"format": "int64", "maximum": SEED_MAX},
+            "progress": {"minimum": 0, "maximum": 100},
+        }},
+        "VideoList": {"properties": {"object": {"enum": ["list"]}}},
+        "VideoDeleted": {"properties": {"object": {"enum": ["video.deleted"]}}},
+    })
+}
+
+/// The fields of a submit.
+fn submit_fields(catalog: &Catalog) -> Value {
+    let text = |chars: usize, pattern: &str| json!({"type": ["string", "null"], "minLength": 1, "maxLength": chars, "pattern": pattern});
+    let can = |most: fn(&Capabilities) -> u32| {
+        let cards = catalog.cards().iter();
+        cards
+            .map(|card| most(&card.capabilities))
+            .max()
+            .unwrap_or(0)
+            .max(1)
+    };
+    let urls = |most: u32, what: &str| {
+        json!({
+            "type": ["array", "null"], "minItems": 1, "maxItems": most, "items": url(),
+            "description": what,
+        })
+    };
+    json!({
+        "model": {"type": "string", "enum": model_names(catalog)},
+        "prompt": text(PROMPT_CHARS_MAX, NOT_BLANK),
+        "negative_prompt": {
+            "type": ["string", "null"], "maxLength": NEGATIVE_PROMPT_CHARS_MAX,
+            "description": "What to avoid.",
+        },
+        "seconds": seconds(),
+        "size": or_null(&json!({"type": "string", "enum": sizes(catalog)})),
+        "resolution": or_null(&json!({
+            "type": "string", "enum": Resolution::ALL.map(Resolution::name),
+        })),
+        "aspect_ratio": or_null(&json!({"type": "string", "enum": ratios()})),
+        "input_reference": input_reference(),
+        "first_frame": or_null(&url()),
+        "last_frame": or_null(&url()),
+        "reference_images": urls(
+            can(|one| one.features.reference_images_max),
+            "URLs of images to show; excludes `first_frame` and `last_frame`.",
+        ),
+        "reference_audios": urls(
+            can(|one| one.features.reference_audios_max),
+            "URLs of sound to hear; needs at least one reference image.",
+        ),
+        "seed": {
+            "type": ["integer", "null"], "format": "int64", "minimum": -1, "maximum": SEED_MAX,
+            "description": "0 to 4,294,967,295, or -1 (default) for a random one.",
+        },
+        "draft_task_id": or_null(&task_id()),
+        "edit_task_id": or_null(&task_id()),
+        "edit_strength": {
+            "type": ["number", "null"], "format": "double", "minimum": 0, "maximum": 1,
+            "description": "0.0 to 1.0 (default 0.6): how far the result may leave the source.",
+        },
+        "metadata": metadata(),
+    })
+}
+
+/// At least one character that is no white space.
+const NOT_BLANK: &str = r"\S";
+
+fn task_id() -> Value {
+    // 128 bits in base 32: the first digit has three of them.
+    json!({"type": "string", "pattern": "^video_[0-7][0-9a-hjkmnp-tv-z]{25}$"})
+}
+
+fn url() -> Value {
+    json!({
+        "type": "string", "format": "uri", "maxLength": URL_BYTES_MAX,
+        "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s]+$",
+    })
+}
+
+fn seconds() -> Value {
+    json!({
+        "type": null,
+        "anyOf": [
+            {"type": "integer", "format": "int32", "minimum": -1, "maximum": SECONDS_MAX},
+            {"type": "string", "pattern": "^(auto|-1|[1-9][0-9]?)$"},
+            {"type": "null"},
+        ],
+        "description": "Length in seconds, 2 to 15, as a number or a numeric string; `\"auto\"` (or -1) \
+                        where the model chooses itself. Default 5.",
+        "example": 5,
+    })
+}
+
+fn input_reference() -> Value {
+    json!({
+        "type": null,
+        "anyOf": [
+            url(),
+            {
+                "type": "object", "title": "InputReference",
+                "properties": {"image_url": url()},
+                "required": ["image_url"], "additionalProperties": false,
+            },
+            {"type": "null"},
+        ],
+        "description": "OpenAI's name for `first_frame`: a URL, or an object with `image_url`.",
+    })
+}
+
+fn metadata() -> Value {
+    json!({
+        "type": ["object", "null"],
+        "maxProperties": METADATA_PAIRS_MAX,
+        "propertyNames": {"type": "string", "minLength": 1, "maxLength": METADATA_KEY_CHARS_MAX},
+        "additionalProperties": {"type": "string", "maxLength": METADATA_VALUE_CHARS_MAX},
+        "description": "Up to 16 pairs of strings, given back unchanged.",
+    })
+}
+
+fn model_names(catalog: &Catalog) -> Vec<&str> {
+    let names = catalog.cards().iter().flat_map(|card| {
+        let aliases = card.aliases.iter().map(String::as_str);
+        std::iter::once(card.id.as_str()).chain(aliases)
+    });
+    names.collect()
+}
+
+/// Every size that some model takes.
+fn sizes(catalog: &Catalog) -> Vec<String> {
+    let mut sizes: Vec<Size> = Vec::new();
+    for card in catalog.cards() {
+        for size in &card.capabilities.sizes {
+            if !sizes.contains(size) {
+                sizes.push(*size);
+            }
+        }
+    }
+    sizes.iter().map(Size::to_string).collect()
+}
+
+fn ratios() -> Vec<&'static str> {
+    let named = AspectRatio::ALL.iter().map(|one| one.name());
+    named.chain(["adaptive"]).collect()
+}
+
+/// The same, or `null`, which means absent.
+fn or_null(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    schema["type"] = json!([schema["type"], "null"]);
+    if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        values.push(Value::Null);
+    }
+    schema
+}
+
+/// RFC 7386: objects are merged, `null` removes, everything else replaces.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(fields) = target else {
+        return;
+    };
+    for (name, value) in patch {
+        if value.is_null() {
+            fields.remove(name);
+        } else {
+            merge(fields.entry(name).or_insert(Value::Null), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::built_in_cards;
+
+    use super::*;
+
+    #[test]
+    fn a_served_models_own_names_are_in_its_document() {
+        let mut cards = built_in_cards();
+        cards.truncate(1);
+        cards[0].id = "studio-one".to_owned();
+        cards[0].aliases = vec!["sora-2".to_owned()];
+        let document = super::super::document(&Catalog::new(cards).unwrap());
+        let document: Value = serde_json::from_str(&document).unwrap();
+        let fields = &document["components"]["schemas"]["SubmitRequest"]["properties"];
+        assert_eq!(fields["model"]["enum"], json!(["studio-one", "sora-2"]));
+        assert_eq!(fields["reference_images"]["maxItems"], 9);
+        assert_eq!(fields["seed"]["format"], "int64");
+    }
+
+    #[test]
+    fn a_patch_merges_replaces_and_removes() {
+        let mut target = json!({"a": {"b": 1, "c": [1, 2]}, "d": 1});
+        merge(
+            &mut target,
+            &json!({"a": {"b": null, "c": [3]}, "e": {"f": {}}}),
+        );
+        assert_eq!(target, json!({"a": {"c": [3]}, "d": 1, "e": {"f": {}}}));
+    }
+}

@@ -1,0 +1,141 @@
+//! Which refusals each endpoint can give. They are described per status, with the codes that the
+//! status may carry there.
+
+use std::collections::BTreeMap;
+
+use kinora_contract::ErrorCode::{self, *};
+use utoipa::IntoResponses;
+use utoipa::openapi::response::Response;
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
+
+/// Of every endpoint: what the listener refuses, and faults.
+const ANY: &[ErrorCode] = &[
+    InvalidValue,
+    HeadersTooLarge,
+    RateLimitExceeded,
+    InternalError,
+    Overloaded,
+];
+/// Of every endpoint that wants a key.
+const KEY: &[ErrorCode] = &[InvalidApiKey, ScopeMissing, StorageUnavailable];
+/// Of every endpoint that reads a body.
+const BODY: &[ErrorCode] = &[
+    InvalidJson,
+    MalformedBody,
+    MissingRequiredParameter,
+    InvalidType,
+    UnknownParameter,
+    FileUploadUnsupported,
+    RequestTimeout,
+    RequestTooLarge,
+    UnsupportedMediaType,
+    UnsupportedEncoding,
+];
+/// Of every endpoint that makes a task.
+const TASK: &[ErrorCode] = &[
+    UnsupportedValue,
+    UnsupportedParameter,
+    UnsupportedCombination,
+    ModelNotFound,
+    InvalidUrl,
+    DraftNotUsable,
+    EditSourceNotUsable,
+    ModelNotAllowed,
+    IdempotencyKeyReused,
+    QueueFull,
+    ShuttingDown,
+];
+
+macro_rules! refusals {
+    ($($(#[$doc:meta])* $name:ident = $($set:expr),*;)*) => {
+        $(
+            $(#[$doc])*
+            pub(crate) struct $name;
+
+            impl $name {
+                const SETS: &[&[ErrorCode]] = &[$($set),*];
+            }
+
+            impl IntoResponses for $name {
+                fn responses() -> BTreeMap<String, RefOr<Response>> {
+                    responses(Self::SETS)
+                }
+            }
+        )*
+
+        /// The sets of every endpoint.
+        #[cfg(test)]
+        const ALL: &[&[&[ErrorCode]]] = &[$($name::SETS),*];
+    };
+}
+
+refusals! {
+    /// `POST /v1/videos`.
+    OfSubmit = ANY, KEY, BODY, TASK;
+    /// `POST /v1/videos/edits`.
+    OfEdits = ANY, KEY, BODY, TASK, &[UnsupportedOperation];
+    /// `POST /v1/videos/{id}/remix`.
+    OfRemix = ANY, KEY, BODY, TASK, &[UnsupportedOperation, VideoNotFound];
+    /// `GET /v1/videos`.
+    OfList = ANY, KEY, &[UnknownParameter];
+    /// `GET /v1/videos/{id}`.
+    OfRead = ANY, KEY, &[VideoNotFound, VideoExpired];
+    /// `DELETE /v1/videos/{id}`.
+    OfDelete = ANY, KEY, &[VideoNotFound];
+    /// `POST /v1/videos/{id}/cancel`.
+    OfCancel = ANY, KEY, &[VideoNotFound, VideoExpired, NotCancellable];
+    /// `GET /v1/videos/{id}/content`.
+    OfContent = ANY, KEY, &[
+        UnknownParameter, VideoNotFound, VideoNotReady, VideoFailed, VideoExpired, RangeNotSatisfiable,
+    ];
+    /// `GET /v1/models`.
+    OfModels = ANY, KEY;
+    /// `GET /v1/models/{id}`.
+    OfModel = ANY, KEY, &[NotFound];
+    /// `GET /healthz`.
+    OfAlive = ANY;
+    /// `GET /readyz`.
+    OfReady = ANY, &[StorageUnavailable, ShuttingDown];
+}
+
+fn responses(sets: &[&[ErrorCode]]) -> BTreeMap<String, RefOr<Response>> {
+    let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    for code in sets.iter().copied().flatten() {
+        let status = codes.entry(code.http_status()).or_default();
+        status.push(code.as_str());
+    }
+    let body = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("ErrorBody")))
+        .build();
+    let response = |codes: Vec<&str>| {
+        ResponseBuilder::new()
+            .description(format!("Refused: `{}`.", codes.join("`, `")))
+            .content("application/json", body.clone())
+            .build()
+    };
+    codes
+        .into_iter()
+        .map(|(status, codes)| (status.to_string(), RefOr::T(response(codes))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_described_where_it_can_be_given_and_once() {
+        // For a method that no endpoint describes.
+        let undescribed = [MethodNotAllowed];
+        for code in ErrorCode::ALL {
+            let given = |sets: &&&[&[ErrorCode]]| {
+                let times = sets.iter().copied().flatten().filter(|one| *one == code);
+                let times = times.count();
+                assert!(times < 2, "{code:?} twice");
+                times == 1
+            };
+            let endpoints = ALL.iter().filter(given).count();
+            assert_eq!(endpoints == 0, undescribed.contains(code), "{code:?}");
+        }
+    }
+}

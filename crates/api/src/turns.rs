@@ -1,0 +1,144 @@
+//! Turns at reading lists: a page may take a thousand times what a poll takes, so only a few are
+//! read at a time, and of these a project has its share. A turn is kept until the work is done,
+//! also when nobody waits for the page any more: who asks and hangs up gains nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::buffers::Full;
+
+/// Pages that are read and written at a time.
+const TURNS: usize = 4;
+/// Of these, for one project.
+const TURNS_OF_PROJECT: usize = 2;
+/// From this many projects on, those that read nothing are forgotten.
+const FORGET_FROM: usize = 256;
+/// How long a request waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Hands out turns. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Turns(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    all: Arc<Semaphore>,
+    of_projects: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+}
+
+/// A turn of a project; over when dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _all: OwnedSemaphorePermit,
+    _of_project: OwnTurn,
+}
+
+/// A project's own turn, which does not count against others yet.
+#[derive(Debug)]
+pub(crate) struct OwnTurn {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(Arc::new(Inner {
+            all: Arc::new(Semaphore::new(TURNS)),
+            of_projects: Mutex::default(),
+        }))
+    }
+}
+
+impl Turns {
+    /// One of the turns of `project`, once it has one.
+    pub(crate) async fn own(&self, project: &str) -> Result<OwnTurn, Full> {
+        let turn = self.of_project(project).acquire_owned();
+        match timeout(PATIENCE, turn).await {
+            Ok(Ok(permit)) => Ok(OwnTurn { _permit: permit }),
+            _ => Err(Full::Owner),
+        }
+    }
+
+    /// One of all turns, for a project that has one of its own. They are given in the order in
+    /// which they are asked for, so that each project waits for few others.
+    pub(crate) async fn next(&self, own: OwnTurn) -> Result<Turn, Full> {
+        let turn = self.0.all.clone().acquire_owned();
+        match timeout(PATIENCE, turn).await {
+            Ok(Ok(permit)) => Ok(Turn {
+                _all: permit,
+                _of_project: own,
+            }),
+            _ => Err(Full::All),
+        }
+    }
+
+    fn of_project(&self, project: &str) -> Arc<Semaphore> {
+        let mut all = self
+            .0
+            .of_projects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = all.get(project) {
+            return turns.clone();
+        }
+        if all.len() >= FORGET_FROM {
+            all.retain(|_, turns| Arc::strong_count(turns) > 1);
+        }
+        let turns = Arc::new(Semaphore::new(TURNS_OF_PROJECT));
+        all.insert(project.into(), turns.clone());
+        turns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn turn(turns: &Turns, project: &str) -> Result<Turn, Full> {
+        turns.next(turns.own(project).await?).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p15_a_project_with_many_lists_leaves_turns_to_others() {
+        let turns = Turns::default();
+        let mut greedy = Vec::new();
+        for _ in 0..TURNS_OF_PROJECT {
+            greedy.push(turn(&turns, "greedy").await.unwrap());
+        }
+        let waiting = turns.clone();
+        let waiting = tokio::spawn(async move { turn(&waiting, "greedy").await.map(|_| ()) });
+        // At once, although another asked before.
+        let begun = tokio::time::Instant::now();
+        let polite = turn(&turns, "polite").await.unwrap();
+        assert!(begun.elapsed().is_zero());
+        drop(greedy.pop());
+        assert_eq!(waiting.await.unwrap(), Ok(()));
+        drop(polite);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_turn_for_ever() {
+        let turns = Turns::default();
+        let mut held = Vec::new();
+        for number in 0..TURNS {
+            held.push(turn(&turns, &format!("project {number}")).await.unwrap());
+        }
+        assert_eq!(turn(&turns, "late").await.unwrap_err(), Full::All);
+        let _own = turns.own("project 0").await.unwrap();
+        assert_eq!(turns.own("project 0").await.unwrap_err(), Full::Owner);
+    }
+
+    #[tokio::test]
+    async fn p08_projects_that_read_nothing_are_forgotten() {
+        let turns = Turns::default();
+        let mut most = 0;
+        for number in 0..10 * FORGET_FROM {
+            drop(turn(&turns, &format!("project {number}")).await.unwrap());
+            most = most.max(turns.0.of_projects.lock().unwrap().len());
+        }
+        assert!(most <= FORGET_FROM);
+    }
+}

@@ -1,0 +1,49 @@
+//! A file as a stream of chunks. Each is read when the one before it was taken, by a thread of the
+//! readers' own pool, so that no number of slow readers holds a thread.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream;
+use kinora_pool::Pool;
+
+use super::CHUNK_BYTES;
+use crate::ByteStream;
+
+/// The bytes of `file` in `range`, cut at its end.
+pub(super) fn chunks(file: File, range: Range<u64>, pool: Pool) -> ByteStream {
+    let file = Arc::new(file);
+    let chunks = stream::try_unfold(range, move |rest| {
+        let (file, pool) = (file.clone(), pool.clone());
+        async move {
+            let length = rest.end.saturating_sub(rest.start);
+            let length = usize::try_from(length).map_or(CHUNK_BYTES, |all| all.min(CHUNK_BYTES));
+            if length == 0 {
+                return Ok(None);
+            }
+            let start = rest.start;
+            let chunk = pool.run(move || chunk_at(&file, start, length)).await??;
+            let next = start + chunk.len() as u64;
+            Ok((!chunk.is_empty()).then_some((chunk, next..rest.end)))
+        }
+    });
+    Box::pin(chunks)
+}
+
+/// Up to `length` bytes; none at the end of the file.
+fn chunk_at(file: &File, start: u64, length: usize) -> io::Result<Bytes> {
+    let mut bytes = vec![0; length];
+    loop {
+        match file.read_at(&mut bytes, start) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => {
+                bytes.truncate(read?);
+                return Ok(bytes.into());
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a project may have fetched in an hour, in bytes. What is declared is reserved before it
+//! comes, so that the sum never exceeds the bound, however many fetches run at a time. It knows
+//! nothing of the time before the process started.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+/// Bytes are counted together that came within the same minute.
+const GRAIN: Duration = Duration::from_secs(60);
+
+/// The bytes of all projects; clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    /// None: no bound.
+    bytes_max: Option<u64>,
+    projects: Arc<Mutex<HashMap<Arc<str>, Spent>>>,
+}
+
+/// A project's last hour. One without anything is absent.
+#[derive(Debug, Default)]
+struct Spent {
+    /// When, and how much, oldest first.
+    grains: VecDeque<(Instant, u64)>,
+    reserved: u64,
+}
+
+/// Bytes that may come. Those that came are counted when it is dropped, the others given back.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    budget: Budget,
+    project: Arc<str>,
+    bytes: u64,
+    came: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes_max: Option<u64>) -> Self {
+        Self {
+            bytes_max,
+            projects: Arc::default(),
+        }
+    }
+
+    /// Reserves `bytes` for `project`, or says how long it should wait before it asks again. A
+    /// file larger than the whole bound is let through alone.
+    pub(crate) fn reserve(&self, project: &str, bytes: u64) -> Result<Reservation, Duration> {
+        let project: Arc<str> = project.into();
+        let mut projects = self.projects();
+        let spent = projects.entry(project.clone()).or_default();
+        spent.forget();
+        if let Some(bytes_max) = self.bytes_max {
+            let used = spent.used();
+            if used > 0 && used.saturating_add(bytes) > bytes_max {
+                return Err(spent.frees_after());
+            }
+        }
+        spent.reserved = spent.reserved.saturating_add(bytes);
+        Ok(Reservation {
+            budget: self.clone(),
+            project,
+            bytes,
+            came: 0,
+        })
+    }
+
+    fn projects(&self) -> MutexGuard<'_, HashMap<Arc<str>, Spent>> {
+        self.projects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Spent {
+    fn forget(&mut self) {
+        while self
+            .grains
+            .front()
+            .is_some_and(|(at, _)| at.elapsed() >= HOUR)
+        {
+            self.grains.pop_front();
+        }
+    }
+
+    fn used(&self) -> u64 {
+        let came = self.grains.iter().map(|(_, bytes)| bytes);
+        came.sum::<u64>().saturating_add(self.reserved)
+    }
+
+    /// When the oldest bytes are an hour old; soon where only reservations are in the way.
+    fn frees_after(&self) -> Duration {
+        let oldest = self.grains.front();
+        oldest.map_or(GRAIN, |(at, _)| {
+            HOUR.saturating_sub(at.elapsed()).max(GRAIN)
+        })
+    }
+}
+
+impl Reservation {
+    /// Counts bytes that came.
+    pub(crate) fn count(&mut self, bytes: u64) {
+        self.came = self.came.saturating_add(bytes);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut projects = self.budget.projects();
+        let Some(spent) = projects.get_mut(&self.project) else {
+            return;
+        };
+        spent.reserved = spent.reserved.saturating_sub(self.bytes);
+        spent.forget();
+        if self.came > 0 {
+            match spent.grains.back_mut() {
+                Some((at, bytes)) if at.elapsed() < GRAIN => *bytes += self.came,
+                _ => spent.grains.push_back((Instant::now(), self.came)),
+            }
+        }
+        // Projects of the last hour alone are remembered.
+        projects.retain(|_, spent| {
+            spent.forget();
+            spent.reserved > 0 || !spent.grains.is_empty()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spend(budget: &Budget, project: &str, bytes: u64) {
+        let mut reservation = budget.reserve(project, bytes).unwrap();
+        reservation.count(bytes);
+    }
+
+    #[test]
+    fn a_project_stops_at_its_bound_and_others_do_not() {
+        let budget = Budget::new(Some(100));
+        spend(&budget, "a", 60);
+        let held = budget.reserve("a", 40).unwrap();
+        // What is under way counts as if it had come.
+        let wait = budget.reserve("a", 1).unwrap_err();
+        assert!(wait > Duration::ZERO && wait <= HOUR, "{wait:?}");
+        spend(&budget, "b", 100);
+        // What did not come is given back.
+        drop(held);
+        spend(&budget, "a", 40);
+        assert!(budget.reserve("a", 1).is_err());
+        assert!(budget.reserve("b", 1).is_err());
+    }
+
+    #[test]
+    fn a_file_larger_than_the_bound_comes_alone_and_no_bound_is_none() {
+        let budget = Budget::new(Some(100));
+        spend(&budget, "a", 1_000);
+        assert!(budget.reserve("a", 1).is_err());
+        let free = Budget::new(None);
+        spend(&free, "a", u64::MAX / 2);
+        spend(&free, "a", u64::MAX / 2);
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_who_took_nothing() {
+        let budget = Budget::new(Some(100));
+        drop(budget.reserve("a", 100));
+        assert!(budget.projects().is_empty());
+    }
+}

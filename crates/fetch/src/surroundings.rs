@@ -1,0 +1,113 @@
+//! Where this machine stands: its own addresses and the networks that it is attached to. Whatever
+//! trusts local traffic listens there, so they are no places for references, however public the
+//! registries call them. It knows what the interfaces say; routes without an address on the link,
+//! and addresses that a gateway translates to this machine, are for the operator to name.
+
+use std::fmt::Debug;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use if_addrs::IfAddr;
+
+use crate::network::Network;
+
+/// How long the interfaces are believed to be as they were.
+const KEPT: Duration = Duration::from_secs(2);
+
+/// An address of an interface, with the network on its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// The machine's own address.
+    pub address: IpAddr,
+    /// What the interface reaches without a gateway.
+    pub network: Network,
+}
+
+/// Lists the interfaces' addresses.
+pub trait Interfaces: Send + Sync + Debug {
+    /// Every address of every interface.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    fn attached(&self) -> io::Result<Vec<Attached>>;
+}
+
+/// The interfaces of this machine, in the network namespace of this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemInterfaces;
+
+impl Interfaces for SystemInterfaces {
+    fn attached(&self) -> io::Result<Vec<Attached>> {
+        let listed = if_addrs::get_if_addrs()?;
+        let attached = listed.into_iter().map(|interface| {
+            let address = interface.ip();
+            let prefix_bits = match interface.addr {
+                IfAddr::V4(of) => of.prefixlen,
+                IfAddr::V6(of) => of.prefixlen,
+            };
+            Attached {
+                address,
+                // A tunnel may have no netmask; it is not attached to the whole Internet.
+                network: Network::around(
+                    address,
+                    match prefix_bits {
+                        0 => u8::MAX,
+                        bits => bits,
+                    },
+                ),
+            }
+        });
+        Ok(attached.collect())
+    }
+}
+
+/// What an address is to this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nearness {
+    Own,
+    OnLink,
+    Elsewhere,
+}
+
+/// The interfaces, listed anew when the last list is older than [`KEPT`].
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    interfaces: Box<dyn Interfaces>,
+    known: Mutex<Option<(Instant, Vec<Attached>)>>,
+}
+
+impl Surroundings {
+    pub(crate) fn new(interfaces: Box<dyn Interfaces>) -> Self {
+        Self {
+            interfaces,
+            known: Mutex::default(),
+        }
+    }
+
+    /// How near `address` is.
+    ///
+    /// # Errors
+    /// When the interfaces cannot be listed: then nothing is known to be elsewhere.
+    pub(crate) fn nearness(&self, address: IpAddr) -> io::Result<Nearness> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known
+            .as_ref()
+            .is_none_or(|(since, _)| since.elapsed() > KEPT)
+        {
+            *known = Some((Instant::now(), self.interfaces.attached()?));
+        }
+        let attached = known.iter().flat_map(|(_, attached)| attached);
+        let mut nearness = Nearness::Elsewhere;
+        for one in attached {
+            if one.address == address {
+                return Ok(Nearness::Own);
+            }
+            if one.network.contains(address) {
+                nearness = Nearness::OnLink;
+            }
+        }
+        Ok(nearness)
+    }
+}

@@ -1,0 +1,200 @@
+//! Connections to one host, few at a time: nobody attacks a third party through the service. Who
+//! waits for one gets it in turn by project: the project with the fewest connections to that host
+//! first, of equals the one that has waited longest.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// A host as it is counted: by its name, and by each address of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum HostKey {
+    Name(String),
+    Address(IpAddr),
+}
+
+impl fmt::Display for HostKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+/// All connections and who waits for one; clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Turns {
+    connections_max: usize,
+    hosts: Arc<Mutex<HashMap<HostKey, Host>>>,
+}
+
+/// One host with connections. A host without any is absent.
+#[derive(Debug, Default)]
+struct Host {
+    /// By project; a project without any is absent.
+    connections: HashMap<Arc<str>, usize>,
+    /// In the order of their coming.
+    waiting: Vec<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    project: Arc<str>,
+    turn: oneshot::Sender<Turn>,
+}
+
+/// The right to have one connection to a host; the next one's when dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    turns: Turns,
+    key: HostKey,
+    project: Arc<str>,
+    /// Cleared where it never got to whoever waited.
+    counted: bool,
+}
+
+impl Turns {
+    pub(crate) fn new(connections_max: usize) -> Self {
+        Self {
+            connections_max,
+            hosts: Arc::default(),
+        }
+    }
+
+    /// Waits for a turn, at most for `limit`.
+    pub(crate) async fn take(&self, key: HostKey, project: &str, limit: Duration) -> Option<Turn> {
+        let waiting = {
+            let mut hosts = self.hosts();
+            let host = hosts.entry(key.clone()).or_default();
+            let (turn, waiting) = oneshot::channel();
+            let project = project.into();
+            host.waiting.push(Waiting { project, turn });
+            self.give(&key, &mut hosts);
+            waiting
+        };
+        timeout(limit, waiting).await.ok()?.ok()
+    }
+
+    fn hosts(&self) -> MutexGuard<'_, HashMap<HostKey, Host>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the free connections of a host to those who wait.
+    fn give(&self, key: &HostKey, hosts: &mut HashMap<HostKey, Host>) {
+        let Some(host) = hosts.get_mut(key) else {
+            return;
+        };
+        while host.connections.values().sum::<usize>() < self.connections_max {
+            let Some(next) = host.next() else { break };
+            *host.connections.entry(next.project.clone()).or_default() += 1;
+            let turn = Turn {
+                turns: self.clone(),
+                key: key.clone(),
+                project: next.project,
+                counted: true,
+            };
+            if let Err(mut unwanted) = next.turn.send(turn) {
+                // It cannot give itself back under this lock.
+                unwanted.counted = false;
+                host.leave(&unwanted.project);
+            }
+        }
+        if host.connections.is_empty() {
+            hosts.remove(key);
+        }
+    }
+}
+
+impl Host {
+    /// Takes out who is next of those who still wait.
+    fn next(&mut self) -> Option<Waiting> {
+        self.waiting.retain(|waiting| !waiting.turn.is_closed());
+        let held = |project| self.connections.get(project).copied().unwrap_or(0);
+        let places = 0..self.waiting.len();
+        let next = places.min_by_key(|&place| held(&self.waiting[place].project))?;
+        Some(self.waiting.remove(next))
+    }
+
+    fn leave(&mut self, project: &Arc<str>) {
+        if let Some(connections) = self.connections.get_mut(project) {
+            *connections -= 1;
+            if *connections == 0 {
+                self.connections.remove(project);
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if !self.counted {
+            return;
+        }
+        let mut hosts = self.turns.hosts();
+        if let Some(host) = hosts.get_mut(&self.key) {
+            host.leave(&self.project);
+        }
+        self.turns.give(&self.key, &mut hosts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn key() -> HostKey {
+        HostKey::Name("host.test".to_owned())
+    }
+
+    #[tokio::test]
+    async fn a_free_connection_goes_to_the_project_with_the_fewest() {
+        let turns = Turns::new(2);
+        let first = turns.take(key(), "busy", LONG).await.unwrap();
+        let second = turns.take(key(), "busy", LONG).await.unwrap();
+        let (told, mut order) = tokio::sync::mpsc::unbounded_channel();
+        let mut waiting = tokio::task::JoinSet::new();
+        for project in ["busy", "busy", "polite", "busy"] {
+            let (own, told) = (turns.clone(), told.clone());
+            waiting.spawn(async move {
+                let turn = own.take(key(), project, LONG).await.unwrap();
+                told.send((project, turn)).unwrap();
+            });
+            // In this order.
+            tokio::task::yield_now().await;
+        }
+        drop(first);
+        let (project, turn) = order.recv().await.unwrap();
+        assert_eq!(project, "polite", "three of a busy project came before");
+        drop((turn, second));
+        for _ in 0..3 {
+            assert_eq!(order.recv().await.unwrap().0, "busy");
+        }
+    }
+
+    #[tokio::test]
+    async fn never_more_than_so_many_and_nothing_is_left_behind() {
+        let turns = Turns::new(2);
+        let held = (
+            turns.take(key(), "a", LONG).await.unwrap(),
+            turns.take(key(), "b", LONG).await.unwrap(),
+        );
+        let short = Duration::from_millis(1);
+        assert!(turns.take(key(), "c", short).await.is_none());
+        // Another host is another matter.
+        let other = HostKey::Address([192, 0, 2, 1].into());
+        assert!(turns.take(other, "c", short).await.is_some());
+        drop(held.0);
+        let third = turns.take(key(), "c", LONG).await.unwrap();
+        assert!(turns.take(key(), "c", short).await.is_none());
+        drop((held.1, third));
+        assert!(turns.hosts().is_empty(), "{turns:?}");
+    }
+}

@@ -1,0 +1,266 @@
+//! Where the service listens, and the address under which clients know it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+use serde::Deserialize;
+use url::Url;
+
+use crate::failure::Failure;
+
+/// An address to listen on: an IP address or a host's name, and a port. A name is looked up when the
+/// service starts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ListenAddress {
+    host: Host,
+    port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    Address(IpAddr),
+    Name(String),
+}
+
+impl ListenAddress {
+    /// The one to bind: of a name's addresses the first, IPv4 before IPv6.
+    pub(crate) fn resolve(&self) -> Result<SocketAddr, Failure> {
+        let name = match &self.host {
+            Host::Address(address) => return Ok((*address, self.port).into()),
+            Host::Name(name) => name,
+        };
+        let found = (name.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|error| Failure::because(format!("The name in '{self}' is unknown"), error))?;
+        found
+            .min_by_key(SocketAddr::is_ipv6)
+            .ok_or_else(|| Failure::new(format!("The name in '{self}' has no address.")))
+    }
+
+    /// Whether it stands for every address of this machine, so that it names none.
+    pub(crate) fn is_unspecified(&self) -> bool {
+        matches!(self.host, Host::Address(address) if address.is_unspecified())
+    }
+
+    /// How clients on this machine name it, when it is bound at `bound`.
+    pub(crate) fn authority(&self, bound: SocketAddr) -> String {
+        match &self.host {
+            Host::Address(address) if address.is_unspecified() => {
+                format!("localhost:{}", bound.port())
+            }
+            Host::Address(_) => bound.to_string(),
+            Host::Name(name) => format!("{name}:{}", bound.port()),
+        }
+    }
+}
+
+impl From<SocketAddr> for ListenAddress {
+    fn from(address: SocketAddr) -> Self {
+        Self {
+            host: Host::Address(address.ip()),
+            port: address.port(),
+        }
+    }
+}
+
+impl FromStr for ListenAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(address.into());
+        }
+        let wrong = |why: &str| Err(format!("'{text}' {why}"));
+        if text.contains('/') {
+            return wrong(
+                "is no address to listen on: leave out scheme and path, as in 127.0.0.1:8080",
+            );
+        }
+        if text
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_ipv6())
+        {
+            return wrong("needs brackets and a port, as in [::1]:8080");
+        }
+        let Some((host, port)) = text.rsplit_once(':') else {
+            return match text.parse::<u16>() {
+                Ok(_) => wrong(
+                    "is a port alone: write 127.0.0.1:8080, or 0.0.0.0:8080 for all addresses",
+                ),
+                Err(_) => wrong("names no port: write it behind the host, as in localhost:8080"),
+            };
+        };
+        if host.is_empty() {
+            return wrong("names no host: write 127.0.0.1:8080, or 0.0.0.0:8080 for all addresses");
+        }
+        if host.contains(':') && !host.starts_with('[') {
+            return wrong("needs brackets around its IPv6 address, as in [::1]:8080");
+        }
+        let Ok(port) = port.parse() else {
+            return wrong("names no port from 0 to 65535 behind its last colon");
+        };
+        // Digits and dots alone are an IP address or a mistake, never a name.
+        let is_name = host
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+            && host.chars().any(|c| c.is_ascii_alphabetic());
+        if !is_name {
+            return wrong("begins with neither an IP address nor a host's name");
+        }
+        Ok(Self {
+            host: Host::Name(host.to_owned()),
+            port,
+        })
+    }
+}
+
+impl TryFrom<String> for ListenAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map_err(|error| format!("listen: {error}"))
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Address(address) => SocketAddr::new(*address, self.port).fmt(f),
+            Host::Name(name) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}
+
+/// Judges what result addresses shall begin with; empty means derived from the listen address.
+///
+/// # Errors
+/// When it is no absolute http or https URL of a host, or has parts that a path cannot follow.
+pub(crate) fn check_base_url(text: &str) -> Result<(), Failure> {
+    let wrong = |why: &str| {
+        Err(Failure::new(format!(
+            "The setting base_url {why}; it is what clients reach the service by, as in \
+             https://video.example.com, and is '{}'.",
+            text.escape_debug()
+        )))
+    };
+    if text.is_empty() {
+        return Ok(());
+    }
+    if !text.starts_with("http://") && !text.starts_with("https://") {
+        return wrong("must begin with http:// or https://");
+    }
+    // The parser drops or encodes these, and the text is used as it is.
+    if !text.chars().all(|c| c.is_ascii_graphic() && c != '\\') {
+        return wrong("must have no spaces and be ASCII alone");
+    }
+    let Ok(url) = Url::parse(text) else {
+        return wrong("must name a host");
+    };
+    // `http:///path` is read as the host `path`.
+    if text.split('/').nth(2).is_none_or(str::is_empty) {
+        return wrong("must name a host");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Failure::new(
+            "The setting base_url must hold no user name or password: clients see it.",
+        ));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return wrong("must have no query (?) and no fragment (#)");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_an_ip_address_or_a_name_with_a_port() {
+        for (text, bound, authority) in [
+            ("127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1:8080"),
+            ("0.0.0.0:80", "0.0.0.0:80", "localhost:80"),
+            ("[::]:80", "[::]:80", "localhost:80"),
+            ("[::1]:0", "[::1]:0", "[::1]:0"),
+            ("localhost:8080", "127.0.0.1:8080", "localhost:8080"),
+        ] {
+            let address: ListenAddress = text.parse().unwrap();
+            let resolved = address.resolve().unwrap();
+            assert_eq!(resolved, bound.parse().unwrap(), "{text}");
+            assert_eq!(address.authority(resolved), authority);
+            assert_eq!(address.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_with_what_to_write() {
+        for (text, named) in [
+            (":8080", "0.0.0.0:8080"),
+            ("8080", "a port alone"),
+            ("localhost", "no port"),
+            ("everywhere", "no port"),
+            ("[::1]", "port"),
+            ("::1", "[::1]:8080"),
+            ("fe80::1:2:99999", "brackets"),
+            ("localhost:", "no port from"),
+            ("localhost:99999", "65535"),
+            ("localhost:-1", "65535"),
+            ("http://localhost:8080", "scheme"),
+            ("*:8080", "neither"),
+            ("127.0.0:8080", "neither"),
+            ("256.0.0.1:8080", "neither"),
+            ("[::1%lo:8080", "neither"),
+            ("a b:8080", "neither"),
+            ("", "no port"),
+        ] {
+            let error = text.parse::<ListenAddress>().unwrap_err();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_named() {
+        let address: ListenAddress = "no-such-host.invalid:80".parse().unwrap();
+        let error = address.resolve().unwrap_err().to_string();
+        assert!(error.contains("no-such-host.invalid:80"), "{error}");
+    }
+
+    #[test]
+    fn a_base_url_is_where_clients_find_the_service() {
+        for good in [
+            "",
+            "http://localhost:8080",
+            "https://video.example.com",
+            "https://example.com/video/",
+            "http://[::1]:8080",
+        ] {
+            check_base_url(good).unwrap();
+        }
+        for (wrong, named) in [
+            ("video.example.com", "must begin with"),
+            ("ftp://example.com", "must begin with"),
+            ("http:example.com", "must begin with"),
+            ("http://", "host"),
+            ("https:///path", "host"),
+            ("http://:8080", "host"),
+            ("http://a:99999", "host"),
+            ("https://example.com?x=1", "query"),
+            ("https://example.com/#top", "fragment"),
+            ("https://example.com/?", "query"),
+            ("https://me:secret@example.com", "password"),
+            ("https://me@example.com", "user name"),
+            ("https://example.com/a b", "spaces"),
+            ("https://example.com\n", "spaces"),
+            ("https://exa\\mple.com", "spaces"),
+        ] {
+            let error = check_base_url(wrong).unwrap_err().to_string();
+            assert!(error.contains(named), "{wrong}: {error}");
+            assert!(
+                error.contains("base_url") && !error.contains("secret"),
+                "{error}"
+            );
+        }
+    }
+}

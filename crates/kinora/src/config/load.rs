@@ -1,0 +1,72 @@
+//! Where settings come from: defaults, under the file, under the variables, under the flags.
+
+use std::path::Path;
+
+use super::{Config, DEFAULT_FILE};
+use crate::cli::{PlaceArgs, ServeArgs};
+use crate::failure::Failure;
+use crate::overlay;
+
+impl Config {
+    /// Reads file and variables, and applies the flags that every command has.
+    pub(crate) fn load(place: &PlaceArgs) -> Result<Self, Failure> {
+        let config = Self::placed(place)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The same with all flags of `kinora serve`, which `kinora doctor` takes too.
+    pub(crate) fn for_serving(args: &ServeArgs) -> Result<Self, Failure> {
+        let mut config = Self::placed(&args.place)?;
+        if let Some(listen) = &args.listen {
+            config.listen.clone_from(listen);
+        }
+        if let Some(base_url) = &args.base_url {
+            config.base_url.clone_from(base_url);
+        }
+        if let Some(format) = args.log_format {
+            config.log.format = format;
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    fn placed(place: &PlaceArgs) -> Result<Self, Failure> {
+        let variables: Vec<(String, String)> = std::env::vars().collect();
+        let named = variables.iter().find(|(name, _)| name == "KINORA_CONFIG");
+        let path = place
+            .config
+            .clone()
+            .or_else(|| named.map(|(_, path)| path.into()));
+        let mut config = Self::read(path.as_deref(), &variables)?;
+        if let Some(data) = &place.data {
+            config.data.clone_from(data);
+        }
+        Ok(config)
+    }
+
+    /// The built-in defaults alone.
+    #[cfg(test)]
+    pub(crate) fn defaults() -> Self {
+        Self::read(None, &[]).unwrap()
+    }
+
+    /// Defaults, under the file, under the variables.
+    pub(crate) fn read(
+        path: Option<&Path>,
+        variables: &[(String, String)],
+    ) -> Result<Self, Failure> {
+        let mut settings = overlay::parse(DEFAULT_FILE, "the built-in defaults")?;
+        if let Some(path) = path {
+            let shown = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
+            overlay::merge(&mut settings, overlay::parse(&text, &shown)?);
+        }
+        overlay::apply_variables(&mut settings, variables)?;
+        let settings = toml::Value::Table(settings);
+        settings
+            .try_into()
+            .map_err(|error| Failure::because("The configuration is wrong", error))
+    }
+}

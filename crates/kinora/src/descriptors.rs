@@ -1,0 +1,102 @@
+//! File descriptors: a connection, an open file and a fetch each take one, and most systems give
+//! a process 1,024 unless it asks for more. The service asks for all that it may have, and bounds
+//! its connections so that files, the store and fetches always find one.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::failure::Failure;
+
+/// Kept back for the store, results in the making, engines and the listener itself (64 refused
+/// connections that are still being answered among them).
+const RESERVE: u64 = 320;
+/// Kept back for each slot of the worker: the references of one task, and its files.
+const RESERVE_PER_SLOT: u64 = 16;
+/// Below this many connections nobody is served well.
+const CONNECTIONS_MIN: u64 = 16;
+
+/// How many descriptors this process may have open, and what they are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Descriptors {
+    /// All of them.
+    pub(crate) limit: u64,
+    /// Those that connections and downloads never take.
+    pub(crate) reserve: u64,
+}
+
+/// Raises this process's soft limit to its hard one, and returns what came of it. Children
+/// inherit it.
+pub(crate) fn raise(slots: u32) -> Descriptors {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        let wanted = Rlimit {
+            current: maximum,
+            maximum,
+        };
+        // Some systems refuse an infinite number: then the limit stays what it was.
+        let _ = setrlimit(Resource::Nofile, wanted);
+    }
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    Descriptors::of(limit, slots)
+}
+
+impl Descriptors {
+    const fn of(limit: u64, slots: u32) -> Self {
+        Self {
+            limit,
+            reserve: RESERVE + RESERVE_PER_SLOT * slots as u64,
+        }
+    }
+
+    /// Connections at a time: `configured`, or fewer where the limit does not allow so many. Each
+    /// may have a file open beside its socket.
+    ///
+    /// # Errors
+    /// [`Failure`] when hardly any connection would be left.
+    pub(crate) fn connections_max(self, configured: u32) -> Result<u32, Failure> {
+        let possible = self.limit.saturating_sub(self.reserve) / 2;
+        if possible < CONNECTIONS_MIN {
+            return Err(Failure::new(format!(
+                "This process may open {} files and connections, and needs {} for itself and as many \
+                 again as it is to serve: raise the limit, for example by 'LimitNOFILE=65536' in a \
+                 systemd unit, '--ulimit nofile=65536' of a container, or 'ulimit -n 65536' in a shell",
+                self.limit, self.reserve
+            )));
+        }
+        Ok(configured.min(u32::try_from(possible).unwrap_or(u32::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connections(limit: u64, slots: u32, configured: u32) -> Option<u32> {
+        Descriptors::of(limit, slots)
+            .connections_max(configured)
+            .ok()
+    }
+
+    #[test]
+    fn p15_connections_leave_descriptors_for_files_and_fetches() {
+        assert_eq!(connections(1024, 2, 10_000), Some((1024 - 352) / 2));
+        assert_eq!(connections(1024, 2, 100), Some(100));
+        assert_eq!(connections(20_000, 2, 10_000), Some(9_824));
+        assert_eq!(connections(u64::MAX, 2, 10_000), Some(10_000));
+        assert_eq!(connections(u64::MAX, u32::MAX, u32::MAX), Some(u32::MAX));
+    }
+
+    #[test]
+    fn a_limit_that_leaves_hardly_any_is_refused_with_what_to_do() {
+        assert_eq!(connections(352 + 32, 2, 10_000), Some(16));
+        let error = Descriptors::of(352 + 31, 2).connections_max(1).unwrap_err();
+        assert!(error.to_string().contains("LimitNOFILE="), "{error}");
+        assert_eq!(connections(0, 2, 1), None);
+    }
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        let raised = raise(2);
+        let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        assert_eq!(raised.limit, hard);
+    }
+}

@@ -1,0 +1,108 @@
+//! Who runs the service, and who else could read its secrets.
+
+use std::path::Path;
+
+use super::Finding;
+use crate::config::Config;
+use crate::{compose, folder};
+
+/// Rights of users who are neither the owner nor in the file's group: some distributions give a
+/// group the keys of certificates.
+const EVERYBODY: u32 = 0o007;
+
+pub(super) fn user() -> Finding {
+    let user = rustix::process::geteuid();
+    if user.is_root() {
+        return Finding::Note(
+            "root: a fault would reach the whole machine; run the service as a user of its own"
+                .to_owned(),
+        );
+    }
+    Finding::Good(format!("not root (user id {})", user.as_raw()))
+}
+
+/// Whether the first key still lies in its file.
+pub(super) fn first_key(data: &Path) -> Option<Finding> {
+    let file = folder::first_key(data);
+    let shown = file.display();
+    file.exists().then(|| {
+        Finding::Note(format!(
+            "still in {shown}: keep it where you keep secrets, then delete the file"
+        ))
+    })
+}
+
+/// Whether requests can be read on their way, and the certificate's key on this machine.
+pub(super) fn https(config: &Config) -> Finding {
+    if let Err(failure) = compose::guards(&config.http) {
+        return Finding::Bad(failure.to_string());
+    }
+    if config.http.is_tls() {
+        return key_file(&config.http.tls_key);
+    }
+    if config.base_url.starts_with("https://") {
+        return Finding::Good("spoken by a proxy, as base_url says".to_owned());
+    }
+    match config.listen.resolve() {
+        Ok(address) if !address.ip().is_loopback() => Finding::Note(
+            "not spoken: keys and prompts can be read on their way; set http.tls_certificate and \
+             http.tls_key, or put a proxy in front"
+                .to_owned(),
+        ),
+        _ => Finding::Good("not needed on this machine alone".to_owned()),
+    }
+}
+
+fn key_file(key: &Path) -> Finding {
+    let shown = key.display();
+    match folder::open_to_others(key) {
+        Ok(Some(mode)) if mode & EVERYBODY != 0 => Finding::Bad(format!(
+            "every user can read the key {shown} (mode {mode:o}): run `chmod 600 {shown}`"
+        )),
+        Ok(_) => Finding::Good("spoken, with a key that is not open to all users".to_owned()),
+        Err(error) => Finding::Bad(format!("{shown} cannot be looked at: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_key_that_everybody_reads_is_bad() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("key.pem");
+        fs::write(&key, "").unwrap();
+        for (mode, bad) in [(0o600, false), (0o640, false), (0o644, true)] {
+            fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
+            let found = key_file(&key);
+            assert_eq!(matches!(found, Finding::Bad(_)), bad, "{mode:o}: {found:?}");
+        }
+        assert!(matches!(
+            key_file(&folder.path().join("none")),
+            Finding::Bad(_)
+        ));
+    }
+
+    #[test]
+    fn plain_http_beyond_this_machine_is_noted() {
+        let mut config = Config::defaults();
+        assert!(matches!(https(&config), Finding::Good(_)));
+        config.listen = "0.0.0.0:8080".parse().unwrap();
+        assert!(matches!(https(&config), Finding::Note(_)));
+        config.base_url = "https://video.example.com".to_owned();
+        assert!(matches!(https(&config), Finding::Good(_)));
+    }
+
+    #[test]
+    fn a_first_key_that_was_left_is_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(first_key(folder.path()), None);
+        folder::write_first_key(folder.path(), "kinora_x").unwrap();
+        let found = first_key(folder.path());
+        assert!(matches!(found, Some(Finding::Note(_))), "{found:?}");
+    }
+}

@@ -1,0 +1,170 @@
+//! The data folder is its owner's alone: prompts, references and secrets lie in it. It is made so,
+//! closed to others where that can be done, and refused where it cannot.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// Permission bits of everybody but the owner.
+const OTHERS: u32 = 0o077;
+/// What may lie in a folder of an earlier start, with the modes of that time.
+const CONTENTS: [&str; 7] = [
+    "kinora.db",
+    "kinora.db-wal",
+    "kinora.db-shm",
+    "kinora.db.lock",
+    "signing.key",
+    "results",
+    FIRST_KEY,
+];
+/// The file that hands over the first key where there is no terminal.
+const FIRST_KEY: &str = "first-key";
+
+/// Denies others every file and folder that this process makes from now on.
+pub(crate) fn make_private_files() {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(OTHERS));
+}
+
+/// Makes the data folder, or closes an existing one to other users.
+///
+/// # Errors
+/// When it cannot be made, or others can enter it and this user cannot change that.
+pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
+    let shown = folder.display();
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| Failure::because(format!("{shown} cannot be made"), error))?;
+    match close(folder) {
+        Ok(None) => {}
+        Ok(Some(mode)) => tracing::warn!(
+            folder = %shown,
+            "data folder was open to other users (mode {mode:o}); it is closed to them now"
+        ),
+        Err(error) => {
+            return Err(Failure::new(format!(
+                "Other users can enter the data folder {shown}, and this user cannot change that: \
+                 {error}. Run `chmod 700 {shown}` as its owner, or name a folder inside it, which \
+                 the service makes for itself: --data {shown}/kinora"
+            )));
+        }
+    }
+    for name in CONTENTS {
+        // The folder is closed already, so that a file of another owner does no harm.
+        let _ = close(&folder.join(name));
+    }
+    Ok(())
+}
+
+/// The mode of `path`, if others have any right on it.
+pub(crate) fn open_to_others(path: &Path) -> io::Result<Option<u32>> {
+    let mode = fs::metadata(path)?.permissions().mode() & 0o7777;
+    Ok(Some(mode).filter(|mode| mode & OTHERS != 0))
+}
+
+/// Takes the rights of others on `path`; returns the mode that gave them any.
+fn close(path: &Path) -> io::Result<Option<u32>> {
+    let Some(mode) = open_to_others(path)? else {
+        return Ok(None);
+    };
+    fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS))?;
+    // Some file systems accept the change and ignore it.
+    match open_to_others(path)? {
+        None => Ok(Some(mode)),
+        Some(_) => Err(io::Error::other("its file system keeps no permissions")),
+    }
+}
+
+/// Where the first key is, or would be.
+pub(crate) fn first_key(data: &Path) -> PathBuf {
+    let path = data.join(FIRST_KEY);
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+/// Writes the first key into a file for its owner alone, and returns the file's path. A file of an
+/// earlier start that did not get further is replaced.
+pub(crate) fn write_first_key(data: &Path, key: &str) -> Result<PathBuf, Failure> {
+    let path = first_key(data);
+    let write = || {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        file.write_all(format!("{key}\n").as_bytes())?;
+        file.sync_all()
+    };
+    match write() {
+        Ok(()) => Ok(path),
+        Err(error) => Err(Failure::because(
+            format!("{} cannot be written", path.display()),
+            error,
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_new_folder_is_its_owner_s() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("outer/data");
+        prepare(&data).unwrap();
+        assert_eq!(mode(&data), 0o700);
+    }
+
+    #[test]
+    fn an_open_folder_and_its_files_are_closed() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
+        let (database, results) = (data.join("kinora.db"), data.join("results"));
+        fs::create_dir_all(&results).unwrap();
+        fs::write(&database, "").unwrap();
+        for (path, open) in [(&data, 0o755), (&results, 0o777), (&database, 0o644)] {
+            fs::set_permissions(path, Permissions::from_mode(open)).unwrap();
+        }
+        prepare(&data).unwrap();
+        let modes = [&data, &results, &database].map(|path| mode(path));
+        assert_eq!(modes, [0o700, 0o700, 0o600]);
+        prepare(&data).unwrap();
+    }
+
+    #[test]
+    fn an_open_folder_that_cannot_be_closed_is_refused_with_what_to_do() {
+        // Nobody, not even root, may change the permissions of a process's folder.
+        let folder = Path::new("/proc/self/task");
+        let error = prepare(folder).unwrap_err().to_string();
+        for advice in [
+            "`chmod 700 /proc/self/task`",
+            "--data /proc/self/task/kinora",
+        ] {
+            assert!(error.contains(advice), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_first_key_replaces_an_unused_one_and_is_its_owner_s() {
+        let root = tempfile::tempdir().unwrap();
+        let old = root.path().join("first-key");
+        fs::write(&old, "old").unwrap();
+        fs::set_permissions(&old, Permissions::from_mode(0o644)).unwrap();
+        let path = write_first_key(root.path(), "kinora_new").unwrap();
+        assert_eq!(path, old);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "kinora_new\n");
+        assert_eq!(mode(&path), 0o600);
+    }
+}

@@ -1,0 +1,82 @@
+//! Command lines that people can paste: the program as it was started, and the flags that lead to
+//! the same store.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::cli::PlaceArgs;
+
+/// The flags `--data` and `--config` as they were given, and as variables say where they were not:
+/// whoever pastes the line may not have the same variables.
+fn place_flags(place: &PlaceArgs) -> String {
+    flags(place, |name| std::env::var_os(name))
+}
+
+/// The command `words` of this program, on the store that `place` names.
+pub(crate) fn command(words: &str, place: &PlaceArgs) -> String {
+    let program = std::env::args_os().next();
+    let program = program.map_or_else(|| "kinora".to_owned(), |name| quoted(&name));
+    format!("{program} {words}{}", place_flags(place))
+}
+
+fn flags(place: &PlaceArgs, variable: impl Fn(&str) -> Option<OsString>) -> String {
+    let given = [
+        ("--data", &place.data, "KINORA_DATA"),
+        ("--config", &place.config, "KINORA_CONFIG"),
+    ];
+    given
+        .into_iter()
+        .filter_map(|(flag, path, name)| {
+            let path = path.clone().map(OsString::from).or_else(|| variable(name));
+            path.map(|path| format!(" {flag} {}", quoted(&path)))
+        })
+        .collect()
+}
+
+/// One word of a POSIX shell that means `text`.
+pub(crate) fn quoted(text: &OsStr) -> String {
+    let text = text.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(data: Option<&str>, config: Option<&str>) -> PlaceArgs {
+        PlaceArgs {
+            data: data.map(Into::into),
+            config: config.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn flags_are_repeated_as_given_and_quoted() {
+        let none = |_: &str| None;
+        assert_eq!(flags(&place(None, None), none), "");
+        assert_eq!(
+            flags(&place(Some("./my data"), Some("it's.toml")), none),
+            r" --data './my data' --config 'it'\''s.toml'"
+        );
+        let data = |name: &str| (name == "KINORA_DATA").then(|| "/srv/kinora".into());
+        assert_eq!(flags(&place(None, None), data), " --data /srv/kinora");
+        assert_eq!(flags(&place(Some("here"), None), data), " --data here");
+    }
+
+    #[test]
+    fn a_shell_reads_a_quoted_word_as_it_was() {
+        for text in [
+            "a b", "$HOME", "`id`", "it's", "", "a\nb", "*", "~", "a&b;c",
+        ] {
+            let script = format!("printf %s {}", quoted(OsStr::new(text)));
+            let done = std::process::Command::new("sh")
+                .args(["-c", &script])
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8(done.stdout).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What a new key is to be. Values that could never work are refused with a sentence.
+
+use kinora_contract::KeyText;
+use kinora_store::{ApiKey, NewKey, Scope};
+
+use super::random;
+use crate::cli::CreateArgs;
+use crate::config::Config;
+use crate::failure::Failure;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// A hundred years: more is a slip of the fingers.
+const EXPIRES_IN_DAYS_MAX: u32 = 36_500;
+
+/// What a new key is to be, judged.
+#[derive(Debug)]
+pub(crate) struct NewKeyParts {
+    name: String,
+    project: String,
+    scopes: Vec<Scope>,
+    models: Option<Vec<String>>,
+    lives_ms: Option<u64>,
+    requests_per_minute: Option<u32>,
+    unfinished_max: Option<u32>,
+}
+
+impl NewKeyParts {
+    /// The key that a first start makes.
+    pub(crate) fn first() -> Self {
+        Self {
+            name: "first".to_owned(),
+            project: "default".to_owned(),
+            scopes: Scope::ALL.to_vec(),
+            models: None,
+            lives_ms: None,
+            requests_per_minute: None,
+            unfinished_max: None,
+        }
+    }
+
+    /// What another key is. Where that one expires, the new one lives as long as it did.
+    pub(super) fn like(old: &ApiKey) -> Self {
+        let old = old.key.clone();
+        Self {
+            lives_ms: old
+                .expires_at_ms
+                .map(|end| end.saturating_sub(old.created_at_ms)),
+            name: old.name,
+            project: old.project,
+            scopes: old.scopes,
+            models: old.models,
+            requests_per_minute: old.requests_per_minute,
+            unfinished_max: old.unfinished_max,
+        }
+    }
+
+    /// # Errors
+    /// When a value is empty, unknown, or could never be of use.
+    pub(super) fn of(args: &CreateArgs, config: &Config) -> Result<Self, Failure> {
+        let (name, project) = (args.name.trim(), args.project.trim());
+        if name.is_empty() || project.is_empty() {
+            return Err(Failure::new("A key needs a name and a project."));
+        }
+        match args.expires_in_days {
+            Some(0) => {
+                return Err(Failure::new(
+                    "A key that expires in 0 days would never work; give at least 1 day.",
+                ));
+            }
+            Some(EXPIRES_IN_DAYS_MAX..) => {
+                return Err(Failure::new(format!(
+                    "A key cannot live for {EXPIRES_IN_DAYS_MAX} days or more; leave out \
+                     --expires-in-days for one that never expires."
+                )));
+            }
+            _ => {}
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            project: project.to_owned(),
+            scopes: scopes(&args.scopes)?,
+            models: models(&args.models, config)?,
+            lives_ms: args.expires_in_days.map(|days| u64::from(days) * DAY_MS),
+            requests_per_minute: args.requests_per_minute,
+            unfinished_max: args.unfinished_max,
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The key's text, and what is stored of it.
+    pub(crate) fn make(self, now_ms: u64) -> Result<(KeyText, NewKey), Failure> {
+        let text = KeyText::from_random(&random()?)
+            .ok_or_else(|| Failure::new("The random bytes were unusable; try again."))?;
+        let id: String = random::<12>()?
+            .iter()
+            .map(|byte| char::from(b'a' + byte % 26))
+            .collect();
+        let key = NewKey {
+            id: format!("key_{id}"),
+            sha256: text.sha256(),
+            name: self.name,
+            project: self.project,
+            scopes: self.scopes,
+            models: self.models,
+            requests_per_minute: self.requests_per_minute,
+            unfinished_max: self.unfinished_max,
+            created_at_ms: now_ms,
+            expires_at_ms: self.lives_ms.map(|lives_ms| now_ms + lives_ms),
+        };
+        Ok((text, key))
+    }
+}
+
+/// None given: all.
+fn scopes(names: &[String]) -> Result<Vec<Scope>, Failure> {
+    if names.is_empty() {
+        return Ok(Scope::ALL.to_vec());
+    }
+    let mut scopes = Vec::new();
+    for name in names {
+        let scope = Scope::from_name(name).ok_or_else(|| {
+            Failure::new(format!(
+                "There is no scope '{}'; there are videos:write and videos:read.",
+                name.escape_debug()
+            ))
+        })?;
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
+    Ok(scopes)
+}
+
+/// The ids of models, given by id or alias; none given: all, also those of later configurations.
+fn models(names: &[String], config: &Config) -> Result<Option<Vec<String>>, Failure> {
+    let mut ids: Vec<String> = Vec::new();
+    for name in names {
+        let has_name =
+            |model: &&crate::config::Model| model.id == *name || model.aliases.contains(name);
+        let Some(model) = config.models.iter().find(has_name) else {
+            let known: Vec<&str> = config.models.iter().map(|one| one.id.as_str()).collect();
+            return Err(Failure::new(format!(
+                "The configuration has no model '{}'; it has {}.",
+                name.escape_debug(),
+                known.join(", ")
+            )));
+        };
+        if !ids.contains(&model.id) {
+            ids.push(model.id.clone());
+        }
+    }
+    Ok(Some(ids).filter(|ids| !ids.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command, KeysCommand};
+
+    fn parts(flags: &[&str]) -> Result<NewKeyParts, String> {
+        let words = [&["kinora", "keys", "create"], flags].concat();
+        let Command::Keys(keys) = Cli::try_parse_from(words).unwrap().command else {
+            unreachable!()
+        };
+        let KeysCommand::Create(args) = keys.command else {
+            unreachable!()
+        };
+        let mut config = Config::defaults();
+        config.models[1].aliases = vec!["house".to_owned()];
+        NewKeyParts::of(&args, &config).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_key_that_could_never_work_is_refused_with_a_sentence() {
+        for (flags, named) in [
+            (&["--name", " "][..], "needs a name"),
+            (&["--name", "x", "--project", ""], "a project"),
+            (&["--name", "x", "--scopes", "videos:own"], "videos:own"),
+            (
+                &["--name", "x", "--models", "kinora-z9"],
+                "kinora-a1, kinora-b1",
+            ),
+            (
+                &["--name", "x", "--models", "kinora-a1,\u{1b}[2J"],
+                r"\u{1b}",
+            ),
+            (&["--name", "x", "--expires-in-days", "0"], "never work"),
+            (&["--name", "x", "--expires-in-days", "36500"], "leave out"),
+            (
+                &["--name", "x", "--expires-in-days", "4294967295"],
+                "leave out",
+            ),
+        ] {
+            let error = parts(flags).unwrap_err();
+            assert!(error.contains(named), "{flags:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn models_and_scopes_are_kept_once_by_their_own_names() {
+        let parts = parts(&[
+            "--name",
+            " web ",
+            "--models",
+            "house,kinora-b1",
+            "--scopes",
+            "videos:read,videos:read",
+            "--expires-in-days",
+            "36499",
+        ]);
+        let (_, key) = parts.unwrap().make(1000).unwrap();
+        assert_eq!(key.name, "web");
+        assert_eq!(key.models, Some(vec!["kinora-b1".to_owned()]));
+        assert_eq!(key.scopes, [Scope::Read]);
+        assert_eq!(key.expires_at_ms, Some(1000 + 36_499 * DAY_MS));
+    }
+
+    #[test]
+    fn a_rotated_key_has_all_of_the_old_one_and_lives_as_long() {
+        let flags = ["--name", "a", "--project", "p", "--models", "kinora-a1"];
+        let more = ["--expires-in-days", "30", "--requests-per-minute", "9"];
+        let (_, key) = parts(&[&flags[..], &more].concat())
+            .unwrap()
+            .make(1000)
+            .unwrap();
+        let old = ApiKey {
+            key: key.clone(),
+            revoked_at_ms: None,
+            last_used_at_ms: None,
+        };
+        let (_, new) = NewKeyParts::like(&old).make(5000).unwrap();
+        assert!(new.id != key.id && new.sha256 != key.sha256);
+        assert_eq!(new.expires_at_ms, Some(5000 + 30 * DAY_MS));
+        let expected = NewKey {
+            id: new.id.clone(),
+            sha256: new.sha256,
+            created_at_ms: 5000,
+            expires_at_ms: new.expires_at_ms,
+            ..key
+        };
+        assert_eq!(format!("{new:?}"), format!("{expected:?}"));
+    }
+}

@@ -1,0 +1,257 @@
+//! Keys as people and programs read them: an aligned table, or JSON.
+
+use kinora_store::ApiKey;
+use serde_json::{Value, json};
+
+const HEADS: [&str; 11] = [
+    "ID",
+    "NAME",
+    "PROJECT",
+    "STATE",
+    "CREATED",
+    "EXPIRES",
+    "LAST USED",
+    "SCOPES",
+    "MODELS",
+    "PER MINUTE",
+    "UNFINISHED",
+];
+
+/// One line for each key, newest first. Times are in UTC.
+pub(super) fn table(keys: &[ApiKey], now_ms: u64) -> String {
+    let mut rows = vec![HEADS.map(str::to_owned)];
+    rows.extend(keys.iter().map(|key| row(key, now_ms)));
+    let widths: [usize; HEADS.len()] = std::array::from_fn(|column| {
+        let width = |row: &[String; HEADS.len()]| row[column].chars().count();
+        rows.iter().map(width).max().unwrap_or(0)
+    });
+    rows.iter()
+        .map(|row| {
+            let cells = row
+                .iter()
+                .zip(widths)
+                .map(|(cell, width)| format!("{cell:<width$}"));
+            format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+        })
+        .collect()
+}
+
+/// A JSON array with one object for each key, newest first. Times are in Unix seconds; `null`
+/// where there is none, and for a limit that the configuration gives.
+pub(super) fn json(keys: &[ApiKey], now_ms: u64) -> String {
+    let seconds = |time_ms: Option<u64>| time_ms.map(|time_ms| time_ms / 1000);
+    let object = |one: &ApiKey| {
+        json!({
+            "id": one.key.id,
+            "name": one.key.name,
+            "project": one.key.project,
+            "state": state(one, now_ms),
+            "created_at": one.key.created_at_ms / 1000,
+            "expires_at": seconds(one.key.expires_at_ms),
+            "revoked_at": seconds(one.revoked_at_ms),
+            "last_used_at": seconds(one.last_used_at_ms),
+            "scopes": scopes(one),
+            "models": one.key.models,
+            "requests_per_minute": one.key.requests_per_minute,
+            "unfinished_max": one.key.unfinished_max,
+        })
+    };
+    let all: Value = keys.iter().map(object).collect();
+    format!("{all:#}\n")
+}
+
+fn row(key: &ApiKey, now_ms: u64) -> [String; HEADS.len()] {
+    let (state, scopes) = (state(key, now_ms), scopes(key));
+    let used = key.last_used_at_ms;
+    let key = &key.key;
+    let models = key.models.as_ref();
+    let configured = || "as configured".to_owned();
+    let per_minute = match key.requests_per_minute {
+        Some(0) => "no limit".to_owned(),
+        limit => limit.map_or_else(configured, |limit| limit.to_string()),
+    };
+    [
+        key.id.clone(),
+        printable(&key.name),
+        printable(&key.project),
+        state.to_owned(),
+        date(key.created_at_ms),
+        key.expires_at_ms.map_or_else(|| "never".to_owned(), date),
+        used.map_or_else(|| "never".to_owned(), date),
+        scopes.join(","),
+        models.map_or_else(|| "all".to_owned(), |all| printable(&all.join(","))),
+        per_minute,
+        key.unfinished_max
+            .map_or_else(configured, |limit| limit.to_string()),
+    ]
+}
+
+fn state(key: &ApiKey, now_ms: u64) -> &'static str {
+    match key.revoked_at_ms {
+        Some(_) => "revoked",
+        None if key.is_usable(now_ms) => "usable",
+        None => "expired",
+    }
+}
+
+fn scopes(key: &ApiKey) -> Vec<&'static str> {
+    key.key.scopes.iter().map(|scope| scope.name()).collect()
+}
+
+/// Escapes what would move the cursor, recolour the terminal or turn the text around.
+fn printable(text: &str) -> String {
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+            || c == '\u{feff}'
+            || c == '\\'
+    };
+    let mut shown = String::new();
+    for c in text.chars() {
+        if is_hidden(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// `2026-11-22 03:45`, in UTC. The calendar is computed as in
+/// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>.
+fn date(time_ms: u64) -> String {
+    let minutes = time_ms / 60_000;
+    let days = minutes / (24 * 60) + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    // Months from March on, so that the leap day is the year's last.
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    let year = era * 400 + year_of_era + later;
+    let (hour, minute) = (minutes / 60 % 24, minutes % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::NewKeyParts;
+    use kinora_store::NewKey;
+
+    const NOW: u64 = 1_795_319_100_000;
+
+    fn key(name: &str) -> ApiKey {
+        let (_, made) = NewKeyParts::first().make(NOW).unwrap();
+        ApiKey {
+            key: NewKey {
+                id: "key_abc".to_owned(),
+                name: name.to_owned(),
+                ..made
+            },
+            revoked_at_ms: None,
+            last_used_at_ms: None,
+        }
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        // By `date -u -d @SECONDS`.
+        for (seconds, shown) in [
+            (0, "1970-01-01 00:00"),
+            (951_782_399, "2000-02-28 23:59"),
+            (951_782_400, "2000-02-29 00:00"),
+            (1_709_251_199, "2024-02-29 23:59"),
+            (1_709_251_200, "2024-03-01 00:00"),
+            (1_767_225_599, "2025-12-31 23:59"),
+            (1_795_319_100, "2026-11-22 03:45"),
+            (4_107_542_400, "2100-03-01 00:00"),
+        ] {
+            assert_eq!(date(seconds * 1000), shown);
+        }
+    }
+
+    #[test]
+    fn the_table_shows_all_that_a_key_is_in_aligned_columns() {
+        let mut limited = key("a much longer name");
+        limited.key.expires_at_ms = Some(NOW + 60_000);
+        limited.key.models = Some(vec!["kinora-b1".to_owned()]);
+        limited.key.requests_per_minute = Some(0);
+        limited.key.unfinished_max = Some(7);
+        limited.last_used_at_ms = Some(NOW - 60_000);
+        let text = table(&[key("web"), limited], NOW);
+        let lines: Vec<&str> = text.lines().collect();
+        let both = "videos:write,videos:read";
+        for (line, head, cell) in [
+            (1, "NAME", "web "),
+            (1, "CREATED", "2026-11-22 03:45"),
+            (1, "EXPIRES", "never"),
+            (1, "LAST USED", "never"),
+            (1, "MODELS", "all"),
+            (1, "PER MINUTE", "as configured"),
+            (1, "UNFINISHED", "as configured"),
+            (2, "NAME", "a much longer name"),
+            (2, "STATE", "usable"),
+            (2, "EXPIRES", "2026-11-22 03:46"),
+            (2, "LAST USED", "2026-11-22 03:44"),
+            (2, "SCOPES", both),
+            (2, "MODELS", "kinora-b1"),
+            (2, "PER MINUTE", "no limit"),
+            (2, "UNFINISHED", "7"),
+        ] {
+            let at = lines[0].find(head).unwrap();
+            assert!(lines[line][at..].starts_with(cell), "{head}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_write_to_the_terminal() {
+        let text = table(&[key("\u{1b}[2J\nkey_x \u{202e}evil\\")], NOW);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains(r"\u{1b}[2J\nkey_x \u{202e}evil\\"), "{text}");
+        assert!(text.contains("NAME"), "{text}");
+        assert!(
+            !text.contains('\u{1b}') && !text.contains('\u{202e}'),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn json_has_all_of_it_for_programs() {
+        let mut one = key("we\u{1b}b");
+        one.revoked_at_ms = Some(NOW + 1000);
+        assert_eq!(state(&one, NOW), "revoked");
+        let mut short = key("short");
+        short.key.expires_at_ms = Some(NOW + 5);
+        assert_eq!(
+            [NOW, NOW + 5].map(|now| state(&short, now)),
+            ["usable", "expired"]
+        );
+        let text = json(&[one], NOW + 2000);
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            value,
+            json!([{
+                "id": "key_abc",
+                "name": "we\u{1b}b",
+                "project": "default",
+                "state": "revoked",
+                "created_at": NOW / 1000,
+                "expires_at": null,
+                "revoked_at": NOW / 1000 + 1,
+                "last_used_at": null,
+                "scopes": ["videos:write", "videos:read"],
+                "models": null,
+                "requests_per_minute": null,
+                "unfinished_max": null,
+            }])
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! Turns among projects: weighted by cost, within a share of the slots, and foretold.
+
+use std::time::{Duration, Instant};
+
+use kinora_contract::{FrameSize, Seconds, Size};
+
+use super::Harness;
+use super::fixtures::{
+    Bench, EXPIRY, LEASE_MS, MODELS, NOW, artifact, cancelled, id, spec, task, with_images,
+};
+use crate::{Attempt, Claim, ClaimRequest, NewTask, Stores};
+
+fn lasting(number: u64, project: &str, seconds: u32, height: u32) -> NewTask {
+    let mut new = task(number, project);
+    new.spec.seconds = Seconds::Fixed(seconds);
+    new.spec.frame = FrameSize::Fixed(Size::new(height * 7 / 3, height));
+    new
+}
+
+async fn claim(
+    stores: &Stores,
+    count: usize,
+    slots: usize,
+    project_slots_max: usize,
+) -> Vec<Claim> {
+    let request = ClaimRequest {
+        worker: "worker".to_owned(),
+        models: MODELS.map(str::to_owned).into(),
+        count,
+        slots,
+        project_slots_max,
+        now_ms: NOW,
+        lease_ms: LEASE_MS,
+    };
+    stores.tasks.claim(request).await.unwrap()
+}
+
+async fn complete(stores: &Stores, claim: &Claim) {
+    let outcome = Ok(artifact(&format!("token-{}", claim.lease.token)));
+    let finished = stores.tasks.finish(&claim.lease, outcome, NOW, EXPIRY);
+    finished.await.unwrap();
+}
+
+/// A project of long tasks gets no more slot time than one of short tasks: many short ones go between.
+pub async fn turns_are_weighted_by_cost(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..4 {
+        let heavy = lasting(number, "heavy", 15, 1080);
+        stores.tasks.insert(heavy).await.unwrap();
+    }
+    for number in 10..60 {
+        let light = lasting(number, "light", 2, 480);
+        stores.tasks.insert(light).await.unwrap();
+    }
+    let (mut heavy, mut order) = (0, Vec::new());
+    for _ in 0..40 {
+        let claims = claim(&stores, 1, 1, 0).await;
+        complete(&stores, &claims[0]).await;
+        order.push(claims[0].task.project.clone());
+        heavy += usize::from(claims[0].task.project == "heavy");
+    }
+    // A heavy one costs as much as more than twenty light ones.
+    assert!((1..=2).contains(&heavy), "{order:?}");
+    assert_eq!(order[..3], ["heavy", "light", "light"], "{order:?}");
+}
+
+/// Whatever the turns say: a free slot stays for the others who wait.
+pub async fn a_project_leaves_a_slot_where_others_wait(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..6 {
+        stores.submit(number, "many").await;
+    }
+    let alone = claim(&stores, 1, 3, 0).await;
+    assert_eq!(alone[0].task.project, "many");
+    // Another has had far more than its turn, and waits.
+    let debt = lasting(10, "other", 15, 1080);
+    stores.tasks.insert(debt).await.unwrap();
+    let mut changed = claim(&stores, 1, 3, 0).await;
+    assert_eq!(changed[0].task.project, "other");
+    complete(&stores, &changed.remove(0)).await;
+    stores.submit(11, "other").await;
+    let both = claim(&stores, 2, 3, 0).await;
+    let projects: Vec<_> = both.iter().map(|one| one.task.project.as_str()).collect();
+    assert_eq!(projects, ["many", "other"], "two of three are its share");
+    // Nobody else waits: a slot that nobody wants is of no use.
+    complete(&stores, &both[1]).await;
+    let third = claim(&stores, 1, 3, 0).await;
+    assert_eq!(third[0].task.project, "many");
+    // Of one slot there is no share but the turn.
+    stores.submit(12, "third").await;
+    complete(&stores, &alone[0]).await;
+    complete(&stores, &both[0]).await;
+    complete(&stores, &third[0]).await;
+    assert_eq!(claim(&stores, 1, 1, 0).await.len(), 1);
+}
+
+/// Then a newcomer finds a slot at once.
+pub async fn a_bound_on_a_project_s_slots_holds_also_when_it_is_alone(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..6 {
+        stores.submit(number, "many").await;
+    }
+    assert_eq!(claim(&stores, 9, 4, 3).await.len(), 3);
+    assert!(claim(&stores, 1, 4, 3).await.is_empty());
+    stores.submit(10, "late").await;
+    let late = claim(&stores, 1, 4, 3).await;
+    assert_eq!(late[0].task.project, "late");
+}
+
+/// Over projects and models that are claimed together; only while a task waits for its first worker. A task whose
+/// references are on their way delays nobody.
+pub async fn queue_positions_foretell_the_starts(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let tasks = [
+        lasting(0, "one", 15, 1080),
+        task(1, "one"),
+        task(2, "one"),
+        lasting(3, "two", 2, 480),
+        lasting(4, "two", 2, 480),
+        task(5, "three"),
+        with_images(6, "four", 1),
+    ];
+    for (number, mut new) in (0..).zip(tasks) {
+        if number % 2 == 1 {
+            new.spec.model = spec(MODELS[1]).model;
+        }
+        stores.tasks.insert(new).await.unwrap();
+    }
+    // One, two, three; then two again, which has used least; one has used most.
+    let wanted = [
+        Some(0),
+        Some(4),
+        Some(5),
+        Some(1),
+        Some(3),
+        Some(2),
+        Some(3),
+    ];
+    settle(&stores, wanted).await;
+    let order = claim(&stores, 9, usize::MAX, 0).await;
+    let started: Vec<_> = order.iter().map(|claim| claim.task.id).collect();
+    assert_eq!(started, [0, 3, 5, 4, 1, 2].map(id));
+    settle(&stores, [None, None, None, None, None, None, Some(0)]).await;
+
+    // One that waits again is ahead, and shows no position itself.
+    for claim in order.iter().rev() {
+        let given_back = stores.tasks.release(&claim.lease, Attempt::Forgiven);
+        given_back.await.unwrap();
+    }
+    stores.fetch_all().await;
+    settle(&stores, [None, None, None, None, None, None, Some(3)]).await;
+    let cancel = stores.tasks.cancel("two", id(3), cancelled(), NOW, EXPIRY);
+    cancel.await.unwrap();
+}
+
+/// Waits until the positions of tasks 0 to 6 are `wanted`.
+async fn settle(stores: &Stores, wanted: [Option<u64>; 7]) {
+    const PROJECTS: [&str; 7] = ["one", "one", "one", "two", "two", "three", "four"];
+    let begun = Instant::now();
+    loop {
+        let mut found = Vec::new();
+        for (number, project) in (0..).zip(PROJECTS) {
+            found.push(stores.view(project, number).await.queue_position);
+        }
+        if found == wanted {
+            return;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{found:?} is not {wanted:?}"
+        );
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,115 @@
+//! Who is next of those that wait, by model and project: the project of the least rank, of it the oldest
+//! task. Ranks are given from outside, and moved here when they change.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use kinora_contract::TaskId;
+
+/// Waiting tasks.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    models: HashMap<String, Line<R>>,
+}
+
+/// Those of one model.
+#[derive(Debug)]
+struct Line<R> {
+    projects: HashMap<Arc<str>, BTreeMap<u64, TaskId>>,
+    /// Rank of the project, place of its oldest task, project.
+    order: BTreeSet<(R, u64, Arc<str>)>,
+}
+
+/// Where a task waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot<'a> {
+    pub(super) model: &'a str,
+    pub(super) project: &'a Arc<str>,
+    pub(super) seq: u64,
+}
+
+impl<R> Default for Lines<R> {
+    fn default() -> Self {
+        Self {
+            models: HashMap::new(),
+        }
+    }
+}
+
+impl<R: Copy + Ord + Debug> Lines<R> {
+    /// The first task of these models, of the projects that may have one.
+    pub(super) fn next(&self, models: &[String], may: impl Fn(&str) -> bool) -> Option<TaskId> {
+        let heads = models.iter().filter_map(|model| {
+            let line = self.models.get(model)?;
+            let head = line.order.iter().find(|(_, _, project)| may(project))?;
+            Some((head, line))
+        });
+        let ((_, seq, project), line) = heads.min_by_key(|(head, _)| *head)?;
+        line.projects.get(project)?.get(seq).copied()
+    }
+
+    /// Whether another project than this one has a task of these models here.
+    pub(super) fn others_wait(&self, models: &[String], project: &str) -> bool {
+        let lines = models.iter().filter_map(|model| self.models.get(model));
+        let mut projects = lines.flat_map(|line| line.projects.keys());
+        projects.any(|other| &**other != project)
+    }
+
+    pub(super) fn join(&mut self, spot: Spot<'_>, rank: R, id: TaskId) {
+        let line = self.models.entry(spot.model.to_owned()).or_default();
+        line.reorder(spot.project, rank, rank, |tasks| {
+            tasks.insert(spot.seq, id);
+        });
+    }
+
+    pub(super) fn leave(&mut self, spot: Spot<'_>, rank: R) {
+        if let Some(line) = self.models.get_mut(spot.model) {
+            line.reorder(spot.project, rank, rank, |tasks| {
+                tasks.remove(&spot.seq);
+            });
+            if line.projects.is_empty() {
+                self.models.remove(spot.model);
+            }
+        }
+    }
+
+    /// Moves a project whose rank has changed, in every line that it waits in.
+    pub(super) fn rerank(&mut self, project: &Arc<str>, before: R, after: R) {
+        if before != after {
+            for line in self.models.values_mut() {
+                line.reorder(project, before, after, |_| {});
+            }
+        }
+    }
+}
+
+impl<R> Default for Line<R> {
+    fn default() -> Self {
+        Self {
+            projects: HashMap::new(),
+            order: BTreeSet::new(),
+        }
+    }
+}
+
+impl<R: Copy + Ord> Line<R> {
+    /// Changes a project's tasks and puts the project where it now belongs.
+    fn reorder(
+        &mut self,
+        project: &Arc<str>,
+        before: R,
+        after: R,
+        change: impl FnOnce(&mut BTreeMap<u64, TaskId>),
+    ) {
+        let mut tasks = self.projects.remove(project).unwrap_or_default();
+        if let Some(head) = tasks.keys().next() {
+            self.order.remove(&(before, *head, project.clone()));
+        }
+        change(&mut tasks);
+        if let Some(head) = tasks.keys().next() {
+            self.order.insert((after, *head, project.clone()));
+            self.projects.insert(project.clone(), tasks);
+        }
+    }
+}

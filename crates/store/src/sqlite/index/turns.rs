@@ -1,0 +1,124 @@
+//! Whose turn it is, by start-time fair queueing (Goyal, Vin, Cheng 1996): every project has a clock that
+//! each of its started tasks moves on by the task's estimated cost, and the project whose clock is least
+//! advanced is next. A project that was away is set to where the others are when it starts a task again,
+//! so that nobody saves up turns.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::super::record::Change;
+
+/// Projects without a task are forgotten when there are so many more than at the last look.
+const PAST_MAX: usize = 1_024;
+
+/// The clocks, in cost units.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Turns {
+    /// Where each project's next task starts, unless [`Turns::now`] is later.
+    clocks: HashMap<Arc<str>, u64>,
+    /// Where the task that was started last began: no project that waited all along is behind it.
+    now: u64,
+    forget_at: usize,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            clocks: HashMap::new(),
+            now: 0,
+            forget_at: PAST_MAX,
+        }
+    }
+}
+
+impl Turns {
+    /// How late the project's turn is: the least is next.
+    pub(in super::super) fn of(&self, project: &str) -> u64 {
+        self.clocks.get(project).copied().unwrap_or(0)
+    }
+
+    /// Charges a claim, and takes the charge of a forgiven attempt back. The undo of either is the other.
+    pub(in super::super) fn apply(&mut self, project: &Arc<str>, change: &Change) {
+        let (Some(before), Some(after)) = (&change.before, &change.after) else {
+            return;
+        };
+        let attempts = (before.task.attempt, after.task.attempt);
+        if before.is_waiting() && after.is_running() && attempts.0 < attempts.1 {
+            self.charge(project, after.task.spec.cost());
+        } else if before.is_running() && after.is_waiting() && attempts.1 < attempts.0 {
+            let clock = self.clocks.entry(project.clone()).or_default();
+            *clock = clock.saturating_sub(before.task.spec.cost());
+        }
+    }
+
+    /// A task of this cost is started.
+    pub(in super::super) fn charge(&mut self, project: &Arc<str>, cost: u64) {
+        let start = self.of(project).max(self.now);
+        self.now = start;
+        self.clocks
+            .insert(project.clone(), start.saturating_add(cost));
+    }
+
+    /// Forgets projects that have no tasks and no debt, once in a while.
+    pub(in super::super) fn forget_past(&mut self, is_active: impl Fn(&str) -> bool) {
+        if self.clocks.len() < self.forget_at {
+            return;
+        }
+        let now = self.now;
+        self.clocks
+            .retain(|project, clock| *clock > now || is_active(project));
+        self.forget_at = 2 * self.clocks.len() + PAST_MAX;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Serves whoever is next of `waiting` so often; says who.
+    fn serve(turns: &mut Turns, waiting: &[(&str, u64)], count: usize) -> Vec<String> {
+        let next = |turns: &Turns| {
+            let late = |(project, _): &&(&str, u64)| turns.of(project);
+            *waiting.iter().min_by_key(late).unwrap()
+        };
+        let served = (0..count).map(|_| {
+            let (project, cost) = next(turns);
+            turns.charge(&project.into(), cost);
+            project.to_owned()
+        });
+        served.collect()
+    }
+
+    #[test]
+    fn cheap_tasks_have_as_many_more_turns_as_they_are_cheaper() {
+        let mut turns = Turns::default();
+        let served = serve(&mut turns, &[("heavy", 100), ("light", 10)], 110);
+        let heavy = served.iter().filter(|one| *one == "heavy").count();
+        assert_eq!(heavy, 10);
+        // Never two heavy ones in a row.
+        assert!(served.windows(2).all(|pair| pair != ["heavy", "heavy"]));
+    }
+
+    #[test]
+    fn a_newcomer_is_next_and_saves_up_nothing() {
+        let mut turns = Turns::default();
+        serve(&mut turns, &[("old", 10)], 50);
+        let served = serve(&mut turns, &[("old", 10), ("new", 10)], 6);
+        assert_eq!(served[0], "new");
+        let new = served.iter().filter(|one| *one == "new").count();
+        assert!((3..=4).contains(&new), "{served:?}");
+    }
+
+    #[test]
+    fn past_projects_are_forgotten_and_debts_are_not() {
+        let mut turns = Turns::default();
+        turns.charge(&"debtor".into(), 1_000_000);
+        for number in 0..5_000 {
+            turns.charge(&format!("{number}").as_str().into(), 1);
+            turns.charge(&"busy".into(), 1);
+            turns.forget_past(|project| project == "busy");
+        }
+        assert!(turns.clocks.len() < 3 * PAST_MAX, "{}", turns.clocks.len());
+        assert!(turns.of("debtor") >= 1_000_000 && turns.of("busy") > 0);
+    }
+}

@@ -1,0 +1,216 @@
+//! The unfinished tasks as they are committed: all that a forecast needs of them, and how long tasks of each
+//! model take, measured.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use kinora_contract::{State, TaskId};
+
+use super::super::index::{Share, Turns};
+use super::super::record::{Change, Record};
+
+/// Milliseconds of a cost unit, before any task was measured: the storyboard engine on a small machine.
+const MS_PER_COST: f64 = 50.0;
+/// Weight of the latest task in the moving average.
+const NEWEST: f64 = 0.3;
+/// Progress from which on a running task says how long it will take.
+const TELLING_PERCENT: u8 = 5;
+/// Sets of models that are claimed together; more are not told apart.
+const GROUPS_MAX: usize = 64;
+
+/// Unfinished tasks.
+#[derive(Debug)]
+pub(super) struct Board {
+    pub(super) waiting: HashMap<Arc<str>, BTreeMap<u64, Waiting>>,
+    pub(super) waiting_count: usize,
+    pub(super) running: HashMap<TaskId, Running>,
+    pub(super) turns: Turns,
+    pub(super) share: Share,
+    /// Sets of models that workers claim together; tasks of the models of none are claimed with all others.
+    pub(super) groups: Vec<Vec<String>>,
+    ms_per_cost: HashMap<String, f64>,
+}
+
+/// A waiting task.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) id: TaskId,
+    pub(super) model: String,
+    pub(super) cost: u64,
+    pub(super) claimable: bool,
+}
+
+/// A running task.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) project: Arc<str>,
+    model: String,
+    cost: u64,
+    since: Instant,
+    /// The last report, and when it came.
+    progress: (u8, Instant),
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self {
+            waiting: HashMap::new(),
+            waiting_count: 0,
+            running: HashMap::new(),
+            turns: Turns::default(),
+            share: Share {
+                slots: 1,
+                project_max: 0,
+            },
+            groups: Vec::new(),
+            ms_per_cost: HashMap::new(),
+        }
+    }
+}
+
+impl Board {
+    /// Follows a change; says whether the turns to come may be others now.
+    pub(super) fn apply(&mut self, change: &Change, now: Instant) -> bool {
+        let old = change
+            .before
+            .as_ref()
+            .filter(|record| record.is_unfinished());
+        let new = change
+            .after
+            .as_ref()
+            .filter(|record| record.is_unfinished());
+        let Some(record) = old.or(new) else {
+            return false;
+        };
+        if let (Some(old), Some(new)) = (old, new)
+            && old.is_running()
+            && old.token() == new.token()
+        {
+            self.report(new, now);
+            return false;
+        }
+        let project = self.key(&record.task.project);
+        if let Some(old) = old {
+            self.leave(old, &project, change.after.as_deref(), now);
+        }
+        self.turns.apply(&project, change);
+        if let Some(new) = new {
+            self.join(new, &project, now);
+        }
+        self.turns
+            .forget_past(|project| self.waiting.contains_key(project));
+        true
+    }
+
+    /// Learns how workers claim; says whether that is news.
+    pub(super) fn learn(&mut self, models: &[String], share: Share) -> bool {
+        let mut news = self.share != share;
+        self.share = share;
+        if !self.groups.iter().any(|group| group == models) && self.groups.len() < GROUPS_MAX {
+            self.groups.push(models.to_vec());
+            news = true;
+        }
+        news
+    }
+
+    /// Milliseconds that a task of this cost takes in all.
+    pub(super) fn service_ms(&self, model: &str, cost: u64) -> f64 {
+        cost as f64 * self.rate(model)
+    }
+
+    /// Milliseconds until a running task ends, by its progress where it tells something.
+    pub(super) fn remaining_ms(&self, running: &Running, now: Instant) -> f64 {
+        let since = |at: Instant| now.saturating_duration_since(at).as_secs_f64() * 1000.0;
+        let total = running
+            .whole_ms()
+            .unwrap_or_else(|| self.service_ms(&running.model, running.cost));
+        // An overdue task ends soon, but not at once.
+        (total - since(running.since)).max(total / 20.0)
+    }
+
+    fn rate(&self, model: &str) -> f64 {
+        if let Some(measured) = self.ms_per_cost.get(model) {
+            return *measured;
+        }
+        let of_model = self.running.values().filter(|one| one.model == model);
+        let told = of_model.filter_map(|one| Some(one.whole_ms()? / one.cost as f64));
+        told.fold(None, |most: Option<f64>, rate| {
+            Some(most.map_or(rate, |most| most.max(rate)))
+        })
+        .unwrap_or(MS_PER_COST)
+    }
+
+    /// The project's name, shared where it is known.
+    fn key(&self, project: &str) -> Arc<str> {
+        let known = self.waiting.get_key_value(project);
+        known.map_or_else(|| project.into(), |(key, _)| key.clone())
+    }
+
+    fn join(&mut self, record: &Record, project: &Arc<str>, now: Instant) {
+        let spec = &record.task.spec;
+        if record.is_running() {
+            let running = Running {
+                project: project.clone(),
+                model: spec.model.clone(),
+                cost: spec.cost(),
+                since: now,
+                progress: (0, now),
+            };
+            self.running.insert(record.task.id, running);
+            return;
+        }
+        let waiting = Waiting {
+            id: record.task.id,
+            model: spec.model.clone(),
+            cost: spec.cost(),
+            claimable: record.is_claimable(),
+        };
+        let tasks = self.waiting.entry(project.clone()).or_default();
+        tasks.insert(record.seq, waiting);
+        self.waiting_count += 1;
+    }
+
+    fn leave(&mut self, record: &Record, project: &Arc<str>, after: Option<&Record>, now: Instant) {
+        if let Some(running) = self.running.remove(&record.task.id) {
+            if after.is_some_and(|after| matches!(after.task.state, State::Completed(_))) {
+                self.measure(&running, now);
+            }
+            return;
+        }
+        if let Some(tasks) = self.waiting.get_mut(project)
+            && tasks.remove(&record.seq).is_some()
+        {
+            self.waiting_count -= 1;
+            if tasks.is_empty() {
+                self.waiting.remove(project);
+            }
+        }
+    }
+
+    fn report(&mut self, record: &Record, now: Instant) {
+        if let Some(running) = self.running.get_mut(&record.task.id)
+            && record.task.progress > running.progress.0
+        {
+            running.progress = (record.task.progress, now);
+        }
+    }
+
+    fn measure(&mut self, running: &Running, now: Instant) {
+        let took_ms = now.saturating_duration_since(running.since).as_secs_f64() * 1000.0;
+        let rate = took_ms / running.cost.max(1) as f64;
+        let average = self.ms_per_cost.entry(running.model.clone());
+        average
+            .and_modify(|average| *average += (rate - *average) * NEWEST)
+            .or_insert(rate);
+    }
+}
+
+impl Running {
+    /// Milliseconds that it takes in all, by its progress.
+    fn whole_ms(&self) -> Option<f64> {
+        let (percent, at) = self.progress;
+        let until = at.saturating_duration_since(self.since).as_secs_f64() * 1000.0;
+        (percent >= TELLING_PERCENT).then(|| until * 100.0 / f64::from(percent))
+    }
+}

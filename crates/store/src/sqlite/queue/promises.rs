@@ -1,0 +1,138 @@
+//! When the refused were told to come again. Each is told the time of the next place that was promised to
+//! nobody before, so that those who obey do not meet; in the queue of all, promised places are kept from other
+//! projects. A project has few promises at a time, so that one that does not wait delays nobody for long.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kinora_contract::UnixMs;
+use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
+
+use crate::RetryAfter;
+
+/// Promises of one project at a time.
+const PER_PROJECT_MAX: usize = 4;
+/// How long a promised place is kept for one that is late, in milliseconds.
+const GRACE_MS: u64 = 5_000;
+/// An answer is on its way for so long, in milliseconds.
+const LATENCY_MS: u64 = 500;
+const AFTER_MAX_MS: u64 = RETRY_AFTER_SECONDS_MAX * 1000;
+
+/// Places that were promised.
+#[derive(Debug, Default)]
+pub(super) struct Promises {
+    /// Of the queue of all projects, by the time they are due.
+    queue: Vec<Promise>,
+    /// Of each project's own places: when they are due.
+    own: HashMap<Arc<str>, Vec<UnixMs>>,
+}
+
+#[derive(Debug)]
+struct Promise {
+    project: Arc<str>,
+    due_ms: UnixMs,
+}
+
+impl Promises {
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.own.is_empty()
+    }
+
+    /// Places of the queue that were promised to other projects, before those that this one was promised.
+    pub(super) fn reserved(&mut self, project: &str, now_ms: UnixMs) -> u64 {
+        self.forget_past(now_ms);
+        let before = |one: &&Promise| &*one.project != project;
+        self.queue.iter().take_while(before).count() as u64
+    }
+
+    /// The project came and was let in.
+    pub(super) fn keep(&mut self, project: &str, now_ms: UnixMs) {
+        self.forget_past(now_ms);
+        if let Some(at) = self.queue.iter().position(|one| &*one.project == project) {
+            self.queue.remove(at);
+        }
+        if let Some(own) = self.own.get_mut(project) {
+            own.remove(0);
+            if own.is_empty() {
+                self.own.remove(project);
+            }
+        }
+    }
+
+    /// Promises the project a place of the queue, which has room after each of `starts` (milliseconds).
+    pub(super) fn of_queue(&mut self, project: &str, now_ms: UnixMs, starts: &[u64]) -> RetryAfter {
+        self.forget_past(now_ms);
+        // One that came in time and is refused keeps its place before those that were promised later.
+        let own = |one: &&Promise| &*one.project == project;
+        if let Some(at) = self
+            .queue
+            .iter()
+            .position(|one| own(&one) && one.due_ms <= now_ms)
+        {
+            self.queue.remove(at);
+            let due_ms = now_ms + after_ms(starts, at);
+            return self.insert(project, due_ms, now_ms);
+        }
+        let owned = self.queue.iter().filter(own);
+        if owned.clone().count() >= PER_PROJECT_MAX {
+            let last = owned.map(|one| one.due_ms).max().unwrap_or(now_ms);
+            return retry(last, now_ms);
+        }
+        let due_ms = now_ms + after_ms(starts, self.queue.len());
+        self.insert(project, due_ms, now_ms)
+    }
+
+    /// Promises one of the project's own places, which are free after each of `ends` (milliseconds).
+    pub(super) fn of_project(&mut self, project: &str, now_ms: UnixMs, ends: &[u64]) -> RetryAfter {
+        self.forget_past(now_ms);
+        let own = self.own.entry(project.into()).or_default();
+        let late = own.iter().position(|due_ms| *due_ms <= now_ms);
+        let ahead = match late {
+            Some(at) => {
+                own.remove(at);
+                at
+            }
+            None => own.len(),
+        };
+        let last = own.last().copied();
+        if let Some(last) = last.filter(|_| own.len() >= ends.len().max(PER_PROJECT_MAX)) {
+            return retry(last, now_ms);
+        }
+        let due_ms = now_ms + after_ms(ends, ahead);
+        own.push(due_ms);
+        own.sort_unstable();
+        retry(due_ms, now_ms)
+    }
+
+    fn insert(&mut self, project: &str, due_ms: UnixMs, now_ms: UnixMs) -> RetryAfter {
+        let project = project.into();
+        self.queue.push(Promise { project, due_ms });
+        self.queue.sort_by_key(|one| one.due_ms);
+        retry(due_ms, now_ms)
+    }
+
+    /// Drops promises that nobody came for, and those of a clock that was set back since.
+    fn forget_past(&mut self, now_ms: UnixMs) {
+        let holds = |due_ms: UnixMs| {
+            due_ms.saturating_add(GRACE_MS) > now_ms && due_ms <= now_ms + AFTER_MAX_MS
+        };
+        self.queue.retain(|one| holds(one.due_ms));
+        self.own.retain(|_, own| {
+            own.retain(|due_ms| holds(*due_ms));
+            !own.is_empty()
+        });
+    }
+}
+
+/// Milliseconds until there is room for one more than `ahead`, with a margin: who comes late gets in, who comes
+/// early is refused again. The longest wait where that is unknown.
+fn after_ms(free: &[u64], ahead: usize) -> u64 {
+    let expected = free.get(ahead).copied().unwrap_or(AFTER_MAX_MS);
+    let with_margin = expected.saturating_add(expected / 5) + LATENCY_MS;
+    with_margin.min(AFTER_MAX_MS)
+}
+
+fn retry(due_ms: UnixMs, now_ms: UnixMs) -> RetryAfter {
+    let millis = due_ms.saturating_sub(now_ms).max(1);
+    RetryAfter { millis }
+}

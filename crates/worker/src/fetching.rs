@@ -1,0 +1,149 @@
+//! The fetch stage: brings the references of waiting tasks before a worker may claim them, so that a host that
+//! drips holds no slot, and short-lived addresses still work when one comes free. Projects take turns, and none
+//! holds all places. A reference that cannot be had fails its task at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kinora_contract::limits::{FETCHES_MAX, FETCHES_PER_PROJECT_MAX};
+use kinora_store::{Fetch, FetchRequest, Fetched, StoreError};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+use crate::Worker;
+use crate::drain::Shutdown;
+use crate::references::GatherError;
+
+/// How often the store is asked although it gave no hint.
+const POLL_EVERY: Duration = Duration::from_secs(1);
+/// How long a fetch may take in all, storing included; each reference has a shorter limit of its own.
+const LEASE: Duration = Duration::from_secs(600);
+/// How long a stop waits for a fetch to be settled.
+const STOP_GRACE: Duration = Duration::from_secs(1);
+/// The first pause after a fault of ours; it doubles up to the longest.
+const FIRST_PAUSE_MS: u64 = 500;
+const LONGEST_PAUSE_MS: u64 = 60_000;
+
+/// Fetches until a drain is asked for. Fetches under way are given back then: the next process begins them anew.
+pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
+    let mut hints = worker.tasks.changes();
+    let places = Arc::new(Semaphore::new(FETCHES_MAX));
+    let freed = Arc::new(Notify::new());
+    let mut fetches = JoinSet::new();
+    while !shutdown.is_draining() {
+        hints.mark_unchanged();
+        let free = std::iter::from_fn(|| places.clone().try_acquire_owned().ok());
+        let free: Vec<OwnedSemaphorePermit> = free.collect();
+        let taken = take(&worker, free.len()).await;
+        let idle = taken.is_empty();
+        for (fetch, place) in taken.into_iter().zip(free) {
+            let (worker, shutdown) = (worker.clone(), shutdown.clone());
+            let freed = freed.clone();
+            fetches.spawn(async move {
+                let fetched = tokio::select! {
+                    fetched = bring(&worker, &fetch) => fetched,
+                    () = shutdown.draining() => Some(Fetched::Back { not_before_ms: 0 }),
+                };
+                if let Some(fetched) = fetched {
+                    settle(&worker, &fetch, fetched, &shutdown).await;
+                }
+                drop(place);
+                freed.notify_one();
+            });
+        }
+        while fetches.try_join_next().is_some() {}
+        if idle {
+            tokio::select! {
+                Ok(()) = hints.changed() => {}
+                () = freed.notified() => {}
+                () = tokio::time::sleep(POLL_EVERY) => {}
+                () = shutdown.draining() => {}
+            }
+        }
+    }
+    while fetches.join_next().await.is_some() {}
+}
+
+async fn take(worker: &Worker, count: usize) -> Vec<Fetch> {
+    if count == 0 {
+        return Vec::new();
+    }
+    let request = FetchRequest {
+        models: worker.lineup.models(),
+        count,
+        project_max: FETCHES_PER_PROJECT_MAX,
+        now_ms: worker.clock.now_ms(),
+        lease_ms: LEASE.as_millis() as u64,
+    };
+    worker
+        .tasks
+        .take_fetches(request)
+        .await
+        .unwrap_or_else(|error| {
+            tracing::warn!(%error, "no references could be taken for fetching; trying again");
+            Vec::new()
+        })
+}
+
+/// Brings a task's references here. `None` when the task has ended meanwhile.
+async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
+    let (tasks, blobs) = (&*worker.tasks, &*worker.blobs);
+    let gathered = worker.references.gather(tasks, blobs, &fetch.task);
+    let gathered = tokio::time::timeout(LEASE, gathered).await;
+    let now_ms = worker.clock.now_ms();
+    let task = fetch.task.id;
+    match gathered {
+        Ok(Ok(_)) => Some(Fetched::AtHand),
+        Ok(Err(GatherError::Ended)) => None,
+        Ok(Err(error)) if error.is_final() => {
+            tracing::info!(%task, %error, "a reference cannot be had; the task fails");
+            Some(Fetched::Failed {
+                failure: error.failure(&fetch.task.spec),
+                now_ms,
+                expires_at_ms: now_ms + worker.settings.retention_ms,
+            })
+        }
+        failed => {
+            let pause_ms = pause_ms(fetch.tries);
+            match failed {
+                Ok(Err(error)) => {
+                    tracing::warn!(%task, %error, pause_ms, "references could not be stored; trying again");
+                }
+                _ => tracing::warn!(%task, pause_ms, "fetching took too long; trying again"),
+            }
+            Some(Fetched::Back {
+                not_before_ms: now_ms + pause_ms,
+            })
+        }
+    }
+}
+
+/// Says what became of a fetch, again and again while the store is away and the lease may hold. A stop does not
+/// wait for a store: the next process takes the fetch in any case.
+async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched, shutdown: &Shutdown) {
+    let settled = async {
+        let mut pause = Duration::from_millis(FIRST_PAUSE_MS);
+        while let Err(error @ StoreError::Unavailable(_)) =
+            worker.tasks.settle_fetch(fetch, fetched.clone()).await
+        {
+            tracing::warn!(%error, ?pause, "a fetch could not be settled; trying again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(LONGEST_PAUSE_MS));
+        }
+    };
+    let stopped = async {
+        shutdown.draining().await;
+        tokio::time::sleep(STOP_GRACE).await;
+    };
+    tokio::select! {
+        () = settled => {}
+        () = stopped => {}
+        () = tokio::time::sleep(LEASE) => {}
+    }
+}
+
+/// How long to wait after so many tries.
+fn pause_ms(tries: u32) -> u64 {
+    let doubled = FIRST_PAUSE_MS << tries.saturating_sub(1).min(16);
+    doubled.min(LONGEST_PAUSE_MS)
+}
