@@ -42,6 +42,7 @@ const TASK: &[ErrorCode] = &[
     DraftNotUsable,
     EditSourceNotUsable,
     ModelNotAllowed,
+    SubmitsNotAllowed,
     IdempotencyKeyReused,
     QueueFull,
     StorageQuotaExceeded,
