@@ -6,10 +6,12 @@ use axum::extract::{RawQuery, State};
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kinora_blobs::BlobError;
+use kinora_blobs::sign::SignatureError;
 use kinora_contract::{ErrorCode, State as TaskState, StoredFile, Task, TaskId};
 use kinora_store::{Scope, TaskView};
 
 use crate::auth;
+use crate::conditional::{Condition, names};
 use crate::error::ApiError;
 use crate::files::Variant;
 use crate::openapi::refusals::OfContent;
@@ -25,8 +27,8 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
 /// Download a result.
 ///
 /// `variant` is `video` (default, MP4), `thumbnail` (WebP) or `spritesheet` (JPEG). Supports
-/// `Range`, `If-Range` and `If-None-Match`. Without a key, only the signed `result_url` and
-/// `thumbnail_url` of a task object open. While a video is made, `thumbnail` is a preview, once
+/// `Range`, `If-Range`, `If-Match` and `If-None-Match`. Without a key, only the signed `result_url`
+/// and `thumbnail_url` of a task object open. While a video is made, `thumbnail` is a preview, once
 /// there is one: at most 320 pixels wide or high, of `Cache-Control: no-store`.
 #[utoipa::path(
     get,
@@ -57,11 +59,10 @@ pub(crate) async fn content(
 ) -> Result<Response, ApiError> {
     let query = query.unwrap_or_default();
     let variant = variant(&query)?;
-    let view = if is_signed(&query, &headers) {
-        find_signed(&api, id, variant, &query).await?
-    } else {
-        let key = auth::authorize(&api, &headers, &extensions, Scope::Read).await?;
-        api.tasks.get(&key.key.project, id).await?
+    let view = match address(&api, id, variant, &query) {
+        // Whoever holds a good address needs no key: one that comes along is not looked at.
+        Address::Opens => api.tasks.get_of_any_project(id).await?,
+        address => find(&api, id, address, &headers, &extensions).await?,
     };
     let view = view.ok_or_else(ApiError::video_not_found)?;
     if let Some(preview) = preview(&view, variant) {
@@ -97,25 +98,50 @@ fn variant(query: &str) -> Result<Variant, ApiError> {
     Ok(variant.unwrap_or(Variant::Video))
 }
 
-/// A key, when there is one, decides alone.
-fn is_signed(query: &str, headers: &HeaderMap) -> bool {
-    query.contains("signature=") && !headers.contains_key(header::AUTHORIZATION)
+/// What the signature of a request's address says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Address {
+    Opens,
+    /// Signed by this service, and past its time.
+    Expired,
+    Wrong,
+    Unsigned,
 }
 
-/// The task of a signed address, whoever asks.
-async fn find_signed(
+fn address(api: &Api, id: TaskId, variant: Variant, query: &str) -> Address {
+    if !query.contains("signature=") {
+        return Address::Unsigned;
+    }
+    let now_s = api.clock.now_ms() / 1000;
+    match api.signer.verify(id, variant.name(), query, now_s) {
+        Ok(()) => Address::Opens,
+        Err(SignatureError::Expired) => Address::Expired,
+        Err(SignatureError::Malformed | SignatureError::Wrong) => Address::Wrong,
+    }
+}
+
+/// The task by the request's key, where its `address` does not open.
+async fn find(
     api: &Api,
     id: TaskId,
-    variant: Variant,
-    query: &str,
+    address: Address,
+    headers: &HeaderMap,
+    extensions: &Extensions,
 ) -> Result<Option<TaskView>, ApiError> {
-    let now_s = api.clock.now_ms() / 1000;
-    let verified = api.signer.verify(id, variant.name(), query, now_s);
-    verified.map_err(|_| {
-        let message = "This result address is wrong or has expired; query the task for a new one.";
-        ApiError::new(ErrorCode::InvalidApiKey, message)
-    })?;
-    Ok(api.tasks.get_of_any_project(id).await?)
+    if address == Address::Wrong && !headers.contains_key(header::AUTHORIZATION) {
+        let message = "This result address is wrong; query the task for its address.";
+        return Err(ApiError::new(ErrorCode::InvalidApiKey, message));
+    }
+    let found = match auth::authorize(api, headers, extensions, Scope::Read).await {
+        Ok(key) => api.tasks.get(&key.key.project, id).await?,
+        Err(_) if address == Address::Expired => None,
+        Err(error) => return Err(error),
+    };
+    if found.is_none() && address == Address::Expired {
+        let message = "This result address has expired; the video was kept until then.";
+        return Err(ApiError::new(ErrorCode::VideoExpired, message));
+    }
+    Ok(found)
 }
 
 fn file(task: &Task, variant: Variant) -> Result<&StoredFile, ApiError> {
@@ -142,17 +168,18 @@ async fn send(
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let etag = format!("\"{}\"", file.sha256);
-    if names(headers, header::IF_NONE_MATCH, &etag) {
-        let mut response = StatusCode::NOT_MODIFIED.into_response();
-        insert_text(response.headers_mut(), header::ETAG, &etag);
-        keepable(response.headers_mut());
+    if let Some(mut response) = Condition::of(headers, &etag).refused() {
+        if response.status() == StatusCode::NOT_MODIFIED {
+            insert_text(response.headers_mut(), header::ETAG, &etag);
+            keepable(response.headers_mut());
+        }
         return Ok(response);
     }
     let range = headers
         .get(header::RANGE)
         .and_then(|value| value.to_str().ok());
     // A client that holds an older file wants the whole new one.
-    let stale = headers.contains_key(header::IF_RANGE) && !names(headers, header::IF_RANGE, &etag);
+    let stale = headers.contains_key(header::IF_RANGE) && !names(headers, &header::IF_RANGE, &etag);
     let (status, part) = match stretch(range.filter(|_| !stale), file.bytes) {
         Stretch::Whole => (StatusCode::OK, 0..file.bytes),
         Stretch::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
@@ -212,17 +239,6 @@ fn unsatisfiable(length: u64) -> Response {
         &format!("bytes */{length}"),
     );
     response
-}
-
-/// Whether a validator header holds `etag`, or `*`.
-fn names(headers: &HeaderMap, name: header::HeaderName, etag: &str) -> bool {
-    let text = headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    text.split(',')
-        .map(str::trim)
-        .any(|one| one == "*" || one.trim_start_matches("W/") == etag)
 }
 
 fn insert_text(headers: &mut HeaderMap, name: header::HeaderName, text: &str) {

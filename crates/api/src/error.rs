@@ -14,6 +14,10 @@ use crate::wire::json_response;
 /// How long a client should wait when the store is away.
 const STORAGE_RETRY_SECONDS: u64 = 2;
 
+/// When a client should come again while this process stops: another one takes over, or this one
+/// is started anew.
+const STOPPING_RETRY_SECONDS: u64 = 5;
+
 /// How long a client should wait when connections hold all the memory that they may.
 const FULL_RETRY_SECONDS: u64 = 5;
 
@@ -53,6 +57,13 @@ impl ApiError {
         self
     }
 
+    /// Closes the connection after it.
+    #[must_use]
+    pub(crate) const fn closing(mut self) -> Self {
+        self.closing = true;
+        self
+    }
+
     /// The same refusal in the words of another endpoint.
     #[must_use]
     pub(crate) fn reworded(mut self, words: impl FnOnce(Refusal) -> Refusal) -> Self {
@@ -76,9 +87,12 @@ impl ApiError {
     /// A body that did not arrive in time: nothing was done, so the same request may be sent again.
     pub(crate) fn too_slow() -> Self {
         let message = "The body did not arrive in time; send the request again.";
-        let mut error = Self::new(ErrorCode::RequestTimeout, message);
-        error.closing = true;
-        error
+        Self::new(ErrorCode::RequestTimeout, message).closing()
+    }
+
+    /// The process is stopping: what this is the answer to is not begun any more.
+    pub(crate) fn shutting_down(message: &str) -> Self {
+        Self::new(ErrorCode::ShuttingDown, message).retry_after(STOPPING_RETRY_SECONDS)
     }
 
     /// A fault of the service.

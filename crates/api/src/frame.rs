@@ -18,6 +18,7 @@ use tower_service::Service;
 use crate::buffers::Buffers;
 use crate::cors::Cors;
 use crate::error::ApiError;
+use crate::host;
 use crate::listen::Room;
 use crate::rates::{Meter, RateLimits};
 use crate::security::harden;
@@ -75,7 +76,9 @@ impl Front {
         request.extensions_mut().insert(self.buffers.clone());
         let checked = match refused {
             Some(error) => Err(error),
-            None => check_headers(request.headers()).map_err(ApiError::from),
+            None => check_headers(request.headers())
+                .map_err(ApiError::from)
+                .and_then(|()| host::check(request.version(), request.headers())),
         };
         let mut response = match checked {
             Err(error) => error.into_response(),

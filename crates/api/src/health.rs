@@ -1,7 +1,7 @@
 //! `/healthz`: the process runs. `/readyz`: it can take work: the store answers and nothing stops.
 
 use axum::extract::State;
-use kinora_contract::{ErrorCode, TaskId};
+use kinora_contract::TaskId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -38,10 +38,7 @@ pub(crate) async fn alive() -> Answer<Health> {
 )]
 pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Health>, ApiError> {
     if api.stopping.is_cancelled() {
-        return Err(ApiError::new(
-            ErrorCode::ShuttingDown,
-            "The service is stopping.",
-        ));
+        return Err(ApiError::shutting_down("The service is stopping."));
     }
     // No project has an empty name: this asks the store itself, and finds nothing.
     api.tasks.get("", TaskId::from_parts(0, [0; 10])).await?;

@@ -5,31 +5,32 @@
 mod bodies;
 mod door;
 mod envelope_io;
+mod framing;
 mod guards;
 mod pace;
 mod places;
 mod plain;
 mod room;
+mod stop;
 mod tls;
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{Request, Response};
+use axum::http::{HeaderValue, Request, Response, header};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use kinora_contract::ErrorCode;
 use kinora_contract::limits::HEADER_BYTES_MAX;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::buffers::{Buffers, Held, Owner};
 use crate::error::ApiError;
@@ -42,10 +43,12 @@ use envelope_io::EnvelopeIo;
 use pace::{Answering, Deadlines, PacedIo, Phase};
 use places::{AddressPlace, Addresses};
 use room::BodyRoom;
+use stop::{Connection, Connections};
 
 pub(crate) use bodies::is_too_slow;
 pub use guards::Guards;
 pub(crate) use room::Room;
+pub use stop::Stop;
 pub use tls::{Tls, TlsError};
 
 /// How the listener behaves.
@@ -55,19 +58,14 @@ pub struct ListenSettings {
     pub connections_max: usize,
     /// From the first byte of a request to the end of its headers; also for a TLS handshake.
     pub header_timeout: Duration,
-    /// After a stop was asked for, how long answers that were begun may take.
+    /// After [`Stop::done`], how long answers that were begun may take.
     pub drain_limit: Duration,
     /// Random bytes that make request ids of this process its own.
     pub request_id_prefix: [u8; 6],
 }
 
-/// Serves `router` on `listener` until `stop` resolves, then answers what was begun.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    settings: ListenSettings,
-    stop: impl Future<Output = ()>,
-) {
+/// Serves `router` on `listener` until `stop` is done, then ends the answers that were begun.
+pub async fn serve(listener: TcpListener, router: Router, settings: ListenSettings, stop: Stop) {
     serve_guarded(listener, router, settings, Guards::default(), stop).await;
 }
 
@@ -77,31 +75,31 @@ pub async fn serve_guarded(
     router: Router,
     settings: ListenSettings,
     guards: Guards,
-    stop: impl Future<Output = ()>,
+    stop: Stop,
 ) {
     let drain_limit = settings.drain_limit;
     let addresses = Addresses::new(guards.connections_per_address_max, settings.connections_max);
     let ids = RequestIds::new(settings.request_id_prefix);
     let mut door = Door::new(&settings, &guards, addresses.clone(), ids.clone());
-    let service = Arc::new(Service::new(router, settings, guards, addresses, ids));
-    let graceful = GracefulShutdown::new();
-    tokio::pin!(stop);
+    let service = Service::new(router, settings, guards, addresses, ids, stop.begun);
+    let service = Arc::new(service);
+    let connections = Connections::default();
     loop {
         let arrived = tokio::select! {
             arrived = door.next(&listener) => arrived,
-            () = &mut stop => break,
+            () = stop.done.cancelled() => break,
         };
         let Some((stream, peer, entry)) = arrived else {
             continue;
         };
-        let (service, watcher) = (service.clone(), graceful.watcher());
+        let (service, connection) = (service.clone(), connections.open());
         tokio::spawn(async move {
-            service.connection(stream, peer, watcher).await;
+            service.connection(stream, peer, connection).await;
             drop(entry);
         });
     }
     drop(listener);
-    let drained = tokio::time::timeout(drain_limit, graceful.shutdown()).await;
+    let drained = tokio::time::timeout(drain_limit, connections.end()).await;
     if drained.is_err() {
         tracing::warn!("connections were cut after the drain limit");
     }
@@ -116,6 +114,8 @@ struct Service {
     deadlines: Deadlines,
     body_timeout: Duration,
     tls: Option<Tls>,
+    /// Cancelled when a stop begins: each answer is then the last of its connection.
+    stopping: CancellationToken,
 }
 
 impl Service {
@@ -125,6 +125,7 @@ impl Service {
         guards: Guards,
         addresses: Addresses,
         ids: RequestIds,
+        stopping: CancellationToken,
     ) -> Self {
         Self {
             front: Front {
@@ -144,22 +145,23 @@ impl Service {
             },
             body_timeout: guards.request_timeout,
             tls: guards.tls,
+            stopping,
         }
     }
 
     /// Serves one connection to its end.
-    async fn connection(self: Arc<Self>, stream: TcpStream, peer: IpAddr, watcher: Watcher) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: IpAddr, connection: Connection) {
         let room = Arc::new(self.room(peer));
         let io = PacedIo::new(stream, self.deadlines, room.clone());
         let phase = io.phase();
         let Some(tls) = &self.tls else {
-            return self.http(io, phase, room, peer, watcher).await;
+            return self.http(io, phase, room, peer, connection).await;
         };
         let handshake = tls.acceptor().accept(io);
         match tokio::time::timeout(self.deadlines.head, handshake).await {
             Ok(Ok(io)) => {
                 phase.restart();
-                self.http(io, phase, room, peer, watcher).await;
+                self.http(io, phase, room, peer, connection).await;
             }
             Ok(Err(error)) => tracing::debug!(%error, client = %peer, "a handshake failed"),
             Err(_) => tracing::debug!(client = %peer, "a handshake took too long"),
@@ -182,7 +184,7 @@ impl Service {
         phase: Phase,
         room: Arc<Room>,
         peer: IpAddr,
-        watcher: Watcher,
+        connection: Connection,
     ) where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -192,13 +194,13 @@ impl Service {
             let busy = Arc::new(phase.answering());
             async move { Ok::<_, Infallible>(service.answer(peer, room, busy, request).await) }
         });
-        let connection = http1::Builder::new()
+        let http = http1::Builder::new()
             // The socket below keeps the time, and tells a head from an idle connection.
             .header_read_timeout(None)
             // Wider than our own limit, which answers in the envelope with the figures.
             .max_buf_size(HEADER_BYTES_MAX * 2)
             .serve_connection(io, answering);
-        if let Err(error) = watcher.watch(connection).await {
+        if let Err(error) = connection.serve(http).await {
             tracing::debug!(%error, client = %peer, "a connection ended early");
         }
     }
@@ -228,6 +230,10 @@ impl Service {
         let mut response = answered.await;
         if let Some(taken) = taken {
             taken.give_back();
+        }
+        if self.stopping.is_cancelled() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
         }
         let held = response.extensions_mut().remove::<Arc<Held>>();
         if let Some(bytes) = room::in_memory(response.body()) {

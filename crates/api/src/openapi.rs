@@ -4,9 +4,6 @@
 mod exact;
 pub(crate) mod refusals;
 
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use kinora_contract::{Catalog, ErrorBody};
 use serde_json::Value;
 use utoipa::OpenApi as _;
@@ -49,10 +46,4 @@ pub fn document(catalog: &Catalog) -> String {
     });
     exact::make_exact(&mut document, catalog);
     format!("{document:#}")
-}
-
-/// Serves a document that was made before.
-pub(crate) fn serve(document: Bytes) -> Response {
-    let json = HeaderValue::from_static("application/json");
-    ([(header::CONTENT_TYPE, json)], document).into_response()
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
-use bytes::Bytes;
+use axum::routing::post;
 use kinora_contract::ErrorCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -12,7 +11,8 @@ use utoipa_axum::routes;
 use crate::error::ApiError;
 use crate::state::{Api, SharedApi};
 use crate::{
-    cancel, content, delete, edit, health, list, models, openapi, read, submit, unsupported,
+    cancel, content, delete, document, edit, health, list, models, openapi, read, submit,
+    unsupported,
 };
 
 /// The routes that are in the OpenAPI document.
@@ -32,14 +32,11 @@ pub(crate) fn described() -> OpenApiRouter<SharedApi> {
 
 /// The whole service.
 pub fn router(api: Api) -> Router {
-    let document = Bytes::from(openapi::document(&api.catalog));
+    let text = openapi::document(&api.catalog);
     described()
         .split_for_parts()
         .0
-        .route(
-            "/openapi.json",
-            get(async move || openapi::serve(document.clone())),
-        )
+        .route("/openapi.json", document::route(text))
         .route("/v1/videos/extensions", post(unsupported::operation))
         .route("/v1/videos/characters", post(unsupported::operation))
         .fallback(not_found)

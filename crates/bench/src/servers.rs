@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
-use kinora_api::{Api, ListenSettings, Settings};
+use kinora_api::{Api, ListenSettings, Settings, Stop};
+use kinora_blobs::Reserve;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_contract::{Catalog, Clock, Entropy, KeyText, NoEntropy, UnixMs, built_in_cards};
 use kinora_store::{NewKey, OpenOptions, Scope, Stores};
@@ -121,7 +122,7 @@ async fn start_kinora(key: KeyText) -> Outcome<Kinora> {
         request_id_prefix: random()?,
     };
     let router = kinora_api::router(api);
-    let served = kinora_api::serve(listener, router, settings, std::future::pending());
+    let served = kinora_api::serve(listener, router, settings, Stop::default());
     let served = tokio::spawn(served);
     Ok(Kinora {
         address,
@@ -159,6 +160,10 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             base_url: "http://bench".to_owned(),
             waiting_max: u64::MAX,
             project_unfinished_max: u64::MAX,
+            project_tasks_max: u64::MAX,
+            project_bytes_max: u64::MAX,
+            bytes_max: u64::MAX,
+            reserve: Reserve::default(),
             retention_ms: 1_000_000,
             reference_ports: kinora_contract::reference_url::Ports::default(),
         }),

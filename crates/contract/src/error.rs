@@ -90,8 +90,12 @@ error_codes! {
     NotCancellable = "not_cancellable", 409, InvalidRequest;
     /// The task and its content are past their retention.
     VideoExpired = "video_expired", 410, InvalidRequest;
+    /// The content is not what `If-Match` names.
+    PreconditionFailed = "precondition_failed", 412, InvalidRequest;
     /// The body is over its limit.
     RequestTooLarge = "request_too_large", 413, InvalidRequest;
+    /// The request line is over its limit.
+    UriTooLong = "uri_too_long", 414, InvalidRequest;
     /// Neither JSON nor a form.
     UnsupportedMediaType = "unsupported_media_type", 415, InvalidRequest;
     /// The body is compressed, or its text is not UTF-8.
@@ -104,6 +108,8 @@ error_codes! {
     RateLimitExceeded = "rate_limit_exceeded", 429, RateLimit;
     /// Too many unfinished tasks.
     QueueFull = "queue_full", 429, RateLimit;
+    /// Too much is stored already.
+    StorageQuotaExceeded = "storage_quota_exceeded", 429, RateLimit;
     /// Headers are over their limit.
     HeadersTooLarge = "headers_too_large", 431, InvalidRequest;
     /// A fault of the service.

@@ -29,6 +29,7 @@ pub struct Limit {
 limits! {
     BODY_BYTES_MAX: usize = 1 << 20, "bytes", "Largest request body";
     FORM_PARTS_MAX: usize = 200, "parts", "Most parts of a multipart body";
+    REQUEST_LINE_BYTES_MAX: usize = 8 * 1024, "bytes", "Longest request line: method, URL and version";
     HEADERS_MAX: usize = 100, "headers", "Most headers of a request";
     HEADER_BYTES_MAX: usize = 32 * 1024, "bytes", "Largest sum of a request's header names and values";
     PROMPT_CHARS_MAX: usize = 5_000, "characters", "Longest prompt, after trimming";
@@ -73,7 +74,7 @@ limits! {
     IDEMPOTENCY_HOURS: u64 = 24, "hours", "How long an Idempotency-Key is remembered";
     RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Longest Retry-After ever sent";
     ATTEMPTS_MAX: u32 = 3, "attempts", "Runs of one task before it fails with worker_lost";
-    RETENTION_DAYS: u64 = 7, "days", "How long a finished task and its files are kept";
+    RETENTION_HOURS: u64 = 168, "hours", "How long a finished task and its files are kept";
     TOMBSTONE_DAYS: u64 = 30, "days", "How long an expired task still answers 410";
 }
 

@@ -61,6 +61,15 @@ impl Client {
         }
     }
 
+    /// The same through another address, as of a proxy.
+    #[must_use]
+    pub fn at(&self, base_url: &str) -> Self {
+        Self {
+            base_url: base_url.to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// Its key; panics when it has none.
     pub fn key(&self) -> &str {
         self.key.as_deref().unwrap()

@@ -37,6 +37,23 @@ impl Default for DataFolder {
 }
 
 impl DataFolder {
+    /// A folder of its own with all that another has, whose service must be stopped, and its key.
+    pub fn copy_of(other: &Self) -> Self {
+        let copy = Self::default();
+        let mut builder = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(copy.path()).unwrap();
+        let mut files = Vec::new();
+        walk(&other.path(), &mut files);
+        for file in files {
+            let to = copy.path().join(file.strip_prefix(other.path()).unwrap());
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::copy(&file, &to).unwrap();
+        }
+        copy.0.key.set(other.key().unwrap().to_owned()).unwrap();
+        copy
+    }
+
     /// Where it is; the service makes it.
     pub fn path(&self) -> PathBuf {
         self.0.folder.path().join("data")

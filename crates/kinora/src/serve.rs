@@ -1,12 +1,13 @@
-//! `kinora serve`: API and worker in one process, until a signal. The first SIGTERM or SIGINT
-//! drains: nothing new is begun, what runs is finished. The second stops at once.
+//! `kinora serve`: API and worker in one process, until a signal. After the first SIGTERM or SIGINT
+//! running tasks are finished, and all but submits is answered meanwhile. The second gives running
+//! tasks back to the queue at once.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use kinora_api::{ListenSettings, Tls};
+use kinora_api::{ListenSettings, Stop, Tls};
 use kinora_contract::{Catalog, built_in_cards};
-use kinora_worker::Shutdown;
+use kinora_worker::{Shutdown, Worker};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,10 @@ use crate::config::Config;
 use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
 use crate::{keys, logging, memory, print, welcome};
+
+/// How long the service still answers after its last task has ended during a stop: twice the interval
+/// that `openai-poll-after-ms` names for a running task, so that its client learns of the end.
+const LAST_POLL: Duration = Duration::from_secs(2);
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -100,35 +105,44 @@ async fn serve(
         tokio::spawn(renew_certificates(tls, listen_to(SignalKind::hangup())?));
     }
     tokio::spawn(memory::give_back());
-    let shutdown = Shutdown::default();
-    let stopping = api.stopping.clone();
+    let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
+    let stop = Stop {
+        begun: api.stopping.clone(),
+        done: done.clone(),
+    };
     let settings = ListenSettings {
         connections_max: config.http.connections_max as usize,
         header_timeout: Duration::from_secs(config.http.header_timeout_seconds.into()),
         drain_limit: Duration::from_secs(config.http.drain_seconds.into()),
         request_id_prefix: keys::random()?,
     };
-    let drained = shutdown.clone();
+    tokio::spawn(obey_signals(signals, stop.begun.clone(), shutdown.clone()));
     let router = kinora_api::router(api);
-    let api = kinora_api::serve_guarded(listener, router, settings, guards, async move {
-        drained.draining().await;
-    });
-    tokio::spawn(obey_signals(signals, stopping, shutdown.clone()));
-    let answering = async {
-        tokio::select! {
-            () = api => {}
-            () = shutdown.at_once() => {}
-        }
-    };
-    tokio::join!(answering, worker.work(shutdown.clone()));
+    let answering = kinora_api::serve_guarded(listener, router, settings, guards, stop);
+    tokio::join!(answering, work(worker, shutdown, done));
     tracing::info!("stopped");
     Ok(())
 }
 
-/// The first signal drains, the second stops at once.
+/// Works until `shutdown` says so and nothing runs any more; `done` ends the service then.
+async fn work(worker: Worker, shutdown: Shutdown, done: CancellationToken) {
+    let finished = worker.work(shutdown.clone()).await;
+    if finished > 0 {
+        tokio::select! {
+            () = tokio::time::sleep(LAST_POLL) => {}
+            () = shutdown.at_once() => {}
+        }
+    }
+    done.cancel();
+}
+
+/// The first signal lets running tasks finish, the second gives them back to the queue.
 async fn obey_signals(mut signals: Signals, stopping: CancellationToken, shutdown: Shutdown) {
     signals.next().await;
-    tracing::info!("stopping: running tasks are finished first; a second signal stops at once");
+    tracing::info!(
+        "stopping: running tasks are finished, and all but submits is answered meanwhile; \
+         a second signal stops at once"
+    );
     stopping.cancel();
     shutdown.drain();
     signals.next().await;

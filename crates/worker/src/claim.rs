@@ -9,6 +9,7 @@ use kinora_store::{Claim, ClaimRequest};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
+use crate::backoff::Turn;
 use crate::drain::Shutdown;
 use crate::lineup::EngineSeat;
 use crate::{Worker, run};
@@ -16,8 +17,8 @@ use crate::{Worker, run};
 /// How often the store is asked although it gave no hint.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// Claims and runs until a drain is asked for, then waits for what runs.
-pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
+/// Claims and runs until a drain is asked for, then waits for what runs: so many tasks.
+pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -> usize {
     let slots = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
     let mut queues = worker.lineup.queues();
     let freed = Arc::new(Notify::new());
@@ -31,7 +32,17 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
         // The semaphore is never closed, so there is always a permit in the end.
         let Ok(first) = first else { break };
         hints.mark_unchanged();
-        let mut permits = with_free_slots(first, &slots);
+        let mut permits = match worker.backoff.turn() {
+            Turn::All => with_free_slots(first, &slots),
+            Turn::One => vec![first],
+            Turn::Wait(pause) => {
+                drop(first);
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => continue,
+                    () = shutdown.draining() => break,
+                }
+            }
+        };
         let mut idle = true;
         for queue in &queues {
             let seats = queue.free_seats(permits.len());
@@ -71,7 +82,10 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
             }
         }
     }
+    while runs.try_join_next().is_some() {}
+    let running = runs.len();
     finish_runs(&worker, runs, &shutdown).await;
+    running
 }
 
 /// A run's place: dropped when nothing of the run is left, in this order.

@@ -1,6 +1,7 @@
-//! A connection whose bare refusals get the envelope. When hyper cannot even read a request it
-//! answers by itself, without a body; here that answer is replaced by the same status with the
-//! body that clients know. Everything else passes untouched.
+//! A connection whose unreadable requests are refused in the envelope. When hyper cannot read a
+//! request it answers by itself, without a body; here that answer is replaced by one with the body
+//! that clients know. What hyper would read although its framing is at fault is made unreadable, so
+//! that it is refused in its turn, after the requests before it. Everything else passes untouched.
 
 use std::io;
 use std::pin::Pin;
@@ -9,24 +10,34 @@ use std::task::{Context, Poll, ready};
 use kinora_contract::{ErrorCode, Refusal};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::framing::{Fault, Framing};
 use super::plain;
 use crate::frame::RequestIds;
 
 /// hyper's own refusals are shorter than this.
 const BARE_BYTES_MAX: usize = 256;
 
+/// What hyper gets to read in the place of what follows a fault: no method, name, value, chunk or
+/// trailer holds a NUL, and a parser that waits for the end of a head has it.
+const UNREADABLE: &[u8] = b"\0\r\n\r\n";
+
 pub(super) struct EnvelopeIo<T> {
     inner: T,
     ids: RequestIds,
+    framing: Framing,
+    /// What is left to be read once a fault was found.
+    unreadable: &'static [u8],
     /// A replacement that is still to be written.
     pending: Vec<u8>,
 }
 
 impl<T> EnvelopeIo<T> {
-    pub(super) const fn new(inner: T, ids: RequestIds) -> Self {
+    pub(super) fn new(inner: T, ids: RequestIds) -> Self {
         Self {
             inner,
             ids,
+            framing: Framing::default(),
+            unreadable: UNREADABLE,
             pending: Vec::new(),
         }
     }
@@ -50,17 +61,17 @@ fn bare_status(bytes: &[u8]) -> Option<&str> {
         .filter(|status| status.starts_with('4'))
 }
 
-fn replacement(status: &str, request_id: &str) -> Vec<u8> {
+/// The answer to a request whose framing is at `fault`, or that hyper refused with `status`.
+fn replacement(status: &str, fault: Option<Fault>, request_id: &str) -> Vec<u8> {
+    if let Some(fault) = fault {
+        let (status, refusal) = fault.refusal();
+        return plain::answer(status, &refusal, request_id, None);
+    }
     let (status, code, message) = match status {
         "431" => (
             "431 Request Header Fields Too Large",
             ErrorCode::HeadersTooLarge,
             "The request's headers are too large.",
-        ),
-        "414" => (
-            "414 URI Too Long",
-            ErrorCode::InvalidValue,
-            "The request's address is too long.",
         ),
         _ => (
             "400 Bad Request",
@@ -90,7 +101,20 @@ impl<T: AsyncRead + Unpin> AsyncRead for EnvelopeIo<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(cx, buffer)
+        if self.framing.fault().is_some() {
+            let count = self.unreadable.len().min(buffer.remaining());
+            let (now, later) = self.unreadable.split_at(count);
+            buffer.put_slice(now);
+            self.unreadable = later;
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
+        let arrived = &mut buffer.filled_mut()[before..];
+        if let Some(at) = self.framing.follow(arrived) {
+            arrived[at..].fill(0);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -105,7 +129,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for EnvelopeIo<T> {
             return Pin::new(&mut self.inner).poll_write(cx, bytes);
         };
         let id = self.ids.next();
-        self.pending = replacement(status, &id);
+        self.pending = replacement(status, self.framing.fault(), &id);
         // Taken whole; what replaces it goes out with the next flush.
         Poll::Ready(Ok(bytes.len()))
     }
@@ -144,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_replacement_is_an_envelope_of_the_stated_length() {
-        let text = String::from_utf8(replacement("431", "req_1")).unwrap();
+        let text = String::from_utf8(replacement("431", None, "req_1")).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("content-length: {}", body.len())));
         let body: serde_json::Value = serde_json::from_str(body).unwrap();

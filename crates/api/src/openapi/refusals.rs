@@ -11,6 +11,7 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 /// Of every endpoint: what the listener refuses, and faults.
 const ANY: &[ErrorCode] = &[
     InvalidValue,
+    UriTooLong,
     HeadersTooLarge,
     RateLimitExceeded,
     InternalError,
@@ -44,6 +45,7 @@ const TASK: &[ErrorCode] = &[
     SubmitsNotAllowed,
     IdempotencyKeyReused,
     QueueFull,
+    StorageQuotaExceeded,
     ShuttingDown,
 ];
 
@@ -87,7 +89,8 @@ refusals! {
     OfCancel = ANY, KEY, &[VideoNotFound, VideoExpired, NotCancellable];
     /// `GET /v1/videos/{id}/content`.
     OfContent = ANY, KEY, &[
-        UnknownParameter, VideoNotFound, VideoNotReady, VideoFailed, VideoExpired, RangeNotSatisfiable,
+        UnknownParameter, VideoNotFound, VideoNotReady, VideoFailed, VideoExpired, PreconditionFailed,
+        RangeNotSatisfiable,
     ];
     /// `GET /v1/models`.
     OfModels = ANY, KEY;

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use kinora_blobs::sign::{Secret, Signer};
 use kinora_e2e::{Client, Reply, Video, media};
 
 use crate::support::{Download, quick, shared};
@@ -102,6 +103,72 @@ fn a_signed_address_opens_nothing_else() {
         let reply = anonymous.get(&wrong);
         assert_eq!(reply.status, 401, "{wrong}: {}", reply.shown());
         reply.refused(401, "invalid_api_key");
+    }
+}
+
+#[test]
+fn an_address_past_its_time_is_410_only_where_it_is_rightly_signed() {
+    let (client, video) = completed();
+    let secret = shared().data().path().join("signing.key");
+    let signer = Signer::new(Secret::load_or_create(&secret).unwrap(), None);
+    let query = signer.sign(video.id().parse().unwrap(), "video", 1_700_000_000);
+    let past = format!("{}?{query}", video.content());
+    let changed = past.replace("expires=17", "expires=16");
+    let anonymous = shared().anonymous();
+    let strangers = [shared().newcomer(), anonymous.with_key("nonsense")];
+    for client in [&anonymous, &strangers[0], &strangers[1]] {
+        client.get(&past).refused(410, "video_expired");
+    }
+    anonymous.get(&changed).refused(401, "invalid_api_key");
+    strangers[0].get(&changed).refused(404, "video_not_found");
+    strangers[1].get(&changed).refused(401, "invalid_api_key");
+    for address in [past, changed] {
+        assert_eq!(
+            client.get(&address).status,
+            200,
+            "a good key opens: {address}"
+        );
+    }
+}
+
+#[test]
+fn a_good_address_opens_whatever_key_comes_along() {
+    let (_, video) = completed();
+    let strangers = format!("Bearer {}", shared().newcomer().key());
+    for useless in [&*strangers, "Bearer nonsense", "Basic dXNlcjpwYXNz", ""] {
+        let anonymous = shared().anonymous();
+        let request = anonymous.request("GET", video.text("result_url"));
+        let reply = request.header("authorization", useless).send();
+        assert_eq!(reply.status, 200, "{useless:?}: {}", reply.shown());
+        assert!(reply.body == whole());
+    }
+}
+
+#[test]
+fn bytes_are_sent_only_where_if_match_names_them() {
+    let (client, video) = completed();
+    let etag = client
+        .get(&video.content())
+        .header("etag")
+        .unwrap()
+        .to_owned();
+    for good in [etag.clone(), format!("\"other\", {etag}"), "*".to_owned()] {
+        assert_eq!(with("if-match", &good).status, 200, "{good}");
+    }
+    for bad in ["\"other\"".to_owned(), format!("W/{etag}")] {
+        let reply = with("if-match", &bad);
+        reply.refused_for(412, "precondition_failed", Some("If-Match"));
+        let request = client.request("HEAD", &video.content());
+        assert_eq!(request.header("if-match", &bad).send().status, 412);
+        // Also where a part is asked for, and where the bytes are known.
+        for (name, value) in [("range", "bytes=0-9"), ("if-none-match", &*etag)] {
+            let request = client.request("GET", &video.content()).header(name, value);
+            assert_eq!(
+                request.header("if-match", &bad).send().status,
+                412,
+                "{name}"
+            );
+        }
     }
 }
 

@@ -35,6 +35,22 @@ fn the_served_document_is_the_one_in_docs() {
 }
 
 #[test]
+fn a_known_document_is_not_sent_again() {
+    let client = shared().anonymous();
+    let etag = client
+        .get("/openapi.json")
+        .header("etag")
+        .unwrap()
+        .to_owned();
+    let known = client
+        .request("GET", "/openapi.json")
+        .header("if-none-match", &etag)
+        .send();
+    assert_eq!((known.status, known.body.len()), (304, 0));
+    assert_eq!(known.header("etag"), Some(&*etag));
+}
+
+#[test]
 fn every_route_is_described_and_nothing_else() {
     let document = document();
     let described: BTreeSet<(String, String)> = document["paths"]

@@ -1,0 +1,81 @@
+//! `GET /openapi.json`: the document's bytes, as the router had them built, and their entity tag.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use crate::conditional::Condition;
+use crate::state::SharedApi;
+
+/// The route that serves the document, which is this JSON text.
+pub(crate) fn route(text: String) -> MethodRouter<SharedApi> {
+    let document = Document::new(text);
+    get(async move |headers: HeaderMap| document.answer(&headers))
+}
+
+#[derive(Clone, Debug)]
+struct Document {
+    text: Bytes,
+    /// As in `"abc"`.
+    etag: String,
+}
+
+impl Document {
+    fn new(text: String) -> Self {
+        let digits: String = Sha256::digest(&text)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Self {
+            text: text.into(),
+            etag: format!("\"{digits}\""),
+        }
+    }
+
+    fn answer(&self, asked: &HeaderMap) -> Response {
+        let mut response = match Condition::of(asked, &self.etag).refused() {
+            None => {
+                let mut whole = Body::from(self.text.clone()).into_response();
+                let json = HeaderValue::from_static("application/json");
+                whole.headers_mut().insert(header::CONTENT_TYPE, json);
+                whole
+            }
+            Some(refused) if refused.status() != StatusCode::NOT_MODIFIED => return refused,
+            Some(not_modified) => not_modified,
+        };
+        // A new version of the service has another document: ask, but do not take it twice.
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        if let Ok(etag) = HeaderValue::from_str(&self.etag) {
+            headers.insert(header::ETAG, etag);
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_answer_is_the_same_bytes_and_a_known_document_is_not_sent_again() {
+        let document = Document::new("{}".to_owned());
+        let mut asked = HeaderMap::new();
+        let [first, second] = [(); 2].map(|()| document.answer(&asked));
+        assert_eq!(first.status(), StatusCode::OK);
+        let etag = first.headers()[header::ETAG].clone();
+        assert_eq!(second.headers()[header::ETAG], etag);
+        assert_eq!(first.headers()[header::CONTENT_TYPE], "application/json");
+
+        asked.insert(header::IF_NONE_MATCH, etag.clone());
+        let known = document.answer(&asked);
+        assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(known.headers()[header::ETAG], etag);
+        asked.insert(header::IF_MATCH, HeaderValue::from_static("\"other\""));
+        let other = document.answer(&asked);
+        assert_eq!(other.status(), StatusCode::PRECONDITION_FAILED);
+    }
+}

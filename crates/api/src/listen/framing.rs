@@ -1,0 +1,295 @@
+//! Follows, in the bytes of a connection, where each request begins and ends, and finds what the
+//! parser behind it would let through although two servers may read it differently: lines that end
+//! with a bare LF, and more than one statement of a body's length (RFC 9112, sections 2.2 and 6.3).
+//!
+//! It reads lines of heads and of chunked bodies; bodies it skips by their length. Of a line that is
+//! split over reads it keeps [`KEPT_BYTES_MAX`]. It judges nothing else: names, values, methods and
+//! versions are the parser's.
+
+use kinora_contract::limits::REQUEST_LINE_BYTES_MAX;
+use kinora_contract::{ErrorCode, Refusal};
+
+/// What is kept of a line's beginning: more than a framing header or a chunk's size needs.
+const KEPT_BYTES_MAX: usize = 128;
+
+/// What is wrong with the framing of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A line ends with LF alone.
+    BareLineFeed,
+    /// The request line is over its bound.
+    LongRequestLine,
+    /// `Transfer-Encoding` is not `chunked`, is sent twice, or together with `Content-Length`.
+    TransferEncoding,
+    /// `Content-Length` is no number, or is sent twice.
+    ContentLength,
+    /// The size or the end of a chunk is unreadable.
+    Chunk,
+}
+
+impl Fault {
+    /// The status line's end and the refusal that says so.
+    pub(super) fn refusal(self) -> (&'static str, Refusal) {
+        let bad = "400 Bad Request";
+        let of =
+            |header: &str, message: &str| Refusal::of(ErrorCode::InvalidValue, header, message);
+        match self {
+            Self::BareLineFeed => {
+                let message = "A line of the request ends with LF alone; end lines with CRLF.";
+                (bad, Refusal::new(ErrorCode::InvalidValue, message))
+            }
+            Self::LongRequestLine => {
+                let message = format!(
+                    "The request line is longer than {REQUEST_LINE_BYTES_MAX} bytes; shorten the URL."
+                );
+                (
+                    "414 URI Too Long",
+                    Refusal::new(ErrorCode::UriTooLong, message),
+                )
+            }
+            Self::TransferEncoding => {
+                let message = "Send 'Transfer-Encoding: chunked' once and without 'Content-Length', \
+                               or 'Content-Length' alone.";
+                (bad, of("Transfer-Encoding", message))
+            }
+            Self::ContentLength => {
+                let message = "Send 'Content-Length' once, as a number of bytes.";
+                (bad, of("Content-Length", message))
+            }
+            Self::Chunk => {
+                let message = "The chunked body is malformed.";
+                (bad, Refusal::new(ErrorCode::InvalidJson, message))
+            }
+        }
+    }
+}
+
+/// Where in the stream of requests the next byte lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In the request line, or in an empty line before it.
+    RequestLine,
+    /// In a header, or in the empty line that ends the head.
+    Header,
+    /// In a body of which so many bytes are to come.
+    Body(u64),
+    /// In the line that gives a chunk's size.
+    ChunkSize,
+    /// In a chunk of which so many bytes are to come.
+    ChunkData(u64),
+    /// In the line break after a chunk.
+    ChunkEnd,
+    /// In a trailer, or in the empty line that ends the body.
+    Trailer,
+}
+
+/// What a head says of its body.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stated {
+    length: Option<u64>,
+    chunked: bool,
+}
+
+/// Follows the framing of one connection's requests.
+#[derive(Debug)]
+pub(super) struct Framing {
+    place: Place,
+    stated: Stated,
+    line: Line,
+    fault: Option<Fault>,
+}
+
+impl Default for Framing {
+    fn default() -> Self {
+        Self {
+            place: Place::RequestLine,
+            stated: Stated::default(),
+            line: Line::default(),
+            fault: None,
+        }
+    }
+}
+
+impl Framing {
+    /// What was found, if anything; nothing is looked at after it.
+    pub(super) const fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// Follows the next `bytes`, and returns where a fault was found in them: at this byte.
+    pub(super) fn follow(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while at < bytes.len() && self.fault.is_none() {
+            let rest = &bytes[at..];
+            at += match self.place {
+                Place::Body(left) => {
+                    let skipped = skip(left, rest);
+                    self.place = match left - skipped as u64 {
+                        0 => Place::RequestLine,
+                        left => Place::Body(left),
+                    };
+                    skipped
+                }
+                Place::ChunkData(left) => {
+                    let skipped = skip(left, rest);
+                    self.place = match left - skipped as u64 {
+                        0 => Place::ChunkEnd,
+                        left => Place::ChunkData(left),
+                    };
+                    skipped
+                }
+                _ => self.follow_line(rest),
+            };
+        }
+        self.fault.map(|_| at.saturating_sub(1))
+    }
+
+    /// Takes what `bytes` hold of the current line, and returns how many these are.
+    fn follow_line(&mut self, bytes: &[u8]) -> usize {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        self.line.push(&bytes[..end.unwrap_or(bytes.len())]);
+        let long = self.line.text_bytes() > REQUEST_LINE_BYTES_MAX;
+        if self.place == Place::RequestLine && long {
+            self.fault = Some(Fault::LongRequestLine);
+        }
+        let Some(end) = end else {
+            return bytes.len();
+        };
+        if self.fault.is_none() {
+            match self.next_place() {
+                Ok(place) => self.place = place,
+                Err(fault) => self.fault = Some(fault),
+            }
+        }
+        self.line.clear();
+        end + 1
+    }
+
+    /// Where the byte after the current line lies.
+    fn next_place(&mut self) -> Result<Place, Fault> {
+        let is_empty = self.line.text_bytes() == 0;
+        if self.line.last != b'\r' {
+            return Err(Fault::BareLineFeed);
+        }
+        match self.place {
+            // Empty lines before a request are tolerated (RFC 9112, section 2.2).
+            Place::RequestLine if is_empty => Ok(Place::RequestLine),
+            Place::RequestLine => {
+                self.stated = Stated::default();
+                Ok(Place::Header)
+            }
+            Place::Header if is_empty => Ok(match self.stated {
+                Stated { chunked: true, .. } => Place::ChunkSize,
+                Stated {
+                    length: Some(left @ 1..),
+                    ..
+                } => Place::Body(left),
+                _ => Place::RequestLine,
+            }),
+            Place::Header => {
+                self.stated.take(&self.line)?;
+                Ok(Place::Header)
+            }
+            Place::ChunkSize => match chunk_size(&self.line).ok_or(Fault::Chunk)? {
+                0 => Ok(Place::Trailer),
+                size => Ok(Place::ChunkData(size)),
+            },
+            Place::ChunkEnd if is_empty => Ok(Place::ChunkSize),
+            Place::ChunkEnd => Err(Fault::Chunk),
+            Place::Trailer if is_empty => Ok(Place::RequestLine),
+            place => Ok(place),
+        }
+    }
+}
+
+/// How many of `bytes` belong to a stretch of which `left` are to come.
+fn skip(left: u64, bytes: &[u8]) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len())
+}
+
+impl Stated {
+    /// Takes a header's line, where it is of the two that state a body's length.
+    fn take(&mut self, line: &Line) -> Result<(), Fault> {
+        let kept = line.kept();
+        let Some(colon) = kept.iter().position(|byte| *byte == b':') else {
+            return Ok(());
+        };
+        let (name, value) = (&kept[..colon], kept[colon + 1..].trim_ascii());
+        if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            let known = line.is_whole() && value.eq_ignore_ascii_case(b"chunked");
+            if !known || self.chunked || self.length.is_some() {
+                return Err(Fault::TransferEncoding);
+            }
+            self.chunked = true;
+        } else if name.eq_ignore_ascii_case(b"content-length") {
+            if self.chunked {
+                return Err(Fault::TransferEncoding);
+            }
+            let length = digits(value, 10).filter(|_| line.is_whole() && self.length.is_none());
+            self.length = Some(length.ok_or(Fault::ContentLength)?);
+        }
+        Ok(())
+    }
+}
+
+/// The size in a chunk's first line, whatever extensions follow it.
+fn chunk_size(line: &Line) -> Option<u64> {
+    let kept = line.kept();
+    let end = kept.iter().position(|byte| !byte.is_ascii_hexdigit());
+    let (size, rest) = kept.split_at(end.unwrap_or(kept.len()));
+    let ended = match rest.first() {
+        Some(byte) => b"; \t".contains(byte),
+        None => line.is_whole(),
+    };
+    digits(size, 16).filter(|_| ended)
+}
+
+/// A number of digits alone, without a sign.
+fn digits(text: &[u8], radix: u32) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let all = !text.is_empty() && text.chars().all(|one| one.is_digit(radix));
+    all.then(|| u64::from_str_radix(text, radix).ok())?
+}
+
+/// The current line, as far as it has come and without its LF.
+#[derive(Debug, Default)]
+struct Line {
+    beginning: Vec<u8>,
+    bytes: usize,
+    last: u8,
+}
+
+impl Line {
+    fn push(&mut self, bytes: &[u8]) {
+        let room = KEPT_BYTES_MAX - self.beginning.len();
+        self.beginning
+            .extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        self.last = bytes.last().copied().unwrap_or(self.last);
+    }
+
+    /// For the next line; the room is kept.
+    fn clear(&mut self) {
+        self.beginning.clear();
+        self.bytes = 0;
+        self.last = 0;
+    }
+
+    /// Bytes of the line, less the CR that it ends with.
+    fn text_bytes(&self) -> usize {
+        self.bytes - usize::from(self.last == b'\r')
+    }
+
+    /// What is kept of the line, less the CR that it ends with.
+    fn kept(&self) -> &[u8] {
+        &self.beginning[..self.text_bytes().min(self.beginning.len())]
+    }
+
+    /// Whether all of it is kept.
+    fn is_whole(&self) -> bool {
+        self.text_bytes() <= self.beginning.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;
