@@ -41,6 +41,7 @@ const TASK: &[ErrorCode] = &[
     DraftNotUsable,
     EditSourceNotUsable,
     ModelNotAllowed,
+    SubmitsNotAllowed,
     IdempotencyKeyReused,
     QueueFull,
     ShuttingDown,
