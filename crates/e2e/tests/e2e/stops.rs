@@ -95,10 +95,16 @@ fn p16_a_stop_answers_all_but_submits_until_the_last_task_is_done() {
     );
 
     let server = Setup::on(&data).start();
-    assert_plays(
-        &server.client(),
-        &server.client().wait_completed(before.id()),
+    let client = server.client();
+    let done = client.video(held.id());
+    assert_eq!(
+        done.status(),
+        "completed",
+        "it was not finished before the end"
     );
+    for video in [done, client.wait_completed(before.id())] {
+        assert_plays(&client, &video);
+    }
 }
 
 #[test]
