@@ -32,10 +32,6 @@ const REFUSED: &[(&str, Option<&str>)] = &[
         "GET /healthz HTTP/1.1\r\nhost: x\r\nHost: y\r\n\r\n",
         Some("Host"),
     ),
-    (
-        "GET /healthz HTTP/1.0\r\nhost: x\r\nhost: y\r\n\r\n",
-        Some("Host"),
-    ),
     ("GET /healthz HTTP/1.1\r\nhost:\r\n\r\n", Some("Host")),
     ("GET /healthz HTTP/1.1\r\nhost: x y\r\n\r\n", Some("Host")),
     ("GET /healthz HTTP/1.1\r\nhost: x,y\r\n\r\n", Some("Host")),
@@ -117,7 +113,7 @@ fn p08_a_refusal_comes_in_its_turn_and_however_it_is_cut() {
     let good = "POST /nope HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n\n\n\n\n";
     let chunked = "POST /nope HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n\
                    4;x=y\r\n\n\n\n\n\r\n0\r\nx: y\r\n\r\n";
-    for (request, _) in [REFUSED[0], REFUSED[2], REFUSED[8], REFUSED[19]] {
+    for (request, _) in REFUSED {
         let all = format!("{good}{chunked}{request}");
         let single: Vec<&[u8]> = all.as_bytes().chunks(1).collect();
         for pieces in [vec![all.as_bytes()], single] {
