@@ -325,7 +325,7 @@ impl Bench {
 /// A worker at work.
 pub(crate) struct Running {
     pub(crate) shutdown: Shutdown,
-    working: JoinHandle<()>,
+    working: JoinHandle<usize>,
 }
 
 impl Running {
