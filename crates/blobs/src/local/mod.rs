@@ -92,21 +92,22 @@ impl BlobStore for LocalBlobs {
         BlobKey::parse(key)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let staged = self.staging.join(format!("bytes-{number}"));
-        let path = staged.clone();
-        let written = blocking(&self.writing, move || {
-            let mut file = fs::File::create_new(&path)?;
-            Ok(file.write_all(&bytes)?)
+        let objects = self.objects.clone();
+        let key = key.to_owned();
+        // One piece of work: whoever stops waiting for it leaves nothing half done.
+        blocking(&self.writing, move || {
+            let write = || -> Result<(), BlobError> {
+                let mut file = fs::File::create_new(&staged)?;
+                Ok(file.write_all(&bytes)?)
+            };
+            let stored = write().and_then(|()| publish::publish(&objects, key, &staged));
+            if stored.is_err() {
+                // What cannot be removed now is removed at the next opening.
+                let _ = fs::remove_file(&staged);
+            }
+            stored
         })
-        .await;
-        let stored = match written {
-            Ok(()) => self.publish(key, staged.clone()).await,
-            Err(error) => Err(error),
-        };
-        if stored.is_err() {
-            // What cannot be removed now is removed at the next opening.
-            let _ = blocking(&self.writing, move || Ok(fs::remove_file(staged)?)).await;
-        }
-        stored
+        .await
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
