@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kinora_blobs::BlobStore;
 use kinora_blobs::sign::Signer;
+use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, Clock, Entropy, Links, Task, TaskId, TaskIds, VideoObject};
 use kinora_store::{KeyStore, QueueBounds, TaskStore, TaskView};
@@ -52,6 +52,14 @@ pub struct Settings {
     pub waiting_max: u64,
     /// Unfinished tasks of one project at most, unless its key says otherwise.
     pub project_unfinished_max: u64,
+    /// Tasks of one project at most that are not expired.
+    pub project_tasks_max: u64,
+    /// Stored bytes of one project at most.
+    pub project_bytes_max: u64,
+    /// Stored bytes of all projects at most.
+    pub bytes_max: u64,
+    /// Disk space that submits leave to what was accepted before.
+    pub reserve: Reserve,
     /// Ports at which references may be asked.
     pub reference_ports: Ports,
     /// How long a finished task and its files are kept, in milliseconds.
@@ -79,6 +87,9 @@ impl Api {
             waiting_max: self.settings.waiting_max,
             project_unfinished_max: unfinished_max
                 .map_or(self.settings.project_unfinished_max, u64::from),
+            project_tasks_max: self.settings.project_tasks_max,
+            project_bytes_max: self.settings.project_bytes_max,
+            bytes_max: self.settings.bytes_max,
         }
     }
 

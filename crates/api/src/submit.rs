@@ -9,7 +9,9 @@ use kinora_contract::validate::check_ports;
 use kinora_contract::{
     ErrorCode, Intent, Submission, SubmitRequest, UnixMs, VideoObject, VideoSpec, lineage, validate,
 };
-use kinora_store::{Idempotency, Insertion, NewKey, NewTask, QueueBounds, RetryAfter, TaskView};
+use kinora_store::{
+    Idempotency, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter, TaskView,
+};
 
 use crate::auth::Writer;
 use crate::error::ApiError;
@@ -122,6 +124,9 @@ impl<'a> Submit<'a> {
             let message = "The service is stopping; send the request again soon.";
             return Err(ApiError::shutting_down(message));
         }
+        if !api.settings.reserve.has_room() {
+            return Err(ApiError::storage(&"disk space below the reserve"));
+        }
         let Submission { intent, metadata } = submission;
         Ok(NewTask {
             id: api.new_task_id()?,
@@ -201,7 +206,24 @@ fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
         Insertion::ProjectFull(after) => {
             full("This project has its maximum of unfinished tasks.", after)
         }
+        Insertion::QuotaFull(quota) => Err(over_quota(quota)),
     }
+}
+
+/// Waiting does not help, but for days: SDKs must not send the request again by themselves.
+fn over_quota(quota: Quota) -> ApiError {
+    let message = match quota {
+        Quota::ProjectTasks => {
+            "This project keeps its maximum of tasks; delete finished ones, or wait until some expire."
+        }
+        Quota::ProjectBytes => {
+            "This project has used up its storage; delete finished videos, or wait until some expire."
+        }
+        Quota::Bytes => {
+            "The storage of this service is used up; delete finished videos, or ask its operator for more."
+        }
+    };
+    ApiError::new(ErrorCode::StorageQuotaExceeded, message).final_answer()
 }
 
 fn accepted(api: &Api, view: &TaskView) -> Result<Response, ApiError> {

@@ -9,6 +9,7 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use kinora_api::{Api, ListenSettings, Settings, Stop};
+use kinora_blobs::Reserve;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_contract::{Catalog, Clock, Entropy, KeyText, NoEntropy, UnixMs, built_in_cards};
 use kinora_store::{NewKey, OpenOptions, Scope, Stores};
@@ -159,6 +160,10 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             base_url: "http://bench".to_owned(),
             waiting_max: u64::MAX,
             project_unfinished_max: u64::MAX,
+            project_tasks_max: u64::MAX,
+            project_bytes_max: u64::MAX,
+            bytes_max: u64::MAX,
+            reserve: Reserve::default(),
             retention_ms: 1_000_000,
             reference_ports: kinora_contract::reference_url::Ports::default(),
         }),

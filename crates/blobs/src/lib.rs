@@ -9,11 +9,13 @@ pub mod faulty;
 mod key;
 mod local;
 mod open;
+mod reserve;
 pub mod sign;
 
 pub use key::{BlobKey, KEY_BYTES_MAX};
 pub use local::LocalBlobs;
 pub use open::open;
+pub use reserve::Reserve;
 
 use std::fmt::Debug;
 use std::io;

@@ -108,6 +108,8 @@ error_codes! {
     RateLimitExceeded = "rate_limit_exceeded", 429, RateLimit;
     /// Too many unfinished tasks.
     QueueFull = "queue_full", 429, RateLimit;
+    /// Too much is stored already.
+    StorageQuotaExceeded = "storage_quota_exceeded", 429, RateLimit;
     /// Headers are over their limit.
     HeadersTooLarge = "headers_too_large", 431, InvalidRequest;
     /// A fault of the service.

@@ -74,7 +74,7 @@ limits! {
     IDEMPOTENCY_HOURS: u64 = 24, "hours", "How long an Idempotency-Key is remembered";
     RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Longest Retry-After ever sent";
     ATTEMPTS_MAX: u32 = 3, "attempts", "Runs of one task before it fails with worker_lost";
-    RETENTION_DAYS: u64 = 7, "days", "How long a finished task and its files are kept";
+    RETENTION_HOURS: u64 = 168, "hours", "How long a finished task and its files are kept";
     TOMBSTONE_DAYS: u64 = 30, "days", "How long an expired task still answers 410";
 }
 

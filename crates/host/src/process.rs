@@ -93,7 +93,7 @@ impl<O: Message, T: Message> Process<O, T> {
         };
         if let Some(input) = input {
             start_thread("child-orders", move || {
-                write_all(input, &ordered, &unwritten)
+                write_all(input, &ordered, &unwritten);
             })?;
         }
         if let Some(output) = output {

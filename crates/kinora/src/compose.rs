@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
-use kinora_blobs::BlobStore;
 use kinora_blobs::sign::{Secret, Signer};
+use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, ModelCard, Size, built_in_cards};
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
 use kinora_store::{OpenOptions, Stores};
-use kinora_worker::{Lineup, Maker, Pools, References, Served, Worker};
+use kinora_worker::{Backoff, Lineup, Maker, Pools, References, Served, Worker};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +26,8 @@ use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
 use crate::{engine_host, folder};
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const HOUR_MS: u64 = 60 * 60 * 1000;
+const DAY_MS: u64 = 24 * HOUR_MS;
 /// Threads for work that has no share of its own and bounds itself, such as a list's.
 const OTHER_THREADS: usize = 32;
 
@@ -53,6 +54,7 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
     let secret = Secret::load_or_create(&config.data.join("signing.key"))
         .map_err(|error| Failure::because("The signing secret cannot be read", error))?;
     let (catalog, lineup) = models(config)?;
+    let reserve = reserve(config, &*blobs);
     let api = Api {
         tasks: stores.tasks.clone(),
         keys: stores.keys.clone(),
@@ -62,11 +64,11 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         clock: Arc::new(SystemClock),
         ids: Arc::default(),
         entropy: Arc::new(SystemEntropy::default()),
-        settings: Arc::new(api_settings(config, base_url)?),
+        settings: Arc::new(api_settings(config, base_url, reserve.clone())?),
         turns: kinora_api::Turns::default(),
         stopping: CancellationToken::new(),
     };
-    let worker = worker(config, &stores, blobs, lineup)?;
+    let worker = worker(config, &stores, blobs, lineup, reserve)?;
     Ok(Service {
         stores,
         api,
@@ -74,7 +76,11 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
     })
 }
 
-fn api_settings(config: &Config, base_url: String) -> Result<kinora_api::Settings, Failure> {
+fn api_settings(
+    config: &Config,
+    base_url: String,
+    reserve: Reserve,
+) -> Result<kinora_api::Settings, Failure> {
     let ports = allow_networks(config)?
         .iter()
         .filter_map(Allowed::port)
@@ -83,9 +89,24 @@ fn api_settings(config: &Config, base_url: String) -> Result<kinora_api::Setting
         base_url,
         waiting_max: config.queue.waiting_max.into(),
         project_unfinished_max: config.queue.project_unfinished_max.into(),
+        project_tasks_max: config.quota.project_tasks_max.into(),
+        project_bytes_max: bound(config.quota.project_bytes_max),
+        bytes_max: bound(config.quota.bytes_max),
+        reserve,
         reference_ports: Ports::usual_and(ports),
-        retention_ms: u64::from(config.results.retention_days) * DAY_MS,
+        retention_ms: u64::from(config.results.retention_hours) * HOUR_MS,
     })
+}
+
+/// A bound of which 0 means that there is none.
+const fn bound(value: u64) -> u64 {
+    if value == 0 { u64::MAX } else { value }
+}
+
+/// The reserve on the disks of the data folder and of the results, where these are elsewhere.
+fn reserve(config: &Config, blobs: &dyn BlobStore) -> Reserve {
+    let folders = vec![config.data.clone(), blobs.staging_dir().to_owned()];
+    Reserve::new(folders, config.quota.free_bytes_min)
 }
 
 fn worker(
@@ -93,6 +114,7 @@ fn worker(
     stores: &Stores,
     blobs: Arc<dyn BlobStore>,
     lineup: Lineup,
+    reserve: Reserve,
 ) -> Result<Worker, Failure> {
     let mut recorder = RecorderOptions {
         qp: config.media.qp,
@@ -105,7 +127,8 @@ fn worker(
         tasks: stores.tasks.clone(),
         blobs,
         lineup,
-        references: Arc::new(References::new(fetcher(config)?)),
+        references: Arc::new(References::new(fetcher(config)?).with_reserve(reserve)),
+        backoff: Backoff::default(),
         pools: Pools::default(),
         films: Arc::new(engine_host::films()),
         clock: Arc::new(SystemClock),
@@ -117,7 +140,9 @@ fn worker(
             sweep_every: seconds(config.worker.sweep_seconds),
             heartbeat_every: Duration::from_millis(250),
             drain_limit: seconds(config.worker.drain_seconds),
-            retention_ms: u64::from(config.results.retention_days) * DAY_MS,
+            retention_ms: u64::from(config.results.retention_hours) * HOUR_MS,
+            waiting_ms_max: Some(u64::from(config.queue.waiting_hours_max) * HOUR_MS)
+                .filter(|max| *max > 0),
             tombstone_ms: u64::from(config.results.tombstone_days) * DAY_MS,
             attempts_max: config.worker.attempts_max,
             recorder,

@@ -34,6 +34,7 @@ pub(crate) struct Config {
     pub(crate) store: Place,
     pub(crate) results: Results,
     pub(crate) queue: Queue,
+    pub(crate) quota: Quota,
     pub(crate) http: Http,
     pub(crate) worker: Worker,
     pub(crate) references: References,
@@ -61,7 +62,7 @@ pub(crate) struct Place {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Results {
     pub(crate) url: String,
-    pub(crate) retention_days: u32,
+    pub(crate) retention_hours: u32,
     pub(crate) tombstone_days: u32,
 }
 
@@ -70,6 +71,16 @@ pub(crate) struct Results {
 pub(crate) struct Queue {
     pub(crate) waiting_max: u32,
     pub(crate) project_unfinished_max: u32,
+    pub(crate) waiting_hours_max: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Quota {
+    pub(crate) project_tasks_max: u32,
+    pub(crate) project_bytes_max: u64,
+    pub(crate) bytes_max: u64,
+    pub(crate) free_bytes_min: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -179,7 +190,8 @@ impl Config {
                 "queue.project_unfinished_max",
                 self.queue.project_unfinished_max,
             ),
-            ("results.retention_days", self.results.retention_days),
+            ("results.retention_hours", self.results.retention_hours),
+            ("quota.project_tasks_max", self.quota.project_tasks_max),
             (
                 "references.host_connections_max",
                 self.references.host_connections_max,
@@ -267,8 +279,8 @@ mod tests {
         let config = read("", &[]).unwrap();
         assert_eq!(config.worker.attempts_max, limits::ATTEMPTS_MAX);
         assert_eq!(
-            u64::from(config.results.retention_days),
-            limits::RETENTION_DAYS
+            u64::from(config.results.retention_hours),
+            limits::RETENTION_HOURS
         );
         assert_eq!(
             u64::from(config.results.tombstone_days),

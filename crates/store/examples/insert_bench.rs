@@ -58,10 +58,7 @@ fn task(lane: u64, number: u64) -> NewTask {
         metadata: BTreeMap::new(),
         now_ms: NOW_MS + number,
         idempotency: None,
-        bounds: QueueBounds {
-            waiting_max: u64::MAX,
-            project_unfinished_max: u64::MAX,
-        },
+        bounds: QueueBounds::NONE,
     }
 }
 

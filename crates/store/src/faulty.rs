@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::{
     Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
     Idempotency, Insertion, Lease, NewTask, Page, PageRequest, Renewed, StoreError, SweepRequest,
-    Swept, TaskStore, TaskView,
+    Swept, TaskStore, TaskView, Usage,
 };
 
 /// The methods of [`TaskStore`] that may go wrong.
@@ -54,16 +54,21 @@ pub enum Method {
     ForgetFiles,
     /// [`TaskStore::forget_abandoned`].
     ForgetAbandoned,
+    /// [`TaskStore::charge_references`].
+    ChargeReferences,
+    /// [`TaskStore::usage`].
+    Usage,
 }
 
 impl Method {
     /// Those that only read.
-    pub const READS: [Self; 5] = [
+    pub const READS: [Self; 6] = [
         Self::FindTwin,
         Self::Get,
         Self::GetOfAnyProject,
         Self::List,
         Self::Check,
+        Self::Usage,
     ];
 }
 
@@ -193,6 +198,16 @@ impl TaskStore for FaultyStore {
     async fn forget_abandoned(&self, tasks: &[TaskId]) -> Result<(), StoreError> {
         let call = self.inner.forget_abandoned(tasks);
         self.call(Method::ForgetAbandoned, call).await
+    }
+
+    async fn charge_references(&self, task: TaskId, bytes: u64) -> Result<(), StoreError> {
+        let call = self.inner.charge_references(task, bytes);
+        self.call(Method::ChargeReferences, call).await
+    }
+
+    async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
+        let call = self.inner.usage(project);
+        self.call(Method::Usage, call).await
     }
 
     fn identity(&self) -> u64 {

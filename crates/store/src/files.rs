@@ -1,7 +1,7 @@
 //! The blob keys of a task's files. Both sides know them: the worker puts the files there, and the
 //! store notes them as garbage in the transaction that makes them useless.
 
-use kinora_contract::{State, Task};
+use kinora_contract::{Reference, State, Task};
 
 use crate::Lease;
 
@@ -24,6 +24,21 @@ pub fn reference_keys(task: &Task) -> Vec<String> {
     (0..task.spec.inputs.references().len())
         .map(|index| format!("references/{}/{index}", task.id))
         .collect()
+}
+
+/// Bytes that a reference is charged with until it is known what it takes: what most pictures take
+/// once they are cut down to their frame, and 15 s of stereo in 16 bits.
+const IMAGE_ALLOWANCE_BYTES: u64 = 4 << 20;
+const AUDIO_ALLOWANCE_BYTES: u64 = 3 << 20;
+
+/// What the references of a task are charged with before they are fetched.
+pub(crate) fn reference_allowance(task: &Task) -> u64 {
+    let references = task.spec.inputs.references();
+    let allowance = |reference: &Reference<'_>| match reference {
+        Reference::Image(_) => IMAGE_ALLOWANCE_BYTES,
+        Reference::Audio(_) => AUDIO_ALLOWANCE_BYTES,
+    };
+    references.iter().map(allowance).sum()
 }
 
 /// Whether `key` is a file that `task` has, or may still get while it is unfinished.

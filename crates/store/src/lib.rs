@@ -21,7 +21,7 @@ pub use lease::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 pub use open::{OpenError, OpenOptions, open, open_keys};
 pub use task::{
     Abandoned, Cancellation, Deletion, Idempotency, Insertion, NewTask, Order, Page, PageRequest,
-    QueueBounds, RetryAfter, SweepRequest, Swept, TaskView,
+    QueueBounds, Quota, RetryAfter, SweepRequest, Swept, TaskView, Usage,
 };
 
 use std::sync::Arc;
@@ -158,7 +158,7 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError>;
 
     /// Takes up what was left behind: expired leases go back to the queue or, after the last
-    /// attempt, fail with `worker_lost`; finished tasks past `expires_at` become `Expired`, and
+    /// attempt, fail with `worker_lost`; tasks that waited too long fail with `task_expired`; finished tasks past `expires_at` become `Expired`, and
     /// much later vanish; old idempotency keys are forgotten.
     ///
     /// # Errors
@@ -176,6 +176,19 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
     async fn forget_abandoned(&self, tasks: &[TaskId]) -> Result<(), StoreError>;
+
+    /// Records what the references of an unfinished task take, in bytes, now that they are stored;
+    /// until then an allowance is counted. Without effect on any other task.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn charge_references(&self, task: TaskId, bytes: u64) -> Result<(), StoreError>;
+
+    /// What a project has stored at the moment.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn usage(&self, project: &str) -> Result<Usage, StoreError>;
 
     /// A number that is this store's own, drawn when it was made: it tells apart the stores that
     /// share a result store.

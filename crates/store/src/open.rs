@@ -13,8 +13,8 @@ pub struct OpenOptions {
     /// Tasks that a dead process of this store left running go back to the queue at once,
     /// unless they have had so many attempts: the first sweep judges those.
     pub attempts_max: u32,
-    /// Finished tasks that are kept in memory for polls. Unfinished ones always are.
-    pub finished_cached_max: usize,
+    /// Memory for finished tasks that are polled or listed, in bytes. Unfinished ones are always there.
+    pub finished_cached_bytes_max: u64,
     /// How long a change waits for another process (a key command, a backup) that is writing.
     pub busy_timeout_ms: u32,
     /// Bound on the database file, in pages of 4 KiB; `None` for none. Past it submits are
@@ -26,7 +26,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             attempts_max: 3,
-            finished_cached_max: 100_000,
+            finished_cached_bytes_max: 64 << 20,
             busy_timeout_ms: 5_000,
             pages_max: None,
         }

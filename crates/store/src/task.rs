@@ -42,6 +42,44 @@ pub struct QueueBounds {
     pub waiting_max: u64,
     /// Unfinished tasks of the inserting project.
     pub project_unfinished_max: u64,
+    /// Tasks of the inserting project that are not expired.
+    pub project_tasks_max: u64,
+    /// Stored bytes of the inserting project: rows, references, results.
+    pub project_bytes_max: u64,
+    /// Stored bytes of all projects.
+    pub bytes_max: u64,
+}
+
+impl QueueBounds {
+    /// No bound at all.
+    pub const NONE: Self = Self {
+        waiting_max: u64::MAX,
+        project_unfinished_max: u64::MAX,
+        project_tasks_max: u64::MAX,
+        project_bytes_max: u64::MAX,
+        bytes_max: u64::MAX,
+    };
+}
+
+/// Which bound on what is stored a task would pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quota {
+    /// [`QueueBounds::project_tasks_max`].
+    ProjectTasks,
+    /// [`QueueBounds::project_bytes_max`].
+    ProjectBytes,
+    /// [`QueueBounds::bytes_max`].
+    Bytes,
+}
+
+/// What a project has stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of its rows, references and results. References count with an allowance until they are
+    /// fetched, and texts by their length.
+    pub bytes: u64,
+    /// Tasks that are not expired.
+    pub tasks: u64,
 }
 
 /// What came of an insert.
@@ -57,6 +95,8 @@ pub enum Insertion {
     QueueFull(RetryAfter),
     /// The project has its maximum of unfinished tasks. Nothing was stored.
     ProjectFull(RetryAfter),
+    /// Too much is stored already. Nothing was stored.
+    QuotaFull(Quota),
 }
 
 /// When a place is expected to be free for the refused project: told from measured service times, what
@@ -142,6 +182,11 @@ pub struct SweepRequest {
     pub lease_ahead_max_ms: u64,
     /// After so many attempts a lost task fails.
     pub attempts_max: u32,
+    /// Leaves running tasks alone: for the time after an outage of the store, in which leases could not
+    /// be renewed.
+    pub spares_leases: bool,
+    /// A task that has waited so long for its first worker fails with `task_expired`; `None`: never.
+    pub waiting_ms_max: Option<u64>,
     /// How long a task that fails in this sweep is kept.
     pub retention_ms: u64,
     /// How long an expired task still answers 410.
@@ -157,6 +202,8 @@ pub struct Swept {
     pub requeued: u64,
     /// Tasks that failed with `worker_lost`.
     pub lost: u64,
+    /// Tasks that failed with `task_expired`.
+    pub waited: u64,
     /// Tasks whose files are past their time.
     pub expired: u64,
     /// Expired tasks that vanished.

@@ -31,7 +31,7 @@ impl Files {
         let folder = tempfile::tempdir().unwrap();
         // Small, so that the cases reach what is on disk only.
         let options = OpenOptions {
-            finished_cached_max: 1,
+            finished_cached_bytes_max: 1,
             ..OpenOptions::default()
         };
         Self { folder, options }

@@ -9,6 +9,7 @@ use kinora_store::{Claim, ClaimRequest};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
+use crate::backoff::Turn;
 use crate::drain::Shutdown;
 use crate::lineup::EngineSeat;
 use crate::{Worker, run};
@@ -31,7 +32,17 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
         // The semaphore is never closed, so there is always a permit in the end.
         let Ok(first) = first else { break };
         hints.mark_unchanged();
-        let mut permits = with_free_slots(first, &slots);
+        let mut permits = match worker.backoff.turn() {
+            Turn::All => with_free_slots(first, &slots),
+            Turn::One => vec![first],
+            Turn::Wait(pause) => {
+                drop(first);
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => continue,
+                    () = shutdown.draining() => break,
+                }
+            }
+        };
         let mut idle = true;
         for queue in &queues {
             let seats = queue.free_seats(permits.len());

@@ -10,16 +10,21 @@
 //! 4. [`heartbeat`](mod@heartbeat): keeps the lease, and watches that the engine moves.
 //! 5. [`sweep`](mod@sweep): takes up what was left behind, and has [`calloff`](mod@calloff) call off
 //!    what goes on elsewhere; [`drain`](mod@drain): the orderly stop.
+//! 6. [`fault`](mod@fault): which errors are this machine's; their tasks go back to the queue, and
+//!    [`backoff`](mod@backoff) holds further claims back.
 //!
 //! It knows nothing of HTTP: it meets the API in the store.
 
+mod backoff;
 mod calloff;
 mod claim;
 mod drain;
+mod fault;
 mod fetching;
 mod film;
 mod finish;
 mod heartbeat;
+mod keep;
 mod lineup;
 mod orphans;
 mod pools;
@@ -36,6 +41,7 @@ mod tenacious;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use backoff::Backoff;
 pub use drain::Shutdown;
 use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
@@ -58,6 +64,8 @@ pub struct Worker {
     pub lineup: Lineup,
     /// Fetches references.
     pub references: Arc<References>,
+    /// How it fares with its machine.
+    pub backoff: Backoff,
     /// Threads for what blocks.
     pub pools: Pools,
     /// Reads films that exist: those of other servers, and sources of edits.
@@ -87,6 +95,9 @@ pub struct Settings {
     pub drain_limit: Duration,
     /// How long a finished task and its files are kept, in milliseconds.
     pub retention_ms: u64,
+    /// A task that has waited so long for its first run, in milliseconds, fails with `task_expired`;
+    /// `None`: never.
+    pub waiting_ms_max: Option<u64>,
     /// How long an expired task still answers 410, in milliseconds.
     pub tombstone_ms: u64,
     /// Runs of one task before it fails with `worker_lost`.

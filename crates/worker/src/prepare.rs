@@ -59,7 +59,11 @@ pub(crate) enum PrepareError {
     #[error(transparent)]
     Gather(#[from] GatherError),
     #[error("reference {index}: {error}")]
-    Decode { index: usize, error: DecodeError },
+    Decode {
+        index: usize,
+        #[source]
+        error: DecodeError,
+    },
     #[error("the reference sounds are {0:.1} s long together")]
     AudioTooLong(f64),
     #[error("the source of the edit is gone")]
@@ -85,10 +89,12 @@ impl PrepareError {
     /// For the operator, whom it concerns unless what the caller gave is at fault.
     pub(crate) fn log(&self) {
         match self {
-            Self::Gather(GatherError::Fetch { .. } | GatherError::Ended)
-            | Self::Decode { .. }
-            | Self::AudioTooLong(_)
-            | Self::SourceGone => tracing::info!(error = %self, "the run could not be prepared"),
+            Self::Gather(error) if error.is_final() || error.is_ended() => {
+                tracing::info!(error = %self, "the run could not be prepared");
+            }
+            Self::Decode { .. } | Self::AudioTooLong(_) | Self::SourceGone => {
+                tracing::info!(error = %self, "the run could not be prepared");
+            }
             _ => tracing::error!(error = %self, "the run could not be prepared"),
         }
     }
@@ -98,14 +104,7 @@ impl PrepareError {
         match self {
             Self::Gather(error) => error.failure(spec),
             Self::Decode { index, error } => named(error.failure(), spec, *index),
-            Self::AudioTooLong(seconds) => Failure::new(
-                FailureCode::AudioTooLong,
-                format!(
-                    "the sounds last {seconds:.1} s together; at most \
-                     {REFERENCE_AUDIO_SECONDS_MAX} s are taken."
-                ),
-            )
-            .of("reference_audios"),
+            Self::AudioTooLong(seconds) => audio_too_long_failure(*seconds),
             Self::SourceGone => Failure::new(
                 FailureCode::GenerationFailed,
                 "the video that this one starts from was deleted or has expired.",
@@ -282,10 +281,23 @@ fn sound(files: &[Staged], index: usize) -> Result<Sound, PrepareError> {
 /// A lossy codec's padding must not make three sounds of 5 s too long.
 const PADDING_SECONDS: f64 = 0.25;
 
+/// Whether sounds of so many seconds are too long together.
+pub(crate) fn audio_too_long(seconds: f64) -> bool {
+    seconds > REFERENCE_AUDIO_SECONDS_MAX + PADDING_SECONDS
+}
+
+/// What the client of a task is told whose sounds are so long together.
+pub(crate) fn audio_too_long_failure(seconds: f64) -> Failure {
+    let message = format!(
+        "the sounds last {seconds:.1} s together; at most {REFERENCE_AUDIO_SECONDS_MAX} s are taken."
+    );
+    Failure::new(FailureCode::AudioTooLong, message).of("reference_audios")
+}
+
 fn check_together(sounds: &[Sound]) -> Result<(), PrepareError> {
     let samples: usize = sounds.iter().map(|sound| sound.pcm.len() / 2).sum();
     let seconds = samples as f64 / f64::from(SAMPLE_RATE_HZ);
-    if seconds > REFERENCE_AUDIO_SECONDS_MAX + PADDING_SECONDS {
+    if audio_too_long(seconds) {
         return Err(PrepareError::AudioTooLong(seconds));
     }
     Ok(())

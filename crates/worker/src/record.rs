@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kinora_blobs::BlobError;
 use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{
     CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, Picture, Preview, SAMPLE_RATE_HZ,
@@ -66,6 +67,8 @@ pub(crate) enum RecordError {
     Media(#[from] MediaError),
     #[error("the file is not what was asked for: {0}")]
     Mismatch(#[from] Mismatch),
+    #[error("the result could not be stored: {0}")]
+    Publish(#[source] BlobError),
     #[error("the engine panicked")]
     Panicked,
     #[error("no thread for the engine: {0}")]

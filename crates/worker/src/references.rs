@@ -9,14 +9,18 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::try_join_all;
-use kinora_blobs::{BlobError, BlobStore};
+use kinora_blobs::{BlobError, BlobStore, Reserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
 use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId, VideoSpec};
+use kinora_decode::DecodeError;
 use kinora_fetch::{FetchError, Fetcher};
 use kinora_store::{StoreError, TaskStore, reference_keys};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
 
+use crate::fault::is_ours;
+use crate::keep::Keeper;
+use crate::prepare::audio_too_long_failure;
 use crate::record::Staged;
 
 /// How often a fetch looks whether its task has ended although there was no hint.
@@ -29,6 +33,9 @@ pub struct References {
     gates: Mutex<HashMap<TaskId, Weak<Gate>>>,
     /// One task's files are decoded at a time: a large image takes 150 MB for a moment.
     pub(crate) decoding: Arc<Semaphore>,
+    /// One file that arrives is judged at a time.
+    arrivals: Arc<Semaphore>,
+    reserve: Reserve,
 }
 
 /// Held by the one who fetches a task's references.
@@ -39,10 +46,29 @@ type Gate = tokio::sync::Mutex<()>;
 pub(crate) enum GatherError {
     /// One of them cannot be had: the task has failed.
     #[error("reference {index}: {error}")]
-    Fetch { index: usize, error: FetchError },
+    Fetch {
+        index: usize,
+        #[source]
+        error: FetchError,
+    },
+    /// One of them is not usable: the task has failed.
+    #[error("reference {index}: {error}")]
+    Judge {
+        index: usize,
+        #[source]
+        error: DecodeError,
+    },
     /// Nothing is wrong with the reference: the task waits.
     #[error("reference {index} cannot be fetched at the moment: {error}")]
-    Later { index: usize, error: FetchError },
+    Later {
+        index: usize,
+        #[source]
+        error: FetchError,
+    },
+    #[error("the reference sounds are {0:.1} s long together")]
+    AudioTooLong(f64),
+    #[error("disk space below the reserve")]
+    NoRoom,
     #[error("references could not be stored: {0}")]
     Blobs(#[from] BlobError),
     #[error("references could not be looked after: {0}")]
@@ -54,15 +80,27 @@ pub(crate) enum GatherError {
 }
 
 impl GatherError {
-    /// Whether the reference itself cannot be had. Everything else is a fault of ours, and may pass.
-    pub(crate) const fn is_final(&self) -> bool {
-        matches!(self, Self::Fetch { .. })
+    /// Whether the reference is at fault, and its task fails: otherwise this service is.
+    pub(crate) fn is_final(&self) -> bool {
+        let theirs = match self {
+            Self::Fetch { error, .. } => error.is_final(),
+            Self::Judge { .. } | Self::AudioTooLong(_) => true,
+            _ => false,
+        };
+        theirs && !is_ours(self)
+    }
+
+    /// Whether nobody waits for them any more.
+    pub(crate) const fn is_ended(&self) -> bool {
+        matches!(self, Self::Ended)
     }
 
     /// What the client of the task that `spec` belongs to is told: also which reference it was.
     pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
             Self::Fetch { index, error } => named(error.failure(), spec, *index),
+            Self::Judge { index, error } => named(error.failure(), spec, *index),
+            Self::AudioTooLong(seconds) => audio_too_long_failure(*seconds),
             _ => FailureCode::StorageFailed.into(),
         }
     }
@@ -83,7 +121,21 @@ impl References {
             fetcher,
             gates: Mutex::default(),
             decoding: Arc::new(Semaphore::new(1)),
+            arrivals: Arc::new(Semaphore::new(1)),
+            reserve: Reserve::default(),
         }
+    }
+
+    /// Stores none while there is no room besides `reserve`.
+    #[must_use]
+    pub fn with_reserve(mut self, reserve: Reserve) -> Self {
+        self.reserve = reserve;
+        self
+    }
+
+    /// Whether there is room for more.
+    pub(crate) fn has_room(&self) -> bool {
+        self.reserve.has_room()
     }
 
     /// The keys of the references of `task`, in the spec's order, or [`GatherError::Missing`]: a run fetches
@@ -119,12 +171,18 @@ impl References {
             .map(|(found, own)| found.unwrap_or_else(|| own.clone()))
             .collect();
         if missing.is_empty() {
+            charge(tasks, blobs, task.id, &own, &keys).await?;
             return Ok(keys);
         }
+        if !self.has_room() {
+            return Err(GatherError::NoRoom);
+        }
+        let keeper = Keeper::new(&task.spec, &self.decoding, &self.arrivals);
         let references = task.spec.inputs.references();
-        let fetched = missing
-            .iter()
-            .map(|index| self.fetch(blobs, task, *index, references[*index], &own[*index]));
+        let fetched = missing.iter().map(|index| {
+            let (reference, key) = (references[*index], &own[*index]);
+            self.fetch(blobs, task, *index, reference, key, &keeper)
+        });
         // Nobody waits for the references of a task that has ended.
         let fetched = tokio::select! {
             fetched = try_join_all(fetched) => fetched.map(drop),
@@ -140,6 +198,7 @@ impl References {
             remove(blobs, &own).await;
         }
         fetched?;
+        charge(tasks, blobs, task.id, &own, &keys).await?;
         is_unfinished(tasks, task.id)
             .await?
             .then_some(keys)
@@ -153,6 +212,7 @@ impl References {
         index: usize,
         reference: Reference<'_>,
         key: &str,
+        keeper: &Keeper,
     ) -> Result<(), GatherError> {
         let bytes_max = match reference {
             Reference::Image(_) => REFERENCE_IMAGE_BYTES_MAX,
@@ -178,6 +238,7 @@ impl References {
             })?;
         tracing::debug!(task = %task.id, index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
+        keeper.keep(index, reference, staged.path()).await?;
         match blobs.put_file(key, staged.path()).await {
             Ok(_) | Err(BlobError::Exists(_)) => {}
             Err(error) => return Err(error.into()),
@@ -196,6 +257,24 @@ impl References {
         gates.insert(task, Arc::downgrade(&gate));
         gate
     }
+}
+
+/// Counts what the task's own references take, now that they are there. Those of a draft are the draft's.
+async fn charge(
+    tasks: &dyn TaskStore,
+    blobs: &dyn BlobStore,
+    task: TaskId,
+    own: &[String],
+    keys: &[String],
+) -> Result<(), GatherError> {
+    let mut bytes = 0;
+    for key in own.iter().filter(|key| keys.contains(key)) {
+        bytes += blobs.head(key).await?.unwrap_or(0);
+    }
+    if !own.is_empty() {
+        tasks.charge_references(task, bytes).await?;
+    }
+    Ok(())
 }
 
 /// For each reference of `task` the key under which it is stored, its own or its draft's.

@@ -1,6 +1,7 @@
 //! The straight line of one task: prepare, make, publish, finish. Every stage may be repeated from the
 //! claim without harm, and nothing is written once the lease is lost.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +9,22 @@ use std::time::Duration;
 use kinora_contract::{Artifact, Failure, FailureCode};
 use kinora_engine::{Control, EngineError};
 use kinora_media::MediaError;
-use kinora_store::{Attempt, Claim, Lease, LeaseLost};
+use kinora_store::{Attempt, Claim, Lease, LeaseLost, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::claim::Place;
 use crate::drain::Shutdown;
+use crate::fault::{is_ours, is_postponed};
 use crate::film::{FilmOrder, film};
 use crate::finish::finish;
 use crate::heartbeat::{Stop, Watch};
 use crate::prepare::{Prepared, Work, prepare};
 use crate::publish;
 use crate::record::{RecordError, RecordJob, Recorded, Staged, record};
+
+/// Sooner than the next sweep, which would count the attempt once the store works again.
+const RELEASE_AGAIN_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs one claimed task to its end.
 #[tracing::instrument(name = "run", skip_all, fields(task = %claim.lease.task, attempt = claim.task.attempt))]
@@ -54,6 +59,9 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
     let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error) if error.is_missing() => return give_back_for_references(&worker, &lease).await,
+        Err(error) if is_ours(&error) => {
+            return give_back(&worker, &lease, &error, &shutdown).await;
+        }
         Err(error) => {
             error.log();
             let failure = error.failure(&claim.task.spec);
@@ -74,17 +82,35 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         silence_max: served.progress_timeout,
         place,
     };
-    let outcome = match make(job, &watch).await {
+    let made = match make(job, &watch).await {
         Ok(Ok(recorded)) => publish_watched(&watch, recorded).await,
-        Ok(Err(error)) if is_worth_another(&error, claim.task.attempt, &worker) => {
-            return try_again(&worker, &lease, &error).await;
-        }
-        Ok(Err(error)) => Ok(Err(public_failure(&error))),
+        Ok(Err(error)) => Ok(Err(error)),
         Err(stop) => Err(stop),
     };
-    match outcome {
-        Ok(outcome) => finish(&worker, &lease, outcome, &shutdown).await,
+    match made {
+        Ok(Ok(artifact)) => {
+            finish(&worker, &lease, Ok(artifact), &shutdown).await;
+            worker.backoff.note_success();
+        }
+        Ok(Err(error)) => end(&worker, &lease, &error, claim.task.attempt, &shutdown).await,
         Err(stop) => give_up(&worker, &lease, stop, &shutdown).await,
+    }
+}
+
+/// Ends a run that came to nothing: its task runs again, or has failed.
+async fn end(
+    worker: &Worker,
+    lease: &Lease,
+    error: &RecordError,
+    attempt: u32,
+    shutdown: &Shutdown,
+) {
+    if is_ours(error) {
+        give_back(worker, lease, error, shutdown).await;
+    } else if is_worth_another(error, attempt, worker) {
+        try_again(worker, lease, error).await;
+    } else {
+        finish(worker, lease, Err(public_failure(error)), shutdown).await;
     }
 }
 
@@ -144,12 +170,12 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, Record
     }
 }
 
-/// Publishes while the lease is kept. When there is a reason to stop it is told only after
-/// nothing is being written any more, so that a withdrawal leaves nothing.
+/// Publishes while the lease is kept. A reason to stop is returned only after nothing is being
+/// written any more, so that a withdrawal leaves nothing.
 async fn publish_watched(
     watch: &Watch<'_>,
     recorded: Recorded,
-) -> Result<Result<Artifact, Failure>, Stop> {
+) -> Result<Result<Artifact, RecordError>, Stop> {
     let stopped = CancellationToken::new();
     let publishing = publish::publish(&*watch.worker.blobs, watch.lease, recorded, &stopped);
     tokio::pin!(publishing);
@@ -161,10 +187,7 @@ async fn publish_watched(
             return Err(stop);
         }
     };
-    Ok(published.map_err(|error| {
-        tracing::error!(%error, "the result could not be stored");
-        FailureCode::StorageFailed.into()
-    }))
+    Ok(published.map_err(RecordError::Publish))
 }
 
 fn staging_path(worker: &Worker, lease: &Lease) -> PathBuf {
@@ -184,7 +207,9 @@ fn public_failure(error: &RecordError) -> Failure {
         RecordError::Engine(EngineError::Told { code, .. } | EngineError::Crashed { code, .. }) => {
             *code
         }
-        RecordError::Media(MediaError::Io(_)) => FailureCode::StorageFailed,
+        RecordError::Media(MediaError::Io(_)) | RecordError::Publish(_) => {
+            FailureCode::StorageFailed
+        }
         // A `Cancelled` that nobody asked for is the engine's fault as well: runs that were
         // told to stop never come here.
         _ => FailureCode::GenerationFailed,
@@ -215,6 +240,38 @@ async fn try_again(worker: &Worker, lease: &Lease, error: &RecordError) {
     publish::withdraw(&*worker.blobs, lease).await;
     if let Err(error) = worker.tasks.release(lease, Attempt::Counts).await {
         tracing::warn!(%error, "the task was not given back; its lease will run out");
+    }
+}
+
+/// Gives the task back as if it had not been claimed: this machine was at fault. A full disk may
+/// refuse that as well, so it is tried until the store takes it or the lease is gone.
+async fn give_back(
+    worker: &Worker,
+    lease: &Lease,
+    error: &(dyn Error + Sync + 'static),
+    shutdown: &Shutdown,
+) {
+    if !is_postponed(error) {
+        worker.backoff.note_fault(error);
+    }
+    tracing::warn!(%error, "the run met a fault of this machine; the task goes back to the queue");
+    // Withdrawn first: after the release another worker may hold the task.
+    publish::withdraw(&*worker.blobs, lease).await;
+    loop {
+        match worker.tasks.release(lease, Attempt::Forgiven).await {
+            Ok(()) | Err(StoreError::LeaseLost(_)) => return,
+            Err(StoreError::Corrupt(cause)) => {
+                tracing::error!(cause, "task not given back; its lease will run out");
+                return;
+            }
+            Err(StoreError::Unavailable(cause)) => {
+                tracing::debug!(%cause, "task not given back yet; trying again");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(RELEASE_AGAIN_EVERY) => {}
+            () = shutdown.at_once() => return,
+        }
     }
 }
 

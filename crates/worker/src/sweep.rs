@@ -16,6 +16,8 @@ const BATCH: usize = 500;
 #[derive(Debug, Default)]
 pub(crate) struct Sweeper {
     call_offs: CallOffs,
+    /// Whether the store refused the last one: then leases could not be renewed either.
+    failed: bool,
 }
 
 impl Sweeper {
@@ -32,27 +34,32 @@ impl Sweeper {
 
     /// One sweep. What it could not do is left for the next one.
     pub(crate) async fn sweep_once(&mut self, worker: &Worker) {
-        if let Err(error) = self.sweep(worker).await {
+        let swept = self.sweep(worker).await;
+        self.failed = swept.is_err();
+        if let Err(error) = swept {
             tracing::warn!(%error, "the sweep could not be done; trying again");
         }
     }
 
     async fn sweep(&mut self, worker: &Worker) -> Result<(), StoreError> {
-        let swept = worker.tasks.sweep(request(worker)).await?;
+        let swept = worker.tasks.sweep(self.request(worker)).await?;
         tell(&swept);
         remove_files(worker, swept.files).await?;
         self.call_offs.attend(worker, swept.abandoned).await
     }
-}
 
-fn request(worker: &Worker) -> SweepRequest {
-    SweepRequest {
-        now_ms: worker.clock.now_ms(),
-        lease_ahead_max_ms: worker.settings.lease_ms * 2,
-        attempts_max: worker.settings.attempts_max,
-        retention_ms: worker.settings.retention_ms,
-        tombstone_ms: worker.settings.tombstone_ms,
-        batch: BATCH,
+    fn request(&self, worker: &Worker) -> SweepRequest {
+        let settings = &worker.settings;
+        SweepRequest {
+            now_ms: worker.clock.now_ms(),
+            lease_ahead_max_ms: settings.lease_ms * 2,
+            attempts_max: settings.attempts_max,
+            spares_leases: self.failed,
+            waiting_ms_max: settings.waiting_ms_max,
+            retention_ms: settings.retention_ms,
+            tombstone_ms: settings.tombstone_ms,
+            batch: BATCH,
+        }
     }
 }
 
@@ -63,6 +70,7 @@ fn tell(swept: &Swept) {
     let Swept {
         requeued,
         lost,
+        waited,
         expired,
         forgotten,
         files,
@@ -71,6 +79,7 @@ fn tell(swept: &Swept) {
     tracing::info!(
         requeued,
         lost,
+        waited,
         expired,
         forgotten,
         files = files.len(),

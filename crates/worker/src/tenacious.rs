@@ -37,7 +37,13 @@ impl Passing for GatherError {
             Self::Blobs(error) => error.may_pass(),
             Self::Store(error) => error.may_pass(),
             Self::Later { .. } => true,
-            Self::Fetch { .. } | Self::Ended | Self::Missing => false,
+            // Room takes a while.
+            Self::NoRoom => false,
+            Self::Fetch { .. }
+            | Self::Judge { .. }
+            | Self::AudioTooLong(_)
+            | Self::Ended
+            | Self::Missing => false,
         }
     }
 }

@@ -42,8 +42,10 @@ const TASK: &[ErrorCode] = &[
     DraftNotUsable,
     EditSourceNotUsable,
     ModelNotAllowed,
+    SubmitsNotAllowed,
     IdempotencyKeyReused,
     QueueFull,
+    StorageQuotaExceeded,
     ShuttingDown,
 ];
 

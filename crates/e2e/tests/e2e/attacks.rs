@@ -3,6 +3,8 @@
 
 mod children;
 mod connections;
+mod disk;
+mod memory;
 mod slots;
 mod unread;
 

@@ -220,10 +220,11 @@ fn p08_a_full_service_says_so_and_recovers() {
 
 /// A key of its own project with `limit` requests per minute.
 fn limited(server: &Server, limit: &str) -> String {
+    let name = format!("limited to {limit}");
     let arguments = [
         "create",
         "--name",
-        "limited",
+        &name,
         "--project",
         "limited",
         "--requests-per-minute",

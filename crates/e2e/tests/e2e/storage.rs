@@ -11,9 +11,10 @@ use serde_json::json;
 
 use crate::support::{quick, reaching_from};
 
-/// A service whose data lie on a file system of `mebibytes`.
-fn on_small_disk(mebibytes: u32) -> Server {
+/// A service whose data lie on a file system of `mebibytes`, of which it reserves some.
+fn on_small_disk(mebibytes: u32, reserve_bytes: u64) -> Server {
     let setup = reaching_from(Setup::default());
+    let setup = setup.set("KINORA_QUOTA_FREE_BYTES_MIN", reserve_bytes);
     let script = format!(
         "mkdir -p \"$KINORA_DATA\" && \
          mount -t tmpfs -o size={mebibytes}m tmpfs \"$KINORA_DATA\" && exec \"$0\" \"$@\""
@@ -69,7 +70,7 @@ fn staged(server: &Server) -> usize {
 
 #[test]
 fn p11_a_full_disk_refuses_submits_and_recovers_by_itself() {
-    let server = on_small_disk(24);
+    let server = on_small_disk(24, 0);
     let client = server.client();
     let before = client.submit(&quick("kinora-b1"));
     client.wait_completed(before.id());
@@ -104,25 +105,24 @@ fn p11_a_full_disk_refuses_submits_and_recovers_by_itself() {
 }
 
 #[test]
-fn p11_a_disk_too_full_for_the_result_fails_the_task_and_leaves_nothing() {
-    let server = on_small_disk(24);
+fn p11_a_disk_too_full_for_the_result_keeps_the_task_for_later_and_leaves_nothing() {
+    let server = on_small_disk(24, 0);
     let client = server.client();
     let ballast = Ballast::load(&server, 150_000);
     let mut body = quick("kinora-a1");
     body["resolution"] = json!("1080p");
-    let doomed = client.submit(&body);
-    let failed = client.wait_for(doomed.id(), "failed");
-    assert_eq!(failed["error"]["code"], "storage_failed", "{failed:#?}");
-    assert!(!failed.text("fail_reason").contains('/'), "{failed:#?}");
+    let kept = client.submit(&body);
+    server.wait_for_log(&["goes back to the queue", kept.id()]);
+    let waiting = client.wait_for(kept.id(), "queued");
+    assert_eq!(waiting["error"], serde_json::Value::Null, "{waiting:#?}");
     assert_eq!(staged(&server), 0);
     ballast.drop_it();
-    let next = client.submit(&quick("kinora-a1"));
-    client.wait_completed(next.id());
+    client.wait_completed(kept.id());
 }
 
 #[test]
 fn p11_a_disk_too_full_for_a_reference_holds_the_task_up_until_there_is_room() {
-    let server = on_small_disk(24);
+    let server = on_small_disk(24, 0);
     let client = server.client();
     let host = Host::start();
     let picture = studio::landscape("large.bmp.png", (1600, 1200));
@@ -136,4 +136,26 @@ fn p11_a_disk_too_full_for_a_reference_holds_the_task_up_until_there_is_room() {
     ballast.drop_it();
     client.wait_completed(waiting.id());
     assert_eq!(staged(&server), 0);
+}
+
+/// What was accepted before can still be published.
+#[test]
+fn p11_below_the_reserve_of_free_space_submits_stop_and_results_are_published() {
+    // 2 % of 96 MiB are less than the configured reserve.
+    let server = on_small_disk(96, 1 << 30);
+    let client = server.client();
+    let running = client.submit(&quick("kinora-a1"));
+    let ballast = Ballast::load(&server, 1_500_000);
+    let refused = until("a submit to be refused", || {
+        let reply = client.submit_json(&quick("kinora-b1"));
+        (reply.status != 200).then_some(reply)
+    });
+    refused.refused(503, "storage_unavailable");
+    assert!(refused.number("retry-after").is_some());
+    client.wait_completed(running.id());
+    ballast.drop_it();
+    until("a submit to be taken again", || {
+        let reply = client.submit_json(&quick("kinora-b1"));
+        (reply.status == 200).then_some(())
+    });
 }

@@ -323,6 +323,8 @@ pub(crate) const fn sweep_at(now_ms: u64) -> SweepRequest {
         now_ms,
         lease_ahead_max_ms: 2 * LEASE_MS,
         attempts_max: ATTEMPTS_MAX,
+        spares_leases: false,
+        waiting_ms_max: None,
         retention_ms: RETENTION_MS,
         tombstone_ms: TOMBSTONE_MS,
         batch: 500,

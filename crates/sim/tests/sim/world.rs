@@ -8,7 +8,7 @@ use axum::Router;
 use kinora_api::{Api, Settings};
 use kinora_blobs::faulty::FaultyBlobs;
 use kinora_blobs::sign::{Secret, Signer};
-use kinora_blobs::{BlobStore, LocalBlobs};
+use kinora_blobs::{BlobStore, LocalBlobs, Reserve};
 use kinora_contract::{Catalog, Clock, KeyText, ManualClock, Task, TaskId, built_in_cards};
 use kinora_store::faulty::FaultyStore;
 use kinora_store::{NewKey, OpenOptions, Order, PageRequest, Scope, Stores, TaskStore};
@@ -160,7 +160,7 @@ impl World {
         let url = format!("sqlite:{}", self.database().display());
         let options = OpenOptions {
             // Small, so that much is read from disk.
-            finished_cached_max: 32,
+            finished_cached_bytes_max: 64 << 10,
             attempts_max: ATTEMPTS_MAX,
             // As large as it is: SQLite takes no less.
             pages_max: self.full.then_some(1),
@@ -186,6 +186,10 @@ impl World {
             ids: Arc::default(),
             entropy: self.entropy.clone(),
             settings: Arc::new(Settings {
+                project_tasks_max: u64::MAX,
+                project_bytes_max: u64::MAX,
+                bytes_max: u64::MAX,
+                reserve: Reserve::default(),
                 base_url: "http://sim".to_owned(),
                 waiting_max: WAITING_MAX,
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,

@@ -37,10 +37,7 @@ pub fn task(number: u64, project: &str) -> NewTask {
         metadata: BTreeMap::from([("number".to_owned(), number.to_string())]),
         now_ms: NOW + number,
         idempotency: None,
-        bounds: QueueBounds {
-            waiting_max: u64::MAX,
-            project_unfinished_max: u64::MAX,
-        },
+        bounds: QueueBounds::NONE,
     }
 }
 
@@ -108,6 +105,8 @@ pub const fn sweep_at(now_ms: u64) -> SweepRequest {
         now_ms,
         lease_ahead_max_ms: 2 * LEASE_MS,
         attempts_max: 3,
+        spares_leases: false,
+        waiting_ms_max: None,
         retention_ms: 500,
         tombstone_ms: 10_000,
         batch: 100,

@@ -13,6 +13,7 @@ pub mod keys;
 pub mod leases;
 pub mod model;
 pub mod owner;
+pub mod quota;
 pub mod reading;
 pub mod references;
 pub mod releases;
@@ -95,6 +96,11 @@ macro_rules! conformance_suite {
             sweep: results_expire_then_vanish,
             sweep: files_of_attempts_that_came_to_nothing_are_swept,
             sweep: a_sweep_is_bounded_by_its_batch,
+            quota: what_a_task_takes_is_counted_until_it_is_gone,
+            quota: what_a_project_stores_is_bounded,
+            quota: a_task_that_waits_too_long_expires,
+            quota: a_sweep_may_spare_the_leases,
+            quota: an_ended_task_keeps_no_inputs,
             restart: everything_acknowledged_is_there_after_a_restart,
             restart: tokens_go_on_growing_after_a_restart,
             restart: an_idempotency_key_outlives_a_restart,

@@ -156,6 +156,7 @@ fn bounded(number: u64, project: &str, waiting_max: u64, project_unfinished_max:
     let bounds = QueueBounds {
         waiting_max,
         project_unfinished_max,
+        ..QueueBounds::NONE
     };
     NewTask {
         bounds,

@@ -1,6 +1,7 @@
 //! One transaction of the writer: what an operation may touch. Everything that it does to the
 //! queue is noted, and undone when the transaction is.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kinora_contract::{State, TaskId};
@@ -11,6 +12,7 @@ use super::fault::Done;
 use super::index::Index;
 use super::record::{Change, Record};
 use super::rows;
+use super::usage::Charge;
 use crate::files::{keeps_references, reference_keys};
 
 /// An open transaction, with the queue as it will stand after it.
@@ -19,6 +21,15 @@ pub(super) struct Batch<'a> {
     pub(super) conn: &'a Connection,
     index: &'a mut Index,
     changes: Vec<Change>,
+    charges: Vec<Charge>,
+    erases: bool,
+}
+
+/// How far the notes of a transaction have come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mark {
+    changes: usize,
+    charges: usize,
 }
 
 impl<'a> Batch<'a> {
@@ -27,6 +38,8 @@ impl<'a> Batch<'a> {
             conn,
             index,
             changes: Vec::new(),
+            charges: Vec::new(),
+            erases: false,
         }
     }
 
@@ -64,6 +77,7 @@ impl<'a> Batch<'a> {
     /// Adds a record.
     pub(super) fn insert(&mut self, record: Arc<Record>) -> Done<()> {
         rows::insert(self.conn, &record)?;
+        self.charge(Charge::added(&record));
         self.note(record.task.id, Some(record));
         Ok(())
     }
@@ -72,6 +86,7 @@ impl<'a> Batch<'a> {
     /// kept is abandoned if it failed, and references are garbage once they are of no use.
     pub(super) fn update(&mut self, before: &Record, after: Arc<Record>) -> Done<()> {
         rows::update(self.conn, before, &after)?;
+        self.charge(Charge::changed(before, &after));
         if !matches!(after.task.state, State::Completed(_)) {
             self.discard_attempt(before)?;
         }
@@ -79,7 +94,7 @@ impl<'a> Batch<'a> {
             abandoned::note(self.conn, before)?;
         }
         if !keeps_references(&after.task) {
-            self.discard_references(&after)?;
+            self.discard_references(before)?;
         }
         self.note(after.task.id, Some(after));
         Ok(())
@@ -114,15 +129,47 @@ impl<'a> Batch<'a> {
         self.changes.push(change);
     }
 
+    /// Changes what a project is charged with.
+    pub(super) fn charge(&mut self, charge: Charge) {
+        self.index.charge(&charge);
+        self.charges.push(charge);
+    }
+
+    /// Notes that texts of clients were removed, which are to leave the disk soon.
+    pub(super) const fn erase(&mut self) {
+        self.erases = true;
+    }
+
+    /// Whether texts of clients were removed.
+    pub(super) const fn erases(&self) -> bool {
+        self.erases
+    }
+
+    /// Writes what the charged projects use now; last in its transaction.
+    pub(super) fn write_usage(&self) -> Done<()> {
+        let charges = self.charges.iter().filter(|charge| !charge.is_nothing());
+        let projects: BTreeSet<&str> = charges.map(|charge| &*charge.project).collect();
+        for project in projects {
+            rows::set_usage(self.conn, project, self.index.usage(project))?;
+        }
+        Ok(())
+    }
+
     /// How far the notes have come.
-    pub(super) const fn mark(&self) -> usize {
-        self.changes.len()
+    pub(super) const fn mark(&self) -> Mark {
+        Mark {
+            changes: self.changes.len(),
+            charges: self.charges.len(),
+        }
     }
 
     /// Undoes what was noted since `mark`, newest first.
-    pub(super) fn undo_to(&mut self, mark: usize) {
-        for change in self.changes.drain(mark..).rev() {
+    pub(super) fn undo_to(&mut self, mark: Mark) {
+        for change in self.changes.drain(mark.changes..).rev() {
             self.index.undo(&change);
+        }
+        for charge in self.charges.drain(mark.charges..).rev() {
+            self.index.charge(&charge.reversed());
         }
     }
 

@@ -1,5 +1,5 @@
 //! Tasks in memory, for polls: every unfinished one, and the finished ones that were lately
-//! made or asked for, up to a bound. It shows what is committed, never more.
+//! made or asked for, up to a bound in bytes. It shows what is committed, never more.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -18,7 +18,8 @@ const SHARDS: usize = 32;
 pub(super) struct Cache {
     shards: Vec<RwLock<Shard>>,
     hasher: RandomState,
-    finished_max: usize,
+    /// Bytes of a shard's finished tasks.
+    finished_bytes_max: u64,
 }
 
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ struct Shard {
     slots: HashMap<TaskId, Slot>,
     /// Finished tasks in the order in which they may be dropped.
     finished: VecDeque<TaskId>,
+    /// What the finished ones take.
+    finished_bytes: u64,
     /// Moves with every published change: a read that began before it is too old to be kept.
     edition: u64,
 }
@@ -38,11 +41,11 @@ struct Slot {
 }
 
 impl Cache {
-    pub(super) fn new(finished_max: usize) -> Self {
+    pub(super) fn new(finished_bytes_max: u64) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             hasher: RandomState::new(),
-            finished_max: finished_max.div_ceil(SHARDS),
+            finished_bytes_max: finished_bytes_max / SHARDS as u64,
         }
     }
 
@@ -68,10 +71,8 @@ impl Cache {
             .unwrap_or_else(PoisonError::into_inner);
         shard.edition += 1;
         match record {
-            Some(record) => shard.put(id, record, self.finished_max),
-            None => {
-                shard.slots.remove(&id);
-            }
+            Some(record) => shard.put(id, record, self.finished_bytes_max),
+            None => shard.remove(id),
         }
     }
 
@@ -83,7 +84,7 @@ impl Cache {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         if shard.edition == edition && !record.is_unfinished() {
-            shard.put(id, record.clone(), self.finished_max);
+            shard.put(id, record.clone(), self.finished_bytes_max);
         }
     }
 
@@ -94,22 +95,34 @@ impl Cache {
 }
 
 impl Shard {
-    fn put(&mut self, id: TaskId, record: Arc<Record>, finished_max: usize) {
-        let finished = !record.is_unfinished();
+    fn put(&mut self, id: TaskId, record: Arc<Record>, finished_bytes_max: u64) {
+        let bytes = finished_bytes(&record);
         let slot = Slot {
             record,
             used: AtomicBool::new(false),
         };
         let old = self.slots.insert(id, slot);
-        if finished && old.is_none_or(|slot| slot.record.is_unfinished()) {
+        let old_bytes = old.map_or(0, |slot| finished_bytes(&slot.record));
+        self.finished_bytes = self.finished_bytes + bytes - old_bytes;
+        if bytes > 0 && old_bytes == 0 {
             self.finished.push_back(id);
-            self.evict(finished_max);
+        }
+        self.evict(finished_bytes_max);
+    }
+
+    fn remove(&mut self, id: TaskId) {
+        if let Some(slot) = self.slots.remove(&id) {
+            self.finished_bytes -= finished_bytes(&slot.record);
+        }
+        // Places of tasks that are gone must not pile up where nothing is evicted.
+        if self.finished.len() > 2 * self.slots.len() + 64 {
+            self.finished.retain(|id| self.slots.contains_key(id));
         }
     }
 
     /// Second chance: what was asked for since goes round once more.
-    fn evict(&mut self, finished_max: usize) {
-        while self.finished.len() > finished_max {
+    fn evict(&mut self, finished_bytes_max: u64) {
+        while self.finished_bytes > finished_bytes_max {
             let Some(id) = self.finished.pop_front() else {
                 return;
             };
@@ -119,8 +132,112 @@ impl Shard {
             if std::mem::take(slot.used.get_mut()) {
                 self.finished.push_back(id);
             } else {
-                self.slots.remove(&id);
+                self.remove(id);
             }
+        }
+    }
+}
+
+/// What a record counts for; an unfinished one, which is never dropped, for nothing.
+fn finished_bytes(record: &Record) -> u64 {
+    if record.is_unfinished() {
+        0
+    } else {
+        record.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use kinora_contract::spec::SPEC_VERSION;
+    use kinora_contract::{FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec};
+
+    use super::*;
+
+    /// A task with 60 KB of URLs, as it stands after it has failed.
+    fn fat(number: u8) -> Arc<Record> {
+        let spec = VideoSpec {
+            version: SPEC_VERSION,
+            model: "model".to_owned(),
+            prompt: "x".repeat(20_000),
+            negative_prompt: Some("n".repeat(10_000)),
+            seconds: Seconds::Auto,
+            frame: FrameSize::Fixed(Size::new(640, 480)),
+            seed: 1,
+            generate_audio: true,
+            inputs: Inputs::References {
+                images: vec!["u".repeat(5_000); 12],
+                audios: Vec::new(),
+            },
+            draft: false,
+            final_of: None,
+            edit: None,
+        };
+        let task = Task {
+            id: TaskId::from_parts(1, [number; 10]),
+            project: "one".to_owned(),
+            spec,
+            metadata: BTreeMap::new(),
+            state: State::Waiting,
+            progress: 0,
+            created_at_ms: 0,
+            started_at_ms: None,
+            finished_at_ms: None,
+            expires_at_ms: None,
+            attempt: 0,
+            engine: None,
+            warnings: Vec::new(),
+        };
+        let record = Record::accepted(1, task);
+        record.with(None, |task| {
+            task.state = State::Failed(FailureCode::Cancelled.into());
+        })
+    }
+
+    #[test]
+    fn an_ended_task_takes_what_its_object_needs() {
+        let record = fat(1);
+        assert_eq!(record.task.spec.inputs, Inputs::Text);
+        assert_eq!(record.task.spec.negative_prompt, None);
+        assert!((20_000..25_000).contains(&record.memory_bytes()));
+    }
+
+    #[test]
+    fn finished_tasks_are_bounded_in_bytes_and_those_asked_for_stay() {
+        let each = fat(0).memory_bytes();
+        let cache = Cache::new(4 * each * SHARDS as u64);
+        let first = fat(0);
+        cache.publish(first.task.id, Some(first.clone()));
+        for number in 1..=255 {
+            let record = fat(number);
+            cache.publish(record.task.id, Some(record.clone()));
+            // It is polled all the time.
+            cache.get(first.task.id).unwrap();
+            // A second answer of the same task counts once.
+            cache.publish(record.task.id, Some(record));
+        }
+        let mut held = 0;
+        for shard in &cache.shards {
+            let shard = shard.read().unwrap();
+            let bytes: u64 = shard
+                .slots
+                .values()
+                .map(|slot| finished_bytes(&slot.record))
+                .sum();
+            assert_eq!(bytes, shard.finished_bytes);
+            assert!(bytes <= 4 * each, "{bytes}");
+            held += shard.slots.len();
+        }
+        assert!((32..=4 * SHARDS).contains(&held), "{held}");
+        for number in 0..=255 {
+            cache.publish(fat(number).task.id, None);
+        }
+        for shard in &cache.shards {
+            let shard = shard.read().unwrap();
+            assert_eq!((shard.finished_bytes, shard.slots.len()), (0, 0));
+            assert!(shard.finished.len() <= 64);
         }
     }
 }

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use kinora_contract::{TaskId, UnixMs};
 
 use super::record::{Change, Record, References};
+use super::usage::{Charge, Usages};
+use crate::Usage;
 use lines::{Lines, Spot};
 pub(super) use share::Share;
 pub(super) use turns::Turns;
@@ -31,6 +33,8 @@ pub(super) struct Index {
     /// Those that nobody may fetch before a time, by that time.
     away: BTreeSet<(UnixMs, TaskId)>,
     waiting: u64,
+    /// Not a function of the unfinished records: what is stored of all tasks.
+    usages: Usages,
     /// Largest place given out.
     pub(super) seq: u64,
     /// Largest fencing token given out.
@@ -52,6 +56,34 @@ struct Counts {
 type FetchRank = (u64, u64);
 
 impl Index {
+    /// An empty queue, with what is stored of finished tasks.
+    pub(super) fn with_usages(usages: Usages) -> Self {
+        Self {
+            usages,
+            ..Self::default()
+        }
+    }
+
+    /// What a project has stored.
+    pub(super) fn usage(&self, project: &str) -> Usage {
+        self.usages.of(project)
+    }
+
+    /// Stored bytes of all projects.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.usages.bytes()
+    }
+
+    pub(super) fn charge(&mut self, charge: &Charge) {
+        self.usages.charge(charge);
+    }
+
+    /// All waiting tasks that no worker has had yet.
+    pub(super) fn never_started(&self) -> impl Iterator<Item = &Arc<Record>> {
+        let records = self.records.values();
+        records.filter(|record| record.is_waiting() && record.task.started_at_ms.is_none())
+    }
+
     pub(super) fn get(&self, id: TaskId) -> Option<&Arc<Record>> {
         self.records.get(&id)
     }

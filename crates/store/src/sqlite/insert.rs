@@ -7,10 +7,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::{Done, Fault};
-use super::record::{Record, References};
+use super::record::Record;
 use super::rows::int;
 use super::writer::Operation;
-use crate::{Idempotency, NewTask};
+use crate::{Idempotency, NewTask, Quota};
 
 /// What came of it, before it is dressed as a view.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(super) enum Outcome {
     KeyReused,
     QueueFull,
     ProjectFull,
+    QuotaFull(Quota),
 }
 
 /// Accepts a task.
@@ -47,7 +48,10 @@ impl Operation for Insert {
         if batch.index().unfinished(&new.project) >= new.bounds.project_unfinished_max {
             return Ok(Outcome::ProjectFull);
         }
-        let record = Arc::new(record(new, batch.next_seq()));
+        let record = Arc::new(Record::accepted(batch.next_seq(), task(new)));
+        if let Some(quota) = exceeded(new, &record, batch) {
+            return Ok(Outcome::QuotaFull(quota));
+        }
         batch.insert(record.clone())?;
         if let Some(idempotency) = &new.idempotency {
             remember(new, idempotency, record.seq, batch)?;
@@ -56,8 +60,23 @@ impl Operation for Insert {
     }
 }
 
-fn record(new: &NewTask, seq: u64) -> Record {
-    let task = Task {
+/// The bound on what is stored that this task would pass.
+fn exceeded(new: &NewTask, record: &Record, batch: &Batch<'_>) -> Option<Quota> {
+    let (own, all) = (batch.index().usage(&new.project), batch.index().bytes());
+    let bounds = &new.bounds;
+    if own.tasks >= bounds.project_tasks_max {
+        Some(Quota::ProjectTasks)
+    } else if own.bytes.saturating_add(record.charged_bytes) > bounds.project_bytes_max {
+        Some(Quota::ProjectBytes)
+    } else if all.saturating_add(record.charged_bytes) > bounds.bytes_max {
+        Some(Quota::Bytes)
+    } else {
+        None
+    }
+}
+
+fn task(new: &NewTask) -> Task {
+    Task {
         id: new.id,
         project: new.project.clone(),
         spec: new.spec.clone(),
@@ -71,14 +90,6 @@ fn record(new: &NewTask, seq: u64) -> Record {
         attempt: 0,
         engine: None,
         warnings: Vec::new(),
-    };
-    Record {
-        seq,
-        references: References::stored(false, &task),
-        task: Arc::new(task),
-        lease: None,
-        kept: None,
-        preview: None,
     }
 }
 

@@ -22,9 +22,9 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new(finished_cached_max: usize) -> Self {
+    pub(super) fn new(finished_cached_bytes_max: u64) -> Self {
         Self {
-            cache: Cache::new(finished_cached_max),
+            cache: Cache::new(finished_cached_bytes_max),
             queue: Queue::default(),
             unready: AtomicUsize::new(0),
             changes: watch::Sender::new(0),

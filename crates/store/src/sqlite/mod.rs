@@ -20,7 +20,9 @@ mod record;
 mod recover;
 mod rows;
 mod schema;
+mod scrub;
 mod sweep;
+mod usage;
 mod writer;
 
 pub use keys::SqliteKeys;
@@ -36,10 +38,11 @@ use tokio::sync::watch;
 use crate::{
     ApiKey, Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
     Idempotency, Insertion, KeyStore, Lease, NewKey, NewTask, OpenError, OpenOptions, Page,
-    PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
+    PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
 };
 use memory::Memory;
 use reads::Readers;
+use scrub::{Scrub, Scrubber};
 use writer::Writer;
 
 /// Tasks and keys in one SQLite file, served by this process alone.
@@ -50,6 +53,7 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     keys: keys::KeyReader,
     identity: u64,
+    _scrubber: Scrubber,
     /// Last, so that the store is unlocked after the writer has stopped.
     _lock: File,
 }
@@ -62,16 +66,19 @@ impl SqliteStore {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
         let lock = schema::lock(path)?;
         let conn = schema::open_writer(path, options)?;
-        let memory = Arc::new(Memory::new(options.finished_cached_max));
+        let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
         let index = recover::recover(&conn, &memory, options.attempts_max)
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         let identity = rows::counter(&conn, "identity")
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
+        let scrub = Scrub::default();
         Ok(Self {
             identity,
             readers: Arc::new(Readers::open(path, options)?),
             keys: keys::KeyReader::open(path, options)?,
-            writer: Writer::start(conn, index, memory.clone()).map_err(schema::unavailable)?,
+            writer: Writer::start(conn, index, memory.clone(), scrub.clone())
+                .map_err(schema::unavailable)?,
+            _scrubber: Scrubber::start(path, options, scrub)?,
             memory,
             _lock: lock,
         })
@@ -98,6 +105,7 @@ impl TaskStore for SqliteStore {
             insert::Outcome::ProjectFull => {
                 Insertion::ProjectFull(queue.promise_own_place(&project, now_ms))
             }
+            insert::Outcome::QuotaFull(quota) => Insertion::QuotaFull(quota),
         })
     }
 
@@ -241,6 +249,15 @@ impl TaskStore for SqliteStore {
     async fn forget_abandoned(&self, tasks: &[TaskId]) -> Result<(), StoreError> {
         let forget = abandoned::Forget(tasks.to_vec());
         self.writer.call(forget).await
+    }
+
+    async fn charge_references(&self, task: TaskId, bytes: u64) -> Result<(), StoreError> {
+        let charge = usage::ChargeReferences { task, bytes };
+        self.writer.call(charge).await
+    }
+
+    async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
+        self.writer.call(usage::Ask(project.to_owned())).await
     }
 
     fn identity(&self) -> u64 {

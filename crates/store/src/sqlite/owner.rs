@@ -10,6 +10,7 @@ use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::record::Record;
 use super::rows;
+use super::usage::Charge;
 use super::writer::Operation;
 use crate::Deletion;
 
@@ -93,10 +94,17 @@ impl Operation for Delete {
 
 /// Removes a row; its idempotency key goes with it.
 pub(super) fn remove(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
-    batch
+    let removed = batch
         .conn
-        .prepare_cached("DELETE FROM tasks WHERE seq = ?1")?
-        .execute([seq])?;
+        .prepare_cached(
+            "DELETE FROM tasks WHERE seq = ?1 RETURNING project, charged_bytes, phase <> 'expired'",
+        )?
+        .query_row([seq], |row| {
+            let project: String = row.get(0)?;
+            Ok(Charge::of(&project, row.get(1)?, row.get(2)?))
+        })?;
+    batch.charge(removed.reversed());
+    batch.erase();
     batch.note(id, None);
     Ok(())
 }

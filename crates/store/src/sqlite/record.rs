@@ -1,11 +1,16 @@
 //! A task with what only the store knows of it: its place in the queue and its lease. Records
 //! never change; a change is a new one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kinora_contract::{Inputs, State, Task, TaskId, UnixMs};
 
 use crate::Lease;
+use crate::files::{keeps_references, reference_allowance};
+
+/// What a task takes besides its texts: its row with its place in the indexes, and its record in memory.
+const ROW_BYTES: u64 = 1024;
 
 /// A task as this store keeps it.
 #[derive(Clone, Debug)]
@@ -17,6 +22,10 @@ pub(super) struct Record {
     pub(super) lease: Option<Held>,
     /// What an attempt wants a later one to know; while the task is unfinished.
     pub(super) kept: Option<Arc<str>>,
+    /// What its fetched references take; an allowance until it is known.
+    pub(super) reference_bytes: u64,
+    /// What it is charged with in its project's usage.
+    pub(super) charged_bytes: u64,
     /// What the run shows of its work; in memory alone, where every running task is.
     pub(super) preview: Option<Arc<[u8]>>,
     /// Whether it can be claimed, while it waits.
@@ -79,6 +88,30 @@ pub(super) struct Held {
 }
 
 impl Record {
+    /// The record of a task that has just been accepted.
+    pub(super) fn accepted(seq: u64, task: Task) -> Self {
+        let reference_bytes = reference_allowance(&task);
+        Self {
+            seq,
+            charged_bytes: cost(&task, reference_bytes),
+            reference_bytes,
+            references: References::stored(false, &task),
+            task: Arc::new(task),
+            lease: None,
+            kept: None,
+            preview: None,
+        }
+    }
+
+    /// What it takes in memory, about.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let failure = match &self.task.state {
+            State::Failed(failure) => failure.message.len() as u64,
+            _ => 0,
+        };
+        ROW_BYTES + text_bytes(&self.task) + failure
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         matches!(self.task.state, State::Waiting)
     }
@@ -107,13 +140,22 @@ impl Record {
         Some(Lease { task, token })
     }
 
-    /// The successor of this record with a changed task and the lease given.
+    /// The successor of this record with a changed task and the lease given. An ended task keeps only
+    /// what can still be asked for.
     pub(super) fn with(&self, lease: Option<Held>, change: impl FnOnce(&mut Task)) -> Arc<Self> {
         let mut task = Task::clone(&self.task);
         change(&mut task);
+        shed(&mut task);
+        let before = cost(&self.task, self.reference_bytes);
+        let after = cost(&task, self.reference_bytes);
         let kept = self.kept.clone();
         Arc::new(Self {
             seq: self.seq,
+            reference_bytes: self.reference_bytes,
+            charged_bytes: self
+                .charged_bytes
+                .saturating_add(after)
+                .saturating_sub(before),
             kept: kept.filter(|_| !task.state.phase().is_terminal()),
             preview: self
                 .preview
@@ -132,6 +174,51 @@ impl Record {
             ..self.clone()
         })
     }
+}
+
+/// Drops what nobody can ask for any more: of an ended task its inputs, unless it is a draft whose final
+/// may be made of them; of an expired one, which only answers that it is gone, all texts.
+fn shed(task: &mut Task) {
+    if keeps_references(task) {
+        return;
+    }
+    task.spec.inputs = Inputs::Text;
+    task.spec.negative_prompt = None;
+    if matches!(task.state, State::Expired) {
+        task.spec.prompt = String::new();
+        task.metadata = BTreeMap::new();
+    }
+}
+
+/// What a task takes on disk.
+pub(super) fn cost(task: &Task, reference_bytes: u64) -> u64 {
+    let result = match &task.state {
+        State::Completed(artifact) => artifact.files().iter().map(|file| file.bytes).sum(),
+        _ => 0,
+    };
+    let references = if keeps_references(task) {
+        reference_bytes
+    } else {
+        0
+    };
+    ROW_BYTES + text_bytes(task) + references + result
+}
+
+fn text_bytes(task: &Task) -> u64 {
+    let spec = &task.spec;
+    let own = spec.prompt.len() + spec.negative_prompt.as_ref().map_or(0, String::len);
+    let urls: usize = spec
+        .inputs
+        .references()
+        .iter()
+        .map(|one| one.url().len())
+        .sum();
+    let notes: usize = task
+        .metadata
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum();
+    (own + urls + notes) as u64
 }
 
 /// One record's way through a transaction; applied backwards it is undone. `before` is known

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::batch::Batch;
+use super::batch::{Batch, Mark};
 use super::fault::{Done, Fault};
 use super::index::Index;
 use super::memory::Memory;
 use super::record::{Change, Held, Record};
+use super::usage::Usages;
 use super::{rows, sweep};
 
 /// Reads the unfinished tasks, gives back to the queue what was running, and shows them to
 /// `memory`.
 pub(super) fn recover(conn: &Connection, memory: &Memory, attempts_max: u32) -> Done<Index> {
-    let mut index = Index::default();
+    let mut index = Index::with_usages(Usages::load(conn)?);
     index.token = rows::counter(conn, "token")?;
     index.seq = conn.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)
@@ -66,7 +67,7 @@ fn requeue(conn: &Connection, index: &mut Index, attempts_max: u32) -> Done<Vec<
     };
     // A full disk is no reason not to serve what is there: the leases run out by themselves.
     tracing::warn!(%fault, "tasks that a dead process ran wait for the end of their leases");
-    batch.undo_to(0);
+    batch.undo_to(Mark::default());
     if !conn.is_autocommit() {
         conn.execute_batch("ROLLBACK")?;
     }

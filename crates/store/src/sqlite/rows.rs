@@ -9,11 +9,13 @@ use serde_json::{from_str, to_string};
 
 use super::fault::{Done, Fault};
 use super::record::{Held, Record, References};
+use crate::Usage;
 
 /// What [`read`] needs of a row.
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
      created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
-     worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings";
+     worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
+     reference_bytes, charged_bytes";
 
 /// SQLite's integers are signed; a time past the year 292 million is the end of time.
 pub(super) fn int(value: u64) -> i64 {
@@ -42,7 +44,8 @@ pub(super) fn insert(conn: &Connection, record: &Record) -> Done<()> {
     let task = &record.task;
     let mut query = conn.prepare_cached(
         "INSERT INTO tasks (seq, id, project, phase, progress, attempt, created_at_ms, \
-         spec_version, spec, metadata) VALUES (?1, ?2, ?3, 'waiting', 0, 0, ?4, ?5, ?6, ?7)",
+         spec_version, spec, metadata, reference_bytes, charged_bytes) \
+         VALUES (?1, ?2, ?3, 'waiting', 0, 0, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     query.execute(params![
         int(record.seq),
@@ -52,6 +55,8 @@ pub(super) fn insert(conn: &Connection, record: &Record) -> Done<()> {
         task.spec.version,
         to_string(&task.spec)?,
         to_string(&task.metadata)?,
+        int(record.reference_bytes),
+        int(record.charged_bytes),
     ])?;
     Ok(())
 }
@@ -69,7 +74,7 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
          engine = :engine, started_at_ms = :started, finished_at_ms = :finished, \
          expires_at_ms = :expires, lease_token = :token, lease_until_ms = :until, \
          worker = :worker, artifact = :artifact, failure = :failure, kept = :kept, \
-         references_ready = :ready \
+         references_ready = :ready, charged_bytes = :charged \
          WHERE seq = :seq AND phase = :was AND lease_token IS :held",
     )?;
     let changed = query.execute(named_params! {
@@ -86,12 +91,62 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
         ":artifact": artifact,
         ":failure": failure,
         ":kept": after.kept.as_deref(),
+        ":charged": int(after.charged_bytes),
         ":ready": after.references == References::AtHand,
         ":seq": int(before.seq),
         ":was": phase_name(before.task.state.phase()),
         ":held": before.token().map(int),
     })?;
-    expect_one(changed)
+    expect_one(changed)?;
+    set_texts(conn, before, after)
+}
+
+/// Writes spec and metadata where they differ: what was decided, or dropped.
+fn set_texts(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
+    let (was, is) = (&before.task, &after.task);
+    if was.spec == is.spec && was.metadata == is.metadata {
+        return Ok(());
+    }
+    let mut query =
+        conn.prepare_cached("UPDATE tasks SET spec = ?1, metadata = ?2 WHERE seq = ?3")?;
+    let (spec, metadata) = (to_string(&is.spec)?, to_string(&is.metadata)?);
+    expect_one(query.execute(params![spec, metadata, int(after.seq)])?)
+}
+
+/// Writes what the references of a record take.
+pub(super) fn set_reference_bytes(conn: &Connection, record: &Record) -> Done<()> {
+    let mut query = conn.prepare_cached(
+        "UPDATE tasks SET reference_bytes = ?1, charged_bytes = ?2 WHERE seq = ?3",
+    )?;
+    let (references, charged) = (int(record.reference_bytes), int(record.charged_bytes));
+    expect_one(query.execute(params![references, charged, int(record.seq)])?)
+}
+
+/// Writes what a project uses; one that uses nothing has no row.
+pub(super) fn set_usage(conn: &Connection, project: &str, usage: Usage) -> Done<()> {
+    if usage == Usage::default() {
+        let mut query = conn.prepare_cached("DELETE FROM usage WHERE project = ?1")?;
+        query.execute([project])?;
+        return Ok(());
+    }
+    let mut query = conn.prepare_cached(
+        "INSERT OR REPLACE INTO usage (project, bytes, tasks) VALUES (?1, ?2, ?3)",
+    )?;
+    query.execute(params![project, int(usage.bytes), int(usage.tasks)])?;
+    Ok(())
+}
+
+/// What each project uses.
+pub(super) fn usages(conn: &Connection) -> Done<Vec<(String, Usage)>> {
+    let mut query = conn.prepare("SELECT project, bytes, tasks FROM usage")?;
+    let usages = query.query_map([], |row| {
+        let usage = Usage {
+            bytes: row.get::<_, i64>(1)?.unsigned_abs(),
+            tasks: row.get::<_, i64>(2)?.unsigned_abs(),
+        };
+        Ok((row.get(0)?, usage))
+    })?;
+    Ok(usages.collect::<Result<_, _>>()?)
 }
 
 /// Extends a lease, without touching what the indexes hold.
@@ -117,11 +172,7 @@ pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<
         let warnings = to_string(&after.task.warnings)?;
         expect_one(query.execute(params![warnings, int(after.seq)])?)?;
     }
-    if before.task.spec == after.task.spec {
-        return Ok(());
-    }
-    let mut query = conn.prepare_cached("UPDATE tasks SET spec = ?1 WHERE seq = ?2")?;
-    expect_one(query.execute(params![to_string(&after.task.spec)?, int(after.seq)])?)
+    set_texts(conn, before, after)
 }
 
 /// Remembers that all references of a waiting task are at hand.
@@ -207,6 +258,8 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         task: Arc::new(task),
         lease: lease.transpose()?,
         kept: kept.map(Arc::from),
+        reference_bytes: time(row, "reference_bytes")?.unwrap_or(0),
+        charged_bytes: time(row, "charged_bytes")?.unwrap_or(0),
         preview: None,
     })
 }

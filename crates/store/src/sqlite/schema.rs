@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0003_kept.sql"),
     include_str!("../../../../migrations/sqlite/0004_abandoned.sql"),
     include_str!("../../../../migrations/sqlite/0005_references_ready.sql"),
+    include_str!("../../../../migrations/sqlite/0006_usage.sql"),
     include_str!("../../../../migrations/sqlite/0007_warnings.sql"),
     include_str!("../../../../migrations/sqlite/0008_key_use.sql"),
 ];
@@ -57,6 +58,14 @@ pub(super) fn open_writer(path: &Path, options: &OpenOptions) -> Result<Connecti
     Ok(conn)
 }
 
+/// A connection that carries the log into the database.
+pub(super) fn open_scrubber(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    configure(&conn, options).map_err(unavailable)?;
+    Ok(conn)
+}
+
 /// A connection that only reads. The schema must be there.
 pub(super) fn open_reader(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -90,6 +99,8 @@ fn configure(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
     conn.pragma_update(None, "foreign_keys", true)?;
+    // What a client deletes is overwritten; see `scrub` for the log.
+    conn.pragma_update(None, "secure_delete", true)?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     if let Some(pages) = options.pages_max {
         conn.pragma_update(None, "max_page_count", pages)?;
@@ -170,6 +181,7 @@ mod tests {
             // 2 is FULL: https://sqlite.org/pragma.html#pragma_synchronous
             assert_eq!(pragma("synchronous"), "Integer(2)");
             assert_eq!(pragma("foreign_keys"), "Integer(1)");
+            assert_eq!(pragma("secure_delete"), "Integer(1)");
         }
     }
 

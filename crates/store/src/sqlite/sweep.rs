@@ -12,6 +12,7 @@ use super::fault::{Done, Fault};
 use super::owner::remove;
 use super::record::Record;
 use super::rows::{self, int};
+use super::usage::Charge;
 use super::writer::Operation;
 use crate::{SweepRequest, Swept};
 
@@ -20,9 +21,13 @@ impl Operation for SweepRequest {
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Swept> {
         let mut swept = Swept::default();
+        for record in too_long_waiting(self, batch) {
+            batch.update(&record, failed(&record, FailureCode::TaskExpired, self))?;
+            swept.waited += 1;
+        }
         for record in expired_leases(self, batch) {
             if record.task.attempt >= self.attempts_max {
-                batch.update(&record, lost(&record, self))?;
+                batch.update(&record, failed(&record, FailureCode::WorkerLost, self))?;
                 swept.lost += 1;
             } else {
                 batch.update(&record, requeued(&record))?;
@@ -43,16 +48,37 @@ pub(super) fn requeued(record: &Record) -> Arc<Record> {
     record.with(None, |task| task.state = State::Waiting)
 }
 
-fn lost(record: &Record, request: &SweepRequest) -> Arc<Record> {
+fn failed(record: &Record, code: FailureCode, request: &SweepRequest) -> Arc<Record> {
     record.with(None, |task| {
-        task.state = State::Failed(FailureCode::WorkerLost.into());
+        task.state = State::Failed(code.into());
         task.finished_at_ms = Some(request.now_ms);
         task.expires_at_ms = Some(request.now_ms.saturating_add(request.retention_ms));
     })
 }
 
+/// Those that have waited longest come first.
+fn too_long_waiting(request: &SweepRequest, batch: &Batch<'_>) -> Vec<Arc<Record>> {
+    let bound = request
+        .waiting_ms_max
+        .and_then(|max| request.now_ms.checked_sub(max));
+    let Some(before_ms) = bound else {
+        return Vec::new();
+    };
+    let waiting = batch.index().never_started();
+    let mut late: Vec<_> = waiting
+        .filter(|record| record.task.created_at_ms <= before_ms)
+        .cloned()
+        .collect();
+    late.sort_by_key(|record| record.seq);
+    late.truncate(request.batch);
+    late
+}
+
 /// Those that ran out first come first.
 fn expired_leases(request: &SweepRequest, batch: &Batch<'_>) -> Vec<Arc<Record>> {
+    if request.spares_leases {
+        return Vec::new();
+    }
     let ahead_max = request.now_ms.saturating_add(request.lease_ahead_max_ms);
     let until = |record: &Record| -> UnixMs { record.lease.as_ref().map_or(0, |l| l.until_ms) };
     let running = batch.index().running().cloned();
@@ -82,21 +108,28 @@ fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
         .prepare_cached("SELECT artifact FROM tasks WHERE seq = ?1")?
         .query_row([seq], |row| row.get(0))?;
     rows::add_garbage(batch.conn, &rows::files(artifact.as_deref()))?;
-    batch
-        .conn
-        .prepare_cached(
-            "UPDATE tasks SET phase = 'expired', artifact = NULL, failure = NULL WHERE seq = ?1",
-        )?
-        .execute([seq])?;
+    batch.erase();
     match rows::find(batch.conn, id) {
-        Ok(after) => {
-            if let Some(record) = after.as_ref().filter(|record| record.task.spec.draft) {
-                batch.discard_references(record)?;
+        Ok(Some(before)) => {
+            let after = before.with(before.lease.clone(), |task| task.state = State::Expired);
+            rows::update(batch.conn, &before, &after)?;
+            if before.task.spec.draft {
+                batch.discard_references(&before)?;
             }
-            batch.note(id, after);
+            batch.charge(Charge::changed(&before, &after));
+            batch.note(id, Some(after));
         }
-        // One that this version cannot read ages like all others.
-        Err(Fault::Corrupt(_)) => batch.note(id, None),
+        Ok(None) => {}
+        // One that this version cannot read ages like all others. It stays charged.
+        Err(Fault::Corrupt(_)) => {
+            let mut query = batch.conn.prepare_cached(
+                "UPDATE tasks SET phase = 'expired', artifact = NULL, failure = NULL \
+                 WHERE seq = ?1 RETURNING project",
+            )?;
+            let project: String = query.query_row([seq], |row| row.get(0))?;
+            batch.charge(Charge::of(&project, 0, -1));
+            batch.note(id, None);
+        }
         Err(fault) => return Err(fault),
     }
     Ok(())

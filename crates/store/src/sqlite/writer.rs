@@ -10,10 +10,11 @@ use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::batch::Batch;
+use super::batch::{Batch, Mark};
 use super::fault::{Done, Fault};
 use super::index::Index;
 use super::memory::Memory;
+use super::scrub::{self, Scrub};
 use crate::StoreError;
 
 /// Requests that wait for the writer; more wait for a place, which holds back their callers.
@@ -87,12 +88,14 @@ impl Writer {
         conn: Connection,
         index: Index,
         memory: Arc<Memory>,
+        scrub: Scrub,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = State {
             conn,
             index,
             memory,
+            scrub,
             works: true,
             runtime: Handle::try_current().ok(),
             queue: jobs.downgrade(),
@@ -143,6 +146,8 @@ struct State {
     conn: Connection,
     index: Index,
     memory: Arc<Memory>,
+    /// Whom to tell that texts were removed.
+    scrub: Scrub,
     /// Whether the last changes succeeded: a store that stays away is logged once.
     works: bool,
     /// Where callers wait; the runtime in which the store was opened.
@@ -159,6 +164,8 @@ impl State {
             jobs.extend(own.drain(..));
             if jobs.is_empty() {
                 let Some(job) = queue.blocking_recv() else {
+                    // A stopped store leaves no log in which removed texts could be found.
+                    scrub::truncate_log(&self.conn);
                     return;
                 };
                 jobs.push(job);
@@ -230,14 +237,18 @@ impl State {
         let mut batch = Batch::new(&self.conn, &mut self.index);
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
+            batch.write_usage()?;
             self.conn.execute_batch("COMMIT")?;
             kinora_crash::point("store.after_commit");
             Ok(failures)
         });
         if done.is_ok() {
+            if batch.erases() {
+                self.scrub.request();
+            }
             self.memory.publish(batch.into_changes());
         } else {
-            batch.undo_to(0);
+            batch.undo_to(Mark::default());
             roll_back(&self.conn);
         }
         done
@@ -257,7 +268,7 @@ fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures>
         let lost = run_each(batch, jobs, &mut failures)?;
         let Some(text) = lost else { break };
         // Full disks and the like end the whole transaction: begin again without the culprit.
-        batch.undo_to(0);
+        batch.undo_to(Mark::default());
         if restarts == RESTARTS_MAX {
             return Err(Fault::GivenUp(text));
         }

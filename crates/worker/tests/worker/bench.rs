@@ -19,7 +19,9 @@ use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::{
     Cancellation, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, TaskStore,
 };
-use kinora_worker::{Lineup, Maker, Pools, References, Served, Settings, Shutdown, Worker};
+use kinora_worker::{
+    Backoff, Lineup, Maker, Pools, References, Served, Settings, Shutdown, Worker,
+};
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
@@ -116,6 +118,7 @@ impl Bench {
             blobs: self.blobs.clone(),
             lineup: Lineup::new(served),
             references: Arc::new(References::new(fetcher())),
+            backoff: Backoff::default(),
             pools: Pools::default(),
             films: Arc::new(InProcess),
             clock: self.clock.clone(),
@@ -128,6 +131,7 @@ impl Bench {
                 heartbeat_every: Duration::from_millis(10),
                 drain_limit: DEADLINE,
                 retention_ms: RETENTION_MS,
+                waiting_ms_max: None,
                 tombstone_ms: RETENTION_MS,
                 attempts_max: 3,
                 recorder: RecorderOptions {
@@ -159,10 +163,7 @@ impl Bench {
             metadata: BTreeMap::new(),
             now_ms: NOW,
             idempotency: None,
-            bounds: QueueBounds {
-                waiting_max: u64::MAX,
-                project_unfinished_max: u64::MAX,
-            },
+            bounds: QueueBounds::NONE,
         };
         let inserted = self.store.insert(new).await.unwrap();
         assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
@@ -225,6 +226,11 @@ impl Bench {
     /// Outcomes that workers have tried to write.
     pub(crate) fn finishes(&self) -> u64 {
         self.store_plan.calls(store::Method::Finish)
+    }
+
+    /// Tasks that workers have tried to give back.
+    pub(crate) fn releases(&self) -> u64 {
+        self.store_plan.calls(store::Method::Release)
     }
 
     /// Waits until every heartbeat has looked after its lease again: a renewal that was due
@@ -319,7 +325,7 @@ impl Bench {
 /// A worker at work.
 pub(crate) struct Running {
     pub(crate) shutdown: Shutdown,
-    working: JoinHandle<()>,
+    working: JoinHandle<usize>,
 }
 
 impl Running {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kinora_blobs::faulty::{Fault, Method, Rates};
-use kinora_contract::{FailureCode, Phase};
-use kinora_store::faulty::Method::Finish;
+use kinora_contract::Phase;
+use kinora_store::faulty::Method::{Finish, Release};
 use kinora_worker::{Lineup, Maker, Served};
 
 use crate::bench::{Bench, MODEL, Running, until};
@@ -26,21 +26,44 @@ async fn a_short_outage_of_the_blob_store_costs_no_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_blob_store_that_stays_full_fails_the_task_with_storage_failed_and_keeps_no_part() {
+async fn p11_a_blob_store_that_stays_full_costs_no_task_and_no_attempt_and_keeps_no_part() {
     let bench = Bench::new();
     bench.blob_plan.set_of(Method::PutFile, Some(Rates::AWAY));
+    let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
+    // An attempt that counted would be the last one.
+    worker.settings.attempts_max = 1;
+    let running = Running::start(worker);
+    let id = bench.submit().await;
+    let given_back = async || bench.releases() == 1 && bench.phase(id).await == Phase::Waiting;
+    until("the task is given back", given_back).await;
+    assert_eq!(bench.task(id).await.attempt, 0);
+    // Thumbnail and spritesheet had been stored.
+    assert_eq!(bench.keys().await, [""; 0]);
+    // Another claim is tried after a pause, and ends alike.
+    let again = async || bench.releases() == 2;
+    until("the task is given back again", again).await;
+    bench.blob_plan.set_of(Method::PutFile, None);
+    let artifact = bench.completes(id).await;
+    assert_eq!(bench.task(id).await.attempt, 1);
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
+}
+
+/// The store is full as well: that the task goes back is written as soon as it can be.
+#[tokio::test(flavor = "multi_thread")]
+async fn p11_a_task_is_given_back_once_the_store_takes_it() {
+    let bench = Bench::new();
+    bench.blob_plan.set_of(Method::PutFile, Some(Rates::AWAY));
+    bench.store_plan.fail_next(Release, 2, Fault::Before);
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
-    let (code, message) = bench.fails(id).await;
-    assert_eq!(code, FailureCode::StorageFailed.as_str());
-    assert_eq!(message, FailureCode::StorageFailed.sentence());
-    // Thumbnail and spritesheet had been stored: they went before the task was failed.
-    assert_eq!(bench.keys().await, [""; 0]);
+    let given_back = async || bench.releases() == 3 && bench.phase(id).await == Phase::Waiting;
+    until("the task is given back", given_back).await;
+    assert_eq!(bench.task(id).await.attempt, 0);
     bench.blob_plan.set_of(Method::PutFile, None);
-    let next = bench.submit().await;
-    let next = bench.completes(next).await;
+    let artifact = bench.completes(id).await;
     running.drained().await;
-    bench.holds_only(&[next]).await;
+    bench.holds_only(&[artifact]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,14 +81,15 @@ async fn a_cancel_does_not_wait_for_the_retries_of_a_full_blob_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_staging_folder_that_is_gone_is_told_as_storage_failed() {
+async fn p11_a_staging_folder_that_is_gone_costs_no_task() {
     let bench = Bench::without_staging();
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
-    let (code, message) = bench.fails(id).await;
-    assert_eq!(code, FailureCode::StorageFailed.as_str());
-    assert_eq!(message, FailureCode::StorageFailed.sentence());
+    let given_back = async || bench.releases() >= 1 && bench.phase(id).await == Phase::Waiting;
+    until("the task is given back", given_back).await;
+    assert_eq!(bench.task(id).await.attempt, 0);
     running.drained().await;
+    assert_eq!(bench.phase(id).await, Phase::Waiting);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,12 +12,13 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::Harness;
 use super::fixtures::{NOW, id, sweep_at};
-use crate::{Deletion, Lease, Order, PageRequest, QueueBounds, StoreError, Stores, Swept};
+use crate::{Deletion, Lease, Order, PageRequest, QueueBounds, StoreError, Stores, Swept, Usage};
 
 const PROJECTS: [&str; 3] = ["one", "two", "three"];
 const BOUNDS: QueueBounds = QueueBounds {
     waiting_max: 6,
     project_unfinished_max: 4,
+    ..QueueBounds::NONE
 };
 const RETENTION_MS: u64 = 60_000;
 
@@ -60,10 +61,16 @@ enum Operation {
     Sweep {
         after_ms: u64,
     },
+    ChargeReferences {
+        task: u64,
+        bytes: u64,
+    },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
-    use Operation::{Cancel, Claim, Delete, Fetch, Finish, Insert, Release, Renew, Sweep};
+    use Operation::{
+        Cancel, ChargeReferences, Claim, Delete, Fetch, Finish, Insert, Release, Renew, Sweep,
+    };
     prop_oneof![
         6 => (0..3_usize, 0..2_usize, proptest::option::of(0..3_u8), 0..3_usize)
             .prop_map(|(project, model, key, images)| Insert { project, model, key, images }),
@@ -76,6 +83,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (0..20_u64, 0..3_usize).prop_map(|(task, project)| Cancel { task, project }),
         1 => (0..20_u64, 0..3_usize).prop_map(|(task, project)| Delete { task, project }),
         2 => (0..40_000_u64).prop_map(|after_ms| Sweep { after_ms }),
+        1 => (0..20_u64, 0..9_u64).prop_map(|(task, bytes)| ChargeReferences { task, bytes }),
     ]
 }
 
@@ -140,6 +148,7 @@ pub async fn random_operations_agree_with_a_simple_model(harness: &impl Harness)
                     model.step(&stores, operation).await;
                     model.compare(&stores).await;
                 }
+                model.delete_everything(&stores).await;
             });
             Ok(())
         });
@@ -200,6 +209,10 @@ impl Model {
                     wanted
                 );
             }
+            Operation::ChargeReferences { task, bytes } => {
+                let charged = stores.tasks.charge_references(id(task), bytes).await;
+                charged.unwrap();
+            }
         }
     }
 
@@ -223,6 +236,17 @@ impl Model {
             Err(error) => panic!("{error}"),
         }
         known
+    }
+
+    /// What is charged for tasks that are gone would stay for ever.
+    async fn delete_everything(&self, stores: &Stores) {
+        for (number, known) in &self.tasks {
+            let deleted = stores.tasks.delete(known.project, id(*number)).await;
+            assert_ne!(deleted.unwrap(), Deletion::NotFound);
+        }
+        for project in PROJECTS {
+            assert_eq!(stores.tasks.usage(project).await.unwrap(), Usage::default());
+        }
     }
 
     async fn compare(&self, stores: &Stores) {
@@ -266,6 +290,8 @@ impl Model {
                 listed,
                 wanted.map(|(number, _)| id(*number)).collect::<Vec<_>>()
             );
+            let usage = stores.tasks.usage(project).await.unwrap();
+            assert_eq!(usage.tasks, listed.len() as u64, "{project}");
         }
     }
 }

@@ -1,0 +1,102 @@
+//! One client that fills the disk: it meets its own quota, and what it has fetched is kept small.
+
+use std::path::Path;
+
+use kinora_e2e::{Host, Setup, studio};
+use serde_json::json;
+
+use super::scale;
+use crate::support::{quick, reaching_from};
+
+/// Bytes of all files below a folder.
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let bytes = entries.map(|entry| {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => bytes_below(&entry.path()),
+            false => entry.metadata().unwrap().len(),
+        }
+    });
+    bytes.sum()
+}
+
+#[test]
+fn p15_a_project_that_fills_its_quota_is_refused_and_others_are_not() {
+    let quota = scale(300_000, 30_000_000);
+    let server = Setup::default()
+        .set("KINORA_QUOTA_PROJECT_BYTES_MAX", quota)
+        .start();
+    let (hostile, polite) = (server.newcomer(), server.client());
+    let mut fat = quick("kinora-b1");
+    fat["prompt"] = json!("x".repeat(5_000));
+    let mut kept = Vec::new();
+    let refused = loop {
+        let reply = hostile.submit_json(&fat);
+        if reply.status != 200 {
+            break reply;
+        }
+        let id = reply.video().id().to_owned();
+        // Ended tasks are free of every other bound.
+        hostile.post(&format!("/v1/videos/{id}/cancel"));
+        kept.push(id);
+        assert!(
+            kept.len() <= quota / 5_000,
+            "{} tasks were taken",
+            kept.len()
+        );
+    };
+    let error = refused.refused_for(429, "storage_quota_exceeded", None);
+    assert!(
+        error["message"].as_str().unwrap().contains("delete"),
+        "{error:#?}"
+    );
+    let video = polite.submit(&quick("kinora-b1"));
+    polite.wait_completed(video.id());
+    // What the message proposes helps at once.
+    hostile.delete(&format!("/v1/videos/{}", kept[0])).ok();
+    assert_eq!(hostile.submit_json(&fat).status, 200);
+}
+
+#[test]
+fn p15_a_project_keeps_no_more_tasks_than_it_may() {
+    let server = Setup::default()
+        .set("KINORA_QUOTA_PROJECT_TASKS_MAX", 2)
+        .start();
+    let (hostile, polite) = (server.newcomer(), server.client());
+    let ids = [(); 2].map(|()| hostile.submit(&quick("kinora-b1")).id().to_owned());
+    for id in &ids {
+        hostile.wait_completed(id);
+    }
+    let reply = hostile.submit_json(&quick("kinora-b1"));
+    reply.refused_for(429, "storage_quota_exceeded", None);
+    polite.submit(&quick("kinora-b1"));
+    hostile.delete(&format!("/v1/videos/{}", ids[0])).ok();
+    hostile.submit(&quick("kinora-b1"));
+}
+
+/// A small picture with megabytes of nothing behind it was kept whole, for a week.
+#[test]
+fn p15_junk_behind_a_picture_is_not_kept() {
+    let server = reaching_from(Setup::default()).start();
+    let host = Host::start();
+    let mut picture = studio::picture("junk.png", (256, 256), "red");
+    picture.resize(scale(4_000_000, 29_800_000), 0);
+    let url = host.serve("junk.png", picture);
+    let client = server.client();
+    let mut draft = quick("kinora-a1");
+    draft["draft"] = json!(true);
+    draft["reference_images"] = json!(vec![url; 9]);
+    for _ in 0..scale(1, 3) {
+        let video = client.submit(&draft);
+        client.wait_completed(video.id());
+        let kept = server
+            .data()
+            .path()
+            .join("results/objects/references")
+            .join(video.id());
+        assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 9);
+        let bytes = bytes_below(&kept);
+        assert!(bytes < 9 * 100_000, "{bytes} bytes are kept");
+    }
+}

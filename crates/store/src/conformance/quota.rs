@@ -1,0 +1,196 @@
+//! What is stored is counted exactly, and bounded; who waits too long is told so.
+
+use kinora_contract::{FailureCode, Inputs, State};
+
+use super::Harness;
+use super::fixtures::{Bench, EXPIRY, NOW, artifact, cancelled, id, sweep_at, task};
+use crate::{Insertion, NewTask, QueueBounds, Quota, Stores, SweepRequest, Usage};
+
+async fn usage(stores: &Stores, project: &str) -> Usage {
+    stores.tasks.usage(project).await.unwrap()
+}
+
+fn with_image(number: u64) -> NewTask {
+    let mut new = task(number, "one");
+    new.spec.inputs = Inputs::References {
+        images: vec!["https://example.org/i".to_owned()],
+        audios: Vec::new(),
+    };
+    new
+}
+
+/// References by an allowance until they are known, results by their bytes, texts by their length; all
+/// of it goes with the task.
+pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.tasks.insert(with_image(1)).await.unwrap();
+    let allowed = usage(&stores, "one").await;
+    assert!(
+        allowed.bytes > 1_000_000 && allowed.tasks == 1,
+        "{allowed:?}"
+    );
+    for bytes in [7_000, 5_000] {
+        stores.tasks.charge_references(id(1), bytes).await.unwrap();
+    }
+    let charged = usage(&stores, "one").await;
+    assert!((5_000..9_000).contains(&charged.bytes), "{charged:?}");
+    assert_eq!(usage(&stores, "two").await, Usage::default());
+    drop(stores);
+
+    let stores = harness.open("store").await;
+    assert_eq!(usage(&stores, "one").await, charged);
+    let claim = stores.claim_one().await;
+    assert_eq!(usage(&stores, "one").await, charged);
+    let mut result = artifact("x");
+    result.video.bytes = 1_000_000;
+    let done = stores.tasks.finish(&claim.lease, Ok(result), NOW, NOW + 10);
+    done.await.unwrap();
+    let completed = usage(&stores, "one").await;
+    assert!(
+        (1_000_000..1_004_000).contains(&completed.bytes),
+        "{completed:?}"
+    );
+    // What is said of references that are gone counts for nothing.
+    stores.tasks.charge_references(id(1), 9).await.unwrap();
+    assert_eq!(usage(&stores, "one").await, completed);
+    stores.sweep(NOW + 10).await;
+    let expired = usage(&stores, "one").await;
+    assert!(
+        (1..4_000).contains(&expired.bytes) && expired.tasks == 0,
+        "{expired:?}"
+    );
+    stores.sweep(NOW + 10 + 10_000).await;
+    assert_eq!(usage(&stores, "one").await, Usage::default());
+}
+
+/// At the bound, past it, and again after a delete; others go on.
+pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let bounded = |number, project: &str, bounds| {
+        let new = NewTask {
+            bounds,
+            ..task(number, project)
+        };
+        stores.tasks.insert(new)
+    };
+    let refusal = |insertion| match insertion {
+        Ok(Insertion::QuotaFull(quota)) => Some(quota),
+        Ok(Insertion::Inserted(_)) => None,
+        other => panic!("{other:?}"),
+    };
+    bounded(1, "one", QueueBounds::NONE).await.unwrap();
+    let each = usage(&stores, "one").await.bytes;
+    let two_tasks = QueueBounds {
+        project_tasks_max: 2,
+        ..QueueBounds::NONE
+    };
+    let two_bytes = QueueBounds {
+        project_bytes_max: 2 * each,
+        ..QueueBounds::NONE
+    };
+    let three_bytes = QueueBounds {
+        bytes_max: 3 * each,
+        ..QueueBounds::NONE
+    };
+    assert_eq!(refusal(bounded(2, "one", two_bytes).await), None);
+    let over = bounded(3, "one", two_bytes).await;
+    assert_eq!(refusal(over), Some(Quota::ProjectBytes));
+    assert_eq!(
+        refusal(bounded(3, "one", two_tasks).await),
+        Some(Quota::ProjectTasks)
+    );
+    assert!(stores.tasks.get("one", id(3)).await.unwrap().is_none());
+    assert_eq!(refusal(bounded(3, "two", three_bytes).await), None);
+    assert_eq!(
+        refusal(bounded(4, "two", three_bytes).await),
+        Some(Quota::Bytes)
+    );
+    // Ended tasks count as well, until they are deleted.
+    stores
+        .tasks
+        .cancel("one", id(1), cancelled(), NOW, EXPIRY)
+        .await
+        .unwrap();
+    assert_eq!(
+        refusal(bounded(5, "one", two_tasks).await),
+        Some(Quota::ProjectTasks)
+    );
+    stores.tasks.delete("one", id(1)).await.unwrap();
+    assert_eq!(refusal(bounded(5, "one", two_tasks).await), None);
+}
+
+/// Only those that no worker has had yet, oldest first, and only where there is a bound.
+pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in [0, 1, 5_000] {
+        stores.submit(number, "one").await;
+    }
+    let claim = stores.claim_one().await;
+    let release = stores.tasks.release(&claim.lease, crate::Attempt::Forgiven);
+    release.await.unwrap();
+    assert_eq!(stores.sweep(NOW + 1_000_000).await.waited, 0);
+    let bounded = |now_ms| SweepRequest {
+        waiting_ms_max: Some(4_000),
+        ..sweep_at(now_ms)
+    };
+    assert_eq!(
+        stores
+            .tasks
+            .sweep(bounded(NOW + 4_000))
+            .await
+            .unwrap()
+            .waited,
+        0
+    );
+    let swept = stores.tasks.sweep(bounded(NOW + 4_001)).await.unwrap();
+    assert_eq!(swept.waited, 1);
+    match &stores.view("one", 1).await.task.state {
+        State::Failed(failure) => assert_eq!(failure.code, FailureCode::TaskExpired.as_str()),
+        other => panic!("{other:?}"),
+    }
+    let waiting = [stores.claim_one().await, stores.claim_one().await];
+    assert_eq!(waiting.map(|claim| claim.task.id), [id(0), id(5_000)]);
+}
+
+/// After an outage the runs have a moment to renew what they could not.
+pub async fn a_sweep_may_spare_the_leases(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    stores.claim_one().await;
+    let sparing = SweepRequest {
+        spares_leases: true,
+        ..sweep_at(EXPIRY)
+    };
+    assert_eq!(stores.tasks.sweep(sparing).await.unwrap().requeued, 0);
+    assert_eq!(stores.sweep(EXPIRY).await.requeued, 1);
+}
+
+/// What an ended task still answers stays; its inputs go, unless a final may be made of them.
+pub async fn an_ended_task_keeps_no_inputs(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let mut draft = with_image(2);
+    draft.spec.draft = true;
+    for new in [with_image(1), draft, with_image(3)] {
+        stores.tasks.insert(new).await.unwrap();
+    }
+    for claim in stores.claim(2).await {
+        let done = stores
+            .tasks
+            .finish(&claim.lease, Ok(artifact("x")), NOW, EXPIRY);
+        done.await.unwrap();
+    }
+    let cancel = stores.tasks.cancel("one", id(3), cancelled(), NOW, EXPIRY);
+    cancel.await.unwrap();
+    for (number, keeps) in [(1, false), (2, true), (3, false)] {
+        let spec = stores.view("one", number).await.task.spec.clone();
+        assert_eq!(spec.inputs != Inputs::Text, keeps, "{number}");
+        assert_eq!(spec.negative_prompt.is_some(), keeps, "{number}");
+        assert_eq!(spec.prompt, task(number, "one").spec.prompt);
+    }
+    stores.sweep(EXPIRY).await;
+    let expired = stores.view("one", 2).await.task;
+    assert_eq!(
+        (&expired.spec.inputs, &*expired.spec.prompt),
+        (&Inputs::Text, "")
+    );
+}

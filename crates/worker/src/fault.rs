@@ -1,0 +1,160 @@
+//! Tells faults of this machine from faults of a task: no room, no descriptors, a store that is away.
+//! A run that meets one goes back to the queue, and its attempt does not count.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+
+use kinora_blobs::BlobError;
+use kinora_contract::FailureCode;
+use kinora_decode::DecodeError;
+use kinora_engine::EngineError;
+use kinora_fetch::FetchError;
+use kinora_media::MediaError;
+use kinora_store::StoreError;
+use rustix::io::Errno;
+
+use crate::prepare::PrepareError;
+use crate::record::RecordError;
+use crate::references::GatherError;
+
+/// Whether this machine is at fault: looks at `error` and at every cause of it.
+pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if is_ours_alone(error) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// Whether a fetch only waits for its turn, or for its project's share: nothing is wrong with this machine.
+pub(crate) fn is_postponed(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if matches!(error.downcast_ref(), Some(FetchError::Later(_))) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+fn is_ours_alone(error: &(dyn Error + 'static)) -> bool {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return is_exhausted(error);
+    }
+    if let Some(error) = error.downcast_ref::<BlobError>() {
+        return matches!(error, BlobError::Unavailable(_));
+    }
+    if let Some(error) = error.downcast_ref::<StoreError>() {
+        return matches!(error, StoreError::Unavailable(_));
+    }
+    if let Some(error) = error.downcast_ref::<FetchError>() {
+        return !error.is_final();
+    }
+    let gather = match error.downcast_ref() {
+        Some(PrepareError::Gather(error)) => Some(error),
+        _ => error.downcast_ref(),
+    };
+    if matches!(gather, Some(GatherError::NoRoom)) {
+        return true;
+    }
+    match error.downcast_ref::<RecordError>() {
+        Some(RecordError::Thread(_)) => return true,
+        // What is made elsewhere is written to a file of this machine (`FilmEngine::film`).
+        Some(RecordError::Engine(EngineError::Told {
+            code: FailureCode::StorageFailed,
+            ..
+        })) => return true,
+        _ => {}
+    }
+    // Both read and write files of this machine alone: what the system refuses is the system's fault.
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(MediaError::Io(error)), _) | (_, Some(DecodeError::Io(error))) => {
+            error.raw_os_error().is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Whether an operation failed for want of something that this machine has too little of, or because
+/// a disk of it failed. Wherever that happens, also in a call to somebody else, it is ours.
+fn is_exhausted(error: &io::Error) -> bool {
+    let kind = error.kind();
+    let told = matches!(
+        kind,
+        ErrorKind::StorageFull
+            | ErrorKind::QuotaExceeded
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::OutOfMemory
+            | ErrorKind::StaleNetworkFileHandle
+    );
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    told || matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_fetch::Cause;
+
+    use super::*;
+
+    fn os(errno: Errno) -> io::Error {
+        io::Error::from_raw_os_error(errno.raw_os_error())
+    }
+
+    #[test]
+    fn what_this_machine_lacks_is_its_own_fault_however_deep() {
+        for errno in [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOSPC,
+            Errno::DQUOT,
+            Errno::IO,
+            Errno::ROFS,
+        ] {
+            assert!(is_ours(&os(errno)), "{errno}");
+            let media = MediaError::Io(os(errno));
+            assert!(is_ours(&RecordError::Engine(EngineError::Sink(
+                media.into()
+            ))));
+            assert!(is_ours(&RecordError::Media(MediaError::Io(os(errno)))));
+            let fetch = FetchError::Unreachable(Cause::Connect {
+                address: ([127, 0, 0, 1], 80).into(),
+                source: os(errno),
+            });
+            let gather = GatherError::Fetch {
+                index: 0,
+                error: fetch,
+            };
+            assert!(is_ours(&PrepareError::Gather(gather)), "{errno}");
+            let error = DecodeError::Io(os(errno));
+            assert!(is_ours(&PrepareError::Decode { index: 0, error }));
+        }
+        let away = BlobError::Unavailable(io::Error::other("away"));
+        assert!(is_ours(&PrepareError::Gather(away.into())));
+        assert!(is_ours(&StoreError::Unavailable("away".into())));
+        assert!(is_ours(&FetchError::Storage(os(Errno::NOENT))));
+        assert!(is_ours(&RecordError::Media(MediaError::Io(os(
+            Errno::NOENT
+        )))));
+    }
+
+    #[test]
+    fn what_others_do_is_not() {
+        let refused = FetchError::Unreachable(Cause::Connect {
+            address: ([127, 0, 0, 1], 80).into(),
+            source: os(Errno::CONNREFUSED),
+        });
+        assert!(!is_ours(&refused));
+        assert!(!is_ours(&BlobError::Exists("key".to_owned())));
+        assert!(!is_ours(&StoreError::Corrupt("row".to_owned())));
+        let cut = MediaError::Io(ErrorKind::UnexpectedEof.into());
+        assert!(!is_ours(&RecordError::Media(cut)));
+        assert!(!is_ours(&RecordError::Engine(EngineError::Failed(
+            "no space left on device".to_owned()
+        ))));
+    }
+}

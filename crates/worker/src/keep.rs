@@ -1,0 +1,288 @@
+//! Judges references when they arrive, while their task still waits, and keeps of each only what will be
+//! used: a large picture as the pixels of its frame, a large sound as 16-bit samples. Small files that are
+//! good stay as they were sent.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kinora_blobs::BlobError;
+use kinora_contract::{FrameSize, Reference, Resolution, Size, VideoSpec};
+use kinora_decode::{DecodeError, Image, SAMPLE_RATE, Sound};
+use tokio::sync::Semaphore;
+
+use crate::prepare::audio_too_long;
+use crate::references::GatherError;
+
+/// Files of up to so many bytes are kept as they were sent: there is little to win.
+const AS_SENT_BYTES_MAX: u64 = 512 << 10;
+
+/// Judges the references of one task, one at a time.
+pub(crate) struct Keeper {
+    cover: Size,
+    /// One picture is decoded at a time in the whole process: it takes 150 MB for a moment.
+    decoding: Arc<Semaphore>,
+    /// Of this one a single place is asked for at a time by all arrivals together, so that a run that
+    /// decodes its files waits for one picture of theirs at most.
+    arrivals: Arc<Semaphore>,
+    /// A task waits for one place, whatever it has to be judged.
+    own: Semaphore,
+    sound_seconds: Mutex<f64>,
+}
+
+impl Keeper {
+    pub(crate) fn new(
+        spec: &VideoSpec,
+        decoding: &Arc<Semaphore>,
+        arrivals: &Arc<Semaphore>,
+    ) -> Self {
+        Self {
+            cover: cover(spec.frame),
+            decoding: decoding.clone(),
+            arrivals: arrivals.clone(),
+            own: Semaphore::new(1),
+            sound_seconds: Mutex::default(),
+        }
+    }
+
+    /// Judges the file at `path`, and replaces it by what is to be kept of it.
+    pub(crate) async fn keep(
+        &self,
+        index: usize,
+        reference: Reference<'_>,
+        path: &Path,
+    ) -> Result<(), GatherError> {
+        // None of these semaphores is ever closed.
+        let _own = self.own.acquire().await;
+        let arrival = self.arrivals.clone().acquire_owned().await;
+        let turn = self.decoding.clone().acquire_owned().await;
+        let (read, cover) = (path.to_owned(), self.cover);
+        let is_image = matches!(reference, Reference::Image(_));
+        let judged = tokio::task::spawn_blocking(move || {
+            // Decoding goes on when the fetch is dropped: its turn is over when it is.
+            let _turns = (arrival, turn);
+            if is_image {
+                judge_image(&read, cover)
+            } else {
+                judge_sound(&read)
+            }
+        });
+        let judged = judged
+            .await
+            .unwrap_or_else(|stopped| Err(std::io::Error::other(stopped).into()));
+        let Judged { seconds, smaller } = judged.map_err(|error| match error {
+            // What was fetched cannot be read back, or what is kept not be written.
+            DecodeError::Io(error) => GatherError::Blobs(BlobError::Unavailable(error)),
+            error => GatherError::Judge { index, error },
+        })?;
+        if let Some(smaller) = smaller {
+            // Not by the thread: the fetch, and its file, may be gone when that comes to its end.
+            std::fs::rename(&smaller.0, path).map_err(BlobError::from)?;
+        }
+        let mut together = self
+            .sound_seconds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *together += seconds;
+        match audio_too_long(*together) {
+            true => Err(GatherError::AudioTooLong(*together)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The size that every picture of the task must cover: that of its frame, also where a draft is made
+/// smaller first. A shape that is not decided yet may be any of its resolution.
+fn cover(frame: FrameSize) -> Size {
+    match frame {
+        FrameSize::Fixed(size) => size,
+        FrameSize::Adaptive(resolution) => widest(resolution),
+    }
+}
+
+fn widest(resolution: Resolution) -> Size {
+    let shapes = kinora_contract::AspectRatio::ALL;
+    let sizes = shapes.map(|shape| resolution.size(shape));
+    let width = sizes.iter().map(|size| size.width).max();
+    let height = sizes.iter().map(|size| size.height).max();
+    Size::new(width.unwrap_or(1), height.unwrap_or(1))
+}
+
+/// A reference that is good.
+struct Judged {
+    /// Of a sound.
+    seconds: f64,
+    /// What is to be kept in the place of the file.
+    smaller: Option<Written>,
+}
+
+fn judge_image(path: &Path, cover: Size) -> Result<Judged, DecodeError> {
+    let image = kinora_decode::image(path, (cover.width, cover.height))?;
+    Ok(Judged {
+        seconds: 0.0,
+        smaller: smaller(path, |file| write_png(file, &image))?,
+    })
+}
+
+fn judge_sound(path: &Path) -> Result<Judged, DecodeError> {
+    let sound = kinora_decode::sound(path)?;
+    Ok(Judged {
+        seconds: sound.seconds(),
+        smaller: smaller(path, |file| write_wav(file, &sound))?,
+    })
+}
+
+/// What `write` makes of a large file, unless that is no smaller.
+fn smaller(
+    path: &Path,
+    write: impl FnOnce(BufWriter<File>) -> std::io::Result<()>,
+) -> Result<Option<Written>, DecodeError> {
+    let sent = std::fs::metadata(path)?.len();
+    if sent <= AS_SENT_BYTES_MAX {
+        return Ok(None);
+    }
+    let kept = Written(path.with_extension("kept"));
+    write(BufWriter::new(File::create(&kept.0)?))?;
+    let bytes = std::fs::metadata(&kept.0)?.len();
+    Ok((bytes < sent).then_some(kept))
+}
+
+/// A file that goes unless it was renamed.
+struct Written(PathBuf);
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        // Absent when it was renamed; what cannot be removed goes at the next opening of the store.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// RGB of 8 bits without loss: engines get the same pixels as of the file that was sent.
+fn write_png(file: BufWriter<File>, image: &Image) -> std::io::Result<()> {
+    let mut encoder = png::Encoder::new(file, image.width, image.height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(png::Compression::Fast);
+    let mut writer = encoder.write_header().map_err(std::io::Error::from)?;
+    writer
+        .write_image_data(&image.rgb)
+        .map_err(std::io::Error::from)?;
+    writer.finish().map_err(std::io::Error::from)
+}
+
+/// RIFF WAVE, PCM of 16 bits, stereo (Microsoft, "Multimedia Programming Interface and Data
+/// Specifications 1.0", 1991).
+fn write_wav(mut file: BufWriter<File>, sound: &Sound) -> std::io::Result<()> {
+    const CHANNELS: u16 = 2;
+    const SAMPLE_BYTES: u16 = 2;
+    let frame_bytes = CHANNELS * SAMPLE_BYTES;
+    // 15 s at most: far from the format's bound.
+    let data_bytes = u32::try_from(sound.pcm.len()).unwrap_or(0) * u32::from(SAMPLE_BYTES);
+    file.write_all(b"RIFF")?;
+    file.write_all(&(36 + data_bytes).to_le_bytes())?;
+    file.write_all(b"WAVEfmt ")?;
+    file.write_all(&16_u32.to_le_bytes())?;
+    file.write_all(&1_u16.to_le_bytes())?;
+    file.write_all(&CHANNELS.to_le_bytes())?;
+    file.write_all(&SAMPLE_RATE.to_le_bytes())?;
+    file.write_all(&(SAMPLE_RATE * u32::from(frame_bytes)).to_le_bytes())?;
+    file.write_all(&frame_bytes.to_le_bytes())?;
+    file.write_all(&(8 * SAMPLE_BYTES).to_le_bytes())?;
+    file.write_all(b"data")?;
+    file.write_all(&data_bytes.to_le_bytes())?;
+    for sample in &sound.pcm {
+        let sample = (sample * f32::from(i16::MAX)).round();
+        file.write_all(&(sample as i16).to_le_bytes())?;
+    }
+    file.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(count: usize) -> Vec<u8> {
+        let mut state = 1_u32;
+        let next = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_be_bytes()[0]
+        };
+        (0..count).map(next).collect()
+    }
+
+    /// Does what a fetch does, and returns the length of a sound.
+    fn keep(path: &Path, judged: Result<Judged, DecodeError>) -> f64 {
+        let Judged { seconds, smaller } = judged.unwrap();
+        if let Some(smaller) = smaller {
+            std::fs::rename(&smaller.0, path).unwrap();
+        }
+        seconds
+    }
+
+    fn png_file(path: &Path, width: u32, height: u32) -> Image {
+        let rgb = noise((width * height * 3) as usize);
+        let image = Image { width, height, rgb };
+        write_png(BufWriter::new(File::create(path).unwrap()), &image).unwrap();
+        image
+    }
+
+    #[test]
+    fn junk_behind_a_picture_is_not_kept_and_its_pixels_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reference-0");
+        let image = png_file(&path, 256, 256);
+        let whole = std::fs::metadata(&path).unwrap().len();
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(&vec![0; 20_000_000]).unwrap();
+        keep(&path, judge_image(&path, Size::new(1280, 720)));
+        assert!(std::fs::metadata(&path).unwrap().len() <= whole + 1000);
+        assert_eq!(kinora_decode::image(&path, (1280, 720)).unwrap(), image);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_picture_larger_than_its_frame_is_kept_at_the_frame_s_size_with_the_same_result() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reference-0");
+        png_file(&path, 1600, 1200);
+        let before = kinora_decode::image(&path, (640, 480)).unwrap();
+        keep(&path, judge_image(&path, Size::new(640, 480)));
+        assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000);
+        assert_eq!(kinora_decode::image(&path, (640, 480)).unwrap(), before);
+    }
+
+    #[test]
+    fn a_small_file_stays_as_it_was_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reference-0");
+        png_file(&path, 300, 300);
+        let sent = std::fs::read(&path).unwrap();
+        keep(&path, judge_image(&path, Size::new(256, 256)));
+        assert_eq!(std::fs::read(&path).unwrap(), sent);
+    }
+
+    #[test]
+    fn a_large_sound_is_kept_in_16_bits_and_sounds_alike() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reference-0");
+        let pcm: Vec<f32> = (0..2 * 5 * SAMPLE_RATE)
+            .map(|at| (at as f32 / 40.0).sin() / 2.0)
+            .collect();
+        write_wav(BufWriter::new(File::create(&path).unwrap()), &Sound { pcm }).unwrap();
+        let before = kinora_decode::sound(&path).unwrap();
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(&vec![0; 5_000_000]).unwrap();
+        let seconds = keep(&path, judge_sound(&path));
+        assert!((seconds - 5.0).abs() < 0.01, "{seconds}");
+        assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000);
+        let after = kinora_decode::sound(&path).unwrap();
+        assert_eq!(before.pcm.len(), after.pcm.len());
+        let most = before
+            .pcm
+            .iter()
+            .zip(&after.pcm)
+            .map(|(a, b)| (a - b).abs());
+        assert!(most.fold(0.0, f32::max) < 1e-3);
+    }
+}
