@@ -26,9 +26,10 @@ fn refused_for_the_stop(reply: &Reply) {
     assert!((1..=120).contains(&seconds), "{seconds}");
 }
 
-/// A narrow service with a finished task, of three files, and one that is held at its first.
+/// A narrow service with a finished task and one that is held at its first file: the fifth, after the
+/// mark of the store and three files.
 fn with_a_held_run() -> (Server, Hold, Video, Video) {
-    let hold = Hold::at("blobs.synced", 4);
+    let hold = Hold::at("blobs.synced", 5);
     let server = hold.over(narrow()).start();
     let client = server.client();
     let finished = client.submit(&quick("kinora-a1"));
