@@ -179,7 +179,7 @@ const checks = {
   },
 
   async "references arrive in every spelling"() {
-    const image_url = "http://127.0.0.1:9/first.png";
+    const image_url = "http://127.0.0.1:8009/first.png";
     for (const references of [
       { input_reference: { image_url } },
       { reference_images: [image_url, image_url] },

@@ -231,7 +231,7 @@ def check_automatic_duration():
 
 def check_references():
     """Nothing here is reachable; the SDK's spellings arrive, and the task says why it failed."""
-    image = {"image_url": "http://127.0.0.1:9/first.png"}
+    image = {"image_url": "http://127.0.0.1:8009/first.png"}
     for references in (
         {"extra_body": {"input_reference": image}},
         {"extra_body": {"reference_images": [image["image_url"]] * 2}},
