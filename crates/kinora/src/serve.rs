@@ -19,9 +19,9 @@ use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
 use crate::{keys, logging, memory, print, welcome};
 
-/// How long the service still answers after its last task has ended during a stop: twice the interval
-/// that `openai-poll-after-ms` names for a running task, so that its client learns of the end.
-const LAST_POLL: Duration = Duration::from_secs(2);
+/// How long the service still answers after its last task has ended during a stop: three times the
+/// interval that `openai-poll-after-ms` names for a running task, so that its client learns of the end.
+const LAST_POLL: Duration = Duration::from_secs(3);
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {

@@ -93,7 +93,7 @@ impl PrepareError {
                 tracing::info!(error = %self, "the run could not be prepared");
             }
             Self::Decode { .. } | Self::AudioTooLong(_) | Self::SourceGone => {
-                tracing::info!(error = %self, "the run could not be prepared")
+                tracing::info!(error = %self, "the run could not be prepared");
             }
             _ => tracing::error!(error = %self, "the run could not be prepared"),
         }

@@ -32,10 +32,6 @@ const REFUSED: &[(&str, Option<&str>)] = &[
         "GET /healthz HTTP/1.1\r\nhost: x\r\nHost: y\r\n\r\n",
         Some("Host"),
     ),
-    (
-        "GET /healthz HTTP/1.0\r\nhost: x\r\nhost: y\r\n\r\n",
-        Some("Host"),
-    ),
     ("GET /healthz HTTP/1.1\r\nhost:\r\n\r\n", Some("Host")),
     ("GET /healthz HTTP/1.1\r\nhost: x y\r\n\r\n", Some("Host")),
     ("GET /healthz HTTP/1.1\r\nhost: x,y\r\n\r\n", Some("Host")),
@@ -94,6 +90,14 @@ fn spoken(pieces: &[&[u8]]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// The statuses of all answers.
+fn statuses(answers: &str) -> Vec<&str> {
+    let lines = answers.match_indices("HTTP/1.1 ");
+    let statuses = lines.filter_map(|(at, _)| answers.get(at + 9..at + 12));
+    let is_number = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
+    statuses.filter(is_number).collect()
+}
+
 #[test]
 fn p08_what_two_servers_may_read_differently_is_400_and_ends_the_connection() {
     for (request, param) in REFUSED {
@@ -104,11 +108,7 @@ fn p08_what_two_servers_may_read_differently_is_400_and_ends_the_connection() {
 
         let hidden = format!("{request}GET /hidden HTTP/1.1\r\nhost: x\r\n\r\n");
         let answers = spoken(&[hidden.as_bytes()]);
-        assert_eq!(
-            answers.matches("HTTP/1.1 ").count(),
-            1,
-            "{request:?}: {answers}"
-        );
+        assert_eq!(statuses(&answers).len(), 1, "{request:?}: {answers}");
     }
 }
 
@@ -117,16 +117,16 @@ fn p08_a_refusal_comes_in_its_turn_and_however_it_is_cut() {
     let good = "POST /nope HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n\n\n\n\n";
     let chunked = "POST /nope HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n\
                    4;x=y\r\n\n\n\n\n\r\n0\r\nx: y\r\n\r\n";
-    for (request, _) in [REFUSED[0], REFUSED[2], REFUSED[8], REFUSED[19]] {
+    for (request, _) in REFUSED {
         let all = format!("{good}{chunked}{request}");
         let single: Vec<&[u8]> = all.as_bytes().chunks(1).collect();
         for pieces in [vec![all.as_bytes()], single] {
             let answers = spoken(&pieces);
-            let statuses: Vec<&str> = answers
-                .match_indices("HTTP/1.1 ")
-                .map(|(at, _)| &answers[at + 9..at + 12])
-                .collect();
-            assert_eq!(statuses, ["404", "404", "400"], "{request:?}: {answers}");
+            assert_eq!(
+                statuses(&answers),
+                ["404", "404", "400"],
+                "{request:?}: {answers}"
+            );
         }
     }
 }

@@ -232,14 +232,11 @@ async fn a_blob_store_that_is_away_holds_up_a_fetch_and_fails_no_task() {
 async fn a_stop_gives_fetches_to_the_next_worker() {
     let bench = Bench::new();
     bench.held.hold(true);
-    let (url, asked) = serve(picture());
+    let (url, _) = serve(picture());
     let id = submit(&bench, &url).await;
     let engine = Arc::new(Puppet::new(Act::Good));
     let running = Running::start(bench.worker(&engine));
-    until("a fetch under way", async || {
-        asked.load(Ordering::SeqCst) == 1
-    })
-    .await;
+    until("a put under way", async || bench.files_begun() == 1).await;
     running.drained().await;
     assert_eq!(bench.phase(id).await, Phase::Waiting);
     bench.held.hold(false);

@@ -169,64 +169,69 @@ proptest! {
     }
 }
 
-/// A request that is refused, with the fault; each is sent whole and byte by byte.
-#[test]
-fn what_two_servers_may_read_differently_is_refused_in_the_envelope() {
+/// Length headers that two servers may read differently, each with the fault.
+const LENGTHS: &[(&str, Fault)] = &[
+    (
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        Fault::TransferEncoding,
+    ),
+    (
+        "transfer-encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+        Fault::TransferEncoding,
+    ),
+    (
+        "transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        Fault::TransferEncoding,
+    ),
+    (
+        "transfer-encoding: identity\r\n\r\n",
+        Fault::TransferEncoding,
+    ),
+    (
+        "transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
+        Fault::TransferEncoding,
+    ),
+    (
+        "content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        Fault::TransferEncoding,
+    ),
+    (
+        "content-length: 1\r\ncontent-length: 1\r\n\r\nx",
+        Fault::ContentLength,
+    ),
+    ("content-length: 1, 1\r\n\r\nx", Fault::ContentLength),
+    ("content-length: +1\r\n\r\nx", Fault::ContentLength),
+    (
+        "content-length: 99999999999999999999\r\n\r\nx",
+        Fault::ContentLength,
+    ),
+    ("content-length:\r\n\r\nx", Fault::ContentLength),
+];
+
+/// Requests that are refused, each with the fault.
+fn refused() -> Vec<(String, Fault)> {
     let long = format!(
         "GET /{} HTTP/1.1\r\nhost: x\r\n\r\n",
         "y".repeat(REQUEST_LINE_BYTES_MAX)
     );
-    let head = "POST / HTTP/1.1\r\nhost: x\r\n";
-    let table: Vec<(String, Fault)> = [
+    let whole = [
         ("\nGET / HTTP/1.1\r\nhost: x\r\n\r\n", Fault::BareLineFeed),
         ("GET / HTTP/1.1\nhost: x\n\n", Fault::BareLineFeed),
         ("GET / HTTP/1.1\r\nhost: x\r\n\n", Fault::BareLineFeed),
         (&long, Fault::LongRequestLine),
-    ]
-    .map(|(text, fault)| (text.to_owned(), fault))
-    .into_iter()
-    .chain(
-        [
-            (
-                "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-                Fault::TransferEncoding,
-            ),
-            (
-                "transfer-encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
-                Fault::TransferEncoding,
-            ),
-            (
-                "transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-                Fault::TransferEncoding,
-            ),
-            (
-                "transfer-encoding: identity\r\n\r\n",
-                Fault::TransferEncoding,
-            ),
-            (
-                "transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
-                Fault::TransferEncoding,
-            ),
-            (
-                "content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-                Fault::TransferEncoding,
-            ),
-            (
-                "content-length: 1\r\ncontent-length: 1\r\n\r\nx",
-                Fault::ContentLength,
-            ),
-            ("content-length: 1, 1\r\n\r\nx", Fault::ContentLength),
-            ("content-length: +1\r\n\r\nx", Fault::ContentLength),
-            (
-                "content-length: 99999999999999999999\r\n\r\nx",
-                Fault::ContentLength,
-            ),
-            ("content-length:\r\n\r\nx", Fault::ContentLength),
-        ]
-        .map(|(text, fault)| (format!("{head}{text}"), fault)),
-    )
-    .collect();
-    for (text, fault) in table {
+    ];
+    let whole = whole.map(|(text, fault)| (text.to_owned(), fault));
+    let head = "POST / HTTP/1.1\r\nhost: x\r\n";
+    let lengths = LENGTHS
+        .iter()
+        .map(|(text, fault)| (format!("{head}{text}"), *fault));
+    whole.into_iter().chain(lengths).collect()
+}
+
+/// Each is sent whole and byte by byte.
+#[test]
+fn what_two_servers_may_read_differently_is_refused_in_the_envelope() {
+    for (text, fault) in refused() {
         let bytes = text.as_bytes();
         assert_eq!(followed(bytes, &[]).fault, Some(fault), "{text:?}");
         let single: Vec<&[u8]> = bytes.chunks(1).collect();

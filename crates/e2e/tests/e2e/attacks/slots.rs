@@ -153,7 +153,10 @@ fn p12_who_obeys_retry_after_gets_in_beside_one_that_never_waits() {
             .iter()
             .map(|client| scope.spawn(|| obediently(client, &task())))
             .collect();
-        let refusals = clients.into_iter().map(|one| one.join()).collect();
+        let refusals = clients
+            .into_iter()
+            .map(thread::ScopedJoinHandle::join)
+            .collect();
         done.store(true, Ordering::SeqCst);
         let refusals: Vec<thread::Result<usize>> = refusals;
         refusals.into_iter().map(Result::unwrap).collect()

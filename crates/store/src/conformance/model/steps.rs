@@ -9,6 +9,45 @@ use crate::{
     Renewed, Stores, Swept,
 };
 
+/// A request for a clip of the model at this index, with so many reference images.
+fn request(number: u64, project: &str, model: usize, images: usize) -> NewTask {
+    let mut spec = spec(MODELS[model]);
+    if images > 0 {
+        spec.inputs = Inputs::References {
+            images: vec!["https://example.org/i".to_owned(); images],
+            audios: Vec::new(),
+        };
+    }
+    NewTask {
+        spec,
+        bounds: BOUNDS,
+        ..task(number, project)
+    }
+}
+
+impl Known {
+    /// A waiting task that was just inserted.
+    const fn new(project: &'static str, model: usize, has_references: bool) -> Self {
+        Self {
+            project,
+            model,
+            phase: Phase::Waiting,
+            attempt: 0,
+            progress: 0,
+            token: None,
+            until_ms: 0,
+            expires_at_ms: u64::MAX,
+            key: None,
+            kept: None,
+            cost: 0,
+            fetch: match has_references {
+                true => Fetching::Wanted,
+                false => Fetching::AtHand,
+            },
+        }
+    }
+}
+
 impl Model {
     pub(super) async fn insert(
         &mut self,
@@ -21,24 +60,16 @@ impl Model {
         let (number, now_ms) = (self.next, self.now_ms);
         self.next += 1;
         let expires_at_ms = now_ms + 50_000;
-        let mut spec = spec(MODELS[model]);
-        if images > 0 {
-            spec.inputs = Inputs::References {
-                images: vec!["https://example.org/i".to_owned(); images],
-                audios: Vec::new(),
-            };
-        }
-        let cost = spec.cost();
+        let new = request(number, project, model, images);
+        let cost = new.spec.cost();
         let new = NewTask {
-            spec,
             now_ms,
-            bounds: BOUNDS,
             idempotency: key.map(|key| Idempotency {
                 key: key.to_string(),
                 fingerprint: [u8::try_from(model).unwrap(); 32],
                 expires_at_ms,
             }),
-            ..task(number, project)
+            ..new
         };
         let found = match &new.idempotency {
             Some(key) => stores.tasks.find_twin(project, key, now_ms).await.unwrap(),
@@ -79,27 +110,12 @@ impl Model {
                 assert!(waiting < 6 && own.filter(unfinished).count() < 4);
                 assert_eq!(view.task.id, id(number));
                 let key = key.map(|key| (key, model, expires_at_ms));
-                self.tasks.insert(
-                    number,
-                    Known {
-                        project,
-                        model,
-                        phase: Phase::Waiting,
-                        attempt: 0,
-                        progress: 0,
-                        token: None,
-                        until_ms: 0,
-                        expires_at_ms: u64::MAX,
-                        key,
-                        kept: None,
-                        cost,
-                        fetch: if images > 0 {
-                            Fetching::Wanted
-                        } else {
-                            Fetching::AtHand
-                        },
-                    },
-                );
+                let known = Known {
+                    cost,
+                    key,
+                    ..Known::new(project, model, images > 0)
+                };
+                self.tasks.insert(number, known);
             }
             (twin, came) => panic!("{came:?} with the twin {twin:?}"),
         }
