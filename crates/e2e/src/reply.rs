@@ -146,7 +146,16 @@ impl Reply {
             "{}",
             self.shown()
         );
-        if matches!(self.status, 429 | 503) {
+        // Waiting does not help a project that keeps too much: it has to delete.
+        if self.json()["error"]["code"] == "storage_quota_exceeded" {
+            assert_eq!(
+                self.header("x-should-retry"),
+                Some("false"),
+                "{}",
+                self.shown()
+            );
+            assert_eq!(self.header("retry-after"), None, "{}", self.shown());
+        } else if matches!(self.status, 429 | 503) {
             let seconds = self.number("retry-after");
             let honest = seconds.is_some_and(|one| (1..=RETRY_AFTER_MAX).contains(&one));
             assert!(honest, "{}", self.shown());

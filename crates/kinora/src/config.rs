@@ -316,12 +316,14 @@ mod tests {
             base_url: Some("https://video.example.com".to_owned()),
             log_format: Some(LogFormat::Text),
         };
-        let config = Config::for_serving(&args).unwrap();
+        let config = Config::for_serving_under(&args, &[]).unwrap();
         assert_eq!(config.listen.to_string(), "localhost:8081");
         assert_eq!(config.base_url, "https://video.example.com");
         assert_eq!(config.log.format, LogFormat::Text);
         args.base_url = Some("https://video.example.com/?a=b".to_owned());
-        let error = Config::for_serving(&args).unwrap_err().to_string();
+        let error = Config::for_serving_under(&args, &[])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("base_url"), "{error}");
     }
 

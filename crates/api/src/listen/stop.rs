@@ -167,6 +167,9 @@ mod tests {
         }
         let mut idle = served.connect().await;
         ask(&mut idle, "/long").await;
+        // Once it is accepted: a connection that still waits to be is not served any more.
+        served.pieces.send("begun".into()).await.unwrap();
+        read_to(&mut idle, "begun\r\n").await;
         assert!(!served.serving.is_finished());
 
         served.stop.done.cancel();

@@ -88,8 +88,8 @@ fn case(row: Value) -> Case {
     }
 }
 
-/// The parts in which a form sends `body`: lists as repeated `name[]`, objects as `name[key]`,
-/// everything else as text.
+/// The parts in which a form sends `body`: lists as repeated `name[]`, objects as `name[key]` (as JSON where a
+/// key has brackets of its own), everything else as text.
 pub(crate) fn form_parts(body: &Map<String, Value>) -> Vec<(String, String)> {
     let mut parts = Vec::new();
     for (name, value) in body {
@@ -100,6 +100,9 @@ pub(crate) fn form_parts(body: &Map<String, Value>) -> Vec<(String, String)> {
                         .iter()
                         .map(|item| (format!("{name}[]"), text_of(item))),
                 );
+            }
+            Value::Object(pairs) if pairs.keys().any(|key| key.contains(['[', ']'])) => {
+                parts.push((name.clone(), value.to_string()));
             }
             Value::Object(pairs) => {
                 let part = |(key, item)| (format!("{name}[{key}]"), text_of(item));

@@ -10,14 +10,22 @@ use crate::overlay;
 impl Config {
     /// Reads file and variables, and applies the flags that every command has.
     pub(crate) fn load(place: &PlaceArgs) -> Result<Self, Failure> {
-        let config = Self::placed(place)?;
+        let config = Self::placed(place, &variables())?;
         config.check()?;
         Ok(config)
     }
 
     /// The same with all flags of `kinora serve`, which `kinora doctor` takes too.
     pub(crate) fn for_serving(args: &ServeArgs) -> Result<Self, Failure> {
-        let mut config = Self::placed(&args.place)?;
+        Self::for_serving_under(args, &variables())
+    }
+
+    /// The same under these variables instead of the process's own.
+    pub(super) fn for_serving_under(
+        args: &ServeArgs,
+        variables: &[(String, String)],
+    ) -> Result<Self, Failure> {
+        let mut config = Self::placed(&args.place, variables)?;
         if let Some(listen) = &args.listen {
             config.listen.clone_from(listen);
         }
@@ -31,14 +39,13 @@ impl Config {
         Ok(config)
     }
 
-    fn placed(place: &PlaceArgs) -> Result<Self, Failure> {
-        let variables: Vec<(String, String)> = std::env::vars().collect();
+    fn placed(place: &PlaceArgs, variables: &[(String, String)]) -> Result<Self, Failure> {
         let named = variables.iter().find(|(name, _)| name == "KINORA_CONFIG");
         let path = place
             .config
             .clone()
             .or_else(|| named.map(|(_, path)| path.into()));
-        let mut config = Self::read(path.as_deref(), &variables)?;
+        let mut config = Self::read(path.as_deref(), variables)?;
         if let Some(data) = &place.data {
             config.data.clone_from(data);
         }
@@ -69,4 +76,8 @@ impl Config {
             .try_into()
             .map_err(|error| Failure::because("The configuration is wrong", error))
     }
+}
+
+fn variables() -> Vec<(String, String)> {
+    std::env::vars().collect()
 }

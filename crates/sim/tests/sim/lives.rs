@@ -78,6 +78,7 @@ fn try_to_live(seed: u64, operations: u64) -> Result<Sums, String> {
     let trace = Trace::default();
     let lived = catch_unwind(AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
             .build()
             .unwrap();
         runtime.block_on(live(seed, operations, trace.clone()))
@@ -163,6 +164,7 @@ fn a_seed_lives_the_same_life_every_time() {
     let story = |seed| {
         let trace = Trace::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
             .build()
             .unwrap();
         runtime.block_on(live(seed, OPERATIONS, trace.clone()));

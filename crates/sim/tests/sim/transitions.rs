@@ -1,11 +1,29 @@
 //! How a task may have come from how it was known to how it is found: every change needs a cause
 //! among those of the operation, and the cause needs a right to it.
 
-use kinora_contract::{FailureCode, Phase, State, Task};
+use std::collections::BTreeMap;
+
+use kinora_contract::{FailureCode, Inputs, Phase, State, Task, VideoSpec};
 use kinora_store::Attempt;
 
 use crate::book::{Book, Cause, Held, Known};
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, TOMBSTONE_MS};
+
+/// What must still be there of an accepted request: an ended task keeps no inputs, unless a final may be
+/// made of it, and an expired one no texts.
+fn what_stays(before: &Task, found: &Task) -> (VideoSpec, BTreeMap<String, String>) {
+    let (mut spec, mut metadata) = (before.spec.clone(), before.metadata.clone());
+    let serves_finals = spec.draft && matches!(found.state, State::Completed(_));
+    if found.state.phase().is_terminal() && !serves_finals {
+        spec.inputs = Inputs::Text;
+        spec.negative_prompt = None;
+    }
+    if matches!(found.state, State::Expired) {
+        spec.prompt.clear();
+        metadata.clear();
+    }
+    (spec, metadata)
+}
 
 impl Book {
     pub(crate) fn may_vanish(&self, known: &Known) {
@@ -27,13 +45,9 @@ impl Book {
     /// How the task may have come from what is known to what is found.
     pub(crate) fn explain(&self, known: &Known, found: &Task) -> Known {
         let before = &known.task;
+        let (spec, metadata) = what_stays(before, found);
         assert_eq!(
-            (
-                &before.spec,
-                &before.metadata,
-                before.created_at_ms,
-                &before.project
-            ),
+            (&spec, &metadata, before.created_at_ms, &before.project),
             (
                 &found.spec,
                 &found.metadata,

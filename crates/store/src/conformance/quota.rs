@@ -39,6 +39,7 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
 
     let stores = harness.open("store").await;
     assert_eq!(usage(&stores, "one").await, charged);
+    stores.fetch_all().await;
     let claim = stores.claim_one().await;
     assert_eq!(usage(&stores, "one").await, charged);
     let mut result = artifact("x");
@@ -173,6 +174,7 @@ pub async fn an_ended_task_keeps_no_inputs(harness: &impl Harness) {
     for new in [with_image(1), draft, with_image(3)] {
         stores.tasks.insert(new).await.unwrap();
     }
+    stores.fetch_all().await;
     for claim in stores.claim(2).await {
         let done = stores
             .tasks

@@ -11,8 +11,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::Harness;
-use super::fixtures::{NOW, id, sweep_at};
-use crate::{Deletion, Lease, Order, PageRequest, QueueBounds, StoreError, Stores, Swept, Usage};
+use super::fixtures::{MODELS, NOW, id, sweep_at};
+use crate::{
+    Abandoned, Deletion, Lease, Order, PageRequest, QueueBounds, StoreError, Stores, Swept, Usage,
+};
 
 const PROJECTS: [&str; 3] = ["one", "two", "three"];
 const BOUNDS: QueueBounds = QueueBounds {
@@ -124,6 +126,8 @@ struct Model {
     turn_now: u64,
     /// Projects that were promised a place of the queue, once.
     promised: BTreeSet<&'static str>,
+    /// What was kept of tasks that ended without a result, by task; nobody calls it off here.
+    abandoned: BTreeMap<u64, Abandoned>,
 }
 
 /// The case: 24 sequences of up to 40 operations.
@@ -189,6 +193,7 @@ impl Model {
                     .is_some_and(|k| k.project == PROJECTS[project]);
                 assert_eq!(own, deleted != Deletion::NotFound);
                 if own {
+                    self.abandon(task);
                     self.tasks.remove(&task);
                 }
             }
@@ -213,6 +218,20 @@ impl Model {
                 let charged = stores.tasks.charge_references(id(task), bytes).await;
                 charged.unwrap();
             }
+        }
+    }
+
+    /// Notes what was kept of a task that ends without a result, or goes.
+    fn abandon(&mut self, number: u64) {
+        let known = self.tasks.get_mut(&number);
+        if let Some((model, kept)) = known.and_then(|known| Some((known.model, known.kept.take()?)))
+        {
+            let abandoned = Abandoned {
+                task: id(number),
+                model: MODELS[model].to_owned(),
+                kept,
+            };
+            self.abandoned.insert(number, abandoned);
         }
     }
 

@@ -232,7 +232,7 @@ impl Model {
         for fetch in fetches {
             let known = self.tasks.iter_mut();
             let mut known = known.filter(|(number, _)| id(**number) == fetch.task.id);
-            let (_, known) = known.next().expect("a known task");
+            let (&number, known) = known.next().expect("a known task");
             let taken = matches!(known.fetch, Fetching::Taken(until_ms) if until_ms > self.now_ms);
             assert!(known.phase == Phase::Waiting && known.fetch != Fetching::AtHand && !taken);
             known.fetch = Fetching::Taken(self.now_ms + LEASE_MS);
@@ -251,6 +251,7 @@ impl Model {
             if how == Some(false) {
                 known.phase = Phase::Failed;
                 known.expires_at_ms = expires_at_ms;
+                self.abandon(number);
             }
         }
     }
@@ -279,6 +280,10 @@ impl Model {
             known.progress = if well { 100 } else { known.progress };
             known.token = None;
             known.expires_at_ms = expires_at_ms;
+            if well {
+                known.kept = None;
+            }
+            self.abandon(task);
         }
     }
 
@@ -303,13 +308,15 @@ impl Model {
                 known.phase = Phase::Failed;
                 known.token = None;
                 known.expires_at_ms = expires_at_ms;
+                self.abandon(number);
             }
         }
     }
 
     pub(super) fn sweep(&mut self) -> Swept {
         let (mut swept, now_ms) = (Swept::default(), self.now_ms);
-        for known in self.tasks.values_mut() {
+        let mut lost = Vec::new();
+        for (number, known) in &mut self.tasks {
             match known.phase {
                 Phase::Running if known.until_ms <= now_ms => {
                     known.token = None;
@@ -317,6 +324,7 @@ impl Model {
                         known.phase = Phase::Failed;
                         known.expires_at_ms = now_ms + RETENTION_MS;
                         swept.lost += 1;
+                        lost.push(*number);
                     } else {
                         known.phase = Phase::Waiting;
                         swept.requeued += 1;
@@ -329,6 +337,10 @@ impl Model {
                 _ => {}
             }
         }
+        for number in lost {
+            self.abandon(number);
+        }
+        swept.abandoned = self.abandoned.values().cloned().collect();
         let before = self.tasks.len();
         let stays =
             |known: &Known| known.phase != Phase::Expired || known.expires_at_ms + 10_000 > now_ms;
