@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -39,7 +39,8 @@ impl Lines {
 
     /// All of it, as text.
     pub(crate) fn text(&self) -> String {
-        let written = self.0.0.lock().unwrap();
+        // Also for the last words of a test that failed while it looked at them.
+        let written = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         written
             .lines
             .iter()

@@ -1,7 +1,8 @@
 //! Keeps a lease while its run lives; the engine works on a thread of its own, so that a long
 //! step does not look like death. It waits for nothing but the store: no disk, no encoder and no
-//! look-up may stand between a run and the renewal of its lease. It ends the run when the lease is lost, when the engine
-//! stands still for longer than its model allows, or when the process must stop at once.
+//! look-up may stand between a run and the renewal of its lease. It ends the run when the lease is
+//! lost, when the engine stands still for longer than its model allows, or when the process must
+//! stop at once.
 
 use std::time::{Duration, Instant};
 
@@ -65,7 +66,8 @@ impl Watch<'_> {
                 return Stop::Stalled;
             }
             let renewed = Renewed {
-                preview: previews.next(&self.control.preview),
+                // An engine that is done has no more to show.
+                preview: silence_max.and_then(|_| previews.next(&self.control.preview)),
                 ..self.renewal()
             };
             let percent = renewed.progress;

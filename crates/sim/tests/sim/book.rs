@@ -127,7 +127,7 @@ impl Book {
 
     /// Enters a task that was found for the first time: a request of this operation made it.
     pub(crate) fn enter(&mut self, task: &Task) {
-        let number = number_of(task);
+        let number = number_of(task).expect("a new task has its metadata");
         let made = self.causes.iter().position(
             |cause| matches!(cause, Cause::Submitted { request, .. } if *request == number),
         );
@@ -251,7 +251,9 @@ impl Book {
     }
 }
 
-/// The number of the request that made the task: its metadata say so.
-pub(crate) fn number_of(task: &Task) -> u64 {
-    task.metadata["request"].parse().unwrap()
+/// The number of the request that made the task: its metadata say so. `None` of an expired task, which
+/// has none.
+pub(crate) fn number_of(task: &Task) -> Option<u64> {
+    let number = task.metadata.get("request")?;
+    Some(number.parse().unwrap())
 }

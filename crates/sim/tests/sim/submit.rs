@@ -144,7 +144,7 @@ impl World {
     fn made_by(&self, number: u64) -> BTreeSet<TaskId> {
         let tasks = self.book.tasks.iter();
         tasks
-            .filter(|(_, known)| number_of(&known.task) == number)
+            .filter(|(_, known)| number_of(&known.task) == Some(number))
             .map(|(id, _)| *id)
             .collect()
     }

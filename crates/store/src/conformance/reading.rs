@@ -1,4 +1,4 @@
-//! Lists.
+//! Lists: the order of their tasks, and how pages are bounded.
 
 use kinora_contract::TaskId;
 use kinora_contract::limits::PAGE_BYTES_MAX;
