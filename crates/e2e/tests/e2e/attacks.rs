@@ -4,6 +4,7 @@
 mod children;
 mod connections;
 mod disk;
+mod dns;
 mod memory;
 mod slots;
 mod unread;

@@ -80,6 +80,37 @@ async fn what_an_engine_shows_of_a_clip_shows_while_it_runs() {
     running.drained().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn p05_a_lease_is_renewed_although_no_preview_can_be_encoded() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Shows));
+    let mut worker = bench.worker(&engine);
+    // Due at every look.
+    worker.settings.lease_ms = 3;
+    let threads = worker.pools.previews.clone();
+    let (free, stuck) = std::sync::mpsc::channel::<()>();
+    let stuck = Arc::new(std::sync::Mutex::new(stuck));
+    for _ in 0..8 {
+        let (threads, stuck) = (threads.clone(), stuck.clone());
+        tokio::spawn(async move { threads.run(move || stuck.lock().unwrap().recv()).await });
+    }
+    let running = Running::start(worker);
+    let id = bench.submit().await;
+    until("the engine shows its work", async || engine.started() == 1).await;
+    let renewals = || bench.store_plan.calls(Method::Renew);
+    let enough = renewals() + 20;
+    until("the lease is renewed", async || renewals() >= enough).await;
+    assert_eq!(bench.preview(id).await, None);
+    drop(free);
+    until("a preview shows", async || {
+        bench.preview(id).await.is_some()
+    })
+    .await;
+    engine.release();
+    bench.completes(id).await;
+    running.drained().await;
+}
+
 /// Width and height in the header of a lossy WebP (RFC 9649, 2.5): 14 bits each, after the frame tag
 /// and the start code.
 fn image_size(webp: &[u8]) -> (u16, u16) {

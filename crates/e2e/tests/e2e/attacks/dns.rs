@@ -1,0 +1,80 @@
+//! A resolver that never answers: whoever names hosts that it should know waits for it, and nobody else does.
+
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use kinora_e2e::{Server, Setup};
+use serde_json::json;
+
+use super::scale;
+use crate::support::quick;
+
+/// Where the resolver listens; a port that only root may have.
+const RESOLVER: &str = "127.53.0.1";
+/// How long the system waits for it, at least: `timeout` times `attempts`.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// A service whose system asks [`RESOLVER`], and only that.
+fn asking() -> Server {
+    let setup = Setup::default();
+    let file = setup.data_path().with_extension("resolv.conf");
+    let text = format!("nameserver {RESOLVER}\noptions timeout:30 attempts:2\n");
+    std::fs::write(&file, text).unwrap();
+    let script = format!(
+        "mount --bind {} /etc/resolv.conf && exec \"$0\" \"$@\"",
+        file.display()
+    );
+    setup
+        .set("KINORA_WORKER_LEASE_SECONDS", 5)
+        .under(&[
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            &script,
+        ])
+        .start()
+}
+
+#[test]
+fn p15_a_resolver_that_does_not_answer_holds_up_nobody_else() {
+    let resolver = UdpSocket::bind((RESOLVER, 53)).expect("only root may listen on port 53");
+    resolver.set_read_timeout(Some(HANGS)).unwrap();
+    let server = asking();
+    let (hostile, polite) = (server.client(), server.newcomer());
+    let done = polite.submit(&quick("kinora-b1"));
+    let done = polite.wait_completed(done.id());
+    let began = Instant::now();
+    for task in 0..scale(16, 400) {
+        let names: Vec<String> = (0..9)
+            .map(|number| format!("http://slow{task}-{number}.test/a.png"))
+            .collect();
+        let mut body = quick("kinora-a1");
+        body["reference_images"] = json!(names);
+        hostile.submit(&body);
+    }
+    resolver
+        .recv(&mut [0; 512])
+        .expect("nobody asked the resolver");
+    for _ in 0..scale(50, 500) {
+        assert_eq!(polite.get(&done.content()).status, 200);
+    }
+    for _ in 0..scale(2, 10) {
+        let next = polite.submit(&quick("kinora-b1"));
+        polite.wait_completed(next.id());
+    }
+    assert_eq!(polite.get(&done.content()).status, 200);
+    if scale(0, 1) == 0 {
+        // The first look-up of all still waits for its answer.
+        assert!(began.elapsed() < HANGS, "{:?}", began.elapsed());
+    }
+    // Nobody's task ran twice.
+    assert_eq!(
+        server.logged(&["\"task started\"", "\"attempt\":2"]),
+        0,
+        "{}",
+        server.log()
+    );
+}
