@@ -17,6 +17,8 @@ const GRACE_MS: u64 = 5_000;
 /// An answer is on its way for so long, in milliseconds.
 const LATENCY_MS: u64 = 500;
 const AFTER_MAX_MS: u64 = RETRY_AFTER_SECONDS_MAX * 1000;
+/// The least time between two places that are only expected, in milliseconds.
+const PACE_MIN_MS: u64 = 1_000;
 
 /// Places that were promised.
 #[derive(Debug, Default)]
@@ -79,7 +81,9 @@ impl Promises {
             return retry(last, now_ms);
         }
         let due_ms = now_ms + after_ms(starts, self.queue.len());
-        self.insert(project, due_ms, now_ms)
+        // Not before those that were promised a place already, by an older forecast.
+        let last = self.queue.last().map_or(0, |one| one.due_ms);
+        self.insert(project, due_ms.max(last), now_ms)
     }
 
     /// Promises one of the project's own places, which are free after each of `ends` (milliseconds).
@@ -125,9 +129,15 @@ impl Promises {
 }
 
 /// Milliseconds until there is room for one more than `ahead`, with a margin: who comes late gets in, who comes
-/// early is refused again. The longest wait where that is unknown.
+/// early is refused again. Past the last that is known, places are expected to become free as fast as those before;
+/// where none is known, it is the longest wait.
 fn after_ms(free: &[u64], ahead: usize) -> u64 {
-    let expected = free.get(ahead).copied().unwrap_or(AFTER_MAX_MS);
+    let beyond = (ahead + 1).saturating_sub(free.len()) as u64;
+    let expected = match (free.get(ahead), free.last()) {
+        (Some(known), _) => *known,
+        (None, Some(last)) => last + beyond * (last / free.len() as u64).max(PACE_MIN_MS),
+        (None, None) => AFTER_MAX_MS,
+    };
     let with_margin = expected.saturating_add(expected / 5) + LATENCY_MS;
     with_margin.min(AFTER_MAX_MS)
 }
@@ -135,4 +145,20 @@ fn after_ms(free: &[u64], ahead: usize) -> u64 {
 fn retry(due_ms: UnixMs, now_ms: UnixMs) -> RetryAfter {
     let millis = due_ms.saturating_sub(now_ms).max(1);
     RetryAfter { millis }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_past_the_forecast_are_expected_at_its_pace() {
+        let known = [2_000, 4_000];
+        let after = |ahead| after_ms(&known, ahead);
+        assert_eq!([after(0), after(1)], [2_900, 5_300]);
+        assert_eq!([after(2), after(3)], [7_700, 10_100]);
+        assert_eq!(after_ms(&[0], 2), 2_000 + 400 + LATENCY_MS);
+        assert_eq!(after_ms(&[], 0), AFTER_MAX_MS);
+        assert_eq!(after(1_000_000), AFTER_MAX_MS);
+    }
 }
