@@ -74,6 +74,14 @@ impl Setup {
         self
     }
 
+    /// With mounts that only the service sees: `mounts`, a line of shell, makes them.
+    #[must_use]
+    pub fn mounting(self, mounts: &str) -> Self {
+        let script = format!("{mounts} && exec \"$0\" \"$@\"");
+        let namespace = ["unshare", "--user", "--map-root-user", "--mount"];
+        self.under(&[&namespace[..], &["sh", "-c", &script]].concat())
+    }
+
     /// The command line of it.
     pub fn command(&self) -> Command {
         let mut command = kinora_under(&self.outer);

@@ -194,6 +194,8 @@ fn serve_and_doctor_judge_the_same_flags() {
         "user",
         "data folder",
         "backups",
+        "open files",
+        "sandbox",
         "begin with https://example.com",
     ] {
         assert!(rows.contains(row), "{row} is not in {rows}");

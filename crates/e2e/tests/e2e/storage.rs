@@ -15,22 +15,13 @@ use crate::support::{quick, reaching_from};
 fn on_small_disk(mebibytes: u32, reserve_bytes: u64) -> Server {
     let setup = reaching_from(Setup::default());
     let setup = setup.set("KINORA_QUOTA_FREE_BYTES_MIN", reserve_bytes);
-    let script = format!(
-        "mkdir -p \"$KINORA_DATA\" && \
-         mount -t tmpfs -o size={mebibytes}m tmpfs \"$KINORA_DATA\" && exec \"$0\" \"$@\""
-    );
     let data = setup.data_path();
     setup
         .set("KINORA_DATA", data.display())
-        .under(&[
-            "unshare",
-            "--user",
-            "--map-root-user",
-            "--mount",
-            "sh",
-            "-c",
-            &script,
-        ])
+        .mounting(&format!(
+            "mkdir -p \"$KINORA_DATA\" && \
+             mount -t tmpfs -o size={mebibytes}m tmpfs \"$KINORA_DATA\""
+        ))
         .start()
 }
 
