@@ -184,8 +184,11 @@ impl Server {
         self.process.stderr.text()
     }
 
-    /// What it printed so far.
-    pub fn printed(&self) -> String {
+    /// What it printed when it made its first key.
+    pub fn greeting(&self) -> String {
+        // It comes last.
+        let hint = |line: &str| line.contains("keys create").then_some(());
+        assert!(self.process.stdout.wait_for(hint).is_some(), "no greeting");
         self.process.stdout.text()
     }
 
