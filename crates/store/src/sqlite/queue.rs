@@ -18,7 +18,7 @@ use super::record::{Change, Record};
 use crate::{ClaimRequest, RetryAfter};
 use board::Board;
 use forecast::Forecast;
-use promises::Promises;
+use promises::{Places, Promises};
 
 /// So many waiting tasks are looked at for every question.
 const SHORT: usize = 64;
@@ -95,21 +95,39 @@ impl Queue {
         }
     }
 
-    /// Promises a place in the full queue.
-    pub(super) fn promise_place(&self, project: &str, now_ms: UnixMs) -> RetryAfter {
+    /// Promises a place in the queue, which was full with `waiting_max` tasks.
+    pub(super) fn promise_place(
+        &self,
+        project: &str,
+        now_ms: UnixMs,
+        waiting_max: u64,
+    ) -> RetryAfter {
         let forecast = self.present_forecast();
+        let places = Places {
+            free: waiting_max.saturating_sub(forecast.waiting as u64),
+            later: &forecast.places,
+        };
         let mut promises = self.promises();
         self.promised.store(true, Ordering::Release);
-        promises.of_queue(project, now_ms, &forecast.starts)
+        promises.of_queue(project, now_ms, places)
     }
 
-    /// Promises a place among the project's own tasks.
-    pub(super) fn promise_own_place(&self, project: &str, now_ms: UnixMs) -> RetryAfter {
+    /// Promises a place among the project's own tasks, of which it had `unfinished_max`.
+    pub(super) fn promise_own_place(
+        &self,
+        project: &str,
+        now_ms: UnixMs,
+        unfinished_max: u64,
+    ) -> RetryAfter {
         let forecast = self.present_forecast();
         let ends = forecast.ends.get(project).map_or(&[][..], Vec::as_slice);
+        let places = Places {
+            free: unfinished_max.saturating_sub(ends.len() as u64),
+            later: ends,
+        };
         let mut promises = self.promises();
         self.promised.store(true, Ordering::Release);
-        promises.of_project(project, now_ms, ends)
+        promises.of_project(project, now_ms, places)
     }
 
     /// A forecast whose times count from about now: positions stand while nothing changes, times go by.
