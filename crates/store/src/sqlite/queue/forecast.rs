@@ -2,7 +2,7 @@
 //! is, and is free again after the time that such tasks take. A forecast, since tasks come, go and fail.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -38,11 +38,9 @@ impl Forecast {
             let ends = forecast.ends.entry(running.project.clone()).or_default();
             ends.push(board.remaining_ms(running, now) as u64);
         }
-        let mut waiting = board.waiting.values().flat_map(BTreeMap::values);
-        let unready = waiting.any(|task| !task.claimable);
         for group in groups(board) {
             // A task whose references are on their way delays nobody, and is delayed by all.
-            if unready {
+            if board.unready_count > 0 {
                 forecast.tell(play(board, &group, true, now).0, false);
             }
             let (starts, free_slots) = play(board, &group, false, now);
@@ -93,9 +91,14 @@ impl Group<'_> {
     }
 }
 
+/// The groups that somebody waits for, or all of them where nobody waits. To look for their tasks among all that
+/// wait would take too long.
 fn groups(board: &Board) -> Vec<Group<'_>> {
     let of = board.groups.iter().map(|group| Group::Of(group));
-    of.chain([Group::Rest(&board.groups)]).collect()
+    let waits = |group: &Group<'_>| board.waiting_for.keys().any(|model| group.has(model));
+    of.chain([Group::Rest(&board.groups)])
+        .filter(|group| board.waiting_count == 0 || waits(group))
+        .collect()
 }
 
 /// A task that gets a slot.
