@@ -145,7 +145,8 @@ async fn p15_below_the_reserve_of_free_space_nothing_is_fetched_and_the_task_wai
     let task = bench.task(id).await;
     assert_eq!((task.state.phase(), task.attempt), (Phase::Waiting, 0));
     assert_eq!((asked.load(Ordering::SeqCst), kept(&bench).await), (0, 0));
-    // With room it is made.
+    // With room it is made, once the pause is over.
+    bench.clock.advance(LEASE_MS);
     let running = Running::start(bench.worker(&engine));
     bench.completes(id).await;
     running.drained().await;
