@@ -1,0 +1,61 @@
+//! The two folders of a store. One that somebody removed under a running service, such as a cleaner of
+//! temporary files, is made again: its blobs are gone, but what comes next can be stored.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use super::publish::sync_folder;
+
+/// Where a store keeps its files.
+#[derive(Debug)]
+pub(super) struct Folders {
+    root: PathBuf,
+    /// What is published.
+    pub(super) objects: PathBuf,
+    /// What is being written.
+    pub(super) staging: PathBuf,
+    /// Held by the probe at work: its file has one name.
+    pub(super) probing: Mutex<()>,
+}
+
+impl Folders {
+    /// Makes the folders in `root`, and empties the staging folder.
+    pub(super) fn open(root: &Path) -> io::Result<Self> {
+        let folders = Self {
+            root: root.to_owned(),
+            objects: root.join("objects"),
+            staging: root.join("staging"),
+            probing: Mutex::default(),
+        };
+        fs::create_dir_all(&folders.objects)?;
+        match fs::remove_dir_all(&folders.staging) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => fs::create_dir(&folders.staging)?,
+        }
+        sync_folder(root)?;
+        Ok(folders)
+    }
+
+    /// Makes folders again that are gone.
+    pub(super) fn make_missing(&self) -> io::Result<()> {
+        let mut made = false;
+        for folder in [&self.objects, &self.staging] {
+            if !folder.try_exists()? {
+                fs::create_dir_all(folder)?;
+                tracing::error!(folder = %folder.display(), "missing folder of the result store made again");
+                made = true;
+            }
+        }
+        if made {
+            sync_folder(&self.root)?;
+            // The root's own name, where that was gone as well.
+            self.root.parent().map_or(Ok(()), |parent| {
+                let named = !parent.as_os_str().is_empty();
+                sync_folder(if named { parent } else { Path::new(".") })
+            })?;
+        }
+        Ok(())
+    }
+}
