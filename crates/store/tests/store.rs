@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use kinora_contract::{Phase, State};
 use kinora_store::conformance::Harness;
-use kinora_store::conformance::fixtures::{Bench, EXPIRY, NOW, cancelled, id, sweep_at, task};
+use kinora_store::conformance::fixtures::{
+    Bench, EXPIRY, MODELS, NOW, cancelled, id, sweep_at, task,
+};
 use kinora_store::{
     Attempt, Idempotency, Insertion, NewKey, NewTask, OpenError, OpenOptions, Order, PageRequest,
     Scope, StoreError, Stores, open, open_keys,
@@ -202,12 +204,11 @@ async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let claim = kinora_store::ClaimRequest {
         worker: "worker".to_owned(),
-        models: kinora_store::conformance::fixtures::MODELS
-            .map(str::to_owned)
-            .into(),
+        models: MODELS.map(str::to_owned).into(),
         count: 1,
         slots: usize::MAX,
         project_slots_max: 0,
+        attempts_max: 3,
         now_ms: NOW,
         lease_ms: 1,
     };

@@ -120,6 +120,7 @@ async fn ask(worker: &Worker, models: &[String], count: usize) -> Vec<Claim> {
         count,
         slots: worker.settings.slots.max(1),
         project_slots_max: worker.settings.project_slots_max,
+        attempts_max: worker.settings.attempts_max,
         now_ms: worker.clock.now_ms(),
         lease_ms: worker.settings.lease_ms,
     };

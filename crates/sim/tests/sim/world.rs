@@ -246,6 +246,7 @@ impl World {
 
     /// Compares the store with the book, and the blobs with the store.
     pub(crate) async fn observe(&mut self) {
+        self.book.look_at_company();
         let tasks = self.service().real.tasks.clone();
         let ids: Vec<(TaskId, String)> = self
             .book
