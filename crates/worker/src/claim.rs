@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_store::{Claim, ClaimRequest};
+use kinora_store::{Claim, ClaimRequest, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::backoff::Turn;
 use crate::drain::Shutdown;
 use crate::lineup::EngineSeat;
+use crate::outage::Outage;
 use crate::{Worker, run};
 
 /// How often the store is asked although it gave no hint.
@@ -23,7 +24,7 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
     let mut queues = worker.lineup.queues();
     let freed = Arc::new(Notify::new());
     let mut hints = worker.tasks.changes();
-    let mut runs = JoinSet::new();
+    let (mut runs, mut outage) = (JoinSet::new(), Outage::default());
     while !shutdown.is_draining() {
         let first = tokio::select! {
             permit = slots.clone().acquire_owned() => permit,
@@ -50,11 +51,15 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
                 continue;
             }
             let claims = ask(&worker, &queue.models, seats.len()).await;
+            let claims = outage.note("claiming tasks", claims).unwrap_or_default();
             idle &= claims.is_empty();
             for (claim, seat) in claims.into_iter().zip(seats) {
                 let Some(slot) = permits.pop() else { break };
                 let place = Place {
-                    _slot: slot,
+                    slot: Arc::new(Slot {
+                        _permit: slot,
+                        _freed: Freed(freed.clone()),
+                    }),
                     _seat: seat,
                     _freed: Freed(freed.clone()),
                 };
@@ -88,14 +93,27 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
     running
 }
 
-/// A run's place: dropped when nothing of the run is left, in this order.
+/// What a run's engine has: dropped when nothing of it is left, in this order.
 pub(crate) struct Place {
-    _slot: OwnedSemaphorePermit,
+    slot: Arc<Slot>,
     _seat: EngineSeat,
     _freed: Freed,
 }
 
-/// Tells the loop that an engine may have a seat again.
+impl Place {
+    /// The slot, for the run itself: it is free when neither the run nor its engine has it any more.
+    pub(crate) fn slot(&self) -> Arc<Slot> {
+        self.slot.clone()
+    }
+}
+
+/// One of the worker's slots.
+pub(crate) struct Slot {
+    _permit: OwnedSemaphorePermit,
+    _freed: Freed,
+}
+
+/// Tells the loop that there may be a slot, or a seat at an engine, again.
 struct Freed(Arc<Notify>);
 
 impl Drop for Freed {
@@ -113,7 +131,7 @@ fn with_free_slots(
     std::iter::once(first).chain(others).collect()
 }
 
-async fn ask(worker: &Worker, models: &[String], count: usize) -> Vec<Claim> {
+async fn ask(worker: &Worker, models: &[String], count: usize) -> Result<Vec<Claim>, StoreError> {
     let request = ClaimRequest {
         worker: worker.settings.name.clone(),
         models: models.to_vec(),
@@ -124,13 +142,7 @@ async fn ask(worker: &Worker, models: &[String], count: usize) -> Vec<Claim> {
         now_ms: worker.clock.now_ms(),
         lease_ms: worker.settings.lease_ms,
     };
-    match worker.tasks.claim(request).await {
-        Ok(claims) => claims,
-        Err(error) => {
-            tracing::warn!(%error, "no work could be claimed; trying again");
-            Vec::new()
-        }
-    }
+    worker.tasks.claim(request).await
 }
 
 /// Waits for the runs, up to the drain limit; then they are told to give back what they hold.

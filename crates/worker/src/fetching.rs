@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::Worker;
 use crate::drain::Shutdown;
+use crate::outage::Outage;
 use crate::references::GatherError;
 
 /// How often the store is asked although it gave no hint.
@@ -29,12 +30,13 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     let mut hints = worker.tasks.changes();
     let places = Arc::new(Semaphore::new(FETCHES_MAX));
     let freed = Arc::new(Notify::new());
-    let mut fetches = JoinSet::new();
+    let (mut fetches, mut outage) = (JoinSet::new(), Outage::default());
     while !shutdown.is_draining() {
         hints.mark_unchanged();
         let free = std::iter::from_fn(|| places.clone().try_acquire_owned().ok());
         let free: Vec<OwnedSemaphorePermit> = free.collect();
         let taken = take(&worker, free.len()).await;
+        let taken = outage.note("taking fetches", taken).unwrap_or_default();
         let idle = taken.is_empty();
         for (fetch, place) in taken.into_iter().zip(free) {
             let (worker, shutdown) = (worker.clone(), shutdown.clone());
@@ -64,9 +66,9 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     while fetches.join_next().await.is_some() {}
 }
 
-async fn take(worker: &Worker, count: usize) -> Vec<Fetch> {
+async fn take(worker: &Worker, count: usize) -> Result<Vec<Fetch>, StoreError> {
     if count == 0 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let request = FetchRequest {
         models: worker.lineup.models(),
@@ -75,14 +77,7 @@ async fn take(worker: &Worker, count: usize) -> Vec<Fetch> {
         now_ms: worker.clock.now_ms(),
         lease_ms: LEASE.as_millis() as u64,
     };
-    worker
-        .tasks
-        .take_fetches(request)
-        .await
-        .unwrap_or_else(|error| {
-            tracing::warn!(%error, "no references could be taken for fetching; trying again");
-            Vec::new()
-        })
+    worker.tasks.take_fetches(request).await
 }
 
 /// Brings a task's references here. `None` when the task has ended meanwhile.
@@ -107,6 +102,9 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
             let pause_ms = pause_ms(fetch.tries);
             match failed {
                 Ok(Err(error)) => {
+                    if error.is_of_this_disk() {
+                        worker.backoff.note_fault(&error);
+                    }
                     tracing::warn!(%task, %error, pause_ms, "references could not be stored; trying again");
                 }
                 _ => tracing::warn!(%task, pause_ms, "fetching took too long; trying again"),

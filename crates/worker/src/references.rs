@@ -90,6 +90,14 @@ impl GatherError {
         theirs && !is_ours(self)
     }
 
+    /// Whether what arrived could not be written: nor could a result.
+    pub(crate) const fn is_of_this_disk(&self) -> bool {
+        let (Self::Fetch { error, .. } | Self::Later { error, .. }) = self else {
+            return false;
+        };
+        matches!(error, FetchError::Storage(_))
+    }
+
     /// Whether nobody waits for them any more.
     pub(crate) const fn is_ended(&self) -> bool {
         matches!(self, Self::Ended)

@@ -197,6 +197,7 @@ impl World {
                 reference_ports: kinora_contract::reference_url::Ports::default(),
             }),
             turns: kinora_api::Turns::default(),
+            readiness: kinora_contract::Readiness::default(),
             stopping: CancellationToken::new(),
         });
         self.service = Some(Service {
