@@ -95,6 +95,32 @@ async fn deaths_in_a_row_are_counted_until_a_stop_a_result_or_a_minute() {
     die_twice(&mut store);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_of_a_dead_process_go_back_at_once_and_keep_their_attempts() {
+    let mut store = Mortal::born();
+    store.stores().submit(1, "one").await;
+    store.stores().submit(2, "one").await;
+    let old = store.stores().claim_one().await;
+    for attempt in 2..=3 {
+        store.stop_and_start();
+        let stores = store.stores();
+        assert!(stores.tasks.check(&old.lease).await.is_err());
+        let claim = stores.claim_one().await;
+        assert_eq!((claim.task.id, claim.task.attempt), (id(1), attempt));
+    }
+    // A task that kills its process each time ends, too.
+    store.stop_and_start();
+    let stores = store.stores();
+    assert_eq!(stores.view("one", 1).await.task.state, State::Running);
+    assert_eq!(stores.claim_one().await.task.id, id(2));
+    let swept = stores.tasks.sweep(sweep_at(NOW)).await.unwrap();
+    assert_eq!((swept.lost, swept.requeued), (1, 0));
+    assert_eq!(
+        stores.view("one", 1).await.task.state.phase(),
+        Phase::Failed
+    );
+}
+
 /// Each in turn, alone; the others as if nothing had happened.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_that_ran_together_at_every_death_are_not_lost_together() {

@@ -24,7 +24,8 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
     let mut queues = worker.lineup.queues();
     let freed = Arc::new(Notify::new());
     let mut hints = worker.tasks.changes();
-    let (mut runs, mut outage) = (JoinSet::new(), Outage::default());
+    let mut runs = JoinSet::new();
+    let outage = Outage::of("claims");
     while !shutdown.is_draining() {
         let first = tokio::select! {
             permit = slots.clone().acquire_owned() => permit,
@@ -50,8 +51,7 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
             if seats.is_empty() {
                 continue;
             }
-            let claims = ask(&worker, &queue.models, seats.len()).await;
-            let claims = outage.note("claiming tasks", claims).unwrap_or_default();
+            let claims = ask(&worker, &queue.models, seats.len(), &outage).await;
             idle &= claims.is_empty();
             for (claim, seat) in claims.into_iter().zip(seats) {
                 let Some(slot) = permits.pop() else { break };
@@ -131,7 +131,7 @@ fn with_free_slots(
     std::iter::once(first).chain(others).collect()
 }
 
-async fn ask(worker: &Worker, models: &[String], count: usize) -> Result<Vec<Claim>, StoreError> {
+async fn ask(worker: &Worker, models: &[String], count: usize, outage: &Outage) -> Vec<Claim> {
     let request = ClaimRequest {
         worker: worker.settings.name.clone(),
         models: models.to_vec(),
@@ -142,7 +142,16 @@ async fn ask(worker: &Worker, models: &[String], count: usize) -> Result<Vec<Cla
         now_ms: worker.clock.now_ms(),
         lease_ms: worker.settings.lease_ms,
     };
-    worker.tasks.claim(request).await
+    match worker.tasks.claim(request).await {
+        Ok(claims) => {
+            outage.note_success();
+            claims
+        }
+        Err(error) => {
+            outage.note_failure(&error);
+            Vec::new()
+        }
+    }
 }
 
 /// Waits for the runs, up to the drain limit; then they are told to give back what they hold.

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::Worker;
 use crate::drain::Shutdown;
+use crate::fault::is_postponed;
 use crate::outage::Outage;
 use crate::references::GatherError;
 
@@ -30,13 +31,13 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     let mut hints = worker.tasks.changes();
     let places = Arc::new(Semaphore::new(FETCHES_MAX));
     let freed = Arc::new(Notify::new());
-    let (mut fetches, mut outage) = (JoinSet::new(), Outage::default());
+    let mut fetches = JoinSet::new();
+    let outage = Outage::of("fetch leases");
     while !shutdown.is_draining() {
         hints.mark_unchanged();
         let free = std::iter::from_fn(|| places.clone().try_acquire_owned().ok());
         let free: Vec<OwnedSemaphorePermit> = free.collect();
-        let taken = take(&worker, free.len()).await;
-        let taken = outage.note("taking fetches", taken).unwrap_or_default();
+        let taken = take(&worker, free.len(), &outage).await;
         let idle = taken.is_empty();
         for (fetch, place) in taken.into_iter().zip(free) {
             let (worker, shutdown) = (worker.clone(), shutdown.clone());
@@ -66,7 +67,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     while fetches.join_next().await.is_some() {}
 }
 
-async fn take(worker: &Worker, count: usize) -> Result<Vec<Fetch>, StoreError> {
+async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
     if count == 0 {
         return Ok(Vec::new());
     }
@@ -77,7 +78,16 @@ async fn take(worker: &Worker, count: usize) -> Result<Vec<Fetch>, StoreError> {
         now_ms: worker.clock.now_ms(),
         lease_ms: LEASE.as_millis() as u64,
     };
-    worker.tasks.take_fetches(request).await
+    match worker.tasks.take_fetches(request).await {
+        Ok(fetches) => {
+            outage.note_success();
+            fetches
+        }
+        Err(error) => {
+            outage.note_failure(&error);
+            Vec::new()
+        }
+    }
 }
 
 /// Brings a task's references here. `None` when the task has ended meanwhile.
@@ -99,19 +109,38 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
             })
         }
         failed => {
-            let pause_ms = pause_ms(fetch.tries);
-            match failed {
-                Ok(Err(error)) => {
-                    if error.is_of_this_disk() {
-                        worker.backoff.note_fault(&error);
-                    }
-                    tracing::warn!(%task, %error, pause_ms, "references could not be stored; trying again");
-                }
-                _ => tracing::warn!(%task, pause_ms, "fetching took too long; trying again"),
+            let error = failed.ok().and_then(Result::err);
+            if let Some(error) = error.as_ref().filter(|error| error.is_of_this_disk()) {
+                worker.backoff.note_fault(error);
             }
             Some(Fetched::Back {
-                not_before_ms: now_ms + pause_ms,
+                not_before_ms: now_ms + pause_after(fetch, error),
             })
+        }
+    }
+}
+
+/// How long to wait after a fetch that is no fault of the reference, in milliseconds; without an error it took
+/// too long.
+fn pause_after(fetch: &Fetch, error: Option<GatherError>) -> u64 {
+    let (task, pause_ms) = (fetch.task.id, pause_ms(fetch.tries));
+    match error {
+        // It waits for its turn at a host, or for its project's share: that says when it is worth another try.
+        Some(error) if is_postponed(&error) => {
+            let asked = error.retry_after().unwrap_or_default();
+            let pause_ms = pause_ms.max(asked.min(LEASE).as_millis() as u64);
+            tracing::debug!(%task, %error, pause_ms, "references not fetched yet");
+            pause_ms
+        }
+        // The reserve logs that it is passed: many tasks may wait for its end.
+        Some(GatherError::NoRoom) => pause_ms,
+        Some(error) => {
+            tracing::warn!(%task, %error, pause_ms, "references could not be stored; trying again");
+            pause_ms
+        }
+        None => {
+            tracing::warn!(%task, pause_ms, "fetching took too long; trying again");
+            pause_ms
         }
     }
 }
@@ -140,7 +169,7 @@ async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched, shutdown: &Shu
     }
 }
 
-/// How long to wait after so many tries.
+/// How long to wait after so many tries, in milliseconds.
 fn pause_ms(tries: u32) -> u64 {
     let doubled = FIRST_PAUSE_MS << tries.saturating_sub(1).min(16);
     doubled.min(LONGEST_PAUSE_MS)

@@ -1,50 +1,56 @@
-//! A call that is made again and again while a store is away: its failures are logged once, and counted.
+//! Logs an outage twice, however often a call is tried meanwhile: when it begins, and when it is over with
+//! the number of tries that failed.
 
-use std::error::Error;
+use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How such a call fares.
-#[derive(Debug, Default)]
+/// The outage, if there is one, of calls of one kind.
+#[derive(Debug)]
 pub(crate) struct Outage {
-    failures: u64,
+    calls: &'static str,
+    failures: AtomicU64,
 }
 
 impl Outage {
-    /// What the call gave; `None` after an error, which is logged as `what` if it is the first in a row.
-    pub(crate) fn note<T>(&mut self, what: &str, result: Result<T, impl Error>) -> Option<T> {
-        match result {
-            Ok(given) => {
-                if self.failures > 0 {
-                    tracing::info!(failures = self.failures, "{what}: works again");
-                }
-                self.failures = 0;
-                Some(given)
-            }
-            Err(error) => {
-                if self.failures == 0 {
-                    tracing::warn!(%error, "{what}: fails; trying again until it works");
-                }
-                self.failures += 1;
-                None
-            }
+    /// None yet, of calls with this name for the log, in the plural.
+    pub(crate) const fn of(calls: &'static str) -> Self {
+        Self {
+            calls,
+            failures: AtomicU64::new(0),
         }
+    }
+
+    /// Notes a call that failed. Returns whether an outage begins with it.
+    pub(crate) fn note_failure(&self, error: &dyn Display) -> bool {
+        let begins = self.failures.fetch_add(1, Ordering::Relaxed) == 0;
+        if begins {
+            tracing::warn!(%error, "{} failing; trying again until they succeed", self.calls);
+        }
+        begins
+    }
+
+    /// Notes a call that succeeded. Returns how many had failed before it.
+    pub(crate) fn note_success(&self) -> u64 {
+        let failures = self.failures.swap(0, Ordering::Relaxed);
+        if failures > 0 {
+            tracing::info!(failures, "{} recovered", self.calls);
+        }
+        failures
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Error, ErrorKind};
-
     use super::*;
 
     #[test]
-    fn failures_in_a_row_are_counted_until_one_call_works() {
-        let mut outage = Outage::default();
-        let away = || Err::<u8, _>(Error::from(ErrorKind::StorageFull));
-        for failures in 1..=3 {
-            assert_eq!(outage.note("claiming", away()), None);
-            assert_eq!(outage.failures, failures);
+    fn an_outage_begins_once_and_is_over_once() {
+        let outage = Outage::of("calls");
+        for _ in 0..2 {
+            assert_eq!(outage.note_success(), 0);
+            let begun = [(); 3].map(|()| outage.note_failure(&"away"));
+            assert_eq!(begun, [true, false, false]);
+            assert_eq!(outage.note_success(), 3);
         }
-        assert_eq!(outage.note("claiming", Ok::<_, Error>(7)), Some(7));
-        assert_eq!(outage.failures, 0);
     }
 }
