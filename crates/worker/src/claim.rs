@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_store::{Claim, ClaimRequest, StoreError};
+use kinora_store::{Claim, ClaimRequest};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 

@@ -69,7 +69,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
 
 async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
     if count == 0 {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let request = FetchRequest {
         models: worker.lineup.models(),
