@@ -40,6 +40,7 @@ impl Folders {
 
     /// Makes folders again that are gone.
     pub(super) fn make_missing(&self) -> io::Result<()> {
+        let had_root = self.root.try_exists()?;
         let mut made = false;
         for folder in [&self.objects, &self.staging] {
             if !folder.try_exists()? {
@@ -50,12 +51,14 @@ impl Folders {
         }
         if made {
             sync_folder(&self.root)?;
-            // The root's own name, where that was gone as well.
-            self.root.parent().map_or(Ok(()), |parent| {
+        }
+        match self.root.parent() {
+            // The root's own name. A parent that is there already may be closed to this process.
+            Some(parent) if !had_root => {
                 let named = !parent.as_os_str().is_empty();
                 sync_folder(if named { parent } else { Path::new(".") })
-            })?;
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }

@@ -16,7 +16,7 @@ use super::index::Index;
 use super::memory::Memory;
 use super::scrub::{self, Scrub};
 use super::starts;
-use super::writes::{Writes, is_busy};
+use super::writes::{self, Writes, is_busy};
 use crate::StoreError;
 
 /// Requests that wait for the writer; more wait for a place, which holds back their callers.
@@ -143,7 +143,7 @@ type Failures = Vec<Option<StoreError>>;
 /// What came of a transaction that was committed.
 struct Committed {
     failures: Failures,
-    /// Whether it changed a task.
+    /// Whether it wrote anything: an empty one works on a full disk.
     wrote: bool,
 }
 
@@ -225,13 +225,14 @@ impl State {
             done => done,
         };
         match &done {
-            Err(fault) => self.writes.note(Some(fault)),
-            // An empty transaction writes nothing, and works on a full disk.
+            Err(fault) => {
+                self.writes.note(Some(fault));
+                if !is_busy(fault) {
+                    writes::overwrite_failed(&self.conn);
+                }
+            }
             Ok(done) if done.wrote => self.writes.note(None),
             Ok(_) => {}
-        }
-        if matches!(&done, Err(fault) if !is_busy(fault)) {
-            self.writes.try_one(&self.conn);
         }
         match done {
             Ok(done) => done.failures,
@@ -245,6 +246,7 @@ impl State {
     /// One transaction. Readers see it after its commit; after a failure all is as before.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        let changed_before = self.conn.total_changes();
         let mut batch = Batch::new(&self.conn, &mut self.index);
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
@@ -258,9 +260,8 @@ impl State {
                 if batch.erases() {
                     self.scrub.request();
                 }
-                let changes = batch.into_changes();
-                let wrote = !changes.is_empty();
-                self.memory.publish(changes);
+                self.memory.publish(batch.into_changes());
+                let wrote = self.conn.total_changes() > changed_before;
                 Ok(Committed { failures, wrote })
             }
             Err(fault) => {
@@ -286,7 +287,8 @@ fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures>
         let Some(text) = lost else { break };
         // Full disks and the like end the whole transaction: begin again without the culprit.
         batch.undo_to(Mark::default());
-        if restarts == RESTARTS_MAX {
+        // Without a job left an empty commit would hide that nothing can be written.
+        if restarts == RESTARTS_MAX || failures.iter().all(Option::is_some) {
             return Err(Fault::GivenUp(text));
         }
         batch.conn.execute_batch("BEGIN IMMEDIATE")?;

@@ -1,6 +1,6 @@
-//! Whether writes work. After one that failed the writer tries one by itself: at once, which overwrites what
-//! the failed commit has left in the log, and then about once a second, so that the store is known to work
-//! again although nobody asks it.
+//! Whether writes work. After one that failed the writer writes by itself: at once, which overwrites what the
+//! failed commit has left in the log, and then about once a second, so that the store is known to work again
+//! although nobody asks it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::fault::Fault;
+use super::fault::{Done, Fault};
 use super::memory::Memory;
 use super::writer::{Job, roll_back};
 
@@ -45,20 +45,6 @@ impl Writes {
         self.memory.set_writable(failure.is_none());
     }
 
-    /// Writes something of no meaning, about as large as a task. In the log it takes the place of a commit that
-    /// failed, whose records may be there although nobody was told so: a restart would find them.
-    pub(super) fn try_one(&mut self, conn: &Connection) {
-        let tried = conn.execute_batch(
-            "BEGIN IMMEDIATE; \
-             INSERT OR REPLACE INTO write_try (number, filler) VALUES (0, randomblob(32768)); \
-             COMMIT",
-        );
-        if tried.is_err() {
-            roll_back(conn);
-        }
-        self.note(tried.err().map(Fault::from).as_ref());
-    }
-
     /// Waits for a job, and tries to write meanwhile if writes fail; `None` when the door is closed.
     pub(super) fn next_job(
         &mut self,
@@ -72,11 +58,37 @@ impl Writes {
                 Err(TryRecvError::Empty) if tried_at.elapsed() < TRY_EVERY => {
                     std::thread::sleep(LOOK_EVERY);
                 }
-                Err(TryRecvError::Empty) => self.try_one(conn),
+                Err(TryRecvError::Empty) => {
+                    let tried = write_filler(conn);
+                    self.note(tried.err().as_ref());
+                }
             }
         }
         queue.blocking_recv()
     }
+}
+
+/// Takes the place of a failed commit in the log, where a restart would find its records although its callers are
+/// told that nothing was done. Before they are told.
+///
+/// That it works does not show that the next commit will: writes count as failing until one works later.
+pub(super) fn overwrite_failed(conn: &Connection) {
+    if let Err(fault) = write_filler(conn) {
+        tracing::debug!(%fault, "failed commit not overwritten");
+    }
+}
+
+/// Writes something of no meaning, about as large as a task.
+fn write_filler(conn: &Connection) -> Done<()> {
+    let written = conn.execute_batch(
+        "BEGIN IMMEDIATE; \
+         INSERT OR REPLACE INTO write_try (number, filler) VALUES (0, randomblob(32768)); \
+         COMMIT",
+    );
+    if written.is_err() {
+        roll_back(conn);
+    }
+    Ok(written?)
 }
 
 /// Whether another process is writing: nothing of the transaction was.
