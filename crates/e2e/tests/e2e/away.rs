@@ -26,20 +26,11 @@ impl Volume {
     fn mounted(options: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().display();
-        let script = format!("mount -t tmpfs -o {options} tmpfs {path} && exec \"$0\" \"$@\"");
         let server = Setup::default()
             .set("KINORA_RESULTS_URL", format!("file:{path}/results"))
             .set("KINORA_WORKER_SLOTS", SLOTS)
             .set("KINORA_QUOTA_FREE_BYTES_MIN", 0)
-            .under(&[
-                "unshare",
-                "--user",
-                "--map-root-user",
-                "--mount",
-                "sh",
-                "-c",
-                &script,
-            ])
+            .mounting(&format!("mount -t tmpfs -o {options} tmpfs {path}"))
             .start();
         Self { server, folder }
     }
@@ -53,7 +44,7 @@ impl Volume {
         // A file that is open for writing forbids it for a moment.
         until("the volume to be mounted again", || {
             let status = Command::new("nsenter")
-                .args(["--user", "--mount", "--target"])
+                .args(["--user", "--mount", "--preserve-credentials", "--target"])
                 .arg(self.server.process_id().to_string())
                 .args(["mount", "-o", &format!("remount,bind,{how}")])
                 .arg(self.folder.path())

@@ -11,12 +11,19 @@ use crate::support::{quick, slow};
 /// Makes every sync of the service's database fail until it is dropped, or the service dies.
 struct FailingSyncs(Child);
 
+/// In a user namespace of its own, whose processes may be traced from outside of it without being their parent.
+fn traceable(setup: Setup) -> Setup {
+    setup.under(&["unshare", "--user", "--map-root-user"])
+}
+
 impl FailingSyncs {
     fn under(server: &Server) -> Self {
-        let id = server.process_id();
-        let strace = Command::new("strace")
-            .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync"])
-            .args(["-e", "inject=fdatasync:error=EIO", "-p", &id.to_string()])
+        let id = server.process_id().to_string();
+        let strace = Command::new("nsenter")
+            .args(["--user", "--preserve-credentials", "--target", &id])
+            .args(["strace", "-f", "-qq", "-o", "/dev/null"])
+            .args(["-e", "trace=fdatasync"])
+            .args(["-e", "inject=fdatasync:error=EIO", "-p", &id])
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
@@ -45,7 +52,7 @@ impl Drop for FailingSyncs {
 #[test]
 fn p01_what_was_answered_503_does_not_come_back_after_a_restart() {
     let data = DataFolder::default();
-    let server = Setup::on(&data).set("KINORA_WORKER_SLOTS", 1).start();
+    let server = traceable(Setup::on(&data).set("KINORA_WORKER_SLOTS", 1)).start();
     let client = server.client();
     let kept = [client.submit(&slow()), client.submit(&quick("kinora-b1"))];
     let failing = FailingSyncs::under(&server);
@@ -74,7 +81,7 @@ fn p01_what_was_answered_503_does_not_come_back_after_a_restart() {
 /// A sync that fails once fails the submits that waited for it; the service goes on by itself.
 #[test]
 fn p11_syncs_that_fail_for_a_while_refuse_submits_and_the_service_recovers_without_traffic() {
-    let server = Server::start();
+    let server = traceable(Setup::default()).start();
     let client = server.client();
     let failing = FailingSyncs::under(&server);
     client

@@ -172,6 +172,19 @@ impl Book {
         !others.any(|(other, held)| *other != id && held.worker == worker)
     }
 
+    /// The same, when what raced with the sweep may have ended the others before it.
+    pub(crate) fn may_have_been_alone(&self, id: TaskId, worker: usize) -> bool {
+        let ended = |other: TaskId| {
+            self.causes.iter().any(|cause| match cause {
+                Cause::Cancelled { task, .. } => *task == other,
+                Cause::Finished { lease, .. } => lease.task == other,
+                _ => false,
+            })
+        };
+        let mut others = self.company.iter();
+        !others.any(|(other, held)| *other != id && held.worker == worker && !ended(*other))
+    }
+
     /// Notes what was done. An acknowledged change by a lease that does not hold is a violation.
     pub(crate) fn note(&mut self, cause: Cause) {
         let obeyed = match &cause {

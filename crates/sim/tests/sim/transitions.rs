@@ -262,7 +262,7 @@ impl Book {
     fn may_be_lost(&self, known: &Known) -> bool {
         let held = known.held.as_ref();
         held.is_some_and(|held| {
-            self.was_alone(known.task.id, held.worker) || held.untils_ms.contains(&0)
+            self.may_have_been_alone(known.task.id, held.worker) || held.untils_ms.contains(&0)
         })
     }
 
