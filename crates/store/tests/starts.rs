@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kinora_contract::{Phase, State};
-use kinora_store::conformance::fixtures::{Bench, NOW, id, sweep_at, task};
-use kinora_store::{OpenOptions, Stores, TaskStore, open};
+use kinora_store::conformance::fixtures::{
+    Bench, LEASE_MS, MODELS, NOW, id, sweep_at, task, with_images,
+};
+use kinora_store::{FetchRequest, OpenOptions, Stores, TaskStore, open};
 use rusqlite::Connection;
 
 /// A store whose process can die.
@@ -168,4 +170,36 @@ async fn a_store_whose_writes_failed_finds_out_by_itself_that_they_work_again() 
     assert!(store.tasks().get("one", id(1)).await.unwrap().is_none());
     let state = &store.stores().submit(1, "one").await.task.state;
     assert_eq!(*state, State::Waiting);
+}
+
+/// What changes memory only, such as the lease of a fetch, is no sign of recovery.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_store_is_not_writable_until_something_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("store.db").display());
+    let options = OpenOptions {
+        pages_max: Some(60),
+        ..OpenOptions::default()
+    };
+    let tasks = open(&url, &options).unwrap().tasks;
+    tasks.insert(with_images(0, "one", 1)).await.unwrap();
+    let mut number = 1;
+    while tasks.insert(task(number, "one")).await.is_ok() {
+        number += 1;
+        assert!(number < 10_000, "the bound on pages holds");
+    }
+    assert!(!tasks.is_writable());
+    let request = FetchRequest {
+        models: MODELS.map(str::to_owned).into(),
+        count: 1,
+        project_max: 1,
+        now_ms: NOW,
+        lease_ms: LEASE_MS,
+    };
+    assert_eq!(tasks.take_fetches(request).await.unwrap().len(), 1);
+    assert!(!tasks.is_writable());
+    for number in 0..number / 2 {
+        tasks.delete("one", id(number)).await.unwrap();
+    }
+    assert!(tasks.is_writable());
 }
