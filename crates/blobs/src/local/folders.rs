@@ -21,14 +21,19 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// Makes the folders in `root`, and empties the staging folder.
-    pub(super) fn open(root: &Path) -> io::Result<Self> {
-        let folders = Self {
+    /// Where they are in `root`, whether they are there or not.
+    pub(super) fn at(root: &Path) -> Self {
+        Self {
             root: root.to_owned(),
             objects: root.join("objects"),
             staging: root.join("staging"),
             probing: Mutex::default(),
-        };
+        }
+    }
+
+    /// Makes the folders in `root`, and empties the staging folder.
+    pub(super) fn open(root: &Path) -> io::Result<Self> {
+        let folders = Self::at(root);
         fs::create_dir_all(&folders.objects)?;
         match fs::remove_dir_all(&folders.staging) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
