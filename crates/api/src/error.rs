@@ -112,11 +112,12 @@ impl ApiError {
     /// The store or the blob store is full or away.
     pub(crate) fn storage(cause: &dyn Display) -> Self {
         tracing::error!(%cause, "storage unavailable");
-        Self::new(
-            ErrorCode::StorageUnavailable,
-            "The storage is unavailable; try again soon.",
-        )
-        .retry_after(STORAGE_RETRY_SECONDS)
+        Self::away("The storage is unavailable; try again soon.")
+    }
+
+    /// The same where it is known and was logged when it began.
+    pub(crate) fn away(message: &str) -> Self {
+        Self::new(ErrorCode::StorageUnavailable, message).retry_after(STORAGE_RETRY_SECONDS)
     }
 }
 

@@ -109,7 +109,8 @@ impl Front {
 
 fn log(request: &str, method: &Method, path: &str, client: IpAddr, status: StatusCode) {
     let status = status.as_u16();
-    if status >= 500 {
+    // Anybody may ask for readiness, as often as they like: what keeps it away was logged once.
+    if status >= 500 && path != "/readyz" {
         tracing::error!(request, %method, path, %client, status, "answered");
     } else {
         tracing::debug!(request, %method, path, %client, status, "answered");

@@ -1,4 +1,5 @@
-//! `/healthz`: the process runs. `/readyz`: it can take work: the store answers and nothing stops.
+//! `/healthz`: the process runs. `/readyz`: it can take work and do it: the stores can be read and written,
+//! and nothing stops. Anybody may ask, so that the answer costs no write: the parts that write know.
 
 use axum::extract::State;
 use kinora_contract::TaskId;
@@ -7,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::openapi::refusals::{OfAlive, OfReady};
-use crate::state::SharedApi;
+use crate::state::{Api, SharedApi};
 use crate::wire::Answer;
 
 /// A sign of health.
@@ -29,7 +30,7 @@ pub(crate) async fn alive() -> Answer<Health> {
     Answer(Health { status: "ok" })
 }
 
-/// Whether tasks can be submitted.
+/// Whether tasks can be submitted and run.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -40,7 +41,24 @@ pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Health>
     if api.stopping.is_cancelled() {
         return Err(ApiError::shutting_down("The service is stopping."));
     }
+    if let Some(message) = standstill(&api) {
+        return Err(ApiError::away(message));
+    }
     // No project has an empty name: this asks the store itself, and finds nothing.
     api.tasks.get("", TaskId::from_parts(0, [0; 10])).await?;
     Ok(Answer(Health { status: "ok" }))
+}
+
+/// What keeps the service from its work. A submit is refused in the first two cases, and taken in the last.
+fn standstill(api: &Api) -> Option<&'static str> {
+    if !api.tasks.is_writable() {
+        return Some("The task store cannot be written; submits are refused until it can.");
+    }
+    if !api.settings.reserve.has_room() {
+        return Some("Disk space is below the reserve; submits are refused until there is more.");
+    }
+    if !api.readiness.is_ready() {
+        return Some("Results cannot be stored; accepted tasks wait until they can.");
+    }
+    None
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use kinora_blobs::sign::Signer;
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
-use kinora_contract::{Catalog, Clock, Entropy, Links, Task, TaskId, TaskIds, VideoObject};
+use kinora_contract::{
+    Catalog, Clock, Entropy, Links, Readiness, Task, TaskId, TaskIds, VideoObject,
+};
 use kinora_store::{KeyStore, QueueBounds, TaskStore, TaskView};
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +38,8 @@ pub struct Api {
     pub settings: Arc<Settings>,
     /// Who reads lists when.
     pub turns: Turns,
+    /// Whether accepted tasks can be run, as the worker says.
+    pub readiness: Readiness,
     /// Cancelled when the process is stopping: submits are refused from then on.
     pub stopping: CancellationToken,
 }

@@ -33,6 +33,7 @@ where
     a_reader_outlives_the_delete(&make().await).await;
     pages_join_to_the_whole_list(&make().await).await;
     failed_puts_leave_nothing(&make().await).await;
+    a_probe_leaves_nothing(&make().await).await;
 }
 
 /// Bytes whose value tells their place: `[length] u8`.
@@ -271,4 +272,20 @@ async fn failed_puts_leave_nothing(store: &impl BlobStore) {
     );
     assert_eq!(store.head("x/y").await.unwrap(), None);
     assert_eq!(store.list("", None, 9).await.unwrap(), []);
+}
+
+async fn a_probe_leaves_nothing(store: &impl BlobStore) {
+    let body = Bytes::from_static(b"x");
+    store.put_bytes("kept", body.clone()).await.unwrap();
+    // Beside puts and beside each other.
+    let probes = future::join_all((0..4).map(|_| store.probe()));
+    let puts = (0..4).map(|number| store.put_bytes(["a", "b", "c", "d"][number], body.clone()));
+    let (probed, put) = future::join(probes, future::join_all(puts)).await;
+    assert!(probed.iter().all(Result::is_ok), "{probed:?}");
+    assert!(put.iter().all(Result::is_ok), "{put:?}");
+    let listed = store.list("", None, 9).await.unwrap();
+    let keys: Vec<&str> = listed.iter().map(|entry| &*entry.key).collect();
+    assert_eq!(keys, ["a", "b", "c", "d", "kept"]);
+    let staged = std::fs::read_dir(store.staging_dir()).unwrap();
+    assert_eq!(staged.count(), 0);
 }

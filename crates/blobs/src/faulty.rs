@@ -33,6 +33,8 @@ pub enum Method {
     Delete,
     /// [`BlobStore::list`].
     List,
+    /// [`BlobStore::probe`].
+    Probe,
 }
 
 /// A blob store with faults.
@@ -105,6 +107,10 @@ impl BlobStore for FaultyBlobs {
     ) -> Result<Vec<BlobEntry>, BlobError> {
         self.call(Method::List, self.inner.list(prefix, after, limit))
             .await
+    }
+
+    async fn probe(&self) -> Result<(), BlobError> {
+        self.call(Method::Probe, self.inner.probe()).await
     }
 
     fn staging_dir(&self) -> &Path {

@@ -86,6 +86,13 @@ pub trait BlobStore: Send + Sync + Debug {
         limit: usize,
     ) -> Result<Vec<BlobEntry>, BlobError>;
 
+    /// Finds out whether blobs can be put now: makes folders of the store again that are gone, then
+    /// writes, syncs, names, reads back and removes a small file, which is never listed.
+    ///
+    /// # Errors
+    /// [`BlobError`] when a put would fail.
+    async fn probe(&self) -> Result<(), BlobError>;
+
     /// The folder of this machine where unfinished files are written. What is left in it by a
     /// crash is removed when the store is opened.
     fn staging_dir(&self) -> &Path;

@@ -55,6 +55,59 @@ async fn crash_leftovers_go_and_published_blobs_stay() {
     );
 }
 
+/// As a cleaner of temporary files does it, under a running service.
+#[tokio::test]
+async fn folders_that_are_removed_are_made_again() {
+    let root = folder();
+    let results = root.path().join("results");
+    let blobs = LocalBlobs::open(&results).unwrap();
+    for gone in ["staging", "objects", ""] {
+        let gone = results.join(gone);
+        fs::remove_dir_all(&gone).unwrap();
+        let put = blobs.put_bytes("a/b", Bytes::from_static(b"x")).await;
+        assert_eq!(put.unwrap().bytes, 1);
+        blobs.delete("a/b").await.unwrap();
+
+        fs::remove_dir_all(&gone).unwrap();
+        blobs.probe().await.unwrap();
+        let from = blobs.staging_dir().join("file");
+        fs::write(&from, b"xy").unwrap();
+        assert_eq!(blobs.put_file("a/b", &from).await.unwrap().bytes, 2);
+        blobs.delete("a/b").await.unwrap();
+
+        // A file that was lost with its folder cannot be put, the next one can.
+        fs::remove_dir_all(&gone).unwrap();
+        assert!(blobs.put_file("a/c", &from).await.is_err());
+        fs::write(&from, b"xyz").unwrap();
+        assert_eq!(blobs.put_file("a/c", &from).await.unwrap().bytes, 3);
+        blobs.delete("a/c").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_probe_fails_where_a_put_would() {
+    let root = folder();
+    let blobs = LocalBlobs::open(root.path()).unwrap();
+    blobs.probe().await.unwrap();
+    for broken in ["staging", "objects"] {
+        let path = root.path().join(broken);
+        fs::remove_dir_all(&path).unwrap();
+        fs::write(&path, b"no folder").unwrap();
+        let probed = blobs.probe().await;
+        assert!(
+            matches!(probed, Err(BlobError::Unavailable(_))),
+            "{probed:?}"
+        );
+        assert!(blobs.put_bytes("a", Bytes::new()).await.is_err());
+        fs::remove_file(&path).unwrap();
+        blobs.probe().await.unwrap();
+    }
+    // What a crash left.
+    fs::write(root.path().join("objects/.probe"), b"half").unwrap();
+    drop(LocalBlobs::open(root.path()).unwrap());
+    assert!(!root.path().join("objects/.probe").exists());
+}
+
 #[tokio::test]
 async fn deletes_leave_no_empty_folders() {
     let root = folder();
@@ -84,6 +137,7 @@ async fn a_disk_that_refuses_leaves_no_object() {
         .await;
     assert!(matches!(put, Err(BlobError::Exists(_))), "{put:?}");
     fs::remove_dir_all(blobs.staging_dir()).unwrap();
+    fs::write(blobs.staging_dir(), b"x").unwrap();
     let put = blobs.put_bytes("fresh", Bytes::from_static(b"y")).await;
     assert!(matches!(put, Err(BlobError::Unavailable(_))), "{put:?}");
     assert_eq!(blobs.head("fresh").await.unwrap(), None);

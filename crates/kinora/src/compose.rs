@@ -12,7 +12,7 @@ use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
-use kinora_contract::{Catalog, ModelCard, Size, built_in_cards};
+use kinora_contract::{Catalog, ModelCard, Readiness, Size, built_in_cards};
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
@@ -55,6 +55,7 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         .map_err(|error| Failure::because("The signing secret cannot be read", error))?;
     let (catalog, lineup) = models(config)?;
     let reserve = reserve(config, &*blobs);
+    let readiness = Readiness::default();
     let api = Api {
         tasks: stores.tasks.clone(),
         keys: stores.keys.clone(),
@@ -66,9 +67,13 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         entropy: Arc::new(SystemEntropy::default()),
         settings: Arc::new(api_settings(config, base_url, reserve.clone())?),
         turns: kinora_api::Turns::default(),
+        readiness: readiness.clone(),
         stopping: CancellationToken::new(),
     };
-    let worker = worker(config, &stores, blobs, lineup, reserve)?;
+    let worker = Worker {
+        backoff: Backoff::telling(readiness),
+        ..worker(config, &stores, blobs, lineup, reserve)?
+    };
     Ok(Service {
         stores,
         api,
@@ -145,6 +150,7 @@ fn worker(
                 .filter(|max| *max > 0),
             tombstone_ms: u64::from(config.results.tombstone_days) * DAY_MS,
             attempts_max: config.worker.attempts_max,
+            start_pause_max: seconds(config.worker.start_pause_seconds_max),
             recorder,
         },
     })

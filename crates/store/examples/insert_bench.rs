@@ -96,6 +96,7 @@ async fn claims(stores: &Stores, workers: u64) -> Result<(), Failure> {
                     count: 1,
                     slots: usize::MAX,
                     project_slots_max: 0,
+                    attempts_max: 3,
                     now_ms: NOW_MS,
                     lease_ms: 30_000,
                 };

@@ -58,6 +58,8 @@ pub enum Method {
     ChargeReferences,
     /// [`TaskStore::usage`].
     Usage,
+    /// [`TaskStore::settle`].
+    Settle,
 }
 
 impl Method {
@@ -208,6 +210,18 @@ impl TaskStore for FaultyStore {
     async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
         let call = self.inner.usage(project);
         self.call(Method::Usage, call).await
+    }
+
+    fn is_writable(&self) -> bool {
+        self.inner.is_writable()
+    }
+
+    fn unclean_starts(&self) -> u64 {
+        self.inner.unclean_starts()
+    }
+
+    async fn settle(&self) -> Result<(), StoreError> {
+        self.call(Method::Settle, self.inner.settle()).await
     }
 
     fn identity(&self) -> u64 {

@@ -29,6 +29,8 @@ pub struct ClaimRequest {
     /// Running tasks of one project at most. 0: all slots, or all but one while another project has a task
     /// that could be claimed instead; of a single slot, that one.
     pub project_slots_max: usize,
+    /// Runs of one task at most: the last one after a death is made alone.
+    pub attempts_max: u32,
     /// The present.
     pub now_ms: UnixMs,
     /// How long the lease lasts.

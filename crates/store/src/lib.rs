@@ -4,6 +4,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod deaths;
 #[cfg(feature = "faulty")]
 pub mod faulty;
 mod fetch;
@@ -122,6 +123,10 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// that runs its share of the worker's slots ([`ClaimRequest::project_slots_max`]) is passed over. Each lease
     /// gets a fresh, larger token.
     ///
+    /// A task that was running at a death of its worker, and has one attempt left, is claimed only by a worker
+    /// that runs nothing else, which claims nothing else meanwhile; one whose turn it is holds back further
+    /// claims until that is so.
+    ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
@@ -159,9 +164,10 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError>;
 
     /// Takes up what was left behind: expired leases go back to the queue or, after the last
-    /// attempt, fail with `worker_lost`; tasks that waited too long fail with `task_expired`;
-    /// finished tasks past `expires_at` become `Expired`, and much later vanish; old idempotency
-    /// keys are forgotten.
+    /// attempt, fail with `worker_lost`, unless the same worker ran other tasks beside, which may
+    /// have been the cause: then the attempt is forgiven, and the task runs alone from then on.
+    /// Tasks that waited too long fail with `task_expired`; finished tasks past `expires_at` become
+    /// `Expired`, and much later vanish; old idempotency keys are forgotten.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
@@ -191,6 +197,20 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`StoreError`] when it cannot be read.
     async fn usage(&self, project: &str) -> Result<Usage, StoreError>;
+
+    /// Whether changes are stored at the moment: the last one was. While they are not, the store tries by itself,
+    /// so that this turns true again without a caller.
+    fn is_writable(&self) -> bool;
+
+    /// Starts in a row, that of this process included, that followed a death of the process before: 0 after a
+    /// clean stop, and where many processes share the store. A completed task ends the row.
+    fn unclean_starts(&self) -> u64;
+
+    /// Ends the row of unclean starts: this process lives long enough.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn settle(&self) -> Result<(), StoreError>;
 
     /// A number that is this store's own, drawn when it was made: it tells apart the stores that
     /// share a result store.

@@ -11,7 +11,7 @@ use crate::{KeyStore, Stores};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Tasks that a dead process of this store left running go back to the queue at once,
-    /// unless they have had so many attempts: the first sweep judges those.
+    /// unless one ran alone in its last attempt, of so many: the first sweep ends that one.
     pub attempts_max: u32,
     /// Memory for finished tasks that are polled or listed, in bytes. Unfinished ones are always there.
     pub finished_cached_bytes_max: u64,

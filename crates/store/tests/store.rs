@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use kinora_contract::{Phase, State};
 use kinora_store::conformance::Harness;
-use kinora_store::conformance::fixtures::{Bench, EXPIRY, NOW, cancelled, id, sweep_at, task};
+use kinora_store::conformance::fixtures::{
+    Bench, EXPIRY, MODELS, NOW, cancelled, id, sweep_at, task,
+};
 use kinora_store::{
     Attempt, Idempotency, Insertion, NewKey, NewTask, OpenError, OpenOptions, Order, PageRequest,
     Scope, StoreError, Stores, open, open_keys,
@@ -111,32 +113,6 @@ fn a_newer_schema_is_refused_and_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_of_a_dead_process_go_back_at_once_and_keep_their_attempts() {
-    let files = Files::new();
-    let stores = files.open();
-    stores.submit(1, "one").await;
-    stores.submit(2, "one").await;
-    let old = stores.claim_one().await;
-    drop(stores);
-    for attempt in 2..=3 {
-        let stores = files.open();
-        assert!(stores.tasks.check(&old.lease).await.is_err());
-        let claim = stores.claim_one().await;
-        assert_eq!((claim.task.id, claim.task.attempt), (id(1), attempt));
-    }
-    // A task that kills its process each time ends, too.
-    let stores = files.open();
-    assert_eq!(stores.view("one", 1).await.task.state, State::Running);
-    assert_eq!(stores.claim_one().await.task.id, id(2));
-    let swept = stores.tasks.sweep(sweep_at(NOW)).await.unwrap();
-    assert_eq!((swept.lost, swept.requeued), (1, 0));
-    assert_eq!(
-        stores.view("one", 1).await.task.state.phase(),
-        Phase::Failed
-    );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
     let mut files = Files::new();
     files.options.pages_max = Some(60);
@@ -202,12 +178,11 @@ async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let claim = kinora_store::ClaimRequest {
         worker: "worker".to_owned(),
-        models: kinora_store::conformance::fixtures::MODELS
-            .map(str::to_owned)
-            .into(),
+        models: MODELS.map(str::to_owned).into(),
         count: 1,
         slots: usize::MAX,
         project_slots_max: 0,
+        attempts_max: 3,
         now_ms: NOW,
         lease_ms: 1,
     };

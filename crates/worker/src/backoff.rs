@@ -1,24 +1,51 @@
-//! Holds claims back after a fault of this machine, so that a full disk does not have the same task
-//! rendered again and again: one claim at a time, with doubling pauses, until a task is completed.
+//! Holds claims back after a fault of this machine, so that no task is rendered in vain: after a pause the
+//! result store is probed ([`crate::probe`]), with doubling pauses until it takes a file; then one task at a
+//! time is claimed, again with doubling pauses, until one is completed. Meanwhile `/readyz` says so.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use kinora_blobs::BlobError;
+use kinora_contract::Readiness;
+use tokio::sync::Notify;
+
 const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// Between two claims that end with a fault although the probe before them went well.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Between two probes: they cost little, and somebody waits for the service.
+const PROBE_PAUSE_MAX: Duration = Duration::from_secs(10);
+/// How often the claim loop looks whether a probe has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How a worker fares with its machine; clones share one state.
 #[derive(Clone, Debug, Default)]
-pub struct Backoff(Arc<Mutex<Option<Trouble>>>);
+pub struct Backoff {
+    trouble: Arc<Mutex<Option<Trouble>>>,
+    /// Woken when a trouble begins.
+    begun: Arc<Notify>,
+    readiness: Readiness,
+}
 
 /// There was a fault, and no task was completed since.
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
+    stage: Stage,
     pause: Duration,
     until: Instant,
-    /// Whether a task was claimed to see how things stand, and has not failed yet.
-    probing: bool,
+    /// Probes that failed, for the log.
+    failed: u32,
+}
+
+/// What was tried since the last fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nothing, or a probe that failed.
+    Away,
+    /// A probe that went well.
+    Probed,
+    /// A task was claimed to see how things stand, and has not failed yet.
+    Trying,
 }
 
 /// What may be claimed now.
@@ -33,6 +60,15 @@ pub(crate) enum Turn {
 }
 
 impl Backoff {
+    /// One that tells `readiness` whether tasks can be run.
+    #[must_use]
+    pub fn telling(readiness: Readiness) -> Self {
+        Self {
+            readiness,
+            ..Self::default()
+        }
+    }
+
     /// Notes that a fault of this machine ended a run. Several that meet it together count as one.
     pub(crate) fn note_fault(&self, error: &dyn Error) {
         self.note_fault_at(Instant::now(), error);
@@ -40,9 +76,18 @@ impl Backoff {
 
     /// Notes that a task was completed.
     pub(crate) fn note_success(&self) {
-        if self.state().take().is_some() {
-            tracing::info!("storage recovered; claiming tasks again");
+        if let Some(trouble) = self.trouble().take() {
+            self.readiness.set(true);
+            tracing::info!(
+                probes_failed = trouble.failed,
+                "storage recovered; claiming tasks again"
+            );
         }
+    }
+
+    /// Notes what a probe of the result store has found.
+    pub(crate) fn note_probe(&self, probed: &Result<(), BlobError>) {
+        self.note_probe_at(Instant::now(), probed);
     }
 
     /// What may be claimed now.
@@ -50,39 +95,85 @@ impl Backoff {
         self.turn_at(Instant::now())
     }
 
+    /// How long to wait before the result store is probed; `None` while there is no reason to.
+    pub(crate) fn next_probe(&self) -> Option<Duration> {
+        let trouble = (*self.trouble()).filter(|trouble| trouble.stage == Stage::Away)?;
+        Some(trouble.until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Waits for the begin of a trouble.
+    pub(crate) async fn trouble_begins(&self) {
+        self.begun.notified().await;
+    }
+
     fn note_fault_at(&self, now: Instant, error: &dyn Error) {
-        let mut state = self.state();
-        let pause = match *state {
+        let mut state = self.trouble();
+        let (pause, failed) = match *state {
             None => {
                 tracing::error!(%error, "storage failing; claims are held back until it recovers");
-                PAUSE_MIN
+                (PAUSE_MIN, 0)
             }
-            Some(Trouble { pause, probing, .. }) if probing => (pause * 2).min(PAUSE_MAX),
+            Some(Trouble {
+                stage: Stage::Trying,
+                pause,
+                failed,
+                ..
+            }) => ((pause * 2).min(PAUSE_MAX), failed),
             // Others that met the same fault.
             Some(_) => return,
         };
         *state = Some(Trouble {
+            stage: Stage::Away,
             pause,
             until: now + pause,
-            probing: false,
+            failed,
         });
+        self.readiness.set(false);
+        self.begun.notify_one();
+    }
+
+    fn note_probe_at(&self, now: Instant, probed: &Result<(), BlobError>) {
+        let mut state = self.trouble();
+        let away = state.as_mut();
+        let Some(trouble) = away.filter(|trouble| trouble.stage == Stage::Away) else {
+            return;
+        };
+        match probed {
+            Ok(()) => {
+                trouble.stage = Stage::Probed;
+                self.readiness.set(true);
+                tracing::info!(
+                    probes_failed = trouble.failed,
+                    "result store takes files; claiming one task"
+                );
+            }
+            Err(error) => {
+                tracing::debug!(%error, "result store takes no files yet");
+                trouble.failed += 1;
+                trouble.pause = trouble.pause.max((trouble.pause * 2).min(PROBE_PAUSE_MAX));
+                trouble.until = now + trouble.pause;
+            }
+        }
     }
 
     fn turn_at(&self, now: Instant) -> Turn {
-        let mut state = self.state();
+        let mut state = self.trouble();
         let Some(trouble) = state.as_mut() else {
             return Turn::All;
         };
-        if now < trouble.until {
-            return Turn::Wait(trouble.until - now);
+        match trouble.stage {
+            Stage::Away => Turn::Wait(LOOK_EVERY),
+            Stage::Trying if now < trouble.until => Turn::Wait(trouble.until - now),
+            Stage::Trying | Stage::Probed => {
+                trouble.stage = Stage::Trying;
+                trouble.until = now + trouble.pause;
+                Turn::One
+            }
         }
-        trouble.until = now + trouble.pause;
-        trouble.probing = true;
-        Turn::One
     }
 
-    fn state(&self) -> MutexGuard<'_, Option<Trouble>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn trouble(&self) -> MutexGuard<'_, Option<Trouble>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_their_bound_and_end_with_a_success() {
+    fn pauses_between_claims_double_up_to_their_bound_and_end_with_a_success() {
         let (backoff, mut now) = (Backoff::default(), Instant::now());
         assert_eq!(backoff.turn_at(now), Turn::All);
         let mut pause = PAUSE_MIN;
@@ -103,17 +194,59 @@ mod tests {
             // Two runs meet the same fault.
             backoff.note_fault_at(now, &full());
             backoff.note_fault_at(now, &full());
-            assert_eq!(backoff.turn_at(now), Turn::Wait(pause));
-            now += pause;
+            // Nothing is claimed before the result store was probed.
+            assert_eq!(backoff.turn_at(now + 2 * pause), Turn::Wait(LOOK_EVERY));
+            backoff.note_probe_at(now, &Ok(()));
             assert_eq!(backoff.turn_at(now), Turn::One);
             // While the one task runs there is no other.
             assert_eq!(backoff.turn_at(now), Turn::Wait(pause));
+            now += pause;
+            assert_eq!(backoff.turn_at(now), Turn::One);
             pause = (pause * 2).min(PAUSE_MAX);
         }
         assert_eq!(pause, PAUSE_MAX);
         backoff.note_success();
         assert_eq!(backoff.turn_at(now), Turn::All);
         backoff.note_fault_at(now, &full());
-        assert_eq!(backoff.turn_at(now), Turn::Wait(PAUSE_MIN));
+        assert_eq!(backoff.turn_at(now), Turn::Wait(LOOK_EVERY));
+    }
+
+    #[test]
+    fn pauses_between_probes_double_up_to_their_bound() {
+        let (backoff, mut now) = (Backoff::default(), Instant::now());
+        assert_eq!(backoff.next_probe(), None);
+        backoff.note_fault_at(now, &full());
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            let trouble = backoff.trouble().unwrap();
+            pauses.push((trouble.until - now).as_secs());
+            now = trouble.until;
+            backoff.note_probe_at(now, &Err(full().into()));
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 10, 10]);
+        backoff.note_probe_at(now, &Ok(()));
+        assert_eq!(backoff.next_probe(), None);
+        assert_eq!(backoff.turn_at(now), Turn::One);
+    }
+
+    #[test]
+    fn tasks_cannot_be_run_between_a_fault_and_a_probe_that_goes_well() {
+        let readiness = Readiness::default();
+        let (backoff, now) = (Backoff::telling(readiness.clone()), Instant::now());
+        for _ in 0..2 {
+            assert!(readiness.is_ready());
+            backoff.note_fault_at(now, &full());
+            assert!(!readiness.is_ready());
+            backoff.note_probe_at(now, &Err(full().into()));
+            assert!(!readiness.is_ready());
+            backoff.note_probe_at(now, &Ok(()));
+            assert!(readiness.is_ready());
+            assert_eq!(backoff.turn_at(now), Turn::One);
+        }
+        backoff.note_fault_at(now, &full());
+        assert!(!readiness.is_ready());
+        // A run that was begun before the fault.
+        backoff.note_success();
+        assert!(readiness.is_ready());
     }
 }

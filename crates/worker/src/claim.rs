@@ -56,7 +56,10 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
             for (claim, seat) in claims.into_iter().zip(seats) {
                 let Some(slot) = permits.pop() else { break };
                 let place = Place {
-                    _slot: slot,
+                    slot: Arc::new(Slot {
+                        _permit: slot,
+                        _freed: Freed(freed.clone()),
+                    }),
                     _seat: seat,
                     _freed: Freed(freed.clone()),
                 };
@@ -90,14 +93,27 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
     running
 }
 
-/// A run's place: dropped when nothing of the run is left, in this order.
+/// What a run's engine has: dropped when nothing of it is left, in this order.
 pub(crate) struct Place {
-    _slot: OwnedSemaphorePermit,
+    slot: Arc<Slot>,
     _seat: EngineSeat,
     _freed: Freed,
 }
 
-/// Tells the loop that an engine may have a seat again.
+impl Place {
+    /// The slot, for the run itself: it is free when neither the run nor its engine has it any more.
+    pub(crate) fn slot(&self) -> Arc<Slot> {
+        self.slot.clone()
+    }
+}
+
+/// One of the worker's slots.
+pub(crate) struct Slot {
+    _permit: OwnedSemaphorePermit,
+    _freed: Freed,
+}
+
+/// Tells the loop that there may be a slot, or a seat at an engine, again.
 struct Freed(Arc<Notify>);
 
 impl Drop for Freed {
@@ -122,6 +138,7 @@ async fn ask(worker: &Worker, models: &[String], count: usize, outage: &Outage) 
         count,
         slots: worker.settings.slots.max(1),
         project_slots_max: worker.settings.project_slots_max,
+        attempts_max: worker.settings.attempts_max,
         now_ms: worker.clock.now_ms(),
         lease_ms: worker.settings.lease_ms,
     };

@@ -108,9 +108,15 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
                 expires_at_ms: now_ms + worker.settings.retention_ms,
             })
         }
-        failed => Some(Fetched::Back {
-            not_before_ms: now_ms + pause_after(fetch, failed.ok().and_then(Result::err)),
-        }),
+        failed => {
+            let error = failed.ok().and_then(Result::err);
+            if let Some(error) = error.as_ref().filter(|error| error.is_of_this_disk()) {
+                worker.backoff.note_fault(error);
+            }
+            Some(Fetched::Back {
+                not_before_ms: now_ms + pause_after(fetch, error),
+            })
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One task from claim to terminal state. Read it in the order in which a task crosses it:
 //!
-//! 1. [`claim`](mod@claim): asks the store for work while there is a free slot.
+//! 1. [`start`](mod@start): a pause after a crash loop. [`claim`](mod@claim): asks the store for work while
+//!    there is a free slot.
 //!    [`fetching`](mod@fetching) has brought its references before that.
 //! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
 //! 3. [`prepare`](mod@prepare): [`references`](mod@references) and [`source`](mod@source) opened,
@@ -11,7 +12,8 @@
 //! 5. [`sweep`](mod@sweep): takes up what was left behind, and has [`calloff`](mod@calloff) call off
 //!    what goes on elsewhere; [`drain`](mod@drain): the orderly stop.
 //! 6. [`fault`](mod@fault): which errors are this machine's; their tasks go back to the queue, and
-//!    [`backoff`](mod@backoff) holds further claims back.
+//!    [`backoff`](mod@backoff) holds further claims back until [`probe`](mod@probe) finds that results
+//!    can be stored.
 //!
 //! It knows nothing of HTTP: it meets the API in the store.
 
@@ -31,11 +33,13 @@ mod outage;
 mod pools;
 mod prepare;
 mod preview;
+mod probe;
 mod publish;
 mod record;
 mod references;
 mod run;
 mod source;
+mod start;
 mod sweep;
 mod tenacious;
 
@@ -103,6 +107,8 @@ pub struct Settings {
     pub tombstone_ms: u64,
     /// Runs of one task before it fails with `worker_lost`.
     pub attempts_max: u32,
+    /// Longest pause before the first claim of a process that follows several that died.
+    pub start_pause_max: Duration,
     /// How files are encoded.
     pub recorder: RecorderOptions,
 }
@@ -121,9 +127,16 @@ impl Worker {
         let fetcher = tokio::spawn(fetcher);
         let orphans = orphans::sweep_orphans_until_drain(worker.clone(), shutdown.clone());
         let orphans = tokio::spawn(orphans);
+        let prober = probe::probe_until_drain(worker.clone(), shutdown.clone());
+        let prober = tokio::spawn(prober);
+        let settling = {
+            let (worker, shutdown) = (worker.clone(), shutdown.clone());
+            tokio::spawn(async move { start::settle(&worker, &shutdown).await })
+        };
+        start::pause_after_unclean_starts(&worker, &shutdown).await;
         let running = claim::claim_until_drain(worker, shutdown).await;
         // They end with the drain; a panic in them was logged by their task.
-        let _ = tokio::join!(sweeper, fetcher, orphans);
+        let _ = tokio::join!(sweeper, fetcher, orphans, prober, settling);
         running
     }
 }

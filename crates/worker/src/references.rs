@@ -90,6 +90,14 @@ impl GatherError {
         theirs && !is_ours(self)
     }
 
+    /// Whether what arrived could not be written: nor could a result.
+    pub(crate) const fn is_of_this_disk(&self) -> bool {
+        let (Self::Fetch { error, .. } | Self::Later { error, .. }) = self else {
+            return false;
+        };
+        matches!(error, FetchError::Storage(_))
+    }
+
     /// How long to wait at least before the next try, where that is known.
     pub(crate) const fn retry_after(&self) -> Option<Duration> {
         match self {

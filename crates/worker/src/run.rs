@@ -43,6 +43,8 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         "task started"
     );
     kinora_crash::point("worker.claimed");
+    // Until the outcome is written: a slow disk must not have ever more results wait for it.
+    let _slot = place.slot();
     let lease = claim.lease.clone();
     let control = Control::default();
     let engine_name = served.engine_name();

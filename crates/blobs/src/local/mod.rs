@@ -2,6 +2,8 @@
 //! being written. A file appears under its key by a hard link of a synced file, so that it is
 //! there whole or not at all, and never replaces another.
 
+mod folders;
+mod probe;
 mod publish;
 mod read;
 mod walk;
@@ -10,6 +12,7 @@ use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
@@ -18,6 +21,7 @@ use kinora_contract::StoredFile;
 use kinora_pool::Pool;
 
 use crate::{BlobEntry, BlobError, BlobKey, BlobStore, ByteStream};
+use folders::Folders;
 
 /// Bytes that a reader gets at once: what a download that nobody reads holds in memory.
 const CHUNK_BYTES: usize = 32 * 1024;
@@ -33,8 +37,7 @@ pub(crate) const THREADS: usize = READING_THREADS + WRITING_THREADS + KEEPING_TH
 /// A blob store in a folder of this machine. One process at a time may have it open.
 #[derive(Debug)]
 pub struct LocalBlobs {
-    objects: PathBuf,
-    staging: PathBuf,
+    folders: Arc<Folders>,
     /// Numbers the temporary files of [`BlobStore::put_bytes`].
     next: AtomicU64,
     reading: Pool,
@@ -49,16 +52,10 @@ impl LocalBlobs {
     /// [`BlobError::Unavailable`] when the folders cannot be made or emptied.
     pub fn open(root: impl AsRef<Path>) -> Result<Self, BlobError> {
         let root = root.as_ref();
-        let (objects, staging) = (root.join("objects"), root.join("staging"));
-        fs::create_dir_all(&objects)?;
-        match fs::remove_dir_all(&staging) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-            _ => fs::create_dir(&staging)?,
-        }
-        publish::sync_folder(root)?;
+        let folders = Folders::open(root)?;
+        probe::remove_leftover(&folders);
         Ok(Self {
-            objects,
-            staging,
+            folders: Arc::new(folders),
             next: AtomicU64::new(0),
             reading: Pool::new(READING_THREADS),
             writing: Pool::new(WRITING_THREADS),
@@ -67,16 +64,17 @@ impl LocalBlobs {
     }
 
     fn path(&self, key: &str) -> Result<PathBuf, BlobError> {
-        Ok(self.objects.join(BlobKey::parse(key)?.as_str()))
+        Ok(self.folders.objects.join(BlobKey::parse(key)?.as_str()))
     }
 
     async fn publish(&self, key: &str, from: PathBuf) -> Result<StoredFile, BlobError> {
-        let (objects, key) = (
-            self.objects.clone(),
+        let (folders, key) = (
+            self.folders.clone(),
             BlobKey::parse(key)?.as_str().to_owned(),
         );
         blocking(&self.writing, move || {
-            publish::publish(&objects, key, &from)
+            folders.make_missing()?;
+            publish::publish(&folders.objects, key, &from)
         })
         .await
     }
@@ -91,16 +89,17 @@ impl BlobStore for LocalBlobs {
     async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
         BlobKey::parse(key)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let staged = self.staging.join(format!("bytes-{number}"));
-        let objects = self.objects.clone();
+        let staged = self.folders.staging.join(format!("bytes-{number}"));
+        let folders = self.folders.clone();
         let key = key.to_owned();
         // One piece of work: whoever stops waiting for it leaves nothing half done.
         blocking(&self.writing, move || {
             let write = || -> Result<(), BlobError> {
+                folders.make_missing()?;
                 let mut file = fs::File::create_new(&staged)?;
                 Ok(file.write_all(&bytes)?)
             };
-            let stored = write().and_then(|()| publish::publish(&objects, key, &staged));
+            let stored = write().and_then(|()| publish::publish(&folders.objects, key, &staged));
             if stored.is_err() {
                 // What cannot be removed now is removed at the next opening.
                 let _ = fs::remove_file(&staged);
@@ -135,8 +134,11 @@ impl BlobStore for LocalBlobs {
     }
 
     async fn delete(&self, key: &str) -> Result<(), BlobError> {
-        let (path, objects) = (self.path(key)?, self.objects.clone());
-        blocking(&self.keeping, move || publish::remove(&objects, &path)).await
+        let (path, folders) = (self.path(key)?, self.folders.clone());
+        blocking(&self.keeping, move || {
+            publish::remove(&folders.objects, &path)
+        })
+        .await
     }
 
     async fn list(
@@ -146,12 +148,17 @@ impl BlobStore for LocalBlobs {
         limit: usize,
     ) -> Result<Vec<BlobEntry>, BlobError> {
         let walk = walk::Walk::new(prefix, after, limit);
-        let objects = self.objects.clone();
-        blocking(&self.keeping, move || walk.run(&objects)).await
+        let folders = self.folders.clone();
+        blocking(&self.keeping, move || walk.run(&folders.objects)).await
+    }
+
+    async fn probe(&self) -> Result<(), BlobError> {
+        let folders = self.folders.clone();
+        blocking(&self.writing, move || Ok(probe::probe(&folders)?)).await
     }
 
     fn staging_dir(&self) -> &Path {
-        &self.staging
+        &self.folders.staging
     }
 }
 

@@ -63,6 +63,8 @@ impl Client {
     fn serve(&self) -> Setup {
         reaching_from(Setup::on(&self.data))
             .set("KINORA_WORKER_ATTEMPTS_MAX", 10_000)
+            // Lives are shorter than the pause after them.
+            .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
             .set("KINORA_WORKER_SWEEP_SECONDS", 1)
     }
 

@@ -9,6 +9,7 @@
 )]
 
 mod attacks;
+mod away;
 mod bounds;
 mod capabilities;
 #[path = "../../../contract/tests/contract/cases.rs"]
@@ -36,6 +37,7 @@ mod openapi;
 mod previews;
 mod references;
 mod refusals;
+mod refused;
 mod rescue;
 mod restarts;
 mod routes;

@@ -121,3 +121,85 @@ fn p05_a_task_that_was_running_at_every_death_is_given_up() {
     let next = client.submit(&quick("kinora-b1"));
     assert_ended_once(&server, next.id());
 }
+
+/// A service that is killed again and again, as soon as it works or says that it waits. Only a task that ran
+/// alone after two deaths may be blamed: one where this test was too slow to kill it in its pause.
+#[test]
+fn p05_a_crash_loop_ends_no_innocent_task() {
+    const KILLS: usize = 15;
+    const TASKS: usize = 12;
+    let data = DataFolder::default();
+    let mut ids = Vec::new();
+    let (mut pauses, mut blamed_max) = (0, 0);
+    for life in 0..KILLS {
+        let server = Setup::on(&data).start();
+        while ids.len() < TASKS {
+            ids.push(server.client().submit(&slow()).id().to_owned());
+        }
+        let waits = |server: &Server| server.logged(&["pause after unclean starts"]);
+        until("work, or a pause", || {
+            (server.logged(&["\"task started\""]) + waits(&server) > 0).then_some(())
+        });
+        pauses += waits(&server);
+        server.freeze();
+        if life >= 2 {
+            blamed_max += server.logged(&["\"task started\""]);
+        }
+        server.kill();
+    }
+    assert!(pauses > KILLS / 2, "{pauses}");
+    let server = Setup::on(&data)
+        .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
+        .start();
+    let client = server.client();
+    server.wait_for_log(&["\"task started\""]);
+    let failed = ids
+        .iter()
+        .filter(|id| client.video(id).status() == "failed");
+    let failed = failed.count();
+    assert!(failed <= blamed_max, "{failed} of at most {blamed_max}");
+}
+
+#[test]
+fn p05_a_task_that_kills_its_process_ends_and_its_neighbours_do_not() {
+    let data = DataFolder::default();
+    let setup = || {
+        Setup::on(&data)
+            .set("KINORA_WORKER_SLOTS", 2)
+            .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
+    };
+    let mut body = quick("kinora-a1");
+    body["seconds"] = json!(8);
+    let (mut poison, mut neighbours) = (None, Vec::new());
+    let mut deaths = 0;
+    loop {
+        let server = setup().start();
+        let client = server.client();
+        let poison = poison.get_or_insert_with(|| client.submit(&slow()).id().to_owned());
+        while neighbours.len() < 3 {
+            neighbours.push(client.submit(&body).id().to_owned());
+        }
+        let ended = until("the poison to work, or to be given up", || {
+            if client.video(poison).status() == "failed" {
+                return Some(true);
+            }
+            // Together with a neighbour, until it runs alone.
+            let beside = server.logged(&["\"task started\""]) > 1 || deaths + 1 == ATTEMPTS_MAX;
+            (starts(&server, poison) > 0 && beside).then_some(false)
+        });
+        if ended {
+            assert_eq!(
+                client.video(poison)["error"]["code"],
+                "worker_lost",
+                "after {deaths} deaths"
+            );
+            for id in &neighbours {
+                client.wait_completed(id);
+            }
+            break;
+        }
+        server.kill();
+        deaths += 1;
+    }
+    assert_eq!(deaths, ATTEMPTS_MAX);
+}

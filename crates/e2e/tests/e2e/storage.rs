@@ -53,6 +53,13 @@ fn assert_reads_go_on(client: &Client, id: &str) {
     assert_eq!(client.get("/v1/models").status, 200);
 }
 
+/// By itself: nobody submits meanwhile.
+fn becomes_ready(server: &Server) {
+    until("the service to be ready", || {
+        (server.anonymous().get("/readyz").status == 200).then_some(())
+    });
+}
+
 /// Files in the making, on the service's own disk.
 fn staged(server: &Server) -> usize {
     let folder: &Path = &server.data().path().join("results/staging");
@@ -83,8 +90,13 @@ fn p11_a_full_disk_refuses_submits_and_recovers_by_itself() {
             .is_some_and(|s| (1..=120).contains(&s))
     );
     assert_reads_go_on(&client, before.id());
+    server
+        .anonymous()
+        .get("/readyz")
+        .refused(503, "storage_unavailable");
     let (_, listed) = client.get("/v1/videos?limit=100").list();
     ballast.drop_it();
+    becomes_ready(&server);
     // Nothing of the refused one is there, and the next is taken without a restart.
     let after = until("a submit to be taken again", || {
         let reply = client.submit_json(&quick("kinora-a1"));
@@ -139,14 +151,17 @@ fn p11_below_the_reserve_of_free_space_submits_stop_and_results_are_published() 
     let client = server.client();
     let running = client.submit(&quick("kinora-a1"));
     let ballast = Ballast::load(&server, 4_500_000);
-    let refused = until("a submit to be refused", || {
-        let reply = client.submit_json(&quick("kinora-b1"));
+    let unready = until("the service not to be ready", || {
+        let reply = server.anonymous().get("/readyz");
         (reply.status != 200).then_some(reply)
     });
+    unready.refused(503, "storage_unavailable");
+    let refused = client.submit_json(&quick("kinora-b1"));
     refused.refused(503, "storage_unavailable");
     assert!(refused.number("retry-after").is_some());
     client.wait_completed(running.id());
     ballast.drop_it();
+    becomes_ready(&server);
     until("a submit to be taken again", || {
         let reply = client.submit_json(&quick("kinora-b1"));
         (reply.status == 200).then_some(())

@@ -14,6 +14,8 @@ pub(crate) struct Known {
     pub(crate) task: Task,
     /// While running.
     pub(crate) held: Option<Held>,
+    /// Deaths of its worker so far.
+    pub(crate) deaths: u32,
 }
 
 impl Known {
@@ -26,6 +28,7 @@ impl Known {
 /// A running task's lease.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
+    pub(crate) worker: usize,
     /// `None` when the answer to the claim was lost: nobody knows it.
     pub(crate) token: Option<u64>,
     /// It ends at one of these; more than one after a renewal whose answer was lost.
@@ -63,6 +66,7 @@ pub(crate) enum Cause {
     },
     /// The leases that were answered.
     Claimed {
+        worker: usize,
         leases: Vec<Lease>,
         now_ms: u64,
     },
@@ -100,6 +104,8 @@ pub(crate) struct Book {
     pub(crate) gone: BTreeMap<TaskId, String>,
     pub(crate) keys: BTreeMap<(String, String), BoundKey>,
     pub(crate) causes: Vec<Cause>,
+    /// Who ran what before the operation.
+    pub(crate) company: Vec<(TaskId, Held)>,
     /// How often each turn and each answer was seen.
     pub(crate) seen: BTreeMap<String, u64>,
     /// When each project may have been refused last.
@@ -147,8 +153,36 @@ impl Book {
         let known = Known {
             task: task.clone(),
             held: None,
+            deaths: 0,
         };
         self.tasks.insert(task.id, known);
+    }
+
+    /// Remembers who ran what.
+    pub(crate) fn look_at_company(&mut self) {
+        let known = self.tasks.iter();
+        self.company = known
+            .filter_map(|(id, known)| Some((*id, known.held.clone()?)))
+            .collect();
+    }
+
+    /// Whether the worker of this task ran nothing else.
+    pub(crate) fn was_alone(&self, id: TaskId, worker: usize) -> bool {
+        let mut others = self.company.iter();
+        !others.any(|(other, held)| *other != id && held.worker == worker)
+    }
+
+    /// The same, when what raced with the sweep may have ended the others before it.
+    pub(crate) fn may_have_been_alone(&self, id: TaskId, worker: usize) -> bool {
+        let ended = |other: TaskId| {
+            self.causes.iter().any(|cause| match cause {
+                Cause::Cancelled { task, .. } => *task == other,
+                Cause::Finished { lease, .. } => lease.task == other,
+                _ => false,
+            })
+        };
+        let mut others = self.company.iter();
+        !others.any(|(other, held)| *other != id && held.worker == worker && !ended(*other))
     }
 
     /// Notes what was done. An acknowledged change by a lease that does not hold is a violation.

@@ -112,6 +112,10 @@ impl BlobStore for Ledger {
         Ok(listed)
     }
 
+    async fn probe(&self) -> Result<(), BlobError> {
+        self.inner.probe().await
+    }
+
     fn staging_dir(&self) -> &Path {
         self.inner.staging_dir()
     }

@@ -69,12 +69,13 @@ impl Book {
             "P2: 100 is for completed tasks: {found:?}"
         );
         let phases = (before.state.phase(), found.state.phase());
+        let mut deaths = known.deaths;
         let held = match phases {
             (Phase::Waiting, Phase::Waiting) => None,
-            (Phase::Waiting, Phase::Running) => Some(self.claimed(before, found)),
+            (Phase::Waiting, Phase::Running) => Some(self.claimed(known, found)),
             (Phase::Running, Phase::Running) => Some(self.renewed(known, found)),
             (Phase::Running, Phase::Waiting) => {
-                self.may_go_back(known, found);
+                deaths += u32::from(self.may_go_back(known, found));
                 None
             }
             (Phase::Running, Phase::Completed) => {
@@ -99,22 +100,40 @@ impl Book {
         Known {
             task: found.clone(),
             held,
+            deaths,
         }
     }
 
-    fn claimed(&self, before: &Task, found: &Task) -> Held {
+    fn claimed(&self, known: &Known, found: &Task) -> Held {
+        let before = &known.task;
         let claim = self.causes.iter().find_map(|cause| match cause {
-            Cause::Claimed { leases, now_ms } => Some((leases, *now_ms)),
+            Cause::Claimed {
+                worker,
+                leases,
+                now_ms,
+            } => Some((*worker, leases, *now_ms)),
             _ => None,
         });
-        let (leases, now_ms) = claim.unwrap_or_else(|| panic!("P5: {} runs unclaimed", found.id));
+        let (worker, leases, now_ms) =
+            claim.unwrap_or_else(|| panic!("P5: {} runs unclaimed", found.id));
         assert_eq!(
             found.attempt,
             before.attempt + 1,
             "P5: an attempt is not counted"
         );
         let lease = leases.iter().find(|lease| lease.task == found.id);
+        if known.deaths > 0 && found.attempt >= ATTEMPTS_MAX {
+            let live = |held: &Held| held.untils_ms.iter().all(|until_ms| *until_ms > now_ms);
+            let mut company = self.company.iter();
+            let beside = company.any(|(_, held)| held.worker == worker && live(held));
+            assert!(
+                leases.len() <= 1 && !beside,
+                "P5: {} had died before, and was not claimed alone",
+                found.id
+            );
+        }
         Held {
+            worker,
             token: lease.map(|lease| lease.token),
             untils_ms: vec![now_ms + LEASE_MS],
         }
@@ -139,7 +158,15 @@ impl Book {
                 }
                 // Without room the leases of the dead stand until they end by themselves.
                 Cause::Reopened { full: true } => held.untils_ms.push(0),
-                Cause::Reopened { full: false } => held.untils_ms = vec![0],
+                Cause::Reopened { full: false } => {
+                    assert!(
+                        known.task.attempt >= ATTEMPTS_MAX
+                            && (self.was_alone(found.id, held.worker)
+                                || held.untils_ms.contains(&0)),
+                        "P5: a task that had company, or attempts, was not given back: {known:?}"
+                    );
+                    held.untils_ms = vec![0];
+                }
                 _ => {}
             }
         }
@@ -155,8 +182,16 @@ impl Book {
         held
     }
 
-    fn may_go_back(&self, known: &Known, found: &Task) {
+    /// Asserts a right to it, and says whether it was a death of the worker.
+    fn may_go_back(&self, known: &Known, found: &Task) -> bool {
         let attempt = known.task.attempt;
+        let worker = known.held.as_ref().unwrap().worker;
+        // The last attempt is forgiven to one that had company.
+        let after_death = match attempt < ATTEMPTS_MAX {
+            true => found.attempt == attempt,
+            false => found.attempt == attempt - 1 && !self.was_alone(found.id, worker),
+        };
+        let mut died = false;
         let explained = self.causes.iter().any(|cause| match cause {
             Cause::Released {
                 lease,
@@ -167,12 +202,17 @@ impl Book {
                 known.is_held_by(lease) && found.attempt == attempt - forgiven
             }
             Cause::Swept { now_ms, .. } => {
-                self.may_be_over(known, *now_ms) && attempt < ATTEMPTS_MAX
+                died = self.may_be_over(known, *now_ms) && after_death;
+                died
             }
-            Cause::Reopened { .. } => attempt < ATTEMPTS_MAX,
+            Cause::Reopened { .. } => {
+                died = after_death;
+                died
+            }
             _ => false,
         });
         assert!(explained, "P10: a live lease was taken: {known:?}");
+        died
     }
 
     fn may_complete(&self, known: &Known, found: &Task) {
@@ -210,11 +250,20 @@ impl Book {
                 ..
             } => known.is_held_by(lease) && failed == failure,
             Cause::Swept { now_ms, .. } => {
-                lost && self.may_be_over(known, *now_ms) && known.task.attempt >= ATTEMPTS_MAX
+                let last = known.task.attempt >= ATTEMPTS_MAX;
+                lost && last && self.may_be_over(known, *now_ms) && self.may_be_lost(known)
             }
             _ => false,
         });
         assert!(explained, "P2: failed for no reason: {known:?}: {found:?}");
+    }
+
+    /// Whether its worker ran nothing else, or the store found so when it was opened.
+    fn may_be_lost(&self, known: &Known) -> bool {
+        let held = known.held.as_ref();
+        held.is_some_and(|held| {
+            self.may_have_been_alone(known.task.id, held.worker) || held.untils_ms.contains(&0)
+        })
     }
 
     fn may_expire(&self, known: &Known) {

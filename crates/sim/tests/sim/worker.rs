@@ -96,6 +96,7 @@ impl World {
             count: SLOTS - self.workers[k].runs.len(),
             slots: SLOTS,
             project_slots_max: 0,
+            attempts_max: ATTEMPTS_MAX,
             now_ms,
             lease_ms: LEASE_MS,
         };
@@ -103,6 +104,7 @@ impl World {
         self.trace.result(&told(&claims.as_ref().map(Vec::len)));
         let claims = claims.unwrap_or_default();
         self.book.note(Cause::Claimed {
+            worker: k,
             leases: claims.iter().map(|claim| claim.lease.clone()).collect(),
             now_ms,
         });

@@ -203,6 +203,7 @@ impl World {
                 reference_ports: kinora_contract::reference_url::Ports::default(),
             }),
             turns: kinora_api::Turns::default(),
+            readiness: kinora_contract::Readiness::default(),
             stopping: CancellationToken::new(),
         });
         self.service = Some(Service {
@@ -255,6 +256,7 @@ impl World {
 
     /// Compares the store with the book, and the blobs with the store.
     pub(crate) async fn observe(&mut self) {
+        self.book.look_at_company();
         let tasks = self.service().real.tasks.clone();
         let ids: Vec<(TaskId, String)> = self
             .book

@@ -162,6 +162,7 @@ impl Bench for Stores {
             count,
             slots: usize::MAX,
             project_slots_max: 0,
+            attempts_max: 3,
             now_ms: NOW,
             lease_ms: LEASE_MS,
         };

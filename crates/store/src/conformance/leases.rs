@@ -84,6 +84,7 @@ pub async fn only_served_models_are_claimed(harness: &impl Harness) {
         count: 9,
         slots: usize::MAX,
         project_slots_max: 0,
+        attempts_max: 3,
         now_ms: NOW,
         lease_ms: LEASE_MS,
     };

@@ -8,6 +8,7 @@
     reason = "these are tests"
 )]
 
+pub mod deaths;
 pub mod fixtures;
 pub mod keys;
 pub mod leases;
@@ -102,6 +103,11 @@ macro_rules! conformance_suite {
             quota: a_task_that_waits_too_long_expires,
             quota: a_sweep_may_spare_the_leases,
             quota: an_ended_task_keeps_no_inputs,
+            deaths: a_last_attempt_is_made_alone_and_used_up_alone,
+            deaths: a_last_attempt_with_company_is_forgiven,
+            deaths: attempts_that_broke_do_not_make_a_task_run_alone,
+            deaths: a_task_that_is_to_run_alone_holds_back_all_models,
+            deaths: a_cancelled_task_holds_back_nobody,
             restart: everything_acknowledged_is_there_after_a_restart,
             restart: tokens_go_on_growing_after_a_restart,
             restart: an_idempotency_key_outlives_a_restart,

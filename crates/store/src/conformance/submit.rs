@@ -221,6 +221,7 @@ pub async fn a_full_project_is_told_when_its_tasks_end(harness: &impl Harness) {
         count: 1,
         slots: 1,
         project_slots_max: 0,
+        attempts_max: 3,
         now_ms: NOW,
         lease_ms: LEASE_MS,
     };

@@ -72,6 +72,7 @@ pub async fn a_lease_of_a_wrong_clock_counts_as_expired(harness: &impl Harness) 
         count: 1,
         slots: usize::MAX,
         project_slots_max: 0,
+        attempts_max: 3,
         now_ms: NOW + year_ms,
         lease_ms: LEASE_MS,
     };

@@ -29,6 +29,7 @@ async fn claim(
         count,
         slots,
         project_slots_max,
+        attempts_max: 3,
         now_ms: NOW,
         lease_ms: LEASE_MS,
     };

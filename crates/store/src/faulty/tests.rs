@@ -122,6 +122,7 @@ impl Stubborn {
                 count: 50,
                 slots: usize::MAX,
                 project_slots_max: 0,
+                attempts_max: 3,
                 now_ms,
                 lease_ms: LEASE_MS,
             };

@@ -8,6 +8,7 @@ use kinora_contract::{State, TaskId};
 use rusqlite::Connection;
 
 use super::abandoned;
+use super::alone;
 use super::fault::Done;
 use super::index::Index;
 use super::record::{Change, Record};
@@ -45,6 +46,11 @@ impl<'a> Batch<'a> {
 
     pub(super) const fn index(&self) -> &Index {
         self.index
+    }
+
+    /// Remembers, whatever becomes of the transaction, that a task waits to run alone.
+    pub(super) fn wait_alone(&mut self, next: alone::Next) {
+        self.index.alone = Some(next);
     }
 
     /// A place behind all others. Places of transactions that fail are left empty.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use kinora_contract::{TaskId, UnixMs};
 
+use super::alone;
 use super::record::{Change, Record, References};
 use super::usage::{Charge, Usages};
 use crate::Usage;
@@ -33,6 +34,8 @@ pub(super) struct Index {
     /// Those that nobody may fetch before a time, by that time.
     away: BTreeSet<(UnixMs, TaskId)>,
     waiting: u64,
+    /// Not a function of the unfinished records: a task that waits for its worker to have nothing else.
+    pub(super) alone: Option<alone::Next>,
     /// Not a function of the unfinished records: what is stored of all tasks.
     usages: Usages,
     /// Largest place given out.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use kinora_contract::{Artifact, Failure, State, UnixMs};
 
+use super::alone;
 use super::batch::Batch;
 use super::fault::Done;
 use super::index::Share;
 use super::record::{Held, Record, References};
+use super::starts;
 use super::writer::{Job, Operation, unattended};
 use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 
@@ -21,10 +23,16 @@ impl Operation for ClaimRequest {
             project_max: self.project_slots_max,
         };
         let mut claims = Vec::new();
-        while claims.len() < self.count {
+        let mut alone = alone::is_held_back(batch.index(), self);
+        while claims.len() < self.count && !alone {
             let Some(before) = batch.index().next(&self.models, share).cloned() else {
                 break;
             };
+            alone = alone::must_wait(&before, self);
+            if alone && alone::works(batch.index(), self) {
+                batch.wait_alone(alone::Next::of(self, &before));
+                break;
+            }
             let token = batch.next_token()?;
             let held = Held {
                 token,
@@ -128,6 +136,10 @@ impl Operation for Finish {
             task.finished_at_ms = Some(self.now_ms);
             task.expires_at_ms = Some(self.expires_at_ms);
         });
+        if self.outcome.is_ok() {
+            // A process that completes a task is in no crash loop.
+            starts::Settle.apply(batch)?;
+        }
         batch.update(&before, after)?;
         Ok(Ok(()))
     }

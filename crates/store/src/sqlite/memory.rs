@@ -2,7 +2,7 @@
 //! publishes each committed transaction here.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
@@ -18,6 +18,8 @@ pub(super) struct Memory {
     pub(super) queue: Queue,
     /// Waiting tasks whose references are not at hand.
     unready: AtomicUsize,
+    /// Whether the last commit worked.
+    writable: AtomicBool,
     changes: watch::Sender<u64>,
 }
 
@@ -27,6 +29,7 @@ impl Memory {
             cache: Cache::new(finished_cached_bytes_max),
             queue: Queue::default(),
             unready: AtomicUsize::new(0),
+            writable: AtomicBool::new(true),
             changes: watch::Sender::new(0),
         }
     }
@@ -60,6 +63,15 @@ impl Memory {
     /// Whether a waiting task has references that are not at hand.
     pub(super) fn has_unready(&self) -> bool {
         self.unready.load(Ordering::Acquire) > 0
+    }
+
+    pub(super) fn set_writable(&self, writable: bool) {
+        self.writable.store(writable, Ordering::Release);
+    }
+
+    /// Whether the last commit worked.
+    pub(super) fn is_writable(&self) -> bool {
+        self.writable.load(Ordering::Acquire)
     }
 
     pub(super) fn view(&self, record: &Record) -> TaskView {

@@ -4,6 +4,7 @@
 //! (`cache`, `queue`), from where `reads` answer. One process serves a file at a time.
 
 mod abandoned;
+mod alone;
 mod batch;
 mod cache;
 mod fault;
@@ -21,9 +22,11 @@ mod recover;
 mod rows;
 mod schema;
 mod scrub;
+mod starts;
 mod sweep;
 mod usage;
 mod writer;
+mod writes;
 
 pub use keys::SqliteKeys;
 
@@ -53,6 +56,7 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     keys: keys::KeyReader,
     identity: u64,
+    unclean_starts: u64,
     _scrubber: Scrubber,
     /// Last, so that the store is unlocked after the writer has stopped.
     _lock: File,
@@ -69,11 +73,14 @@ impl SqliteStore {
         let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
         let index = recover::recover(&conn, &memory, options.attempts_max)
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
+        let unclean_starts =
+            starts::begin(&conn).map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         let identity = rows::counter(&conn, "identity")
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         let scrub = Scrub::default();
         Ok(Self {
             identity,
+            unclean_starts,
             readers: Arc::new(Readers::open(path, options)?),
             keys: keys::KeyReader::open(path, options)?,
             writer: Writer::start(conn, index, memory.clone(), scrub.clone())
@@ -259,6 +266,18 @@ impl TaskStore for SqliteStore {
 
     async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
         self.writer.call(usage::Ask(project.to_owned())).await
+    }
+
+    fn is_writable(&self) -> bool {
+        self.memory.is_writable()
+    }
+
+    fn unclean_starts(&self) -> u64 {
+        self.unclean_starts
+    }
+
+    async fn settle(&self) -> Result<(), StoreError> {
+        self.writer.call(starts::Settle).await
     }
 
     fn identity(&self) -> u64 {

@@ -30,6 +30,8 @@ pub(super) struct Record {
     pub(super) preview: Option<Arc<[u8]>>,
     /// Whether it can be claimed, while it waits.
     pub(super) references: References,
+    /// Deaths of its worker so far.
+    pub(super) deaths: u32,
 }
 
 /// How far a task's references are. On disk it is only whether they are at hand.
@@ -100,6 +102,7 @@ impl Record {
             lease: None,
             kept: None,
             preview: None,
+            deaths: 0,
         }
     }
 
@@ -164,6 +167,7 @@ impl Record {
             task: Arc::new(task),
             lease,
             references: self.references,
+            deaths: self.deaths,
         })
     }
 

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
+use super::alone::{self, Company};
 use super::batch::{Batch, Mark};
 use super::fault::{Done, Fault};
 use super::index::Index;
 use super::memory::Memory;
-use super::record::{Change, Held, Record};
+use super::record::{Change, Record};
 use super::usage::Usages;
 use super::{rows, sweep};
+use crate::deaths::Verdict;
 
 /// Reads the unfinished tasks, gives back to the queue what was running, and shows them to
 /// `memory`.
@@ -58,9 +60,13 @@ fn requeue(conn: &Connection, index: &mut Index, attempts_max: u32) -> Done<Vec<
     let running: Vec<Arc<Record>> = index.running().cloned().collect();
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let mut batch = Batch::new(conn, index);
+    let company = Company::of(batch.index());
     let requeued = running
         .iter()
-        .try_for_each(|record| requeue_one(&mut batch, record, attempts_max))
+        .try_for_each(|record| {
+            let verdict = company.judge(record, attempts_max);
+            requeue_one(&mut batch, record, verdict)
+        })
         .and_then(|()| Ok(conn.execute_batch("COMMIT")?));
     let Err(fault) = requeued else {
         return Ok(batch.into_changes());
@@ -74,14 +80,11 @@ fn requeue(conn: &Connection, index: &mut Index, attempts_max: u32) -> Done<Vec<
     Ok(Vec::new())
 }
 
-fn requeue_one(batch: &mut Batch<'_>, record: &Arc<Record>, attempts_max: u32) -> Done<()> {
-    if record.task.attempt < attempts_max {
-        return batch.update(record, sweep::requeued(record));
+fn requeue_one(batch: &mut Batch<'_>, record: &Arc<Record>, verdict: Verdict) -> Done<()> {
+    if verdict != Verdict::Lost {
+        return batch.update(record, sweep::requeued(record, verdict));
     }
-    // Whether it has had its last attempt is for the sweep to judge: its lease is over.
-    let ended = record.lease.clone().map(|lease| Held {
-        until_ms: 0,
-        ..lease
-    });
+    // The sweep, which knows the time, ends it.
+    let ended = record.lease.as_ref().map(alone::judged);
     batch.renew(record, record.with(ended, |_| {}))
 }

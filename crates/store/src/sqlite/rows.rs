@@ -15,7 +15,7 @@ use crate::Usage;
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
      created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
      worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
-     reference_bytes, charged_bytes";
+     reference_bytes, charged_bytes, deaths";
 
 /// SQLite's integers are signed; a time past the year 292 million is the end of time.
 pub(super) fn int(value: u64) -> i64 {
@@ -74,7 +74,7 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
          engine = :engine, started_at_ms = :started, finished_at_ms = :finished, \
          expires_at_ms = :expires, lease_token = :token, lease_until_ms = :until, \
          worker = :worker, artifact = :artifact, failure = :failure, kept = :kept, \
-         references_ready = :ready, charged_bytes = :charged \
+         references_ready = :ready, charged_bytes = :charged, deaths = :deaths \
          WHERE seq = :seq AND phase = :was AND lease_token IS :held",
     )?;
     let changed = query.execute(named_params! {
@@ -92,6 +92,7 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
         ":failure": failure,
         ":kept": after.kept.as_deref(),
         ":charged": int(after.charged_bytes),
+        ":deaths": after.deaths,
         ":ready": after.references == References::AtHand,
         ":seq": int(before.seq),
         ":was": phase_name(before.task.state.phase()),
@@ -261,6 +262,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         reference_bytes: time(row, "reference_bytes")?.unwrap_or(0),
         charged_bytes: time(row, "charged_bytes")?.unwrap_or(0),
         preview: None,
+        deaths: row.get("deaths")?,
     })
 }
 

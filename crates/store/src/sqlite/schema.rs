@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0006_usage.sql"),
     include_str!("../../../../migrations/sqlite/0007_warnings.sql"),
     include_str!("../../../../migrations/sqlite/0008_key_use.sql"),
+    include_str!("../../../../migrations/sqlite/0009_deaths.sql"),
 ];
 
 /// Pages of the log that are carried into the database at once (64 MiB): submits wait meanwhile,

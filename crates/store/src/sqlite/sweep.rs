@@ -7,6 +7,7 @@ use kinora_contract::{FailureCode, State, TaskId, UnixMs};
 use rusqlite::params;
 
 use super::abandoned;
+use super::alone::Company;
 use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::owner::remove;
@@ -14,6 +15,7 @@ use super::record::Record;
 use super::rows::{self, int};
 use super::usage::Charge;
 use super::writer::Operation;
+use crate::deaths::Verdict;
 use crate::{SweepRequest, Swept};
 
 impl Operation for SweepRequest {
@@ -25,13 +27,18 @@ impl Operation for SweepRequest {
             batch.update(&record, failed(&record, FailureCode::TaskExpired, self))?;
             swept.waited += 1;
         }
+        // As it was at the deaths, before any of the tasks is taken up.
+        let company = Company::of(batch.index());
         for record in expired_leases(self, batch) {
-            if record.task.attempt >= self.attempts_max {
-                batch.update(&record, failed(&record, FailureCode::WorkerLost, self))?;
-                swept.lost += 1;
-            } else {
-                batch.update(&record, requeued(&record))?;
-                swept.requeued += 1;
+            match company.judge(&record, self.attempts_max) {
+                Verdict::Lost => {
+                    batch.update(&record, failed(&record, FailureCode::WorkerLost, self))?;
+                    swept.lost += 1;
+                }
+                verdict => {
+                    batch.update(&record, requeued(&record, verdict))?;
+                    swept.requeued += 1;
+                }
             }
         }
         swept.expired = expire(self, batch)?;
@@ -43,9 +50,17 @@ impl Operation for SweepRequest {
     }
 }
 
-/// The record back in its old place.
-pub(super) fn requeued(record: &Record) -> Arc<Record> {
-    record.with(None, |task| task.state = State::Waiting)
+/// The record back in its old place after a death of its worker.
+pub(super) fn requeued(record: &Record, verdict: Verdict) -> Arc<Record> {
+    let mut after = record.with(None, |task| {
+        task.state = State::Waiting;
+        if verdict == Verdict::Spared {
+            task.attempt = task.attempt.saturating_sub(1);
+        }
+    });
+    let record = Arc::make_mut(&mut after);
+    record.deaths = record.deaths.saturating_add(1);
+    after
 }
 
 fn failed(record: &Record, code: FailureCode, request: &SweepRequest) -> Arc<Record> {

@@ -15,6 +15,8 @@ use super::fault::{Done, Fault};
 use super::index::Index;
 use super::memory::Memory;
 use super::scrub::{self, Scrub};
+use super::starts;
+use super::writes::{self, Writes, is_busy};
 use crate::StoreError;
 
 /// Requests that wait for the writer; more wait for a place, which holds back their callers.
@@ -94,9 +96,9 @@ impl Writer {
         let state = State {
             conn,
             index,
-            memory,
+            memory: memory.clone(),
             scrub,
-            works: true,
+            writes: Writes::new(memory),
             runtime: Handle::try_current().ok(),
             queue: jobs.downgrade(),
         };
@@ -138,6 +140,13 @@ impl Drop for Writer {
 /// For each job of a transaction, why it failed.
 type Failures = Vec<Option<StoreError>>;
 
+/// What came of a transaction that was committed.
+struct Committed {
+    failures: Failures,
+    /// Whether it wrote anything: an empty one works on a full disk.
+    wrote: bool,
+}
+
 /// A way to run the jobs of a transaction.
 type Run = fn(&mut Batch<'_>, &mut [Box<dyn Job>]) -> Done<Failures>;
 
@@ -148,8 +157,8 @@ struct State {
     memory: Arc<Memory>,
     /// Whom to tell that texts were removed.
     scrub: Scrub,
-    /// Whether the last changes succeeded: a store that stays away is logged once.
-    works: bool,
+    /// Whether writes work.
+    writes: Writes,
     /// Where callers wait; the runtime in which the store was opened.
     runtime: Option<Handle>,
     /// This writer's own door; weak, so that closing it is not prevented.
@@ -163,7 +172,8 @@ impl State {
         loop {
             jobs.extend(own.drain(..));
             if jobs.is_empty() {
-                let Some(job) = queue.blocking_recv() else {
+                let Some(job) = self.writes.next_job(&self.conn, &mut queue) else {
+                    starts::end(&self.conn);
                     // A stopped store leaves no log in which removed texts could be found.
                     scrub::truncate_log(&self.conn);
                     return;
@@ -214,26 +224,29 @@ impl State {
             Err(_) => self.attempt(jobs, run_apart),
             done => done,
         };
-        let failures: Failures = done.unwrap_or_else(|fault| {
-            let text = fault.to_string();
-            jobs.iter().map(|_| Some(unavailable(&text))).collect()
-        });
-        self.log_turns(failures.iter().flatten().next());
-        failures
-    }
-
-    fn log_turns(&mut self, failure: Option<&StoreError>) {
-        match failure {
-            Some(error) if self.works => tracing::error!(%error, "store writes failing"),
-            None if !self.works => tracing::info!("store writes recovered"),
-            _ => {}
+        match &done {
+            Err(fault) => {
+                self.writes.note(Some(fault));
+                if !is_busy(fault) {
+                    writes::overwrite_failed(&self.conn);
+                }
+            }
+            Ok(done) if done.wrote => self.writes.note(None),
+            Ok(_) => {}
         }
-        self.works = failure.is_none();
+        match done {
+            Ok(done) => done.failures,
+            Err(fault) => {
+                let text = fault.to_string();
+                jobs.iter().map(|_| Some(unavailable(&text))).collect()
+            }
+        }
     }
 
     /// One transaction. Readers see it after its commit; after a failure all is as before.
-    fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Failures> {
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        let changed_before = self.conn.total_changes();
         let mut batch = Batch::new(&self.conn, &mut self.index);
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
@@ -242,16 +255,21 @@ impl State {
             kinora_crash::point("store.after_commit");
             Ok(failures)
         });
-        if done.is_ok() {
-            if batch.erases() {
-                self.scrub.request();
+        match done {
+            Ok(failures) => {
+                if batch.erases() {
+                    self.scrub.request();
+                }
+                self.memory.publish(batch.into_changes());
+                let wrote = self.conn.total_changes() > changed_before;
+                Ok(Committed { failures, wrote })
             }
-            self.memory.publish(batch.into_changes());
-        } else {
-            batch.undo_to(Mark::default());
-            roll_back(&self.conn);
+            Err(fault) => {
+                batch.undo_to(Mark::default());
+                roll_back(&self.conn);
+                Err(fault)
+            }
         }
-        done
     }
 }
 
@@ -269,7 +287,8 @@ fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures>
         let Some(text) = lost else { break };
         // Full disks and the like end the whole transaction: begin again without the culprit.
         batch.undo_to(Mark::default());
-        if restarts == RESTARTS_MAX {
+        // Without a job left an empty commit would hide that nothing can be written.
+        if restarts == RESTARTS_MAX || failures.iter().all(Option::is_some) {
             return Err(Fault::GivenUp(text));
         }
         batch.conn.execute_batch("BEGIN IMMEDIATE")?;
@@ -322,7 +341,7 @@ fn is_hopeless(error: &rusqlite::Error) -> bool {
     )
 }
 
-fn roll_back(conn: &Connection) {
+pub(super) fn roll_back(conn: &Connection) {
     // Some errors have rolled back already.
     if !conn.is_autocommit()
         && let Err(error) = conn.execute_batch("ROLLBACK")

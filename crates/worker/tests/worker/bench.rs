@@ -134,6 +134,7 @@ impl Bench {
                 waiting_ms_max: None,
                 tombstone_ms: RETENTION_MS,
                 attempts_max: 3,
+                start_pause_max: Duration::from_secs(10),
                 recorder: RecorderOptions {
                     encoder_threads: 1,
                     ..RecorderOptions::default()

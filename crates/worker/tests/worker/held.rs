@@ -93,6 +93,10 @@ impl BlobStore for HeldBlobs {
         self.inner.list(prefix, after, limit).await
     }
 
+    async fn probe(&self) -> Result<(), BlobError> {
+        self.inner.probe().await
+    }
+
     fn staging_dir(&self) -> &Path {
         &self.staging
     }

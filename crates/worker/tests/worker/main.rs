@@ -9,6 +9,7 @@
     reason = "a test's helpers fail the test"
 )]
 
+mod away;
 mod bench;
 mod crashes;
 mod ending;

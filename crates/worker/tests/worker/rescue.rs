@@ -104,6 +104,7 @@ async fn what_a_dead_worker_left_is_taken_up_at_start_and_goes_before_younger_ta
         count: 1,
         slots: usize::MAX,
         project_slots_max: 0,
+        attempts_max: 3,
         now_ms: NOW,
         lease_ms: 1,
     };

@@ -95,6 +95,7 @@ struct Known {
     model: usize,
     phase: Phase,
     attempt: u32,
+    deaths: u32,
     progress: u8,
     token: Option<u64>,
     until_ms: u64,
@@ -123,6 +124,8 @@ struct Model {
     /// How late each project's turn is, in cost units, and where the last task began.
     turns: BTreeMap<&'static str, u64>,
     turn_now: u64,
+    /// A task that waits for the worker to have nothing else.
+    alone: Option<u64>,
     /// Projects that were promised a place of the queue, once.
     promised: BTreeSet<&'static str>,
     /// What was kept of tasks that ended without a result, by task; nobody calls it off here.

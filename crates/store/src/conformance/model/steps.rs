@@ -33,6 +33,7 @@ impl Known {
             model,
             phase: Phase::Waiting,
             attempt: 0,
+            deaths: 0,
             progress: 0,
             token: None,
             until_ms: 0,
@@ -44,6 +45,13 @@ impl Known {
                 false => Fetching::AtHand,
             },
         }
+    }
+}
+
+impl Known {
+    /// Whether its next attempt is the last one after a death.
+    const fn is_suspect(&self) -> bool {
+        self.deaths > 0 && self.attempt >= 2
     }
 }
 
@@ -128,11 +136,16 @@ impl Model {
             count,
             slots: usize::MAX,
             project_slots_max: 0,
+            attempts_max: 3,
             now_ms: self.now_ms,
             lease_ms: LEASE_MS,
         };
         let mut claims = stores.tasks.claim(request).await.unwrap().into_iter();
+        let mut held_back = self.is_held_back();
         for _ in 0..count {
+            if held_back {
+                break;
+            }
             let waiting = self
                 .tasks
                 .iter()
@@ -145,6 +158,11 @@ impl Model {
                 })
                 .map(|(number, _)| *number);
             let Some(number) = next else { break };
+            held_back = self.tasks[&number].is_suspect();
+            if held_back && self.running().next().is_some() {
+                self.alone = Some(number);
+                break;
+            }
             let claim = claims.next().expect("a task to claim");
             assert_eq!(claim.task.id, id(number));
             let known = self.tasks.get_mut(&number).unwrap();
@@ -165,6 +183,25 @@ impl Model {
             self.leases.push((number, claim.lease));
         }
         assert!(claims.next().is_none());
+    }
+
+    /// What the worker runs.
+    fn running(&self) -> impl Iterator<Item = &Known> {
+        let now_ms = self.now_ms;
+        let runs = move |known: &&Known| known.phase == Phase::Running && known.until_ms > now_ms;
+        self.tasks.values().filter(runs)
+    }
+
+    /// Whether the worker may claim nothing: one task runs alone, or is about to.
+    fn is_held_back(&self) -> bool {
+        let next = self.alone.and_then(|number| self.tasks.get(&number));
+        let waits = next.is_some_and(|known| {
+            let claimable = known.phase == Phase::Waiting && known.fetch == Fetching::AtHand;
+            claimable && known.is_suspect()
+        });
+        // The attempt of one that runs counts this run.
+        self.running()
+            .any(|known| waits || (known.deaths > 0 && known.attempt >= 3))
     }
 
     pub(super) async fn renew(&mut self, stores: &Stores, lease: usize, progress: u8) {
@@ -305,19 +342,23 @@ impl Model {
 
     pub(super) fn sweep(&mut self) -> Swept {
         let (mut swept, now_ms) = (Swept::default(), self.now_ms);
+        let running = |known: &&Known| known.phase == Phase::Running;
+        let beside_others = self.tasks.values().filter(running).count() > 1;
         let mut lost = Vec::new();
         for (number, known) in &mut self.tasks {
             match known.phase {
                 Phase::Running if known.until_ms <= now_ms => {
                     known.token = None;
-                    if known.attempt >= 3 {
+                    if known.attempt >= 3 && !beside_others {
                         known.phase = Phase::Failed;
                         known.expires_at_ms = now_ms + RETENTION_MS;
                         swept.lost += 1;
                         lost.push(*number);
                     } else {
                         known.phase = Phase::Waiting;
+                        known.deaths += 1;
                         swept.requeued += 1;
+                        known.attempt -= u32::from(known.attempt >= 3);
                     }
                 }
                 Phase::Completed | Phase::Failed if known.expires_at_ms <= now_ms => {

@@ -1,0 +1,152 @@
+//! Deaths of workers: which attempts they use up, and who runs alone after them.
+
+use kinora_contract::{FailureCode, Phase, State};
+
+use super::Harness;
+use super::fixtures::{Bench, EXPIRY, LEASE_MS, MODELS, NOW, cancelled, id, spec, sweep_at, task};
+use crate::{Attempt, Claim, ClaimRequest, NewTask, Stores, SweepRequest};
+
+/// Claims of one worker for these models.
+async fn claim(stores: &Stores, models: &[&str], attempts_max: u32) -> Vec<Claim> {
+    let request = ClaimRequest {
+        worker: "worker".to_owned(),
+        models: models.iter().map(|model| (*model).to_owned()).collect(),
+        count: 4,
+        slots: usize::MAX,
+        project_slots_max: 0,
+        attempts_max,
+        now_ms: NOW,
+        lease_ms: LEASE_MS,
+    };
+    stores.tasks.claim(request).await.unwrap()
+}
+
+/// The worker dies with all that it runs: how many tasks waited again, and how many were lost.
+async fn die(stores: &Stores, attempts_max: u32) -> (u64, u64) {
+    let sweep = SweepRequest {
+        attempts_max,
+        ..sweep_at(NOW + LEASE_MS)
+    };
+    let swept = stores.tasks.sweep(sweep).await.unwrap();
+    (swept.requeued, swept.lost)
+}
+
+async fn attempts(stores: &Stores, numbers: std::ops::RangeInclusive<u64>) -> Vec<u32> {
+    let mut attempts = Vec::new();
+    for number in numbers {
+        attempts.push(stores.view("one", number).await.task.attempt);
+    }
+    attempts
+}
+
+/// Whoever ran beside a task that kills its worker each time is not lost with it.
+pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 1..=3 {
+        stores.submit(number, "one").await;
+    }
+    for _ in 1..=2 {
+        assert_eq!(claim(&stores, &MODELS, 3).await.len(), 3);
+        assert_eq!(die(&stores, 3).await, (3, 0));
+    }
+    let alone = claim(&stores, &MODELS, 3).await;
+    assert_eq!(alone.len(), 1);
+    assert_eq!((alone[0].task.id, alone[0].task.attempt), (id(1), 3));
+    // Nothing beside it, newcomers included.
+    stores.submit(4, "two").await;
+    assert!(claim(&stores, &MODELS, 3).await.is_empty());
+    assert_eq!(die(&stores, 3).await, (0, 1));
+    let lost = stores.view("one", 1).await.task;
+    assert_eq!(lost.state, State::Failed(FailureCode::WorkerLost.into()));
+    // The newcomer may have its turn before its neighbours, which are completed one by one.
+    for _ in 2..=4 {
+        for claim in claim(&stores, &MODELS, 3).await {
+            stores.complete(&claim).await.unwrap();
+        }
+    }
+    for (number, project) in [(2, "one"), (3, "one"), (4, "two")] {
+        let phase = stores.view(project, number).await.task.state.phase();
+        assert_eq!(phase, Phase::Completed, "{number}");
+    }
+}
+
+/// Where one attempt is all there is as well.
+pub async fn a_last_attempt_with_company_is_forgiven(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 1..=2 {
+        stores.submit(number, "one").await;
+    }
+    assert_eq!(claim(&stores, &MODELS, 1).await.len(), 2);
+    assert_eq!(die(&stores, 1).await, (2, 0));
+    assert_eq!(attempts(&stores, 1..=2).await, [0, 0]);
+    assert_eq!(claim(&stores, &MODELS, 1).await.len(), 1);
+    assert_eq!(die(&stores, 1).await, (0, 1));
+    let last = claim(&stores, &MODELS, 1).await;
+    stores.complete(&last[0]).await.unwrap();
+}
+
+/// An engine's own process that crashes is no death of the worker.
+pub async fn attempts_that_broke_do_not_make_a_task_run_alone(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 1..=2 {
+        stores.submit(number, "one").await;
+    }
+    for _ in 1..=2 {
+        for claim in claim(&stores, &MODELS, 3).await {
+            let released = stores.tasks.release(&claim.lease, Attempt::Counts);
+            released.await.unwrap();
+        }
+    }
+    assert_eq!(attempts(&stores, 1..=2).await, [2, 2]);
+    assert_eq!(claim(&stores, &MODELS, 3).await.len(), 2);
+}
+
+/// Otherwise a busy queue of other models would keep it waiting for ever.
+pub async fn a_task_that_is_to_run_alone_holds_back_all_models(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let [own, other] = [[MODELS[0]], [MODELS[1]]];
+    stores.submit(1, "one").await;
+    let of_other = |number| NewTask {
+        spec: spec(MODELS[1]),
+        ..task(number, "one")
+    };
+    for _ in 1..=2 {
+        assert_eq!(claim(&stores, &own, 3).await.len(), 1);
+        assert_eq!(die(&stores, 3).await, (1, 0));
+    }
+    stores.tasks.insert(of_other(2)).await.unwrap();
+    let busy = claim(&stores, &other, 3).await;
+    assert_eq!(busy.len(), 1);
+    stores.tasks.insert(of_other(3)).await.unwrap();
+    // It waits for the worker to be free, and nothing is begun meanwhile.
+    assert!(claim(&stores, &own, 3).await.is_empty());
+    assert!(claim(&stores, &other, 3).await.is_empty());
+    stores.complete(&busy[0]).await.unwrap();
+    let alone = claim(&stores, &own, 3).await;
+    assert_eq!(alone.len(), 1);
+    assert!(claim(&stores, &other, 3).await.is_empty());
+    stores.complete(&alone[0]).await.unwrap();
+    let after = claim(&stores, &other, 3).await;
+    stores.complete(&after[0]).await.unwrap();
+}
+
+/// A cancel ends its wait, and that of the others for it.
+pub async fn a_cancelled_task_holds_back_nobody(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    for _ in 1..=2 {
+        assert_eq!(claim(&stores, &MODELS, 3).await.len(), 1);
+        assert_eq!(die(&stores, 3).await, (1, 0));
+    }
+    let other = NewTask {
+        spec: spec(MODELS[1]),
+        ..task(2, "two")
+    };
+    stores.tasks.insert(other).await.unwrap();
+    assert_eq!(claim(&stores, &[MODELS[1]], 3).await.len(), 1);
+    assert!(claim(&stores, &MODELS, 3).await.is_empty());
+    let cancelled = stores.tasks.cancel("one", id(1), cancelled(), NOW, EXPIRY);
+    cancelled.await.unwrap();
+    stores.submit(3, "one").await;
+    assert_eq!(claim(&stores, &MODELS, 3).await.len(), 1);
+}

@@ -1,0 +1,103 @@
+//! Whether writes work. After one that failed the writer writes by itself: at once, which overwrites what the
+//! failed commit has left in the log, and then about once a second, so that the store is known to work again
+//! although nobody asks it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::error::TryRecvError;
+
+use super::fault::{Done, Fault};
+use super::memory::Memory;
+use super::writer::{Job, roll_back};
+
+/// How often a store whose writes fail tries one by itself.
+const TRY_EVERY: Duration = Duration::from_secs(1);
+/// How often it looks for requests in between.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Follows the writes of one writer.
+pub(super) struct Writes {
+    /// While they fail, when one was tried last.
+    tried_at: Option<Instant>,
+    /// Where readers see it.
+    memory: Arc<Memory>,
+}
+
+impl Writes {
+    pub(super) const fn new(memory: Arc<Memory>) -> Self {
+        Self {
+            tried_at: None,
+            memory,
+        }
+    }
+
+    /// Notes how a write went: a store that stays away is logged once.
+    pub(super) fn note(&mut self, failure: Option<&Fault>) {
+        match (failure, self.tried_at) {
+            (Some(error), None) => tracing::error!(%error, "store writes failing"),
+            (None, Some(_)) => tracing::info!("store writes recovered"),
+            _ => {}
+        }
+        self.tried_at = failure.map(|_| Instant::now());
+        self.memory.set_writable(failure.is_none());
+    }
+
+    /// Waits for a job, and tries to write meanwhile if writes fail; `None` when the door is closed.
+    pub(super) fn next_job(
+        &mut self,
+        conn: &Connection,
+        queue: &mut Receiver<Box<dyn Job>>,
+    ) -> Option<Box<dyn Job>> {
+        while let Some(tried_at) = self.tried_at {
+            match queue.try_recv() {
+                Ok(job) => return Some(job),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) if tried_at.elapsed() < TRY_EVERY => {
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                Err(TryRecvError::Empty) => {
+                    let tried = write_filler(conn);
+                    self.note(tried.err().as_ref());
+                }
+            }
+        }
+        queue.blocking_recv()
+    }
+}
+
+/// Takes the place of a failed commit in the log, where a restart would find its records although its callers are
+/// told that nothing was done. Before they are told.
+///
+/// That it works does not show that the next commit will: writes count as failing until one works later.
+pub(super) fn overwrite_failed(conn: &Connection) {
+    if let Err(fault) = write_filler(conn) {
+        tracing::debug!(%fault, "failed commit not overwritten");
+    }
+}
+
+/// Writes something of no meaning, about as large as a task.
+fn write_filler(conn: &Connection) -> Done<()> {
+    let written = conn.execute_batch(
+        "BEGIN IMMEDIATE; \
+         INSERT OR REPLACE INTO write_try (number, filler) VALUES (0, randomblob(32768)); \
+         COMMIT",
+    );
+    if written.is_err() {
+        roll_back(conn);
+    }
+    Ok(written?)
+}
+
+/// Whether another process is writing: nothing of the transaction was.
+pub(super) fn is_busy(fault: &Fault) -> bool {
+    let Fault::Sql(error) = fault else {
+        return false;
+    };
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}

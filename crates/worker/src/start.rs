@@ -1,0 +1,72 @@
+//! Starts after a crash: a service that dies again and again waits before it claims, longer each time, so that
+//! its tasks are not used up while whatever ails it is repaired.
+
+use std::time::Duration;
+
+use crate::Worker;
+use crate::drain::Shutdown;
+
+/// A process that has lived so long is in no crash loop.
+const SETTLED_AFTER: Duration = Duration::from_secs(60);
+/// The first pause; it doubles with each further death.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// Between tries to note that the process has settled.
+const SETTLE_AGAIN_EVERY: Duration = Duration::from_secs(5);
+
+/// Waits where the last starts, two or more in a row, followed a death of the process.
+pub(crate) async fn pause_after_unclean_starts(worker: &Worker, shutdown: &Shutdown) {
+    let unclean_starts = worker.tasks.unclean_starts();
+    let pause = pause(unclean_starts, worker.settings.start_pause_max);
+    if pause.is_zero() {
+        return;
+    }
+    tracing::warn!(
+        unclean_starts,
+        ?pause,
+        "pause after unclean starts; claims wait"
+    );
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        () = shutdown.draining() => {}
+    }
+}
+
+/// How long claims wait after so many deaths in a row.
+fn pause(unclean_starts: u64, pause_max: Duration) -> Duration {
+    let Some(doublings) = unclean_starts.checked_sub(2) else {
+        return Duration::ZERO;
+    };
+    let doubled = 1_u32.checked_shl(doublings.try_into().unwrap_or(u32::MAX));
+    doubled.map_or(pause_max, |times| (PAUSE_MIN * times).min(pause_max))
+}
+
+/// Ends the row of unclean starts once the process has lived long enough.
+pub(crate) async fn settle(worker: &Worker, shutdown: &Shutdown) {
+    if worker.tasks.unclean_starts() == 0 {
+        return;
+    }
+    let settle = async {
+        tokio::time::sleep(SETTLED_AFTER).await;
+        while let Err(error) = worker.tasks.settle().await {
+            tracing::debug!(%error, "end of unclean starts not noted yet");
+            tokio::time::sleep(SETTLE_AGAIN_EVERY).await;
+        }
+    };
+    tokio::select! {
+        () = settle => {}
+        () = shutdown.draining() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_begins_with_the_second_death_and_doubles_up_to_its_bound() {
+        let ten = Duration::from_secs(10);
+        let pauses = [0, 1, 2, 3, 4, 5, 6, 40, u64::MAX].map(|deaths| pause(deaths, ten).as_secs());
+        assert_eq!(pauses, [0, 0, 1, 2, 4, 8, 10, 10, 10]);
+        assert_eq!(pause(9, Duration::ZERO), Duration::ZERO);
+    }
+}
