@@ -97,6 +97,7 @@ async fn claims(stores: &Stores, workers: u64) -> Result<(), Failure> {
                     slots: usize::MAX,
                     project_slots_max: 0,
                     now_ms: NOW_MS,
+                    steady_ms: NOW_MS,
                     lease_ms: 30_000,
                 };
                 if tasks.claim(request).await?.is_empty() {

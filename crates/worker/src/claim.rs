@@ -121,6 +121,7 @@ async fn ask(worker: &Worker, models: &[String], count: usize) -> Vec<Claim> {
         slots: worker.settings.slots.max(1),
         project_slots_max: worker.settings.project_slots_max,
         now_ms: worker.clock.now_ms(),
+        steady_ms: worker.clock.steady_ms(),
         lease_ms: worker.settings.lease_ms,
     };
     match worker.tasks.claim(request).await {

@@ -122,6 +122,7 @@ impl Watch<'_> {
             progress: percent(&self.control.progress),
             engine: Some(self.engine_name.to_owned()),
             until_ms: self.worker.clock.now_ms() + self.worker.settings.lease_ms,
+            until_steady_ms: self.worker.clock.steady_ms() + self.worker.settings.lease_ms,
             decided: None,
             kept: None,
             warnings: None,

@@ -2,11 +2,12 @@
 //! order of effects is that of `kinora-worker`'s `claim`, `heartbeat`, `sweep` and `run`.
 
 use kinora_blobs::BlobStore;
-use kinora_contract::{Artifact, Failure, FailureCode, StoredFile, Task};
+use kinora_contract::{Artifact, Clock, Failure, FailureCode, StoredFile, Task};
 use kinora_store::{
-    Attempt, Claim, ClaimRequest, FetchRequest, Fetched, Lease, LeaseLost, Renewed, StoreError,
-    SweepRequest,
+    Attempt, Claim, ClaimRequest, FetchRequest, Fetched, Lease, LeaseLost, Place, Postpone,
+    Renewed, StoreError, SweepRequest,
 };
+use kinora_worker::Reading;
 
 use crate::book::Cause;
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, RETENTION_MS, TOMBSTONE_MS, World};
@@ -77,14 +78,15 @@ pub(crate) enum Next {
 impl World {
     /// Worker `k` asks for as many tasks as it has free slots.
     pub(crate) async fn claim(&mut self, k: usize) {
-        let now_ms = self.now_ms();
+        let steady_ms = self.clock.steady_ms();
         let request = ClaimRequest {
             worker: format!("worker-{k}"),
             models: ["kinora-a1", "kinora-b1"].map(str::to_owned).into(),
             count: SLOTS - self.workers[k].runs.len(),
             slots: SLOTS,
             project_slots_max: 0,
-            now_ms,
+            now_ms: self.now_ms(),
+            steady_ms,
             lease_ms: LEASE_MS,
         };
         let claims = self.service().tasks.claim(request).await;
@@ -92,7 +94,7 @@ impl World {
         let claims = claims.unwrap_or_default();
         self.book.note(Cause::Claimed {
             leases: claims.iter().map(|claim| claim.lease.clone()).collect(),
-            now_ms,
+            steady_ms,
         });
         self.observe().await;
         for Claim { task, lease, .. } in claims {
@@ -147,11 +149,12 @@ impl World {
         if let Err(StoreError::LeaseLost(how)) = tasks.check(&run.lease).await {
             return self.give_up(run, how).await;
         }
-        let until_ms = self.now_ms() + LEASE_MS;
+        let until_ms = self.clock.steady_ms() + LEASE_MS;
         let renewed = Renewed {
             progress: run.progress,
             engine: Some("puppet/1".to_owned()),
-            until_ms,
+            until_ms: self.now_ms() + LEASE_MS,
+            until_steady_ms: until_ms,
             decided: None,
             kept: None,
             warnings: None,
@@ -243,9 +246,10 @@ impl World {
 
     /// One sweep, by whichever worker.
     pub(crate) async fn sweep(&mut self) {
-        let now_ms = self.now_ms();
+        let request = self.sweep_request();
+        self.postpone().await;
         let tasks = self.service().tasks.clone();
-        let swept = tasks.sweep(sweep_at(now_ms)).await;
+        let swept = tasks.sweep(request).await;
         self.trace.result(&told(&swept.as_ref().map(|swept| {
             (
                 swept.requeued,
@@ -256,7 +260,7 @@ impl World {
             )
         })));
         self.book.note(Cause::Swept {
-            now_ms,
+            request,
             told: swept.is_ok(),
         });
         self.observe().await;
@@ -275,6 +279,49 @@ impl World {
             let _ = tasks.forget_files(&gone).await;
         }
         self.observe().await;
+    }
+
+    /// What a sweep goes by now.
+    pub(crate) fn sweep_request(&mut self) -> SweepRequest {
+        let reading = Reading {
+            wall_ms: self.clock.now_ms(),
+            steady_ms: self.clock.steady_ms(),
+        };
+        let verdict = self.trust.judge(reading);
+        SweepRequest {
+            now_ms: reading.wall_ms,
+            steady_ms: reading.steady_ms,
+            trusts_wall: verdict.trusts_wall,
+            frees_keys: verdict.frees_keys,
+            waiting_from: verdict.waiting_from,
+            attempts_max: ATTEMPTS_MAX,
+            spares_leases: false,
+            waiting_ms_max: None,
+            retention_ms: RETENTION_MS,
+            tombstone_ms: TOMBSTONE_MS,
+            batch: 500,
+        }
+    }
+
+    /// Keeps longer what a correction of the clock would end.
+    async fn postpone(&mut self) {
+        while let Some(next) = self.trust.next_move() {
+            let request = Postpone {
+                from_ms: next.from_ms,
+                before_ms: next.before_ms,
+                by: next.by,
+                below: Place::END,
+                batch: 500,
+            };
+            let tasks = self.service().tasks.clone();
+            let postponed = tasks.postpone(request).await;
+            self.trace.result(&told(&postponed));
+            self.book.note(Cause::Postponed(request));
+            self.observe().await;
+            let Ok(rest) = postponed else { return };
+            assert_eq!(rest, None, "a life has no 500 tasks");
+            self.trust.moved();
+        }
     }
 
     /// Fetches the references of waiting tasks, as `kinora-worker`'s `fetching`.
@@ -315,19 +362,6 @@ impl World {
             self.observe().await;
         }
         self.observe().await;
-    }
-}
-
-pub(crate) const fn sweep_at(now_ms: u64) -> SweepRequest {
-    SweepRequest {
-        now_ms,
-        lease_ahead_max_ms: 2 * LEASE_MS,
-        attempts_max: ATTEMPTS_MAX,
-        spares_leases: false,
-        waiting_ms_max: None,
-        retention_ms: RETENTION_MS,
-        tombstone_ms: TOMBSTONE_MS,
-        batch: 500,
     }
 }
 

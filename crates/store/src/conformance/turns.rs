@@ -30,6 +30,7 @@ async fn claim(
         slots,
         project_slots_max,
         now_ms: NOW,
+        steady_ms: NOW,
         lease_ms: LEASE_MS,
     };
     stores.tasks.claim(request).await.unwrap()

@@ -9,6 +9,7 @@ use super::batch::Batch;
 use super::fault::Done;
 use super::record::{Record, References};
 use super::rows;
+use super::times;
 use super::writer::{Job, Operation, unattended};
 use crate::{Fetch, FetchRequest, Fetched, LeaseLost};
 
@@ -86,8 +87,7 @@ impl Operation for Settle {
             } => {
                 let after = before.with(None, |task| {
                     task.state = State::Failed(failure.clone());
-                    task.finished_at_ms = Some(*now_ms);
-                    task.expires_at_ms = Some(*expires_at_ms);
+                    times::end(task, *now_ms, *expires_at_ms);
                 });
                 batch.update(&before, after)?;
             }

@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod clocks;
 mod crashes;
 mod ending;
 mod engines;

@@ -72,15 +72,14 @@ impl Model {
             ..new
         };
         let found = match &new.idempotency {
-            Some(key) => stores.tasks.find_twin(project, key, now_ms).await.unwrap(),
+            Some(key) => stores.tasks.find_twin(project, key).await.unwrap(),
             None => None,
         };
         let found = found.map(|view| view.task.id);
         let came = stores.tasks.insert(new).await.unwrap();
         let twin = self.tasks.iter_mut().find_map(|(number, known)| {
-            let (held, model, until_ms) = known.key?;
-            (known.project == project && Some(held) == key && until_ms > now_ms)
-                .then_some((*number, model))
+            let (held, model, _) = known.key?;
+            (known.project == project && Some(held) == key).then_some((*number, model))
         });
         let same = twin.filter(|(_, other)| *other == model);
         assert_eq!(found, same.map(|(number, _)| id(number)));
@@ -133,6 +132,7 @@ impl Model {
             slots: usize::MAX,
             project_slots_max: 0,
             now_ms: self.now_ms,
+            steady_ms: self.steady_ms,
             lease_ms: LEASE_MS,
         };
         let mut claims = stores.tasks.claim(request).await.unwrap().into_iter();
@@ -156,7 +156,7 @@ impl Model {
             known.phase = Phase::Running;
             known.attempt += 1;
             known.token = Some(claim.lease.token);
-            known.until_ms = self.now_ms + LEASE_MS;
+            known.until_ms = self.steady_ms + LEASE_MS;
             let turn = self.turns.get(known.project).copied().unwrap_or(0);
             self.turn_now = turn.max(self.turn_now);
             let cost = claim.task.spec.cost();
@@ -175,14 +175,15 @@ impl Model {
         let Some((task, lease)) = self.lease(lease) else {
             return;
         };
-        let until_ms = self.now_ms + LEASE_MS;
+        let until_ms = self.steady_ms + LEASE_MS;
         let kept = progress
             .is_multiple_of(2)
             .then(|| format!("ticket {progress}"));
         let renewed = Renewed {
             progress,
             engine: None,
-            until_ms,
+            until_ms: self.now_ms + LEASE_MS,
+            until_steady_ms: until_ms,
             decided: None,
             kept: kept.clone(),
             warnings: None,
@@ -233,7 +234,10 @@ impl Model {
             let known = self.tasks.iter_mut();
             let mut known = known.filter(|(number, _)| id(**number) == fetch.task.id);
             let (&number, known) = known.next().expect("a known task");
-            let taken = matches!(known.fetch, Fetching::Taken(until_ms) if until_ms > self.now_ms);
+            // One that ends too far ahead was leased before the clock went back.
+            let leased = self.now_ms + 1..=self.now_ms + 2 * LEASE_MS;
+            let taken =
+                matches!(known.fetch, Fetching::Taken(until_ms) if leased.contains(&until_ms));
             assert!(known.phase == Phase::Waiting && known.fetch != Fetching::AtHand && !taken);
             known.fetch = Fetching::Taken(self.now_ms + LEASE_MS);
             let (now_ms, expires_at_ms) = (self.now_ms, self.now_ms + RETENTION_MS);
@@ -313,12 +317,21 @@ impl Model {
         }
     }
 
-    pub(super) fn sweep(&mut self) -> Swept {
+    /// A sweep by a wall clock that is trusted, or is not.
+    pub(super) fn sweep(&mut self, trusts: bool) -> Swept {
         let (mut swept, now_ms) = (Swept::default(), self.now_ms);
         let mut lost = Vec::new();
+        let before = self.tasks.len();
+        let stays =
+            |known: &Known| known.phase != Phase::Expired || known.expires_at_ms + 10_000 > now_ms;
+        self.tasks.retain(|_, known| !trusts || stays(known));
+        swept.forgotten = (before - self.tasks.len()) as u64;
         for (number, known) in &mut self.tasks {
+            known.key = known
+                .key
+                .filter(|(.., until_ms)| !trusts || *until_ms > now_ms);
             match known.phase {
-                Phase::Running if known.until_ms <= now_ms => {
+                Phase::Running if known.until_ms <= self.steady_ms => {
                     known.token = None;
                     if known.attempt >= 3 {
                         known.phase = Phase::Failed;
@@ -330,8 +343,9 @@ impl Model {
                         swept.requeued += 1;
                     }
                 }
-                Phase::Completed | Phase::Failed if known.expires_at_ms <= now_ms => {
+                Phase::Completed | Phase::Failed if trusts && known.expires_at_ms <= now_ms => {
                     known.phase = Phase::Expired;
+                    known.expires_at_ms = now_ms;
                     swept.expired += 1;
                 }
                 _ => {}
@@ -341,11 +355,6 @@ impl Model {
             self.abandon(number);
         }
         swept.abandoned = self.abandoned.values().cloned().collect();
-        let before = self.tasks.len();
-        let stays =
-            |known: &Known| known.phase != Phase::Expired || known.expires_at_ms + 10_000 > now_ms;
-        self.tasks.retain(|_, known| stays(known));
-        swept.forgotten = (before - self.tasks.len()) as u64;
         swept
     }
 }
