@@ -47,10 +47,11 @@ impl Sweeper {
     }
 
     /// Sweeps at the configured pace, the first pause first, until a drain is asked for. While there is more to
-    /// do at once it pauses for as long as it took: half of the store is for others.
+    /// do at once it pauses for as long as it took: clients can make files to be removed faster than the pace, and
+    /// half of the store is for others.
     pub(crate) async fn sweep_until_drain(mut self, worker: Arc<Worker>, shutdown: Shutdown) {
         let every = worker.settings.sweep_every;
-        loop {
+        while !shutdown.is_draining() {
             let pause = self.more.map_or(every, |took| took.min(every));
             tokio::select! {
                 () = self.rest(pause) => {}
@@ -75,10 +76,12 @@ impl Sweeper {
 
     /// One sweep. What it could not do is left for the next one.
     pub(crate) async fn sweep_once(&mut self, worker: &Worker) {
+        let after_outage = self.failed;
         let begun = Instant::now();
         let swept = self.sweep(worker).await;
         self.failed = swept.is_err();
-        let more = swept.as_ref().is_ok_and(|more| *more);
+        // After an outage runs have until the next sweep to renew their leases.
+        let more = !after_outage && matches!(swept, Ok(true));
         self.more = more.then(|| begun.elapsed());
         if let Err(error) = swept {
             tracing::warn!(%error, "the sweep could not be done; trying again");

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{FailureCode, Phase};
+use kinora_contract::{FailureCode, Inputs, Phase};
 use kinora_store::ClaimRequest;
-use kinora_store::faulty::Rates;
+use kinora_store::faulty::{Method as Store, Rates};
 
-use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, NOW, Running, until};
+use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, NOW, Running, spec, until};
 use crate::engines::{Act, Puppet, is_left};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,5 +118,27 @@ async fn what_a_dead_worker_left_is_taken_up_at_start_and_goes_before_younger_ta
     assert_eq!(bench.phase(old).await, Phase::Running);
     assert_eq!(bench.phase(young).await, Phase::Waiting);
     engine.release();
+    running.drained().await;
+}
+
+/// A client that submits and deletes makes more of them than the pace removes, and others' would wait behind them.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_to_be_removed_do_not_pile_up_behind_the_pace() {
+    let bench = Bench::new();
+    for _ in 0..90 {
+        let mut spec = spec(MODEL);
+        spec.inputs = Inputs::References {
+            images: vec!["https://example.org/picture".to_owned(); 12],
+            audios: Vec::new(),
+        };
+        let id = bench.submit_spec(spec).await;
+        bench.delete(id).await;
+    }
+    let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
+    worker.settings.sweep_every = DEADLINE;
+    let running = Running::start(worker);
+    // 1,080 keys, 200 by a sweep.
+    let forgets = || bench.store_plan.calls(Store::ForgetFiles);
+    until("all files are removed", async || forgets() >= 6).await;
     running.drained().await;
 }
