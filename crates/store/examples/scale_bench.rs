@@ -240,7 +240,7 @@ const fn sweep() -> SweepRequest {
         now_ms: EXPIRY_MS,
         steady_ms: 0,
         trusts_wall: true,
-        frees_keys: true,
+        keys_kept_ms: 0,
         waiting_from: WaitingFrom {
             created_before_ms: 0,
             from_ms: 0,

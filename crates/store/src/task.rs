@@ -31,8 +31,8 @@ pub struct Idempotency {
     pub key: String,
     /// SHA-256 of the normalised request; another one under the same key is refused.
     pub fingerprint: [u8; 32],
-    /// The first sweep after that frees the key ([`SweepRequest::frees_keys`]); until then it is bound,
-    /// whatever an insert's clock says.
+    /// The first sweep after that frees the key, or a later one ([`SweepRequest::keys_kept_ms`]); until then it is
+    /// bound, whatever an insert's clock says.
     pub expires_at_ms: UnixMs,
 }
 
@@ -187,8 +187,9 @@ pub struct SweepRequest {
     /// Whether `now_ms` may be right: else no result expires, no tombstone and no idempotency key is
     /// forgotten, and no task has waited too long.
     pub trusts_wall: bool,
-    /// Whether idempotency keys past their time are freed, where the wall clock is trusted.
-    pub frees_keys: bool,
+    /// How much longer than their time idempotency keys stay bound, in milliseconds: as much as the wall clock was
+    /// set forward in the time of a key.
+    pub keys_kept_ms: u64,
     /// How far back waiting is counted.
     pub waiting_from: WaitingFrom,
     /// After so many attempts a lost task fails.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use kinora_contract::{Phase, State};
-use kinora_store::conformance::Harness;
 use kinora_store::conformance::fixtures::{Bench, EXPIRY, NOW, cancelled, id, sweep_at, task};
+use kinora_store::conformance::{Harness, fixtures};
 use kinora_store::{
     Attempt, Idempotency, Insertion, NewKey, NewTask, OpenError, OpenOptions, Order, PageRequest,
     Scope, StoreError, Stores, open, open_keys,
@@ -202,9 +202,7 @@ async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let claim = kinora_store::ClaimRequest {
         worker: "worker".to_owned(),
-        models: kinora_store::conformance::fixtures::MODELS
-            .map(str::to_owned)
-            .into(),
+        models: fixtures::MODELS.map(str::to_owned).into(),
         count: 1,
         slots: usize::MAX,
         project_slots_max: 0,

@@ -7,29 +7,33 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Stall {
     lease: Duration,
+    looked: Instant,
     spares_until: Option<Instant>,
 }
 
 impl Stall {
-    pub(crate) const fn new(lease: Duration) -> Self {
+    pub(crate) const fn new(lease: Duration, now: Instant) -> Self {
         Self {
             lease,
+            looked: now,
             spares_until: None,
         }
     }
 
-    /// How long to sleep at a time: a stall that outlasts what a renewal leaves of a lease is noticed, at
-    /// whatever moment it begins.
+    /// How long to sleep between two looks.
     pub(crate) fn slice(&self) -> Duration {
         (self.lease / 6).max(Duration::from_millis(1))
     }
 
-    /// Notes that something that should have taken `meant` has taken `took`, until `now`.
-    pub(crate) fn note(&mut self, took: Duration, meant: Duration, now: Instant) {
-        if took.saturating_sub(meant) > self.lease / 3 {
-            tracing::warn!(?took, "process stood still; leases are spared for a while");
+    /// Looks at the clock, at least once a slice. A renewal is never older than a third of the lease: a stall that
+    /// ends the lease lasts for the rest of it, and makes the time between two looks longer than half of the lease.
+    pub(crate) fn look(&mut self, now: Instant) {
+        let stood = now.saturating_duration_since(self.looked);
+        if stood > self.lease / 2 {
+            tracing::warn!(?stood, "process stood still; leases are spared for a while");
             self.spares_until = now.checked_add(self.lease);
         }
+        self.looked = now;
     }
 
     /// Whether leases that have run out by `now` may be those of runs that are well.
@@ -47,28 +51,38 @@ mod tests {
     #[test]
     fn leases_are_spared_for_one_lease_after_a_stall() {
         let begun = Instant::now();
-        for (took_s, spares) in [
+        for (stood_s, spares) in [
             (0, false),
             (5, false),
             (15, false),
             (16, true),
             (3_600, true),
         ] {
-            let mut stall = Stall::new(LEASE);
-            let now = begun + Duration::from_secs(took_s);
-            stall.note(now - begun, Duration::from_secs(5), now);
-            assert_eq!(stall.spares_leases(now), spares, "{took_s}");
+            let mut stall = Stall::new(LEASE, begun);
+            let now = begun + Duration::from_secs(stood_s);
+            stall.look(now);
+            assert_eq!(stall.spares_leases(now), spares, "{stood_s}");
             let last = now + LEASE - Duration::from_millis(1);
-            assert_eq!(stall.spares_leases(last), spares, "{took_s}");
-            assert!(!stall.spares_leases(now + LEASE), "{took_s}");
+            assert_eq!(stall.spares_leases(last), spares, "{stood_s}");
+            assert!(!stall.spares_leases(now + LEASE), "{stood_s}");
         }
     }
 
     #[test]
-    fn a_slice_is_short_enough_to_tell_any_stall_that_ends_a_lease() {
-        // A renewal is never older than a third of the lease: the stall that ends the lease lasts for the rest.
-        let stall = Stall::new(LEASE);
-        let shortest = LEASE * 2 / 3;
-        assert!(shortest.checked_sub(stall.slice()).unwrap() > LEASE / 3);
+    fn looks_that_come_in_time_spare_nothing() {
+        let mut now = Instant::now();
+        let mut stall = Stall::new(LEASE, now);
+        for _ in 0..100 {
+            now += stall.slice();
+            stall.look(now);
+            assert!(!stall.spares_leases(now));
+        }
+    }
+
+    #[test]
+    fn a_stall_that_ends_a_lease_is_told_from_a_pause_between_looks() {
+        let stall = Stall::new(LEASE, Instant::now());
+        assert!(LEASE - LEASE / 3 > LEASE / 2);
+        assert!(2 * stall.slice() < LEASE / 2);
     }
 }

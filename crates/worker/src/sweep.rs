@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
+use kinora_contract::limits::IDEMPOTENCY_HOURS;
 use kinora_store::{Place, Postpone, StoreError, SweepRequest, Swept};
 
 use crate::Worker;
@@ -16,6 +17,8 @@ use crate::trust::{Reading, Trust};
 
 /// Rows of each kind that one sweep takes up at most, so that submits never wait for long.
 const BATCH: usize = 200;
+/// How long an idempotency key is bound.
+const KEY_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
 /// Files that are removed at a time: each waits for a sync.
 const REMOVALS: usize = 4;
 
@@ -39,7 +42,7 @@ impl Sweeper {
         Self {
             call_offs: CallOffs::default(),
             trust: Trust::new(settings.clock_settle_ms),
-            stall: Stall::new(Duration::from_millis(settings.lease_ms)),
+            stall: Stall::new(Duration::from_millis(settings.lease_ms), Instant::now()),
             below: Place::END,
             failed: false,
             more: None,
@@ -61,16 +64,15 @@ impl Sweeper {
         }
     }
 
-    /// Sleeps, and notices when that takes longer than it should.
+    /// Sleeps, and looks whether the process stood still.
     async fn rest(&mut self, pause: Duration) {
         let begun = Instant::now();
         while let Some(left) = pause
             .checked_sub(begun.elapsed())
             .filter(|left| !left.is_zero())
         {
-            let (nap, since) = (left.min(self.stall.slice()), Instant::now());
-            tokio::time::sleep(nap).await;
-            self.stall.note(since.elapsed(), nap, Instant::now());
+            tokio::time::sleep(left.min(self.stall.slice())).await;
+            self.stall.look(Instant::now());
         }
     }
 
@@ -90,11 +92,10 @@ impl Sweeper {
 
     /// Returns whether there is more to do at once.
     async fn sweep(&mut self, worker: &Worker) -> Result<bool, StoreError> {
-        let (request, begun) = (self.request(worker), Instant::now());
+        let request = self.request(worker);
         let swept = worker.tasks.sweep(request).await;
         // Renewals wait for the store as well.
-        let (took, now) = (begun.elapsed(), Instant::now());
-        self.stall.note(took, Duration::ZERO, now);
+        self.stall.look(Instant::now());
         let swept = swept?;
         tell(&swept);
         let moving = self.postpone(worker).await.unwrap_or_else(|error| {
@@ -113,16 +114,21 @@ impl Sweeper {
             wall_ms: worker.clock.now_ms(),
             steady_ms: worker.clock.steady_ms(),
         };
+        // After the reading, so that no stall before it goes unnoticed.
+        let now = Instant::now();
+        self.stall.look(now);
         let verdict = self.trust.judge(reading);
+        let lag_ms = |span_ms| self.trust.lag_ms(reading.steady_ms, span_ms);
+        let waiting_ms_max = settings.waiting_ms_max;
         SweepRequest {
             now_ms: reading.wall_ms,
             steady_ms: reading.steady_ms,
             trusts_wall: verdict.trusts_wall,
-            frees_keys: verdict.frees_keys,
+            keys_kept_ms: lag_ms(KEY_MS),
             waiting_from: verdict.waiting_from,
             attempts_max: settings.attempts_max,
-            spares_leases: self.failed || self.stall.spares_leases(Instant::now()),
-            waiting_ms_max: settings.waiting_ms_max,
+            spares_leases: self.failed || self.stall.spares_leases(now),
+            waiting_ms_max: waiting_ms_max.map(|max| max.saturating_add(lag_ms(max))),
             retention_ms: settings.retention_ms,
             tombstone_ms: settings.tombstone_ms,
             batch: BATCH,

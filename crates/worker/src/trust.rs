@@ -4,13 +4,12 @@
 
 use std::collections::VecDeque;
 
-use kinora_contract::limits::{CLOCK_STEP_SECONDS, IDEMPOTENCY_HOURS};
+use kinora_contract::limits::CLOCK_STEP_SECONDS;
 use kinora_contract::{RELEASED_MS, SteadyMs, UnixMs};
 use kinora_store::{Postponed, WaitingFrom};
 
 const STEP_MS: u64 = CLOCK_STEP_SECONDS * 1000;
-const KEY_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
-/// Steps that are remembered; the oldest goes first.
+/// Eras that are remembered; the oldest goes first.
 const ERAS_MAX: usize = 16;
 
 /// Both clocks at one moment.
@@ -27,8 +26,6 @@ pub struct Reading {
 pub struct Verdict {
     /// Whether anything may end by wall time.
     pub trusts_wall: bool,
-    /// Whether idempotency keys past their time may be freed.
-    pub frees_keys: bool,
     /// How far back waiting is counted.
     pub waiting_from: WaitingFrom,
 }
@@ -49,6 +46,8 @@ pub struct Move {
 struct Era {
     /// Wall time less steady time.
     offset_ms: i64,
+    /// The least one of this era and of those before it that are no longer remembered.
+    least_offset_ms: i64,
     /// The offset of the clock by which results of this era expire: later than its own once they are moved.
     expires_by_ms: i64,
     /// The wall time in which it began, and ended.
@@ -61,13 +60,12 @@ struct Era {
 #[derive(Debug)]
 pub struct Trust {
     settle_ms: u64,
-    /// Oldest first; the last one lasts.
+    /// Oldest first; the last one is the present.
     eras: VecDeque<Era>,
     last: Option<Reading>,
     settled: bool,
     moves: VecDeque<Move>,
     waiting_from: WaitingFrom,
-    keys_held_until: SteadyMs,
 }
 
 impl Trust {
@@ -83,7 +81,6 @@ impl Trust {
                 created_before_ms: 0,
                 from_ms: 0,
             },
-            keys_held_until: 0,
         }
     }
 
@@ -105,9 +102,25 @@ impl Trust {
         self.last = Some(reading);
         Verdict {
             trusts_wall: self.settled && self.moves.is_empty(),
-            frees_keys: reading.steady_ms >= self.keys_held_until,
             waiting_from: self.waiting_from,
         }
+    }
+
+    /// How much longer something lasts that is to end a `span_ms` after it began and whose end was set by the wall
+    /// clock: by as much as that clock was set forward within the span. So nothing ends early by steady time, and a
+    /// clock that is set again and again delays nothing for ever.
+    pub fn lag_ms(&self, steady_ms: SteadyMs, span_ms: u64) -> u64 {
+        let Some(now) = self.eras.back() else {
+            return 0;
+        };
+        let ends = self.eras.iter().skip(1).map(|next| next.began);
+        let lasted = |ended: SteadyMs| steady_ms.saturating_sub(ended) <= span_ms;
+        let earlier = self.eras.iter().zip(ends);
+        let earlier = earlier.filter(|(_, ended)| lasted(*ended));
+        let lags = earlier.map(|(era, _)| now.offset_ms.saturating_sub(era.least_offset_ms));
+        lags.max()
+            .and_then(|lag_ms| u64::try_from(lag_ms).ok())
+            .unwrap_or(0)
     }
 
     /// The next tasks to be kept longer, before anything expires again.
@@ -140,10 +153,14 @@ impl Trust {
 
     fn push(&mut self, reading: Reading, offset_ms: i64, from_ms: UnixMs) {
         if self.eras.len() == ERAS_MAX {
-            self.eras.pop_front();
+            let dropped = self.eras.pop_front();
+            if let (Some(dropped), Some(oldest)) = (dropped, self.eras.front_mut()) {
+                oldest.least_offset_ms = oldest.least_offset_ms.min(dropped.least_offset_ms);
+            }
         }
         self.eras.push_back(Era {
             offset_ms,
+            least_offset_ms: offset_ms,
             expires_by_ms: offset_ms,
             from_ms,
             before_ms: UnixMs::MAX,
@@ -163,13 +180,11 @@ impl Trust {
         let Some((now, earlier)) = self.eras.make_contiguous().split_last_mut() else {
             return;
         };
-        let mut set_forward = false;
         for era in earlier {
             let by_ms = now.offset_ms.saturating_sub(era.expires_by_ms);
             let Some(by_ms) = u64::try_from(by_ms).ok().filter(|by_ms| *by_ms > STEP_MS) else {
                 continue;
             };
-            set_forward = true;
             era.expires_by_ms = now.offset_ms;
             if era.before_ms > RELEASED_MS {
                 self.moves.push_back(Move {
@@ -179,21 +194,12 @@ impl Trust {
                 });
             }
         }
-        let known = self.waiting_from;
-        self.waiting_from = if set_forward {
-            self.keys_held_until = reading.steady_ms.saturating_add(KEY_MS);
-            WaitingFrom {
-                created_before_ms: now.from_ms,
-                from_ms: now.from_ms,
-            }
-        } else if known == WaitingFrom::default() {
-            WaitingFrom {
+        if self.waiting_from == WaitingFrom::default() {
+            self.waiting_from = WaitingFrom {
                 created_before_ms: RELEASED_MS,
                 from_ms: now.from_ms,
-            }
-        } else {
-            known
-        };
+            };
+        }
     }
 }
 

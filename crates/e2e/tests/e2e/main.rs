@@ -21,6 +21,7 @@ mod drafts;
 mod durability;
 mod edits;
 mod examples;
+mod expiry;
 mod fairness;
 mod framework;
 mod hosted;

@@ -235,7 +235,7 @@ impl Book {
 
     fn settle_sweep(&mut self, request: SweepRequest, told: bool) {
         let freed = |key: &BoundKey| {
-            request.trusts_wall && request.frees_keys && key.expires_at_ms <= request.now_ms
+            request.trusts_wall && key.expires_at_ms + request.keys_kept_ms <= request.now_ms
         };
         for key in self.keys.values_mut() {
             key.maybe_free |= freed(key);

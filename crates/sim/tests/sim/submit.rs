@@ -13,7 +13,7 @@ use crate::http::{Answer, Call};
 use crate::world::{HOUR_MS, PROJECT_UNFINISHED_MAX, PROJECTS, PROMISE_MS, WAITING_MAX, World};
 
 /// How long a key is kept: a promise of the contract, and no setting.
-const KEY_KEPT_MS: u64 = 24 * HOUR_MS;
+pub(crate) const KEY_KEPT_MS: u64 = 24 * HOUR_MS;
 
 /// A submit, to be sent once or again. Its number is in its metadata, and so in its task.
 #[derive(Clone, Debug)]

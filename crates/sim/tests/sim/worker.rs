@@ -1,17 +1,16 @@
-//! Workers: what each holds in its memory, how it claims, keeps its leases, sweeps and stops. The
-//! order of effects is that of `kinora-worker`'s `claim`, `fetching`, `heartbeat`, `sweep` and `run`.
+//! Workers: what each holds in its memory, how it claims, keeps its leases, fetches and stops. The
+//! order of effects is that of `kinora-worker`'s `claim`, `fetching`, `heartbeat` and `run`.
 
 use kinora_blobs::BlobStore;
 use kinora_contract::{Artifact, Clock, Failure, FailureCode, Phase, StoredFile, Task};
 use kinora_store::{
-    Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Place, Postpone,
-    Renewed, StoreError, SweepRequest,
+    Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Renewed,
+    StoreError,
 };
-use kinora_worker::Reading;
 
 use crate::book::Cause;
 use crate::steps::Ungathered;
-use crate::world::{ATTEMPTS_MAX, LEASE_MS, RETENTION_MS, TOMBSTONE_MS, World};
+use crate::world::{ATTEMPTS_MAX, LEASE_MS, RETENTION_MS, World};
 
 const SLOTS: usize = 2;
 /// Tasks whose references are fetched at a time, and of one project.
@@ -262,86 +261,6 @@ impl World {
         done
     }
 
-    /// One sweep, by whichever worker.
-    pub(crate) async fn sweep(&mut self) {
-        let request = self.sweep_request();
-        self.postpone().await;
-        let tasks = self.service().tasks.clone();
-        let swept = tasks.sweep(request).await;
-        self.trace.result(&told(&swept.as_ref().map(|swept| {
-            (
-                swept.requeued,
-                swept.lost,
-                swept.expired,
-                swept.forgotten,
-                swept.files.len(),
-            )
-        })));
-        self.book.note(Cause::Swept {
-            request,
-            told: swept.is_ok(),
-        });
-        self.observe().await;
-        let Ok(mut swept) = swept else { return };
-        // A store that was opened again names them in no fixed order; equal seeds shall live alike.
-        swept.files.sort_unstable();
-        let blobs = self.service().blobs.clone();
-        let mut gone = Vec::new();
-        for key in swept.files {
-            if blobs.delete(&key).await.is_ok() {
-                gone.push(key);
-            }
-        }
-        if !gone.is_empty() {
-            // What is not crossed out now comes up again.
-            let _ = tasks.forget_files(&gone).await;
-        }
-        self.observe().await;
-    }
-
-    /// What a sweep goes by now.
-    pub(crate) fn sweep_request(&mut self) -> SweepRequest {
-        let reading = Reading {
-            wall_ms: self.clock.now_ms(),
-            steady_ms: self.clock.steady_ms(),
-        };
-        let verdict = self.trust.judge(reading);
-        SweepRequest {
-            now_ms: reading.wall_ms,
-            steady_ms: reading.steady_ms,
-            trusts_wall: verdict.trusts_wall,
-            frees_keys: verdict.frees_keys,
-            waiting_from: verdict.waiting_from,
-            attempts_max: ATTEMPTS_MAX,
-            spares_leases: false,
-            waiting_ms_max: None,
-            retention_ms: RETENTION_MS,
-            tombstone_ms: TOMBSTONE_MS,
-            batch: 500,
-        }
-    }
-
-    /// Keeps longer what a correction of the clock would end.
-    async fn postpone(&mut self) {
-        while let Some(next) = self.trust.next_move() {
-            let request = Postpone {
-                from_ms: next.from_ms,
-                before_ms: next.before_ms,
-                by: next.by,
-                below: Place::END,
-                batch: 500,
-            };
-            let tasks = self.service().tasks.clone();
-            let postponed = tasks.postpone(request).await;
-            self.trace.result(&told(&postponed));
-            self.book.note(Cause::Postponed(request));
-            self.observe().await;
-            let Ok(rest) = postponed else { return };
-            assert_eq!(rest, None, "a life has no 500 tasks");
-            self.trust.moved();
-        }
-    }
-
     /// One effect of `kinora-worker`'s `fetching`: tasks are taken, or the references of one are brought.
     pub(crate) async fn fetch(&mut self) {
         if self.fetches.is_empty() || self.rng.percent(40) {
@@ -359,7 +278,7 @@ impl World {
             models: ["kinora-a1", "kinora-b1"].map(str::to_owned).into(),
             count: FETCHES.saturating_sub(self.fetches.len()),
             project_max: PROJECT_FETCHES,
-            now_ms: self.now_ms(),
+            steady_ms: self.clock.steady_ms(),
             lease_ms: LEASE_MS,
         };
         let tasks = self.service().tasks.clone();
@@ -384,7 +303,7 @@ impl World {
             Ok(()) => Fetched::AtHand,
             Err(Ungathered::Ended) => return self.observe().await,
             Err(Ungathered::Ours) => Fetched::Back {
-                not_before_ms: now_ms + 500,
+                not_before_ms: self.clock.steady_ms() + 500,
             },
             Err(Ungathered::Failed(failure)) => {
                 self.book.note(Cause::FetchFailed {

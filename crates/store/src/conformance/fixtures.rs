@@ -105,7 +105,7 @@ pub const fn sweep_at(now_ms: u64) -> SweepRequest {
         now_ms,
         steady_ms: now_ms,
         trusts_wall: true,
-        frees_keys: true,
+        keys_kept_ms: 0,
         waiting_from: WaitingFrom {
             created_before_ms: 0,
             from_ms: 0,
@@ -181,7 +181,7 @@ impl Bench for Stores {
             models: MODELS.map(str::to_owned).into(),
             count,
             project_max: 2,
-            now_ms: NOW,
+            steady_ms: NOW,
             lease_ms: LEASE_MS,
         };
         self.tasks.take_fetches(request).await.unwrap()

@@ -154,8 +154,12 @@ pub async fn an_idempotency_key_is_freed_by_a_sweep_after_its_time(harness: &imp
             ..sweep_at(past)
         },
         SweepRequest {
-            frees_keys: false,
+            keys_kept_ms: past,
             ..sweep_at(past)
+        },
+        SweepRequest {
+            keys_kept_ms: 1,
+            ..sweep_at(NOW + 1_000)
         },
     ];
     for sweep in unsure {

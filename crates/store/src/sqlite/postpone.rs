@@ -48,6 +48,10 @@ impl Postpone {
         }
     }
 
+    fn is_meant(&self, ended_at_ms: UnixMs) -> bool {
+        (self.from_ms..self.before_ms).contains(&ended_at_ms)
+    }
+
     /// What expires at this time or later is not moved.
     const fn expires_before_ms(&self) -> UnixMs {
         match self.by {
@@ -57,23 +61,25 @@ impl Postpone {
     }
 }
 
-/// Up to a batch of them, those that expire last first.
+/// A batch of those that may be meant, those that expire last first. One that ended at another time counts as well,
+/// without an id: a call must not search a whole store for the last one.
 fn ended(request: &Postpone, batch: &Batch<'_>) -> Done<Vec<(Place, Option<TaskId>)>> {
+    // One upper bound, so that the index is entered where the last call ended.
+    let last_ms = request.expires_before_ms().saturating_sub(1);
+    let last_ms = last_ms.min(request.below.expires_at_ms);
     let mut found = Vec::new();
     for phase in ["completed", "failed"] {
         let mut query = batch.conn.prepare_cached(
-            "SELECT expires_at_ms, seq, id FROM tasks WHERE phase = ?1 AND expires_at_ms >= ?2 \
-             AND expires_at_ms < ?3 AND (expires_at_ms, seq) < (?4, ?5) \
-             AND finished_at_ms >= ?2 AND finished_at_ms < ?6 \
-             ORDER BY expires_at_ms DESC, seq DESC LIMIT ?7",
+            "SELECT expires_at_ms, seq, id, finished_at_ms FROM tasks WHERE phase = ?1 AND expires_at_ms >= ?2 \
+             AND expires_at_ms <= ?3 AND (+expires_at_ms < ?4 OR +seq < ?5) \
+             ORDER BY expires_at_ms DESC, seq DESC LIMIT ?6",
         )?;
         let mut rows = query.query(params![
             phase,
             int(request.from_ms),
-            int(request.expires_before_ms()),
+            int(last_ms),
             int(request.below.expires_at_ms),
             int(request.below.number),
-            int(request.before_ms),
             int(request.batch as u64),
         ])?;
         while let Some(row) = rows.next()? {
@@ -81,9 +87,12 @@ fn ended(request: &Postpone, batch: &Batch<'_>) -> Done<Vec<(Place, Option<TaskI
                 expires_at_ms: row.get::<_, i64>(0)?.unsigned_abs(),
                 number: row.get::<_, i64>(1)?.unsigned_abs(),
             };
+            let ended_at_ms = row.get::<_, Option<i64>>(3)?.map(i64::unsigned_abs);
+            let is_meant = ended_at_ms.is_some_and(|at_ms| request.is_meant(at_ms));
             // One whose id cannot be read is left: it ages like all others.
             let id = row.get_ref(2)?.as_str().ok();
-            found.push((place, id.and_then(|id| id.parse().ok())));
+            let id = id.filter(|_| is_meant).and_then(|id| id.parse().ok());
+            found.push((place, id));
         }
     }
     found.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));

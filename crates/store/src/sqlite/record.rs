@@ -46,8 +46,8 @@ pub(super) enum References {
     Away {
         /// Fetches begun so far.
         tries: u32,
-        /// They are wanted again from then on.
-        until_ms: UnixMs,
+        /// They are wanted again from then on, by steady time.
+        until_ms: SteadyMs,
         /// Who fetches them.
         token: Option<u64>,
     },

@@ -56,9 +56,7 @@ fn end_by_time(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swept)
         swept.expired += expired;
         swept.more |= is_full(expired);
     }
-    if request.frees_keys {
-        swept.more |= is_full(free_keys(request, batch)?);
-    }
+    swept.more |= is_full(free_keys(request, batch)?);
     Ok(())
 }
 
@@ -191,11 +189,14 @@ fn due(batch: &Batch<'_>, phase: &str, until_ms: UnixMs, limit: usize) -> Done<V
 }
 
 fn free_keys(request: &SweepRequest, batch: &Batch<'_>) -> Done<u64> {
+    let Some(before_ms) = request.now_ms.checked_sub(request.keys_kept_ms) else {
+        return Ok(0);
+    };
     let mut query = batch.conn.prepare_cached(
         "DELETE FROM idempotency WHERE (project, key) IN \
          (SELECT project, key FROM idempotency WHERE expires_at_ms <= ?1 LIMIT ?2)",
     )?;
-    let freed = query.execute(params![int(request.now_ms), int(request.batch as u64)])?;
+    let freed = query.execute(params![int(before_ms), int(request.batch as u64)])?;
     Ok(freed as u64)
 }
 

@@ -53,6 +53,10 @@ impl Bench {
         self.set(signed(by_ms));
     }
 
+    fn lag(&self, span_ms: u64) -> u64 {
+        self.trust.lag_ms(self.reading.steady_ms, span_ms)
+    }
+
     fn verdict(&mut self) -> Verdict {
         self.trust.judge(self.reading)
     }
@@ -126,7 +130,6 @@ fn a_clock_that_is_wrong_for_a_moment_moves_nothing() {
 fn results_of_before_a_step_that_stays_are_kept_as_much_longer() {
     let mut bench = Bench::at(NOW);
     bench.pass(2 * HOUR);
-    let keys = bench.verdict().frees_keys;
     bench.forward(YEAR);
     let set_at = bench.reading.wall_ms;
     let (trusted, moves) = bench.pass(SETTLE);
@@ -136,18 +139,6 @@ fn results_of_before_a_step_that_stays_are_kept_as_much_longer() {
         by: Postponed::By(YEAR),
     };
     assert_eq!((trusted, moves), (true, vec![past(set_at + SETTLE), moved]));
-    // What waited before waits from then on, and keys live for their time once more.
-    let verdict = bench.verdict();
-    assert_eq!(
-        verdict.waiting_from,
-        WaitingFrom {
-            created_before_ms: set_at,
-            from_ms: set_at
-        }
-    );
-    assert_eq!((keys, verdict.frees_keys), (true, false));
-    bench.pass(24 * HOUR);
-    assert!(bench.verdict().frees_keys);
 
     // A further step moves them further, and no less those of the time between.
     bench.forward(HOUR);
@@ -180,7 +171,52 @@ fn a_step_back_that_stays_moves_nothing() {
     bench.set(-signed(HOUR));
     let (trusted, moves) = bench.pass(SETTLE);
     assert_eq!((trusted, moves.len()), (true, 1));
-    assert!(bench.verdict().frees_keys);
+    assert_eq!(bench.lag(24 * HOUR), 0);
+}
+
+#[test]
+fn what_is_to_end_after_a_span_is_kept_longer_by_the_steps_forward_within_it() {
+    let mut bench = Bench::at(NOW);
+    bench.pass(HOUR);
+    assert_eq!(bench.lag(24 * HOUR), 0);
+    bench.forward(YEAR);
+    bench.verdict();
+    assert_eq!(bench.lag(24 * HOUR), YEAR);
+    bench.pass(10 * HOUR);
+    bench.forward(2 * HOUR);
+    bench.verdict();
+    assert_eq!(bench.lag(24 * HOUR), YEAR + 2 * HOUR);
+    bench.pass(14 * HOUR);
+    assert_eq!(bench.lag(24 * HOUR), YEAR + 2 * HOUR);
+    // What began before the first step has had its time; then what began before the second.
+    bench.pass(5 * SECOND);
+    assert_eq!(bench.lag(24 * HOUR), 2 * HOUR);
+    bench.pass(10 * HOUR);
+    assert_eq!(bench.lag(24 * HOUR), 0);
+    assert_eq!(bench.lag(48 * HOUR), YEAR + 2 * HOUR);
+}
+
+#[test]
+fn a_clock_that_is_set_every_night_delays_nothing_for_ever() {
+    let mut bench = Bench::at(NOW);
+    for night in 0..100 {
+        bench.pass(23 * HOUR + 55 * MINUTE);
+        assert!(bench.lag(24 * HOUR) <= 10 * MINUTE, "{night}");
+        assert!(bench.verdict().trusts_wall, "{night}");
+        bench.forward(5 * MINUTE);
+        bench.verdict();
+    }
+}
+
+#[test]
+fn a_step_that_is_no_longer_remembered_counts_while_its_span_lasts() {
+    let mut bench = Bench::at(NOW);
+    bench.verdict();
+    for steps in 1..=50 {
+        bench.forward(HOUR);
+        bench.pass(5 * SECOND);
+        assert_eq!(bench.lag(24 * HOUR), steps * HOUR);
+    }
 }
 
 #[test]

@@ -68,13 +68,6 @@ impl Bench {
         Self::with(HeldBlobs::new)
     }
 
-    /// A bench whose clock stands at another time.
-    pub(crate) fn at(now_ms: u64) -> Self {
-        let bench = Self::new();
-        bench.clock.set(now_ms);
-        bench
-    }
-
     /// A bench whose staging folder is not there.
     pub(crate) fn without_staging() -> Self {
         Self::with(|blobs| HeldBlobs::new(blobs).without_staging())
@@ -159,16 +152,11 @@ impl Bench {
         self.submit_spec(spec(model)).await
     }
 
-    /// Submits a task for [`MODEL`] at another time.
-    pub(crate) async fn submit_at(&self, now_ms: u64) -> TaskId {
-        self.submit_spec_at(spec(MODEL), now_ms).await
-    }
-
     pub(crate) async fn submit_spec(&self, spec: VideoSpec) -> TaskId {
         self.submit_spec_at(spec, NOW).await
     }
 
-    async fn submit_spec_at(&self, spec: VideoSpec, now_ms: u64) -> TaskId {
+    pub(crate) async fn submit_spec_at(&self, spec: VideoSpec, now_ms: u64) -> TaskId {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         let mut random = [0; 10];
         random[2..].copy_from_slice(&number.to_be_bytes());

@@ -216,7 +216,7 @@ impl Model {
             models: MODELS.map(str::to_owned).into(),
             count,
             project_max: 2,
-            now_ms: self.now_ms,
+            steady_ms: self.steady_ms,
             lease_ms: LEASE_MS,
         };
         let fetches = stores.tasks.take_fetches(request).await.unwrap();
@@ -224,12 +224,10 @@ impl Model {
             let known = self.tasks.iter_mut();
             let mut known = known.filter(|(number, _)| id(**number) == fetch.task.id);
             let (&number, known) = known.next().expect("a known task");
-            // One that ends too far ahead was leased before the clock went back.
-            let leased = self.now_ms + 1..=self.now_ms + 2 * LEASE_MS;
             let taken =
-                matches!(known.fetch, Fetching::Taken(until_ms) if leased.contains(&until_ms));
+                matches!(known.fetch, Fetching::Taken(until_ms) if until_ms > self.steady_ms);
             assert!(known.phase == Phase::Waiting && known.fetch != Fetching::AtHand && !taken);
-            known.fetch = Fetching::Taken(self.now_ms + LEASE_MS);
+            known.fetch = Fetching::Taken(self.steady_ms + LEASE_MS);
             let (now_ms, expires_at_ms) = (self.now_ms, self.now_ms + RETENTION_MS);
             let fetched = match how {
                 None => continue,
