@@ -276,7 +276,7 @@ pub struct Swept {
     pub files: Vec<String>,
     /// What is to be called off now, until [`crate::TaskStore::forget_abandoned`] says that it was.
     pub abandoned: Vec<Abandoned>,
-    /// Whether a batch of what ends by time was full: there may be more to do at once.
+    /// Whether a batch of what ends by time, or of lost leases, was full: there may be more to do at once.
     pub more: bool,
 }
 

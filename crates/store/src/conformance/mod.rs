@@ -47,6 +47,7 @@ macro_rules! conformance_suite {
             submit: an_idempotency_key_belongs_to_one_request_and_one_project,
             submit: a_twin_is_found_while_its_key_is_bound,
             submit: an_idempotency_key_is_freed_by_a_sweep_after_its_time,
+            submit: due_idempotency_keys_are_freed_batch_after_batch,
             submit: the_queue_is_bounded_at_its_limit,
             submit: a_promised_place_is_kept_for_its_project,
             submit: a_full_project_is_told_when_its_tasks_end,

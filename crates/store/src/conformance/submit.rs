@@ -188,6 +188,26 @@ fn bounded(number: u64, project: &str, waiting_max: u64, project_unfinished_max:
     }
 }
 
+/// However many are due, and each sweep says whether another is to follow at once.
+pub async fn due_idempotency_keys_are_freed_batch_after_batch(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let key = |number: u64| format!("key-{}", number % 10);
+    for number in 1..=5 {
+        insert(&stores, with_key(task(number, "one"), &key(number), 1)).await;
+    }
+    let sweep = SweepRequest {
+        batch: 2,
+        ..sweep_at(NOW + 1_000)
+    };
+    for more in [true, true, false] {
+        assert_eq!(stores.tasks.sweep(sweep).await.unwrap().more, more);
+    }
+    for number in 11..=15 {
+        let free = insert(&stores, with_key(task(number, "one"), &key(number), 2)).await;
+        assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
+    }
+}
+
 /// At the limit, one more, and again after a claim.
 pub async fn the_queue_is_bounded_at_its_limit(harness: &impl Harness) {
     let stores = harness.open("store").await;

@@ -186,5 +186,6 @@ pub async fn a_sweep_is_bounded_by_its_batch(harness: &impl Harness) {
     for wanted in [3, 3, 1, 0] {
         let swept = stores.tasks.sweep(sweep).await.unwrap();
         assert_eq!((swept.expired, swept.requeued), (wanted, wanted));
+        assert_eq!(swept.more, wanted == 3, "a full batch is followed at once");
     }
 }

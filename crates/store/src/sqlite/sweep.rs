@@ -31,6 +31,7 @@ impl Operation for SweepRequest {
                 swept.requeued += 1;
             }
         }
+        swept.more = swept.requeued + swept.lost >= self.batch as u64;
         if self.trusts_wall {
             end_by_time(self, batch, &mut swept)?;
         }
