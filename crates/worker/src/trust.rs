@@ -106,9 +106,9 @@ impl Trust {
         }
     }
 
-    /// How much longer something lasts that is to end a `span_ms` after it began and whose end was set by the wall
-    /// clock: by as much as that clock was set forward within the span. So nothing ends early by steady time, and a
-    /// clock that is set again and again delays nothing for ever.
+    /// How much later than by the wall clock something ends that lasts for `span_ms`: by as much as that clock was
+    /// set forward within the span. So nothing ends early by steady time, and a clock that is set again and again
+    /// delays nothing for ever.
     pub fn lag_ms(&self, steady_ms: SteadyMs, span_ms: u64) -> u64 {
         let Some(now) = self.eras.back() else {
             return 0;
