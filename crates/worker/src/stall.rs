@@ -36,6 +36,12 @@ impl Stall {
         self.looked = now;
     }
 
+    /// Passes over work for which no renewal waits, such as the removal of files. A pause follows it, in which
+    /// renewals come even if the process stood still meanwhile.
+    pub(crate) const fn pass_over(&mut self, now: Instant) {
+        self.looked = now;
+    }
+
     /// Whether leases that have run out by `now` may be those of runs that are well.
     pub(crate) fn spares_leases(&self, now: Instant) -> bool {
         self.spares_until.is_some_and(|until| now < until)
@@ -77,6 +83,16 @@ mod tests {
             stall.look(now);
             assert!(!stall.spares_leases(now));
         }
+    }
+
+    #[test]
+    fn work_for_which_no_renewal_waits_is_no_stall() {
+        let begun = Instant::now();
+        let mut stall = Stall::new(LEASE, begun);
+        let done = begun + 2 * LEASE;
+        stall.pass_over(done);
+        stall.look(done);
+        assert!(!stall.spares_leases(done));
     }
 
     #[test]

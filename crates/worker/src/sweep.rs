@@ -85,6 +85,7 @@ impl Sweeper {
         // After an outage runs have until the next sweep to renew their leases.
         let more = !after_outage && matches!(swept, Ok(true));
         self.more = more.then(|| begun.elapsed());
+        self.stall.pass_over(Instant::now());
         if let Err(error) = swept {
             tracing::warn!(%error, "the sweep could not be done; trying again");
         }
