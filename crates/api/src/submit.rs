@@ -105,7 +105,7 @@ impl<'a> Submit<'a> {
             return Err(refusal);
         };
         let tasks = &self.api.tasks;
-        let twin = tasks.find_twin(&self.key.project, idempotency, self.now_ms);
+        let twin = tasks.find_twin(&self.key.project, idempotency);
         match twin.await? {
             Some(view) => answer(self.api, Insertion::Replayed(view)),
             None => Err(refusal),

@@ -11,7 +11,9 @@ use bytes::Bytes;
 use kinora_api::{Api, ListenSettings, Settings, Stop};
 use kinora_blobs::Reserve;
 use kinora_blobs::sign::{Secret, Signer};
-use kinora_contract::{Catalog, Clock, Entropy, KeyText, NoEntropy, UnixMs, built_in_cards};
+use kinora_contract::{
+    Catalog, Clock, Entropy, KeyText, NoEntropy, SteadyMs, UnixMs, built_in_cards,
+};
 use kinora_store::{NewKey, OpenOptions, Scope, Stores};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -208,6 +210,11 @@ impl Clock for WallClock {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn steady_ms(&self) -> SteadyMs {
+        // The benchmarks' servers run no worker, which alone asks for it.
+        0
     }
 }
 

@@ -44,26 +44,34 @@ impl TaskId {
     }
 }
 
-/// Gives ids that sort in the order in which they were given, also within one millisecond.
+/// Gives ids that sort in the order in which they were given, also within one millisecond and after a
+/// step back of the clock.
 #[derive(Debug, Default)]
 pub struct TaskIds(Mutex<u128>);
 
-/// A clock that goes back by so little is overruled; by more, it has been set.
-const CLOCK_STEP_MS: u128 = 1000;
+/// An id that lies further ahead of the clock than this was made by a wrong one, and is not followed:
+/// lists would show the time of another year for ever.
+pub const ID_AHEAD_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 impl TaskIds {
-    /// The next id, for a creation at `now_ms` with ten random bytes. After one of the same
+    /// The next id, for a creation at `now_ms` with ten random bytes. After one of the same or a later
     /// millisecond it is that one and a random 32-bit number more, so that nobody guesses it.
     pub fn next(&self, now_ms: u64, random: [u8; 10]) -> TaskId {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = TaskId::from_parts(now_ms, random).0;
-        let is_set_back = (*last >> 80) > (fresh >> 80) + CLOCK_STEP_MS;
-        *last = if fresh > *last || is_set_back {
+        let is_absurd = (*last >> 80) > (fresh >> 80) + u128::from(ID_AHEAD_MS_MAX);
+        *last = if fresh > *last || is_absurd {
             fresh
         } else {
             last.wrapping_add(1 + (fresh & 0xffff_ffff))
         };
         TaskId(*last)
+    }
+
+    /// Lets further ids sort after `newest`, which an earlier process gave.
+    pub fn follow(&self, newest: TaskId) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = newest.0.max(*last);
     }
 }
 
@@ -141,9 +149,33 @@ mod tests {
             .collect();
         assert!(given.is_sorted_by(|a, b| a < b), "{given:?}");
         assert!(ids.next(1_759_999_999_999, [0; 10]) > given[5]);
-        // Overruling a clock that was set back would give the time of another day for hours.
-        let set_back = ids.next(1_759_999_000_000, [0; 10]);
-        assert_eq!(set_back.created_at_ms(), 1_759_999_000_000);
+    }
+
+    #[test]
+    fn ids_sort_as_they_were_given_after_a_step_back_of_the_clock() {
+        const NOW: u64 = 1_760_000_000_000;
+        let ids = TaskIds::default();
+        let mut last = ids.next(NOW, [3; 10]);
+        for back_ms in [1, 7_200_000, ID_AHEAD_MS_MAX] {
+            let next = ids.next(NOW - back_ms, [1; 10]);
+            assert!(next > last, "{back_ms}");
+            last = next;
+        }
+        // Following a clock that was years ahead would give that time for years.
+        let past = NOW - ID_AHEAD_MS_MAX - 1;
+        assert_eq!(ids.next(past, [0; 10]).created_at_ms(), past);
+    }
+
+    #[test]
+    fn ids_of_a_new_process_sort_after_those_of_the_last_one() {
+        const NOW: u64 = 1_760_000_000_000;
+        let ids = TaskIds::default();
+        let newest = TaskId::from_parts(NOW + 7_200_000, [8; 10]);
+        ids.follow(newest);
+        assert!(ids.next(NOW, [0; 10]) > newest);
+        // An older one changes nothing.
+        ids.follow(TaskId::from_parts(NOW, [0; 10]));
+        assert!(ids.next(NOW, [0; 10]) > newest);
     }
 
     proptest! {

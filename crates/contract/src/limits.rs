@@ -75,6 +75,8 @@ limits! {
     RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Longest Retry-After ever sent";
     ATTEMPTS_MAX: u32 = 3, "attempts", "Runs of one task before it fails with worker_lost";
     RETENTION_HOURS: u64 = 168, "hours", "How long a finished task and its files are kept";
+    CLOCK_SETTLE_SECONDS: u64 = 600, "seconds", "How long wall and monotonic clock must have agreed before anything ends by time";
+    CLOCK_STEP_SECONDS: u64 = 60, "seconds", "Difference from which they do not agree";
     TOMBSTONE_DAYS: u64 = 30, "days", "How long an expired task still answers 410";
 }
 

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
@@ -36,6 +37,13 @@ impl WallClock {
         let next = self.folder.path().join("next");
         fs::write(&next, format!("{seconds:+}\n")).unwrap();
         fs::rename(next, self.file()).unwrap();
+    }
+
+    /// The machine's own time, in seconds since 1970.
+    #[expect(clippy::disallowed_methods, reason = "the tests' processes live by it")]
+    pub fn machine_s() -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        i64::try_from(since.as_secs()).unwrap()
     }
 
     /// Starts a service that lives by this clock.

@@ -186,6 +186,13 @@ fn assert_video_object(value: &Value) {
     for name in ["completed_at", "expires_at"] {
         assert_eq!(value.get(name).is_some(), finished, "{name}: {value:#}");
     }
+    let times = ["created_at", "started_at", "completed_at"].map(|name| value.get(name));
+    let times: Vec<u64> = times
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_u64)
+        .collect();
+    assert!(times.is_sorted(), "time runs backwards: {value:#}");
     // Absent where it is not known yet.
     let has_place = value.get("queue_position").is_some();
     assert!(!has_place || status == "queued", "{value:#}");
@@ -312,6 +319,7 @@ mod tests {
                 ("progress", json!(101)),
                 ("progress", json!(if progress == 100 { 99 } else { 100 })),
                 ("seconds", json!(2)),
+                ("created_at", json!(if status == "queued" { -1 } else { 9 })),
                 ("size", json!("wide")),
                 ("seed", json!(-1)),
                 ("code", json!(0)),

@@ -12,7 +12,7 @@ use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
-use kinora_contract::{Catalog, ModelCard, Readiness, Size, built_in_cards};
+use kinora_contract::{Catalog, ModelCard, Readiness, Size, built_in_cards, limits};
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
@@ -103,6 +103,15 @@ fn api_settings(
     })
 }
 
+/// How long the clocks must have agreed; tests of the whole service have no ten minutes.
+fn clock_settle_ms() -> u64 {
+    #[cfg(feature = "test-faults")]
+    if let Some(ms) = crate::faults::clock_settle_ms() {
+        return ms;
+    }
+    limits::CLOCK_SETTLE_SECONDS * 1000
+}
+
 /// A bound of which 0 means that there is none.
 const fn bound(value: u64) -> u64 {
     if value == 0 { u64::MAX } else { value }
@@ -149,6 +158,7 @@ fn worker(
             waiting_ms_max: Some(u64::from(config.queue.waiting_hours_max) * HOUR_MS)
                 .filter(|max| *max > 0),
             tombstone_ms: u64::from(config.results.tombstone_days) * DAY_MS,
+            clock_settle_ms: clock_settle_ms(),
             attempts_max: config.worker.attempts_max,
             start_pause_max: seconds(config.worker.start_pause_seconds_max),
             recorder,

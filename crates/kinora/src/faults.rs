@@ -1,5 +1,6 @@
 //! Stores that fail, in test builds only: the variable `FAULT_PPM` says how many calls per million
 //! fail before they are done, and how many after; as many are held back. `FAULT_SEED` says which.
+//! `CLOCK_SETTLE_MS` is how long the clocks must have agreed before anything ends by time.
 
 use std::sync::Arc;
 
@@ -9,6 +10,11 @@ use kinora_store::Stores;
 use kinora_store::faulty::{self as store, FaultyStore};
 
 type Opened = (Stores, Arc<dyn BlobStore>);
+
+/// How long the clocks must have agreed, where the variable says so.
+pub(crate) fn clock_settle_ms() -> Option<u64> {
+    std::env::var("CLOCK_SETTLE_MS").ok()?.parse().ok()
+}
 
 /// Both, with faults where the variables ask for them.
 pub(crate) fn around(mut stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {

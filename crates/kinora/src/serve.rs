@@ -5,8 +5,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use kinora_api::{ListenSettings, Stop, Tls};
-use kinora_contract::{Catalog, built_in_cards};
+use kinora_api::{Api, ListenSettings, Stop, Tls};
+use kinora_contract::{Catalog, ID_AHEAD_MS_MAX, TaskId, built_in_cards};
 use kinora_worker::{Shutdown, Worker};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -17,7 +17,7 @@ use crate::compose::{self, Service};
 use crate::config::Config;
 use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
-use crate::{keys, logging, memory, print, welcome};
+use crate::{keys, logging, memory, print, system, welcome};
 
 /// How long the service still answers after its last task has ended during a stop: three times the
 /// interval that `openai-poll-after-ms` names for a running task, so that its client learns of the end.
@@ -88,6 +88,10 @@ async fn serve(
         api,
         worker,
     } = compose::service(config, base_url.clone())?;
+    if let Some(warning) = system::clock_warning() {
+        tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
+    }
+    follow_ids(&api).await?;
     welcome::greet(&*stores.keys, config, &base_url, place).await?;
     tracing::info!(
         %address,
@@ -121,6 +125,21 @@ async fn serve(
     let answering = kinora_api::serve_guarded(listener, router, settings, guards, stop);
     tokio::join!(answering, work(worker, shutdown, done));
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// Lets new tasks sort after those of earlier processes, also after a step back of the clock between them.
+async fn follow_ids(api: &Api) -> Result<(), Failure> {
+    let bound_ms = api.clock.now_ms().saturating_add(ID_AHEAD_MS_MAX);
+    let newest = api
+        .tasks
+        .newest_below(TaskId::from_parts(bound_ms, [0; 10]));
+    let newest = newest
+        .await
+        .map_err(|error| Failure::because("The store cannot be read", error))?;
+    if let Some(newest) = newest {
+        api.ids.follow(newest);
+    }
     Ok(())
 }
 

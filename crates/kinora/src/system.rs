@@ -1,11 +1,11 @@
 //! The machine's clock and randomness: the only place that reads them.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use kinora_contract::{Clock, Entropy, NoEntropy, UnixMs};
+use kinora_contract::{Clock, Entropy, NoEntropy, RELEASED_MS, SteadyMs, UnixMs};
 
-/// The machine's wall clock.
+/// The machine's clocks. Steady time is the process's own, and stands still while the machine sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemClock;
 
@@ -20,6 +20,20 @@ impl Clock for SystemClock {
             .unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
+
+    fn steady_ms(&self) -> SteadyMs {
+        static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+        u64::try_from(FIRST.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// What is wrong with the machine's clock, if it stands before the release of this program.
+pub(crate) fn clock_warning() -> Option<&'static str> {
+    let wrong = SystemClock.now_ms() < RELEASED_MS;
+    wrong.then_some(
+        "the clock stands before the release of this version; set it, for example by chrony or \
+         systemd-timesyncd",
+    )
 }
 
 /// The machine's random generator, asked for a page at a time: a system call for each task

@@ -98,6 +98,7 @@ async fn claims(stores: &Stores, workers: u64) -> Result<(), Failure> {
                     project_slots_max: 0,
                     attempts_max: 3,
                     now_ms: NOW_MS,
+                    steady_ms: NOW_MS,
                     lease_ms: 30_000,
                 };
                 if tasks.claim(request).await?.is_empty() {

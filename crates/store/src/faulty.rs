@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use crate::{
     Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
-    Idempotency, Insertion, Lease, NewTask, Page, PageRequest, Renewed, StoreError, SweepRequest,
-    Swept, TaskStore, TaskView, Usage,
+    Idempotency, Insertion, Lease, NewTask, Page, PageRequest, Place, Postpone, Renewed,
+    StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
 };
 
 /// The methods of [`TaskStore`] that may go wrong.
@@ -50,6 +50,10 @@ pub enum Method {
     Release,
     /// [`TaskStore::sweep`].
     Sweep,
+    /// [`TaskStore::postpone`].
+    Postpone,
+    /// [`TaskStore::newest_below`].
+    NewestBelow,
     /// [`TaskStore::forget_files`].
     ForgetFiles,
     /// [`TaskStore::forget_abandoned`].
@@ -64,7 +68,8 @@ pub enum Method {
 
 impl Method {
     /// Those that only read.
-    pub const READS: [Self; 6] = [
+    pub const READS: [Self; 7] = [
+        Self::NewestBelow,
         Self::FindTwin,
         Self::Get,
         Self::GetOfAnyProject,
@@ -111,9 +116,8 @@ impl TaskStore for FaultyStore {
         &self,
         project: &str,
         idempotency: &Idempotency,
-        now_ms: UnixMs,
     ) -> Result<Option<TaskView>, StoreError> {
-        let call = self.inner.find_twin(project, idempotency, now_ms);
+        let call = self.inner.find_twin(project, idempotency);
         self.call(Method::FindTwin, call).await
     }
 
@@ -190,6 +194,16 @@ impl TaskStore for FaultyStore {
 
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
         self.call(Method::Sweep, self.inner.sweep(request)).await
+    }
+
+    async fn postpone(&self, request: Postpone) -> Result<Option<Place>, StoreError> {
+        self.call(Method::Postpone, self.inner.postpone(request))
+            .await
+    }
+
+    async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError> {
+        self.call(Method::NewestBelow, self.inner.newest_below(bound))
+            .await
     }
 
     async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Failure, Task, UnixMs};
+use kinora_contract::{Failure, SteadyMs, Task, UnixMs};
 
 /// What the fetch stage of a worker asks for.
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub struct FetchRequest {
     pub count: usize,
     /// Maximum number of tasks of one project that are being fetched at a time, in all.
     pub project_max: usize,
-    /// The present.
-    pub now_ms: UnixMs,
+    /// The present by the clock that is never set, which alone judges fetches.
+    pub steady_ms: SteadyMs,
     /// How long a fetch is leased: a task that is not settled by then may be taken again.
     pub lease_ms: u64,
 }
@@ -46,9 +46,9 @@ pub enum Fetched {
         /// The failed task expires then.
         expires_at_ms: UnixMs,
     },
-    /// A fault of ours: the task may be taken again from `not_before_ms` on.
+    /// A fault of ours: the task may be taken again later.
     Back {
-        /// Not before then; at most one lease ahead.
-        not_before_ms: UnixMs,
+        /// Not before then, by the clock that is never set; at most one lease ahead.
+        not_before_ms: SteadyMs,
     },
 }

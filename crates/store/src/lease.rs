@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kinora_contract::{Task, TaskId, UnixMs, VideoSpec, Warning};
+use kinora_contract::{SteadyMs, Task, TaskId, UnixMs, VideoSpec, Warning};
 
 /// A worker's right to a task. `renew`, `finish` and `release` carry it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +33,8 @@ pub struct ClaimRequest {
     pub attempts_max: u32,
     /// The present.
     pub now_ms: UnixMs,
+    /// The present by the clock that is never set, which alone judges leases.
+    pub steady_ms: SteadyMs,
     /// How long the lease lasts.
     pub lease_ms: u64,
 }
@@ -55,8 +57,10 @@ pub struct Renewed {
     pub progress: u8,
     /// The engine at work, as `name/version`.
     pub engine: Option<String>,
-    /// The lease lasts until then.
+    /// The lease lasts until then by the wall clock: written down for operators.
     pub until_ms: UnixMs,
+    /// The lease lasts until then by the clock that is never set: what a sweep judges it by.
+    pub until_steady_ms: SteadyMs,
     /// The spec with what was left to the engine or to a reference (length, shape) decided, once
     /// it is; it replaces the task's. Nothing else of it may differ.
     pub decided: Option<Box<VideoSpec>>,

@@ -22,7 +22,8 @@ pub use lease::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 pub use open::{OpenError, OpenOptions, open, open_keys};
 pub use task::{
     Abandoned, Cancellation, Deletion, Idempotency, Insertion, NewTask, Order, Page, PageRequest,
-    QueueBounds, Quota, RetryAfter, SweepRequest, Swept, TaskView, Usage,
+    Place, Postpone, Postponed, QueueBounds, Quota, RetryAfter, SweepRequest, Swept, TaskView,
+    Usage, WaitingFrom,
 };
 
 use std::sync::Arc;
@@ -53,7 +54,6 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
         &self,
         project: &str,
         idempotency: &Idempotency,
-        now_ms: UnixMs,
     ) -> Result<Option<TaskView>, StoreError>;
 
     /// The task with this id in this project, or `None` for an unknown and for another
@@ -72,8 +72,8 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
 
     /// One page of a project's tasks by creation, expired ones left out. It has fewer tasks than
     /// asked for where they would take more than [`kinora_contract::limits::PAGE_BYTES_MAX`] in
-    /// all ([`kinora_contract::listed_bytes`]), but at least one. It blocks no thread that serves
-    /// other calls.
+    /// all ([`kinora_contract::listed_bytes`]), but at least one. One that cannot be read is left out and
+    /// logged, and ends no list. It blocks no thread that serves other calls.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read.
@@ -167,11 +167,27 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// attempt, fail with `worker_lost`, unless the same worker ran other tasks beside, which may
     /// have been the cause: then the attempt is forgiven, and the task runs alone from then on.
     /// Tasks that waited too long fail with `task_expired`; finished tasks past `expires_at` become
-    /// `Expired`, and much later vanish; old idempotency keys are forgotten.
+    /// `Expired`, and much later vanish; old idempotency keys are forgotten. Leases are judged by
+    /// steady time, and those of an earlier process are over; all else by the wall clock, if it is
+    /// trusted. No task expires and vanishes in one sweep: a tombstone's time counts from the sweep
+    /// that made it.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError>;
+
+    /// Moves the expiry of ended tasks, those that expire last first. Returns where to go on, or `None` when
+    /// all are moved.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn postpone(&self, request: Postpone) -> Result<Option<Place>, StoreError>;
+
+    /// The largest task id of all projects below `bound`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError>;
 
     /// Confirms that these files (blob keys) are gone from the blob store.
     ///

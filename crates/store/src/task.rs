@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kinora_contract::{Task, TaskId, UnixMs, VideoSpec};
+use kinora_contract::{SteadyMs, Task, TaskId, UnixMs, VideoSpec};
 
 /// A task to be added.
 #[derive(Clone, Debug)]
@@ -31,7 +31,8 @@ pub struct Idempotency {
     pub key: String,
     /// SHA-256 of the normalised request; another one under the same key is refused.
     pub fingerprint: [u8; 32],
-    /// The key is free again from then on.
+    /// The first sweep after that frees the key, or a later one ([`SweepRequest::keys_kept_ms`]); until then it is
+    /// bound, whatever an insert's clock says.
     pub expires_at_ms: UnixMs,
 }
 
@@ -181,8 +182,16 @@ pub enum Deletion {
 pub struct SweepRequest {
     /// The present.
     pub now_ms: UnixMs,
-    /// A lease that ends later than this far ahead was made by a wrong clock and counts as expired.
-    pub lease_ahead_max_ms: u64,
+    /// The present by the clock that is never set, which alone judges leases.
+    pub steady_ms: SteadyMs,
+    /// Whether `now_ms` may be right: else no result expires, no tombstone and no idempotency key is
+    /// forgotten, and no task has waited too long.
+    pub trusts_wall: bool,
+    /// How much longer than their time idempotency keys stay bound, in milliseconds: as much as the wall clock was
+    /// set forward in the time of a key.
+    pub keys_kept_ms: u64,
+    /// How far back waiting is counted.
+    pub waiting_from: WaitingFrom,
     /// After so many attempts a lost task fails.
     pub attempts_max: u32,
     /// Leaves running tasks alone: for the time after an outage of the store, in which leases could not
@@ -196,6 +205,58 @@ pub struct SweepRequest {
     pub tombstone_ms: u64,
     /// How many rows of each kind at most, so that a sweep never blocks submits for long.
     pub batch: usize,
+}
+
+/// A task that was created before `created_before_ms`, by a clock that has been corrected since, counts as
+/// created at `from_ms`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitingFrom {
+    /// Of which tasks.
+    pub created_before_ms: UnixMs,
+    /// Since when they count as waiting.
+    pub from_ms: UnixMs,
+}
+
+/// Which ended tasks are kept longer, since their time was set by a clock that has been corrected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Postpone {
+    /// Those that ended at this time or later.
+    pub from_ms: UnixMs,
+    /// Those that ended before this time.
+    pub before_ms: UnixMs,
+    /// How much longer.
+    pub by: Postponed,
+    /// Those that expire before this place: where the last call ended, or [`Place::END`].
+    pub below: Place,
+    /// How many at most.
+    pub batch: usize,
+}
+
+/// Where an ended task's expiry is moved to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Postponed {
+    /// So much later.
+    By(u64),
+    /// As long after this moment as it lay after the end of the task, if it lies before
+    /// [`Postpone::before_ms`]: once moved, it is not moved again.
+    From(UnixMs),
+}
+
+/// A place among the ended tasks, in the order in which they expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The expiry.
+    pub expires_at_ms: UnixMs,
+    /// What tells apart those that expire together.
+    pub number: u64,
+}
+
+impl Place {
+    /// Behind all tasks.
+    pub const END: Self = Self {
+        expires_at_ms: UnixMs::MAX,
+        number: u64::MAX,
+    };
 }
 
 /// What a sweep did.
@@ -215,6 +276,8 @@ pub struct Swept {
     pub files: Vec<String>,
     /// What is to be called off now, until [`crate::TaskStore::forget_abandoned`] says that it was.
     pub abandoned: Vec<Abandoned>,
+    /// Whether a batch of what ends by time, or of lost leases, was full: there may be more to do at once.
+    pub more: bool,
 }
 
 /// What an attempt kept ([`crate::Renewed::kept`]) of a task that ended without a result: work that

@@ -184,6 +184,7 @@ async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
         project_slots_max: 0,
         attempts_max: 3,
         now_ms: NOW,
+        steady_ms: NOW,
         lease_ms: 1,
     };
     assert!(unavailable(&stores.tasks.insert(task(2, "one")).await));

@@ -140,6 +140,7 @@ async fn ask(worker: &Worker, models: &[String], count: usize, outage: &Outage) 
         project_slots_max: worker.settings.project_slots_max,
         attempts_max: worker.settings.attempts_max,
         now_ms: worker.clock.now_ms(),
+        steady_ms: worker.clock.steady_ms(),
         lease_ms: worker.settings.lease_ms,
     };
     match worker.tasks.claim(request).await {

@@ -75,7 +75,7 @@ async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
         models: worker.lineup.models(),
         count,
         project_max: FETCHES_PER_PROJECT_MAX,
-        now_ms: worker.clock.now_ms(),
+        steady_ms: worker.clock.steady_ms(),
         lease_ms: LEASE.as_millis() as u64,
     };
     match worker.tasks.take_fetches(request).await {
@@ -114,7 +114,7 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
                 worker.backoff.note_fault(error);
             }
             Some(Fetched::Back {
-                not_before_ms: now_ms + pause_after(fetch, error),
+                not_before_ms: worker.clock.steady_ms() + pause_after(fetch, error),
             })
         }
     }

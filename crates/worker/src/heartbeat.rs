@@ -48,9 +48,10 @@ impl Watch<'_> {
         let mut tick = tokio::time::interval(settings.heartbeat_every);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let progress = &self.control.progress;
-        let mut life = Life::new(progress);
+        let third = Duration::from_millis(settings.lease_ms / 3);
+        let mut life = Life::new(progress, third, Instant::now());
         let mut previews = Previews::new(self.worker.pools.previews.clone());
-        let mut beat = Beat::new(Duration::from_millis(settings.lease_ms / 3));
+        let mut beat = Beat::new(third);
         loop {
             tokio::select! {
                 _ = tick.tick() => {}
@@ -65,7 +66,7 @@ impl Watch<'_> {
             if let Err(StoreError::LeaseLost(how)) = self.worker.tasks.check(self.lease).await {
                 return Stop::Lost(how);
             }
-            if silence_max.is_some_and(|max| life.stands_still_for(progress) > max) {
+            if silence_max.is_some_and(|max| life.silence(progress, Instant::now()) > max) {
                 return Stop::Stalled;
             }
             let renewed = Renewed {
@@ -130,6 +131,7 @@ impl Watch<'_> {
             progress: percent(&self.control.progress),
             engine: Some(self.engine_name.to_owned()),
             until_ms: self.worker.clock.now_ms() + self.worker.settings.lease_ms,
+            until_steady_ms: self.worker.clock.steady_ms() + self.worker.settings.lease_ms,
             decided: None,
             kept: None,
             warnings: None,
@@ -143,29 +145,36 @@ fn percent(progress: &Progress) -> u8 {
     (progress.fraction() * 100.0).clamp(0.0, 99.0) as u8
 }
 
-/// When the engine last gave a sign of life.
+/// How long the engine has given no sign of life.
 struct Life {
     reports: u64,
-    since: Instant,
+    looked: Instant,
+    silent: Duration,
+    /// A longer time between two looks is a stall of the whole process, not of the engine.
+    gap_max: Duration,
 }
 
 impl Life {
-    fn new(progress: &Progress) -> Self {
+    fn new(progress: &Progress, gap_max: Duration, now: Instant) -> Self {
         Self {
             reports: progress.reports(),
-            since: Instant::now(),
+            looked: now,
+            silent: Duration::ZERO,
+            gap_max,
         }
     }
 
-    fn stands_still_for(&mut self, progress: &Progress) -> Duration {
+    fn silence(&mut self, progress: &Progress, now: Instant) -> Duration {
+        let passed = now.saturating_duration_since(self.looked);
+        self.looked = now;
         let reports = progress.reports();
-        if reports != self.reports {
-            *self = Self {
-                reports,
-                since: Instant::now(),
-            };
+        if reports == self.reports {
+            self.silent = self.silent.saturating_add(passed.min(self.gap_max));
+        } else {
+            self.reports = reports;
+            self.silent = Duration::ZERO;
         }
-        self.since.elapsed()
+        self.silent
     }
 }
 
@@ -187,5 +196,38 @@ impl Beat {
 
     fn done(&mut self, percent: u8) {
         self.last = Some((Instant::now(), percent));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_engine::Stage;
+
+    use super::*;
+
+    const GAP: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn an_engine_is_silent_since_its_last_report() {
+        let (control, begun) = (Control::default(), Instant::now());
+        let mut life = Life::new(&control.progress, GAP, begun);
+        let mut at =
+            |seconds| life.silence(&control.progress, begun + Duration::from_secs(seconds));
+        assert_eq!(at(4), Duration::from_secs(4));
+        assert_eq!(at(13), Duration::from_secs(13));
+        control.report(Stage::Generating, 0.5).unwrap();
+        assert_eq!(at(14), Duration::ZERO);
+        assert_eq!(at(20), Duration::from_secs(6));
+    }
+
+    #[test]
+    fn a_stall_of_the_whole_process_is_not_the_engine_s() {
+        let (progress, begun) = (Progress::default(), Instant::now());
+        let mut life = Life::new(&progress, GAP, begun);
+        let woken = begun + Duration::from_hours(1);
+        assert_eq!(life.silence(&progress, woken), GAP);
+        // An engine that gives no sign after it either is silent.
+        let later = woken + Duration::from_secs(5);
+        assert_eq!(life.silence(&progress, later), GAP + Duration::from_secs(5));
     }
 }

@@ -9,7 +9,8 @@
 //!    elsewhere; [`publish`](mod@publish): file to blob store;
 //!    [`finish`](mod@finish): the terminal state.
 //! 4. [`heartbeat`](mod@heartbeat): keeps the lease, and watches that the engine moves.
-//! 5. [`sweep`](mod@sweep): takes up what was left behind, and has [`calloff`](mod@calloff) call off
+//! 5. [`sweep`](mod@sweep): takes up what was left behind, by a wall clock that [`trust`](mod@trust) believes
+//!    and leases that no [`stall`](mod@stall) of the process has let run out, and has [`calloff`](mod@calloff) call off
 //!    what goes on elsewhere; [`drain`](mod@drain): the orderly stop.
 //! 6. [`fault`](mod@fault): which errors are this machine's; their tasks go back to the queue, and
 //!    [`backoff`](mod@backoff) holds further claims back until [`probe`](mod@probe) finds that results
@@ -39,9 +40,11 @@ mod record;
 mod references;
 mod run;
 mod source;
+mod stall;
 mod start;
 mod sweep;
 mod tenacious;
+mod trust;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +60,7 @@ pub use orphans::{OrphanError, remove_orphans};
 pub use pools::Pools;
 pub use references::References;
 use sweep::Sweeper;
+pub use trust::{Move, Reading, Trust, Verdict};
 
 /// What a worker works with.
 #[derive(Clone, Debug)]
@@ -75,7 +79,7 @@ pub struct Worker {
     pub pools: Pools,
     /// Reads films that exist: those of other servers, and sources of edits.
     pub films: Arc<dyn Films>,
-    /// Wall time.
+    /// Wall time and steady time.
     pub clock: Arc<dyn Clock>,
     /// How it works.
     pub settings: Settings,
@@ -105,6 +109,8 @@ pub struct Settings {
     pub waiting_ms_max: Option<u64>,
     /// How long an expired task still answers 410, in milliseconds.
     pub tombstone_ms: u64,
+    /// How long wall and steady time must have agreed before anything ends by wall time, in milliseconds.
+    pub clock_settle_ms: u64,
     /// Runs of one task before it fails with `worker_lost`.
     pub attempts_max: u32,
     /// Longest pause before the first claim of a process that follows several that died.
@@ -119,7 +125,7 @@ impl Worker {
     pub async fn work(self, shutdown: Shutdown) -> usize {
         let worker = Arc::new(self);
         // Before the first claim: what a dead worker left goes before younger tasks.
-        let mut sweeper = Sweeper::default();
+        let mut sweeper = Sweeper::new(&worker);
         sweeper.sweep_once(&worker).await;
         let sweeper = sweeper.sweep_until_drain(worker.clone(), shutdown.clone());
         let sweeper = tokio::spawn(sweeper);

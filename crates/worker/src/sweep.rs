@@ -1,75 +1,159 @@
 //! Takes up what was left behind: expired leases, expired results, the files of tasks that are gone,
 //! and what they had begun elsewhere. Any number of sweepers may run; each change is the store's own compare-and-set.
+//! What ends by time does so only by a wall clock that is trusted.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use kinora_store::{StoreError, SweepRequest, Swept};
+use futures_util::{StreamExt, stream};
+use kinora_contract::limits::IDEMPOTENCY_HOURS;
+use kinora_store::{Place, Postpone, StoreError, SweepRequest, Swept};
 
 use crate::Worker;
 use crate::calloff::CallOffs;
 use crate::drain::Shutdown;
+use crate::stall::Stall;
+use crate::trust::{Reading, Trust};
 
 /// Rows of each kind that one sweep takes up at most, so that submits never wait for long.
-const BATCH: usize = 500;
+const BATCH: usize = 200;
+/// How long an idempotency key is bound.
+const KEY_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
+/// Files that are removed at a time: each waits for a sync.
+const REMOVALS: usize = 4;
 
 /// What one sweep leaves to the next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sweeper {
     call_offs: CallOffs,
+    trust: Trust,
+    stall: Stall,
+    /// Where the move that is under way goes on.
+    below: Place,
     /// Whether the store refused the last one: then leases could not be renewed either.
     failed: bool,
-    /// Whether there may be more files to be removed than the last one took.
-    is_behind: bool,
+    /// How long the last one took, if there is more to do at once.
+    more: Option<Duration>,
 }
 
 impl Sweeper {
-    /// Sweeps at the configured pace, the first pause first, until a drain is asked for. What one sweep could not
-    /// take is taken at once: clients can make files to be removed faster than the pace.
+    pub(crate) fn new(worker: &Worker) -> Self {
+        let settings = &worker.settings;
+        Self {
+            call_offs: CallOffs::default(),
+            trust: Trust::new(settings.clock_settle_ms),
+            stall: Stall::new(Duration::from_millis(settings.lease_ms), Instant::now()),
+            below: Place::END,
+            failed: false,
+            more: None,
+        }
+    }
+
+    /// Sweeps at the configured pace, the first pause first, until a drain is asked for. While there is more to
+    /// do at once it pauses for as long as it took: clients can make files to be removed faster than the pace, and
+    /// half of the store is for others.
     pub(crate) async fn sweep_until_drain(mut self, worker: Arc<Worker>, shutdown: Shutdown) {
+        let every = worker.settings.sweep_every;
         while !shutdown.is_draining() {
-            if !self.is_behind {
-                tokio::select! {
-                    () = tokio::time::sleep(worker.settings.sweep_every) => {}
-                    () = shutdown.draining() => return,
-                }
+            let pause = self.more.map_or(every, |took| took.min(every));
+            tokio::select! {
+                () = self.rest(pause) => {}
+                () = shutdown.draining() => return,
             }
             self.sweep_once(&worker).await;
+        }
+    }
+
+    /// Sleeps, and looks whether the process stood still.
+    async fn rest(&mut self, pause: Duration) {
+        let begun = Instant::now();
+        while let Some(left) = pause
+            .checked_sub(begun.elapsed())
+            .filter(|left| !left.is_zero())
+        {
+            tokio::time::sleep(left.min(self.stall.slice())).await;
+            self.stall.look(Instant::now());
         }
     }
 
     /// One sweep. What it could not do is left for the next one.
     pub(crate) async fn sweep_once(&mut self, worker: &Worker) {
         let after_outage = self.failed;
+        let begun = Instant::now();
         let swept = self.sweep(worker).await;
         self.failed = swept.is_err();
         // After an outage runs have until the next sweep to renew their leases.
-        self.is_behind = !after_outage && matches!(swept, Ok(BATCH..));
+        let more = !after_outage && matches!(swept, Ok(true));
+        self.more = more.then(|| begun.elapsed());
+        self.stall.pass_over(Instant::now());
         if let Err(error) = swept {
             tracing::warn!(%error, "the sweep could not be done; trying again");
         }
     }
 
-    /// Returns how many files it has removed.
-    async fn sweep(&mut self, worker: &Worker) -> Result<usize, StoreError> {
-        let swept = worker.tasks.sweep(self.request(worker)).await?;
+    /// Returns whether there is more to do at once.
+    async fn sweep(&mut self, worker: &Worker) -> Result<bool, StoreError> {
+        let request = self.request(worker);
+        let swept = worker.tasks.sweep(request).await;
+        // Renewals wait for the store as well.
+        self.stall.look(Instant::now());
+        let swept = swept?;
         tell(&swept);
+        let moving = self.postpone(worker).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "expiry could not be moved yet; nothing expires until it is");
+            false
+        });
+        let more = swept.more || moving;
         let removed = remove_files(worker, swept.files).await?;
         self.call_offs.attend(worker, swept.abandoned).await?;
-        Ok(removed)
+        Ok(more || removed == BATCH)
     }
 
-    fn request(&self, worker: &Worker) -> SweepRequest {
+    fn request(&mut self, worker: &Worker) -> SweepRequest {
         let settings = &worker.settings;
+        let reading = Reading {
+            wall_ms: worker.clock.now_ms(),
+            steady_ms: worker.clock.steady_ms(),
+        };
+        // After the reading, so that no stall before it goes unnoticed.
+        let now = Instant::now();
+        self.stall.look(now);
+        let verdict = self.trust.judge(reading);
+        let lag_ms = |span_ms| self.trust.lag_ms(reading.steady_ms, span_ms);
+        let waiting_ms_max = settings.waiting_ms_max;
         SweepRequest {
-            now_ms: worker.clock.now_ms(),
-            lease_ahead_max_ms: settings.lease_ms * 2,
+            now_ms: reading.wall_ms,
+            steady_ms: reading.steady_ms,
+            trusts_wall: verdict.trusts_wall,
+            keys_kept_ms: lag_ms(KEY_MS),
+            waiting_from: verdict.waiting_from,
             attempts_max: settings.attempts_max,
-            spares_leases: self.failed,
-            waiting_ms_max: settings.waiting_ms_max,
+            spares_leases: self.failed || self.stall.spares_leases(now),
+            waiting_ms_max: waiting_ms_max.map(|max| max.saturating_add(lag_ms(max))),
             retention_ms: settings.retention_ms,
             tombstone_ms: settings.tombstone_ms,
             batch: BATCH,
         }
+    }
+
+    /// A step of the move of expiries that the trust asks for; returns whether there is more to move.
+    async fn postpone(&mut self, worker: &Worker) -> Result<bool, StoreError> {
+        let Some(next) = self.trust.next_move() else {
+            return Ok(false);
+        };
+        let postpone = Postpone {
+            from_ms: next.from_ms,
+            before_ms: next.before_ms,
+            by: next.by,
+            below: self.below,
+            batch: BATCH,
+        };
+        let rest = worker.tasks.postpone(postpone).await?;
+        if rest.is_none() {
+            self.trust.moved();
+        }
+        self.below = rest.unwrap_or(Place::END);
+        Ok(true)
     }
 }
 
@@ -85,6 +169,7 @@ fn tell(swept: &Swept) {
         forgotten,
         files,
         abandoned,
+        more,
     } = swept;
     tracing::info!(
         requeued,
@@ -94,22 +179,27 @@ fn tell(swept: &Swept) {
         forgotten,
         files = files.len(),
         abandoned = abandoned.len(),
+        more,
         "swept"
     );
 }
 
 /// Returns how many are gone.
 async fn remove_files(worker: &Worker, files: Vec<String>) -> Result<usize, StoreError> {
-    let mut gone = Vec::with_capacity(files.len());
-    for key in files {
+    let removed = stream::iter(files).map(|key| async move {
         match worker.blobs.delete(&key).await {
             Ok(()) => {
                 kinora_crash::point("worker.swept_file");
-                gone.push(key);
+                Some(key)
             }
-            Err(error) => tracing::warn!(%error, %key, "an expired file could not be removed yet"),
+            Err(error) => {
+                tracing::warn!(%error, %key, "an expired file could not be removed yet");
+                None
+            }
         }
-    }
+    });
+    let removed = removed.buffer_unordered(REMOVALS);
+    let gone: Vec<String> = removed.filter_map(std::future::ready).collect().await;
     if !gone.is_empty() {
         worker.tasks.forget_files(&gone).await?;
     }

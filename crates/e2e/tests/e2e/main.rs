@@ -22,6 +22,7 @@ mod drafts;
 mod durability;
 mod edits;
 mod examples;
+mod expiry;
 mod fairness;
 mod framework;
 mod hosted;

@@ -13,20 +13,16 @@ use kinora_worker::Maker;
 
 use super::Finding;
 use crate::config::{self, Config, ListenAddress};
-use crate::system::SystemClock;
+use crate::system::{self, SystemClock};
 use crate::{compose, serve};
 
-/// 2026-01-01: no clock that is right shows less.
-const EARLIEST_MS: u64 = 1_767_225_600_000;
 /// Files from further ahead than this were written by another clock.
 const AHEAD_MS_MAX: u64 = 5 * 60 * 1000;
 
 pub(super) fn clock(data: &Path) -> Finding {
     let now_ms = SystemClock.now_ms();
-    if now_ms < EARLIEST_MS {
-        return Finding::Bad(
-            "it stands before 2026; set it, for example by chrony or systemd-timesyncd".to_owned(),
-        );
+    if let Some(warning) = system::clock_warning() {
+        return Finding::Bad(warning.to_owned());
     }
     let written = std::fs::metadata(data.join("kinora.db-wal"))
         .or_else(|_| std::fs::metadata(data.join("kinora.db")))

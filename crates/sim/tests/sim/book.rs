@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 
 use kinora_contract::{Artifact, Failure, Phase, State, Task, TaskId};
-use kinora_store::{Attempt, Lease, TaskView};
-
-use crate::transitions::is_over;
+use kinora_store::{Attempt, Lease, Postpone, SweepRequest, TaskView};
 
 /// A task as the book knows it.
 #[derive(Clone, Debug)]
@@ -31,7 +29,7 @@ pub(crate) struct Held {
     pub(crate) worker: usize,
     /// `None` when the answer to the claim was lost: nobody knows it.
     pub(crate) token: Option<u64>,
-    /// It ends at one of these; more than one after a renewal whose answer was lost.
+    /// It ends at one of these, by steady time; more than one after a renewal whose answer was lost.
     pub(crate) untils_ms: Vec<u64>,
 }
 
@@ -68,7 +66,7 @@ pub(crate) enum Cause {
     Claimed {
         worker: usize,
         leases: Vec<Lease>,
-        now_ms: u64,
+        steady_ms: u64,
     },
     Renewed {
         lease: Lease,
@@ -87,9 +85,10 @@ pub(crate) enum Cause {
         told: bool,
     },
     Swept {
-        now_ms: u64,
+        request: SweepRequest,
         told: bool,
     },
+    Postponed(Postpone),
     /// The store was closed, or killed, and opened again, perhaps without room to write.
     Reopened {
         full: bool,
@@ -245,7 +244,7 @@ impl Book {
                         self.token_max = lease.token;
                     }
                 }
-                Cause::Swept { now_ms, told } => self.settle_sweep(now_ms, told),
+                Cause::Swept { request, told } => self.settle_sweep(request, told),
                 Cause::Finished {
                     lease,
                     outcome,
@@ -268,19 +267,22 @@ impl Book {
         }
     }
 
-    fn settle_sweep(&mut self, now_ms: u64, told: bool) {
+    fn settle_sweep(&mut self, request: SweepRequest, told: bool) {
+        let freed = |key: &BoundKey| {
+            request.trusts_wall && key.expires_at_ms + request.keys_kept_ms <= request.now_ms
+        };
         for key in self.keys.values_mut() {
-            key.maybe_free |= key.expires_at_ms <= now_ms;
+            key.maybe_free |= freed(key);
         }
         if !told {
             return;
         }
-        self.keys.retain(|_, key| key.expires_at_ms > now_ms);
+        self.keys.retain(|_, key| !freed(key));
         for known in self.tasks.values() {
             let over = known.held.as_ref().is_some_and(|held| {
                 held.untils_ms
                     .iter()
-                    .all(|until_ms| is_over(*until_ms, now_ms))
+                    .all(|until_ms| *until_ms <= request.steady_ms)
             });
             assert!(
                 !over,

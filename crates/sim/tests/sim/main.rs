@@ -30,6 +30,7 @@ mod requests;
 mod rng;
 mod steps;
 mod submit;
+mod sweeping;
 mod transitions;
 mod worker;
 mod world;

@@ -5,8 +5,8 @@ use kinora_store::Cancellation;
 use kinora_store::faulty::{Injected, Method, Rates};
 
 use crate::book::Cause;
-use crate::worker::{Stage, sweep_at};
-use crate::world::{HOUR_MS, LEASE_MS, RETENTION_MS, SWEEP_MS, World};
+use crate::worker::Stage;
+use crate::world::{HOUR_MS, LEASE_MS, RETENTION_MS, SWEEP_MS, World, YEAR_MS};
 
 /// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,7 @@ pub(crate) enum Kind {
     ClockHour,
     ClockBack,
     ClockDay,
+    ClockYears,
     Restart,
     Kill,
     StoreAway,
@@ -82,7 +83,8 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::ClockLease, 20),
     (Kind::ClockHour, 15),
     (Kind::ClockBack, 8),
-    (Kind::ClockDay, 2),
+    (Kind::ClockDay, 4),
+    (Kind::ClockYears, 2),
     (Kind::Restart, 8),
     (Kind::Kill, 8),
     (Kind::StoreAway, 6),
@@ -236,12 +238,13 @@ impl World {
             return;
         };
         self.trace.result(&task.id.to_string());
+        let request = self.sweep_request();
         let (now_ms, tasks) = (self.now_ms(), self.service().tasks.clone());
         let end_ms = now_ms + RETENTION_MS;
         let failure: kinora_contract::Failure = FailureCode::Cancelled.into();
         let finish = tasks.finish(&lease, outcome.clone(), now_ms, end_ms);
         let cancel = tasks.cancel(&task.project, task.id, failure.clone(), now_ms, end_ms);
-        let sweep = tasks.sweep(sweep_at(now_ms));
+        let sweep = tasks.sweep(request);
         let (finished, cancelled, swept) = if self.rng.percent(50) {
             tokio::join!(finish, cancel, sweep)
         } else {
@@ -260,7 +263,7 @@ impl World {
             told: finished.is_ok(),
         });
         self.book.note(Cause::Swept {
-            now_ms,
+            request,
             told: swept.is_ok(),
         });
         self.observe().await;
@@ -287,13 +290,16 @@ impl World {
 
     fn move_clock(&mut self, kind: Kind) {
         let now_ms = self.now_ms();
-        self.clock.set(match kind {
-            Kind::ClockLease => now_ms + LEASE_MS + SWEEP_MS,
-            Kind::ClockHour => now_ms + HOUR_MS,
-            Kind::ClockBack => now_ms - 2 * HOUR_MS,
-            Kind::ClockDay => now_ms + 25 * HOUR_MS,
-            _ => now_ms + 1 + self.rng.below(LEASE_MS / 2),
-        });
+        match kind {
+            // Time passes.
+            Kind::ClockLease => self.clock.advance(LEASE_MS + SWEEP_MS),
+            Kind::ClockHour => self.clock.advance(HOUR_MS),
+            // The wall clock is set.
+            Kind::ClockBack => self.clock.set(now_ms - 2 * HOUR_MS),
+            Kind::ClockDay => self.clock.set(now_ms + 25 * HOUR_MS),
+            Kind::ClockYears => self.clock.set(now_ms + 10 * YEAR_MS),
+            _ => self.clock.advance(1 + self.rng.below(LEASE_MS / 2)),
+        }
     }
 
     fn change_faults(&mut self, kind: Kind) {

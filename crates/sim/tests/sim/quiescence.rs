@@ -4,7 +4,9 @@
 use kinora_contract::{Phase, State};
 use kinora_store::Usage;
 
-use crate::world::{LEASE_MS, PROJECTS, RETENTION_MS, SWEEP_MS, TOMBSTONE_MS, World};
+use crate::world::{
+    LEASE_MS, PROJECTS, RETENTION_MS, SETTLE_MS, SWEEP_MS, TOMBSTONE_MS, World, YEAR_MS,
+};
 
 /// Three attempts of at most sixteen tasks by six slots, each within a dozen steps.
 const ROUNDS_MAX: u32 = 200;
@@ -77,11 +79,19 @@ impl World {
         assert!(left.is_empty(), "garbage that nobody sweeps: {left:?}");
     }
 
+    /// Sweeps until the wall clock is believed, and results of an earlier one are moved.
+    async fn sweep_by_a_settled_clock(&mut self) {
+        self.sweep().await;
+        self.clock.advance(SETTLE_MS);
+        for _ in 0..3 {
+            self.sweep().await;
+        }
+    }
+
     /// Past its time everything goes: first the content, then the task.
     async fn expire(&mut self) {
         self.clock.advance(RETENTION_MS);
-        self.sweep().await;
-        self.sweep().await;
+        self.sweep_by_a_settled_clock().await;
         for known in self.book.tasks.values() {
             // A clock that went back has left some a little longer to live.
             let later = known
@@ -91,9 +101,12 @@ impl World {
             let expired = known.task.state == State::Expired;
             assert!(later || expired, "P4: never expires: {known:?}");
         }
-        self.clock.advance(TOMBSTONE_MS + 100 * RETENTION_MS);
-        for _ in 0..3 {
-            self.sweep().await;
+        // Those that a clock ahead has made; then their tombstones, which stand from that on.
+        for passed_ms in [1_000 * YEAR_MS, TOMBSTONE_MS] {
+            self.clock.advance(passed_ms);
+            for _ in 0..3 {
+                self.sweep().await;
+            }
         }
         assert!(
             self.book.tasks.is_empty(),

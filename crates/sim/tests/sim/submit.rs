@@ -13,7 +13,7 @@ use crate::http::{Answer, Call};
 use crate::world::{HOUR_MS, PROJECT_UNFINISHED_MAX, PROJECTS, PROMISE_MS, WAITING_MAX, World};
 
 /// How long a key is kept: a promise of the contract, and no setting.
-const KEY_KEPT_MS: u64 = 24 * HOUR_MS;
+pub(crate) const KEY_KEPT_MS: u64 = 24 * HOUR_MS;
 
 /// A submit, to be sent once or again. Its number is in its metadata, and so in its task.
 #[derive(Clone, Debug)]
@@ -106,12 +106,8 @@ impl World {
         let project = PROJECTS[submit.project];
         let now_ms = self.now_ms();
         let name = (project.to_owned(), submit.key.clone().unwrap_or_default());
-        let mut bound = self.book.keys.get_mut(&name);
-        if let Some(key) = bound.as_mut().filter(|key| key.expires_at_ms <= now_ms) {
-            // Whatever comes of this request: it may have freed the key for those to come.
-            key.maybe_free = true;
-        }
-        let bound = bound.filter(|key| now_ms < key.expires_at_ms).cloned();
+        // Whatever the clock says: only a sweep frees it.
+        let bound = self.book.keys.get(&name).cloned();
         if bound.as_ref().is_none_or(|key| key.maybe_free) {
             self.book.note(Cause::Submitted {
                 request: submit.number,

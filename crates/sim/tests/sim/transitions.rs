@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use kinora_contract::{FailureCode, Inputs, Phase, State, Task, VideoSpec};
-use kinora_store::Attempt;
+use kinora_store::{Attempt, Postponed};
 
 use crate::book::{Book, Cause, Held, Known};
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, TOMBSTONE_MS};
@@ -28,11 +28,13 @@ fn what_stays(before: &Task, found: &Task) -> (VideoSpec, BTreeMap<String, Strin
 impl Book {
     pub(crate) fn may_vanish(&self, known: &Known) {
         let task = &known.task;
-        // A late sweep expires and forgets at once.
-        let ended = task.state.phase().is_terminal();
+        // However late a sweep is: it does not expire and forget at once.
+        let expired = matches!(task.state, State::Expired);
         let explained = self.causes.iter().any(|cause| match cause {
             Cause::Deleted { task: deleted } => *deleted == task.id,
-            Cause::Swept { now_ms, .. } => ended && tombstone_end(task) <= *now_ms,
+            Cause::Swept { request, .. } => {
+                expired && request.trusts_wall && tombstone_end(task) <= request.now_ms
+            }
             _ => false,
         });
         assert!(
@@ -87,11 +89,20 @@ impl Book {
                 None
             }
             (Phase::Completed | Phase::Failed, Phase::Expired) => {
-                self.may_expire(known);
+                self.may_expire(known, found);
                 None
             }
             (one, other) if one == other => {
-                assert_eq!(before, found, "P2: a terminal state has changed");
+                let kept_longer = Task {
+                    expires_at_ms: found
+                        .expires_at_ms
+                        .filter(|end| self.may_be_moved(before, *end)),
+                    ..before.clone()
+                };
+                assert!(
+                    found == before || *found == kept_longer,
+                    "P2: a terminal state has changed: {before:?} became {found:?}"
+                );
                 None
             }
             (Phase::Waiting, _) => panic!("P2: {} was never run: {found:?}", before.id),
@@ -110,11 +121,11 @@ impl Book {
             Cause::Claimed {
                 worker,
                 leases,
-                now_ms,
-            } => Some((*worker, leases, *now_ms)),
+                steady_ms,
+            } => Some((*worker, leases, *steady_ms)),
             _ => None,
         });
-        let (worker, leases, now_ms) =
+        let (worker, leases, steady_ms) =
             claim.unwrap_or_else(|| panic!("P5: {} runs unclaimed", found.id));
         assert_eq!(
             found.attempt,
@@ -123,7 +134,7 @@ impl Book {
         );
         let lease = leases.iter().find(|lease| lease.task == found.id);
         if known.deaths > 0 && found.attempt >= ATTEMPTS_MAX {
-            let live = |held: &Held| held.untils_ms.iter().all(|until_ms| *until_ms > now_ms);
+            let live = |held: &Held| held.untils_ms.iter().all(|until_ms| *until_ms > steady_ms);
             let mut company = self.company.iter();
             let beside = company.any(|(_, held)| held.worker == worker && live(held));
             assert!(
@@ -135,7 +146,7 @@ impl Book {
         Held {
             worker,
             token: lease.map(|lease| lease.token),
-            untils_ms: vec![now_ms + LEASE_MS],
+            untils_ms: vec![steady_ms + LEASE_MS],
         }
     }
 
@@ -201,8 +212,8 @@ impl Book {
                 let forgiven = u32::from(*this != Attempt::Counts);
                 known.is_held_by(lease) && found.attempt == attempt - forgiven
             }
-            Cause::Swept { now_ms, .. } => {
-                died = self.may_be_over(known, *now_ms) && after_death;
+            Cause::Swept { request, .. } => {
+                died = self.may_be_over(known, request.steady_ms) && after_death;
                 died
             }
             Cause::Reopened { .. } => {
@@ -249,9 +260,11 @@ impl Book {
                 outcome: Err(failure),
                 ..
             } => known.is_held_by(lease) && failed == failure,
-            Cause::Swept { now_ms, .. } => {
+            Cause::Swept { request, .. } => {
                 let last = known.task.attempt >= ATTEMPTS_MAX;
-                lost && last && self.may_be_over(known, *now_ms) && self.may_be_lost(known)
+                lost && last
+                    && self.may_be_over(known, request.steady_ms)
+                    && self.may_be_lost(known)
             }
             _ => false,
         });
@@ -266,28 +279,44 @@ impl Book {
         })
     }
 
-    fn may_expire(&self, known: &Known) {
+    fn may_expire(&self, known: &Known, found: &Task) {
+        let end_ms = known.task.expires_at_ms;
         let explained = self.causes.iter().any(|cause| match cause {
-            Cause::Swept { now_ms, .. } => {
-                known.task.expires_at_ms.is_some_and(|end| end <= *now_ms)
+            Cause::Swept { request, .. } => {
+                request.trusts_wall
+                    && end_ms.is_some_and(|end| end <= request.now_ms)
+                    && found.expires_at_ms == Some(request.now_ms)
             }
             _ => false,
         });
-        assert!(explained, "P4: expired before its time: {known:?}");
+        assert!(
+            explained,
+            "P4: expired before its time: {known:?}: {found:?}"
+        );
     }
 
-    fn may_be_over(&self, known: &Known, now_ms: u64) -> bool {
+    /// Whether an ended task may be kept until `end_ms` now.
+    fn may_be_moved(&self, before: &Task, end_ms: u64) -> bool {
+        let (Some(ended_ms), Some(was_ms)) = (before.finished_at_ms, before.expires_at_ms) else {
+            return false;
+        };
+        self.causes.iter().any(|cause| match cause {
+            Cause::Postponed(request) => {
+                let own = (request.from_ms..request.before_ms).contains(&ended_ms);
+                let moved = match request.by {
+                    Postponed::By(by_ms) => was_ms + by_ms,
+                    Postponed::From(from_ms) => from_ms + (was_ms - ended_ms),
+                };
+                own && end_ms == moved && before.state != State::Expired
+            }
+            _ => false,
+        })
+    }
+
+    fn may_be_over(&self, known: &Known, steady_ms: u64) -> bool {
         let held = known.held.as_ref().unwrap();
-        held.untils_ms
-            .iter()
-            .any(|until_ms| is_over(*until_ms, now_ms))
+        held.untils_ms.iter().any(|until_ms| *until_ms <= steady_ms)
     }
-}
-
-/// Whether a lease that ends then is over at `now_ms`: also when it ends so late that the clock
-/// by which it was made must have been wrong.
-pub(crate) fn is_over(until_ms: u64, now_ms: u64) -> bool {
-    until_ms <= now_ms || until_ms > now_ms + 2 * LEASE_MS
 }
 
 fn tombstone_end(task: &Task) -> u64 {

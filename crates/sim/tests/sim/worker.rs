@@ -1,16 +1,16 @@
-//! Workers: what each holds in its memory, how it claims, keeps its leases, sweeps and stops. The
-//! order of effects is that of `kinora-worker`'s `claim`, `fetching`, `heartbeat`, `sweep` and `run`.
+//! Workers: what each holds in its memory, how it claims, keeps its leases, fetches and stops. The
+//! order of effects is that of `kinora-worker`'s `claim`, `fetching`, `heartbeat` and `run`.
 
 use kinora_blobs::BlobStore;
-use kinora_contract::{Artifact, Failure, FailureCode, Phase, StoredFile, Task};
+use kinora_contract::{Artifact, Clock, Failure, FailureCode, Phase, StoredFile, Task};
 use kinora_store::{
     Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Renewed,
-    StoreError, SweepRequest,
+    StoreError,
 };
 
 use crate::book::Cause;
 use crate::steps::Ungathered;
-use crate::world::{ATTEMPTS_MAX, LEASE_MS, RETENTION_MS, TOMBSTONE_MS, World};
+use crate::world::{ATTEMPTS_MAX, LEASE_MS, RETENTION_MS, World};
 
 const SLOTS: usize = 2;
 /// Tasks whose references are fetched at a time, and of one project.
@@ -89,7 +89,7 @@ pub(crate) enum Next {
 impl World {
     /// Worker `k` asks for as many tasks as it has free slots.
     pub(crate) async fn claim(&mut self, k: usize) {
-        let now_ms = self.now_ms();
+        let steady_ms = self.clock.steady_ms();
         let request = ClaimRequest {
             worker: format!("worker-{k}"),
             models: ["kinora-a1", "kinora-b1"].map(str::to_owned).into(),
@@ -97,7 +97,8 @@ impl World {
             slots: SLOTS,
             project_slots_max: 0,
             attempts_max: ATTEMPTS_MAX,
-            now_ms,
+            now_ms: self.now_ms(),
+            steady_ms,
             lease_ms: LEASE_MS,
         };
         let claims = self.service().tasks.claim(request).await;
@@ -106,7 +107,7 @@ impl World {
         self.book.note(Cause::Claimed {
             worker: k,
             leases: claims.iter().map(|claim| claim.lease.clone()).collect(),
-            now_ms,
+            steady_ms,
         });
         self.observe().await;
         for Claim { task, lease, .. } in claims {
@@ -161,11 +162,12 @@ impl World {
         if let Err(StoreError::LeaseLost(how)) = tasks.check(&run.lease).await {
             return self.give_up(run, how).await;
         }
-        let until_ms = self.now_ms() + LEASE_MS;
+        let until_ms = self.clock.steady_ms() + LEASE_MS;
         let renewed = Renewed {
             progress: run.progress,
             engine: Some("puppet/1".to_owned()),
-            until_ms,
+            until_ms: self.now_ms() + LEASE_MS,
+            until_steady_ms: until_ms,
             decided: None,
             kept: None,
             warnings: None,
@@ -261,42 +263,6 @@ impl World {
         done
     }
 
-    /// One sweep, by whichever worker.
-    pub(crate) async fn sweep(&mut self) {
-        let now_ms = self.now_ms();
-        let tasks = self.service().tasks.clone();
-        let swept = tasks.sweep(sweep_at(now_ms)).await;
-        self.trace.result(&told(&swept.as_ref().map(|swept| {
-            (
-                swept.requeued,
-                swept.lost,
-                swept.expired,
-                swept.forgotten,
-                swept.files.len(),
-            )
-        })));
-        self.book.note(Cause::Swept {
-            now_ms,
-            told: swept.is_ok(),
-        });
-        self.observe().await;
-        let Ok(mut swept) = swept else { return };
-        // A store that was opened again names them in no fixed order; equal seeds shall live alike.
-        swept.files.sort_unstable();
-        let blobs = self.service().blobs.clone();
-        let mut gone = Vec::new();
-        for key in swept.files {
-            if blobs.delete(&key).await.is_ok() {
-                gone.push(key);
-            }
-        }
-        if !gone.is_empty() {
-            // What is not crossed out now comes up again.
-            let _ = tasks.forget_files(&gone).await;
-        }
-        self.observe().await;
-    }
-
     /// One effect of `kinora-worker`'s `fetching`: tasks are taken, or the references of one are brought.
     pub(crate) async fn fetch(&mut self) {
         if self.fetches.is_empty() || self.rng.percent(40) {
@@ -314,7 +280,7 @@ impl World {
             models: ["kinora-a1", "kinora-b1"].map(str::to_owned).into(),
             count: FETCHES.saturating_sub(self.fetches.len()),
             project_max: PROJECT_FETCHES,
-            now_ms: self.now_ms(),
+            steady_ms: self.clock.steady_ms(),
             lease_ms: LEASE_MS,
         };
         let tasks = self.service().tasks.clone();
@@ -339,7 +305,7 @@ impl World {
             Ok(()) => Fetched::AtHand,
             Err(Ungathered::Ended) => return self.observe().await,
             Err(Ungathered::Ours) => Fetched::Back {
-                not_before_ms: now_ms + 500,
+                not_before_ms: self.clock.steady_ms() + 500,
             },
             Err(Ungathered::Failed(failure)) => {
                 self.book.note(Cause::FetchFailed {
@@ -365,19 +331,6 @@ impl World {
             Err(_) => {}
         }
         self.observe().await;
-    }
-}
-
-pub(crate) const fn sweep_at(now_ms: u64) -> SweepRequest {
-    SweepRequest {
-        now_ms,
-        lease_ahead_max_ms: 2 * LEASE_MS,
-        attempts_max: ATTEMPTS_MAX,
-        spares_leases: false,
-        waiting_ms_max: None,
-        retention_ms: RETENTION_MS,
-        tombstone_ms: TOMBSTONE_MS,
-        batch: 500,
     }
 }
 

@@ -13,6 +13,7 @@ use kinora_blobs::{BlobStore, LocalBlobs, Reserve};
 use kinora_contract::{Catalog, Clock, KeyText, ManualClock, Task, TaskId, built_in_cards};
 use kinora_store::faulty::FaultyStore;
 use kinora_store::{Fetch, NewKey, OpenOptions, Order, PageRequest, Scope, Stores, TaskStore};
+use kinora_worker::Trust;
 use tokio_util::sync::CancellationToken;
 
 use crate::book::{Book, Cause, Known};
@@ -24,15 +25,18 @@ use crate::worker::Worker;
 pub(crate) const LEASE_MS: u64 = 30_000;
 pub(crate) const SWEEP_MS: u64 = 5_000;
 pub(crate) const HOUR_MS: u64 = 3_600_000;
+pub(crate) const YEAR_MS: u64 = 365 * 24 * HOUR_MS;
 pub(crate) const RETENTION_MS: u64 = 2 * HOUR_MS;
 pub(crate) const TOMBSTONE_MS: u64 = 2 * HOUR_MS;
+/// How long both clocks must have agreed.
+pub(crate) const SETTLE_MS: u64 = 600_000;
 pub(crate) const ATTEMPTS_MAX: u32 = 3;
 pub(crate) const WAITING_MAX: u64 = 8;
 pub(crate) const PROJECT_UNFINISHED_MAX: u64 = 6;
 /// The longest Retry-After, and the grace after it.
 pub(crate) const PROMISE_MS: u64 = 126_000;
 pub(crate) const PROJECTS: [&str; 2] = ["one", "two"];
-const NOW_MS: u64 = 1_760_000_000_000;
+const NOW_MS: u64 = kinora_contract::RELEASED_MS + YEAR_MS;
 
 pub(crate) type StorePlan = kinora_store::faulty::Plan<kinora_store::faulty::Method>;
 pub(crate) type BlobPlan = kinora_blobs::faulty::Plan<kinora_blobs::faulty::Method>;
@@ -101,6 +105,8 @@ pub(crate) struct World {
     pub(crate) sent: Vec<Submit>,
     /// Files that the looks for orphans have removed.
     pub(crate) orphans: u64,
+    /// Whether the sweeps of this process believe the wall clock.
+    pub(crate) trust: Trust,
     service: Option<Service>,
     entropy: Arc<SeededEntropy>,
     folder: tempfile::TempDir,
@@ -131,6 +137,7 @@ impl World {
             requests: 0,
             sent: Vec::new(),
             orphans: 0,
+            trust: Trust::new(SETTLE_MS),
             service: None,
             entropy: Arc::new(SeededEntropy::seeded(rng.next())),
             folder: folder(),
@@ -163,6 +170,7 @@ impl World {
     }
 
     fn open(&mut self, held: HeldFiles) {
+        self.trust = Trust::new(SETTLE_MS);
         let url = format!("sqlite:{}", self.database().display());
         let options = OpenOptions {
             // Small, so that much is read from disk.

@@ -9,7 +9,7 @@ use kinora_contract::{
 
 use crate::{
     Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Insertion, NewTask, QueueBounds, Renewed,
-    StoreError, Stores, SweepRequest, Swept, TaskView,
+    StoreError, Stores, SweepRequest, Swept, TaskView, WaitingFrom,
 };
 
 /// The moment in which the cases begin.
@@ -99,11 +99,17 @@ pub fn cancelled() -> Failure {
     FailureCode::Cancelled.into()
 }
 
-/// The usual sweep at `now_ms`.
+/// The usual sweep at `now_ms`, by both clocks, by a wall clock that is trusted.
 pub const fn sweep_at(now_ms: u64) -> SweepRequest {
     SweepRequest {
         now_ms,
-        lease_ahead_max_ms: 2 * LEASE_MS,
+        steady_ms: now_ms,
+        trusts_wall: true,
+        keys_kept_ms: 0,
+        waiting_from: WaitingFrom {
+            created_before_ms: 0,
+            from_ms: 0,
+        },
         attempts_max: 3,
         spares_leases: false,
         waiting_ms_max: None,
@@ -119,6 +125,7 @@ pub fn renewed(progress: u8) -> Renewed {
         progress,
         engine: None,
         until_ms: NOW + 2 * LEASE_MS,
+        until_steady_ms: NOW + 2 * LEASE_MS,
         decided: None,
         kept: None,
         warnings: None,
@@ -164,6 +171,7 @@ impl Bench for Stores {
             project_slots_max: 0,
             attempts_max: 3,
             now_ms: NOW,
+            steady_ms: NOW,
             lease_ms: LEASE_MS,
         };
         self.tasks.claim(request).await.unwrap()
@@ -174,7 +182,7 @@ impl Bench for Stores {
             models: MODELS.map(str::to_owned).into(),
             count,
             project_max: 2,
-            now_ms: NOW,
+            steady_ms: NOW,
             lease_ms: LEASE_MS,
         };
         self.tasks.take_fetches(request).await.unwrap()

@@ -27,7 +27,7 @@ pub async fn a_claim_marks_the_task_and_counts_the_attempt(harness: &impl Harnes
     );
     assert_eq!(
         (claim.task.started_at_ms, claim.lease.task),
-        (Some(NOW), id(1))
+        (Some(NOW + 1), id(1))
     );
     let view = stores.view("one", 1).await;
     assert_eq!(*view.task, claim.task);
@@ -86,6 +86,7 @@ pub async fn only_served_models_are_claimed(harness: &impl Harness) {
         project_slots_max: 0,
         attempts_max: 3,
         now_ms: NOW,
+        steady_ms: NOW,
         lease_ms: LEASE_MS,
     };
     assert!(stores.tasks.claim(of(&[])).await.unwrap().is_empty());
@@ -223,7 +224,7 @@ pub async fn progress_never_falls_and_a_renewal_never_completes(harness: &impl H
     let again = stores.claim_one().await;
     assert_eq!(
         (again.task.progress, again.task.started_at_ms),
-        (99, Some(NOW))
+        (99, Some(NOW + 1))
     );
 }
 

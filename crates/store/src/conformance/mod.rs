@@ -8,6 +8,7 @@
     reason = "these are tests"
 )]
 
+pub mod clocks;
 pub mod deaths;
 pub mod fixtures;
 pub mod keys;
@@ -46,7 +47,8 @@ macro_rules! conformance_suite {
             submit: sixty_four_concurrent_twins_make_one_task,
             submit: an_idempotency_key_belongs_to_one_request_and_one_project,
             submit: a_twin_is_found_while_its_key_is_bound,
-            submit: an_idempotency_key_is_free_after_its_time,
+            submit: an_idempotency_key_is_freed_by_a_sweep_after_its_time,
+            submit: due_idempotency_keys_are_freed_batch_after_batch,
             submit: the_queue_is_bounded_at_its_limit,
             submit: a_promised_place_is_kept_for_its_project,
             submit: a_full_project_is_told_when_its_tasks_end,
@@ -94,10 +96,18 @@ macro_rules! conformance_suite {
             references: what_is_decided_of_a_spec_is_kept,
             sweep: an_expired_lease_goes_back_to_its_old_place,
             sweep: the_last_attempt_fails_with_worker_lost,
-            sweep: a_lease_of_a_wrong_clock_counts_as_expired,
             sweep: results_expire_then_vanish,
             sweep: files_of_attempts_that_came_to_nothing_are_swept,
             sweep: a_sweep_is_bounded_by_its_batch,
+            clocks: a_lease_outlives_any_step_of_the_wall_clock,
+            clocks: a_lease_of_an_earlier_process_is_over,
+            clocks: nothing_ends_by_a_clock_that_is_not_trusted,
+            clocks: a_late_sweep_expires_and_does_not_forget,
+            clocks: times_of_a_task_never_run_backwards,
+            clocks: waiting_counts_from_the_correction_of_the_clock,
+            clocks: results_of_a_corrected_clock_are_kept_longer,
+            clocks: what_was_moved_out_of_the_past_is_moved_once,
+            clocks: the_newest_id_below_a_bound_is_found,
             quota: what_a_task_takes_is_counted_until_it_is_gone,
             quota: what_a_project_stores_is_bounded,
             quota: a_task_that_waits_too_long_expires,

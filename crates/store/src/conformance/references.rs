@@ -107,11 +107,11 @@ pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
     ));
 
     insert(&stores, [with_images(3, "one", 1)]).await;
-    let request = |now_ms| FetchRequest {
+    let request = |steady_ms| FetchRequest {
         models: MODELS.map(str::to_owned).into(),
         count: 9,
         project_max: 9,
-        now_ms,
+        steady_ms,
         lease_ms: 1_000,
     };
     let first = tasks.take_fetches(request(NOW)).await.unwrap();
@@ -125,11 +125,7 @@ pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
     let second = tasks.take_fetches(request(NOW + 1_000)).await.unwrap();
     assert_eq!((numbers(&second), second[0].tries), (vec![id(3)], 2));
     assert!(is_lost(&tasks.settle_fetch(&first[0], failed()).await));
-    // A clock that was set back must not keep it away for years.
-    let third = tasks
-        .take_fetches(request(NOW - 365 * 86_400_000))
-        .await
-        .unwrap();
+    let third = tasks.take_fetches(request(NOW + 2_000)).await.unwrap();
     assert_eq!(numbers(&third), [id(3)]);
     assert!(is_lost(
         &tasks.settle_fetch(&second[0], Fetched::AtHand).await
@@ -156,7 +152,7 @@ pub async fn a_fetch_given_back_is_taken_again_after_its_pause(harness: &impl Ha
         models: MODELS.map(str::to_owned).into(),
         count: 1,
         project_max: 1,
-        now_ms: NOW + 500,
+        steady_ms: NOW + 500,
         lease_ms: LEASE_MS,
     };
     let again = stores.tasks.take_fetches(later).await.unwrap();

@@ -4,8 +4,10 @@ use kinora_contract::{State, Status, TaskId};
 use std::collections::HashSet;
 
 use super::Harness;
-use super::fixtures::{Bench, LEASE_MS, MODELS, NOW, id, task};
-use crate::{ClaimRequest, Idempotency, Insertion, NewTask, QueueBounds, RetryAfter, Stores};
+use super::fixtures::{Bench, LEASE_MS, MODELS, NOW, id, sweep_at, task};
+use crate::{
+    ClaimRequest, Idempotency, Insertion, NewTask, QueueBounds, RetryAfter, Stores, SweepRequest,
+};
 
 fn with_key(mut new: NewTask, key: &str, fingerprint: u8) -> NewTask {
     let expires_at_ms = NOW + 1_000;
@@ -25,7 +27,7 @@ async fn insert(stores: &Stores, new: NewTask) -> Insertion {
 async fn find_twin(stores: &Stores, new: &NewTask) -> Option<TaskId> {
     let idempotency = new.idempotency.as_ref().unwrap();
     let tasks = &stores.tasks;
-    let found = tasks.find_twin(&new.project, idempotency, new.now_ms);
+    let found = tasks.find_twin(&new.project, idempotency);
     found.await.unwrap().map(|view| view.task.id)
 }
 
@@ -119,23 +121,23 @@ pub async fn a_twin_is_found_while_its_key_is_bound(harness: &impl Harness) {
     assert_eq!(find_twin(&stores, &twin(2, "one", 2)).await, None);
     assert_eq!(find_twin(&stores, &twin(2, "two", 1)).await, None);
 
-    let at = |now_ms| NewTask {
-        now_ms,
-        ..twin(2, "one", 1)
-    };
-    assert_eq!(find_twin(&stores, &at(NOW + 999)).await, Some(id(1)));
-    assert_eq!(find_twin(&stores, &at(NOW + 1_000)).await, None);
-    // To look frees nothing.
-    assert_eq!(find_twin(&stores, &at(NOW)).await, Some(id(1)));
+    // Whatever the clock of the request says.
+    for now_ms in [0, NOW + 1_000, u64::MAX / 2] {
+        let new = NewTask {
+            now_ms,
+            ..twin(2, "one", 1)
+        };
+        assert_eq!(find_twin(&stores, &new).await, Some(id(1)));
+    }
     drop(stores);
     let stores = harness.open("store").await;
-    assert_eq!(find_twin(&stores, &at(NOW)).await, Some(id(1)));
+    assert_eq!(find_twin(&stores, &twin(2, "one", 1)).await, Some(id(1)));
     stores.tasks.delete("one", id(1)).await.unwrap();
-    assert_eq!(find_twin(&stores, &at(NOW)).await, None);
+    assert_eq!(find_twin(&stores, &twin(2, "one", 1)).await, None);
 }
 
-/// Held until its last millisecond, free in the next.
-pub async fn an_idempotency_key_is_free_after_its_time(harness: &impl Harness) {
+/// Held until a sweep past its time, and by no other means: an insert's clock may be wrong.
+pub async fn an_idempotency_key_is_freed_by_a_sweep_after_its_time(harness: &impl Harness) {
     let stores = harness.open("store").await;
     insert(&stores, with_key(task(1, "one"), "key", 1)).await;
     let at = |number, now_ms, fingerprint| {
@@ -144,8 +146,30 @@ pub async fn an_idempotency_key_is_free_after_its_time(harness: &impl Harness) {
         new.idempotency.as_mut().unwrap().expires_at_ms = now_ms + 1_000;
         new
     };
-    let last = insert(&stores, at(2, NOW + 999, 2)).await;
-    assert!(matches!(last, Insertion::KeyReused), "{last:?}");
+    let past = NOW + 90_000_000;
+    let unsure = [
+        sweep_at(NOW + 999),
+        SweepRequest {
+            trusts_wall: false,
+            ..sweep_at(past)
+        },
+        SweepRequest {
+            keys_kept_ms: past,
+            ..sweep_at(past)
+        },
+        SweepRequest {
+            keys_kept_ms: 1,
+            ..sweep_at(NOW + 1_000)
+        },
+    ];
+    for sweep in unsure {
+        stores.tasks.sweep(sweep).await.unwrap();
+        let held = insert(&stores, at(2, past, 2)).await;
+        assert!(matches!(held, Insertion::KeyReused), "{held:?}");
+        let twin = insert(&stores, at(2, past, 1)).await;
+        assert!(matches!(twin, Insertion::Replayed(view) if view.task.id == id(1)));
+    }
+    stores.sweep(NOW + 1_000).await;
     let free = insert(&stores, at(3, NOW + 1_000, 2)).await;
     assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
     let again = insert(&stores, at(4, NOW + 1_500, 2)).await;
@@ -161,6 +185,26 @@ fn bounded(number: u64, project: &str, waiting_max: u64, project_unfinished_max:
     NewTask {
         bounds,
         ..task(number, project)
+    }
+}
+
+/// However many are due, and each sweep says whether another is to follow at once.
+pub async fn due_idempotency_keys_are_freed_batch_after_batch(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let key = |number: u64| format!("key-{}", number % 10);
+    for number in 1..=5 {
+        insert(&stores, with_key(task(number, "one"), &key(number), 1)).await;
+    }
+    let sweep = SweepRequest {
+        batch: 2,
+        ..sweep_at(NOW + 1_000)
+    };
+    for more in [true, true, false] {
+        assert_eq!(stores.tasks.sweep(sweep).await.unwrap().more, more);
+    }
+    for number in 11..=15 {
+        let free = insert(&stores, with_key(task(number, "one"), &key(number), 2)).await;
+        assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
     }
 }
 
@@ -223,6 +267,7 @@ pub async fn a_full_project_is_told_when_its_tasks_end(harness: &impl Harness) {
         project_slots_max: 0,
         attempts_max: 3,
         now_ms: NOW,
+        steady_ms: NOW,
         lease_ms: LEASE_MS,
     };
     assert_eq!(stores.tasks.claim(one_slot).await.unwrap().len(), 1);

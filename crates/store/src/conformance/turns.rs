@@ -31,6 +31,7 @@ async fn claim(
         project_slots_max,
         attempts_max: 3,
         now_ms: NOW,
+        steady_ms: NOW,
         lease_ms: LEASE_MS,
     };
     stores.tasks.claim(request).await.unwrap()

@@ -109,7 +109,6 @@ impl Stubborn {
             now_ms += LEASE_MS;
             let sweep = SweepRequest {
                 attempts_max: u32::MAX,
-                lease_ahead_max_ms: u64::MAX >> 1,
                 retention_ms: EXPIRY,
                 ..crate::conformance::fixtures::sweep_at(now_ms)
             };
@@ -124,6 +123,7 @@ impl Stubborn {
                 project_slots_max: 0,
                 attempts_max: 3,
                 now_ms,
+                steady_ms: now_ms,
                 lease_ms: LEASE_MS,
             };
             for claim in self.0.claim(request).await.unwrap_or_default() {

@@ -22,6 +22,10 @@ pub(super) struct Cache {
     finished_bytes_max: u64,
 }
 
+/// The editions of all parts at one time.
+#[derive(Debug)]
+pub(super) struct Editions(Vec<u64>);
+
 #[derive(Debug, Default)]
 struct Shard {
     slots: HashMap<TaskId, Slot>,
@@ -63,6 +67,20 @@ impl Cache {
         Ok(slot.record.clone())
     }
 
+    /// How far each part of the cache has come, to be handed to [`Cache::edition_of`].
+    pub(super) fn editions(&self) -> Editions {
+        let edition = |shard: &RwLock<Shard>| {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            shard.edition
+        };
+        Editions(self.shards.iter().map(edition).collect())
+    }
+
+    /// The edition to hand to [`Cache::offer`] with a record that was read after `editions` were taken.
+    pub(super) fn edition_of(&self, editions: &Editions, id: TaskId) -> u64 {
+        editions.0[self.shard_number(id)]
+    }
+
     /// Shows a committed change.
     pub(super) fn publish(&self, id: TaskId, record: Option<Arc<Record>>) {
         let mut shard = self
@@ -89,8 +107,12 @@ impl Cache {
     }
 
     fn shard(&self, id: TaskId) -> &RwLock<Shard> {
+        &self.shards[self.shard_number(id)]
+    }
+
+    fn shard_number(&self, id: TaskId) -> usize {
         let hash = self.hasher.hash_one(id);
-        &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or(0)]
+        usize::try_from(hash % SHARDS as u64).unwrap_or(0)
     }
 }
 
@@ -202,6 +224,23 @@ mod tests {
         assert_eq!(record.task.spec.inputs, Inputs::Text);
         assert_eq!(record.task.spec.negative_prompt, None);
         assert!((20_000..25_000).contains(&record.memory_bytes()));
+    }
+
+    #[test]
+    fn what_was_read_before_a_change_was_published_is_not_kept() {
+        let cache = Cache::new(1 << 20);
+        let (old, other) = (fat(1), fat(2));
+        let editions = cache.editions();
+        cache.publish(old.task.id, None);
+        cache.offer(old.task.id, &old, cache.edition_of(&editions, old.task.id));
+        assert!(cache.get(old.task.id).is_err());
+        let editions = cache.editions();
+        cache.offer(
+            other.task.id,
+            &other,
+            cache.edition_of(&editions, other.task.id),
+        );
+        assert!(cache.get(other.task.id).is_ok());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::batch::Batch;
 use super::fault::Done;
 use super::record::{Record, References};
 use super::rows;
+use super::times;
 use super::writer::{Job, Operation, unattended};
 use crate::{Fetch, FetchRequest, Fetched, LeaseLost};
 
@@ -19,8 +20,7 @@ impl Operation for FetchRequest {
     type Output = Vec<Fetch>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Fetch>> {
-        let ahead_max_ms = self.lease_ms.saturating_mul(2);
-        for record in batch.index().back(self.now_ms, ahead_max_ms, BACK_MAX) {
+        for record in batch.index().back(self.steady_ms, BACK_MAX) {
             let tries = record.references.tries();
             let wanted = record.with_references(References::Wanted { tries });
             batch.note(record.task.id, Some(wanted));
@@ -35,7 +35,7 @@ impl Operation for FetchRequest {
             let tries = before.references.tries().saturating_add(1);
             let after = before.with_references(References::Away {
                 tries,
-                until_ms: self.now_ms.saturating_add(self.lease_ms),
+                until_ms: self.steady_ms.saturating_add(self.lease_ms),
                 token: Some(token),
             });
             taken.push(Fetch {
@@ -86,8 +86,7 @@ impl Operation for Settle {
             } => {
                 let after = before.with(None, |task| {
                     task.state = State::Failed(failure.clone());
-                    task.finished_at_ms = Some(*now_ms);
-                    task.expires_at_ms = Some(*expires_at_ms);
+                    times::end(task, *now_ms, *expires_at_ms);
                 });
                 batch.update(&before, after)?;
             }

@@ -10,7 +10,7 @@ mod turns;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use kinora_contract::{TaskId, UnixMs};
+use kinora_contract::{SteadyMs, TaskId};
 
 use super::alone;
 use super::record::{Change, Record, References};
@@ -32,7 +32,7 @@ pub(super) struct Index {
     /// Those whose references are wanted.
     fetchable: Lines<FetchRank>,
     /// Those that nobody may fetch before a time, by that time.
-    away: BTreeSet<(UnixMs, TaskId)>,
+    away: BTreeSet<(SteadyMs, TaskId)>,
     waiting: u64,
     /// Not a function of the unfinished records: a task that waits for its worker to have nothing else.
     pub(super) alone: Option<alone::Next>,
@@ -123,15 +123,11 @@ impl Index {
         self.records.get(&self.fetchable.next(models, may)?)
     }
 
-    /// Up to `limit` tasks that nobody might fetch for a time that is over at `now_ms`. A time further ahead
-    /// than `ahead_max_ms` was set by a wrong clock.
-    pub(super) fn back(&self, now_ms: UnixMs, ahead_max_ms: u64, limit: usize) -> Vec<Arc<Record>> {
-        let ahead_ms = now_ms.saturating_add(ahead_max_ms);
-        let due = self.away.iter().take_while(|(until, _)| *until <= now_ms);
-        let wrong = self.away.iter().rev();
-        let wrong = wrong.take_while(|(until, _)| *until > ahead_ms.max(now_ms));
-        let ids = due.chain(wrong).map(|(_, id)| id);
-        ids.filter_map(|id| self.records.get(id))
+    /// Up to `limit` tasks that nobody might fetch for a time that is over at `steady_ms`.
+    pub(super) fn back(&self, steady_ms: SteadyMs, limit: usize) -> Vec<Arc<Record>> {
+        let due = self.away.iter();
+        let due = due.take_while(|(until, _)| *until <= steady_ms);
+        due.filter_map(|(_, id)| self.records.get(id))
             .take(limit)
             .cloned()
             .collect()

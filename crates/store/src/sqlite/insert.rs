@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{State, Task, TaskId, UnixMs};
+use kinora_contract::{State, Task, TaskId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
@@ -95,19 +95,13 @@ fn task(new: &NewTask) -> Task {
     }
 }
 
-/// The outcome of the earlier request under this key. A key past its time is freed.
+/// The outcome of the earlier request under this key. Only a sweep frees a key: a clock that is wrong for
+/// a moment must not make a second video.
 fn find_twin(new: &NewTask, idempotency: &Idempotency, batch: &Batch<'_>) -> Done<Option<Outcome>> {
-    match bound(batch.conn, &new.project, idempotency, new.now_ms)? {
+    match bound(batch.conn, &new.project, idempotency)? {
         None => Ok(None),
         Some(Bound::Same(id)) => Ok(batch.find(id)?.map(Outcome::Replayed)),
         Some(Bound::Other) => Ok(Some(Outcome::KeyReused)),
-        Some(Bound::Past) => {
-            let mut query = batch
-                .conn
-                .prepare_cached("DELETE FROM idempotency WHERE project = ?1 AND key = ?2")?;
-            query.execute(params![new.project, idempotency.key])?;
-            Ok(None)
-        }
     }
 }
 
@@ -118,8 +112,6 @@ pub(super) enum Bound {
     Same(TaskId),
     /// Another request.
     Other,
-    /// Nothing any more: its time is over, and it was not swept yet.
-    Past,
 }
 
 /// What the key of a request is bound to, if it is stored.
@@ -127,26 +119,17 @@ pub(super) fn bound(
     conn: &Connection,
     project: &str,
     idempotency: &Idempotency,
-    now_ms: UnixMs,
 ) -> Done<Option<Bound>> {
     let mut query = conn.prepare_cached(
-        "SELECT tasks.id, fingerprint, idempotency.expires_at_ms \
-         FROM idempotency JOIN tasks ON seq = task_seq \
+        "SELECT tasks.id, fingerprint FROM idempotency JOIN tasks ON seq = task_seq \
          WHERE idempotency.project = ?1 AND key = ?2",
     )?;
     let found = query.query_row(params![project, idempotency.key], |row| {
-        Ok((
-            row.get::<_, String>(0)?,
-            row.get::<_, Vec<u8>>(1)?,
-            row.get::<_, i64>(2)?,
-        ))
+        Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
     });
-    let Some((id, fingerprint, expires_at_ms)) = found.optional()? else {
+    let Some((id, fingerprint)) = found.optional()? else {
         return Ok(None);
     };
-    if expires_at_ms <= int(now_ms) {
-        return Ok(Some(Bound::Past));
-    }
     if fingerprint != idempotency.fingerprint {
         return Ok(Some(Bound::Other));
     }

@@ -11,6 +11,7 @@ use super::fault::Done;
 use super::index::Share;
 use super::record::{Held, Record, References};
 use super::starts;
+use super::times;
 use super::writer::{Job, Operation, unattended};
 use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 
@@ -37,12 +38,13 @@ impl Operation for ClaimRequest {
             let held = Held {
                 token,
                 until_ms: self.now_ms.saturating_add(self.lease_ms),
+                until_steady_ms: self.steady_ms.saturating_add(self.lease_ms),
                 worker: self.worker.clone(),
             };
             let after = before.with(Some(held), |task| {
                 task.state = State::Running;
                 task.attempt = task.attempt.saturating_add(1);
-                task.started_at_ms = task.started_at_ms.or(Some(self.now_ms));
+                times::start(task, self.now_ms);
             });
             batch.update(&before, after.clone())?;
             let task = (*after.task).clone();
@@ -82,6 +84,7 @@ impl Operation for Renew {
         };
         let renewal = before.lease.clone().map(|lease| Held {
             until_ms: renewed.until_ms,
+            until_steady_ms: renewed.until_steady_ms,
             ..lease
         });
         let mut after = before.with(renewal, |task| {
@@ -133,8 +136,7 @@ impl Operation for Finish {
             if self.outcome.is_ok() {
                 task.progress = 100;
             }
-            task.finished_at_ms = Some(self.now_ms);
-            task.expires_at_ms = Some(self.expires_at_ms);
+            times::end(task, self.now_ms, self.expires_at_ms);
         });
         if self.outcome.is_ok() {
             // A process that completes a task is in no crash loop.

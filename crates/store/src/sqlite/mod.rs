@@ -15,6 +15,8 @@ mod keys;
 mod leases;
 mod memory;
 mod owner;
+mod pages;
+mod postpone;
 mod queue;
 mod reads;
 mod record;
@@ -24,6 +26,7 @@ mod schema;
 mod scrub;
 mod starts;
 mod sweep;
+mod times;
 mod usage;
 mod writer;
 mod writes;
@@ -41,7 +44,8 @@ use tokio::sync::watch;
 use crate::{
     ApiKey, Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
     Idempotency, Insertion, KeyStore, Lease, NewKey, NewTask, OpenError, OpenOptions, Page,
-    PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
+    PageRequest, Place, Postpone, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
+    Usage,
 };
 use memory::Memory;
 use reads::Readers;
@@ -121,11 +125,8 @@ impl TaskStore for SqliteStore {
         &self,
         project: &str,
         idempotency: &Idempotency,
-        now_ms: UnixMs,
     ) -> Result<Option<TaskView>, StoreError> {
-        let found = self
-            .readers
-            .find_twin(&self.memory, project, idempotency, now_ms)?;
+        let found = self.readers.find_twin(&self.memory, project, idempotency)?;
         Ok(found.map(|record| self.memory.view(&record)))
     }
 
@@ -248,6 +249,14 @@ impl TaskStore for SqliteStore {
             let _ = self.writer.call(keys::NoteUses(uses)).await;
         }
         self.writer.call(request).await
+    }
+
+    async fn postpone(&self, request: Postpone) -> Result<Option<Place>, StoreError> {
+        self.writer.call(request).await
+    }
+
+    async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError> {
+        Ok(self.readers.newest_below(bound)?)
     }
 
     async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError> {

@@ -10,6 +10,7 @@ use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::record::Record;
 use super::rows;
+use super::times;
 use super::usage::Charge;
 use super::writer::Operation;
 use crate::Deletion;
@@ -47,8 +48,7 @@ impl Operation for Cancel {
         }
         let after = before.with(before.lease.clone(), |task| {
             task.state = State::Failed(self.failure.clone());
-            task.finished_at_ms = Some(self.now_ms);
-            task.expires_at_ms = Some(self.expires_at_ms);
+            times::end(task, self.now_ms, self.expires_at_ms);
         });
         batch.update(&before, after.clone())?;
         Ok(Outcome::Cancelled(after))

@@ -240,6 +240,7 @@ mod tests {
         let held = Held {
             token: 1,
             until_ms: 0,
+            until_steady_ms: 0,
             worker: String::new(),
         };
         let running = waiting.with(Some(held), |task| task.state = State::Running);

@@ -5,17 +5,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kinora_contract::limits::PAGE_BYTES_MAX;
-use kinora_contract::{Task, TaskId, UnixMs, listed_bytes};
-use rusqlite::{Connection, params};
+use kinora_contract::TaskId;
+use rusqlite::{Connection, OptionalExtension};
 
-use super::fault::{Done, Fault};
+use super::fault::Done;
 use super::insert::{self, Bound};
 use super::memory::Memory;
 use super::record::Record;
-use super::rows::{self, int};
-use super::schema;
-use crate::{Idempotency, OpenError, OpenOptions, Order, Page, PageRequest, TaskView};
+use super::{pages, rows, schema};
+use crate::{Idempotency, OpenError, OpenOptions, Page, PageRequest};
 
 const CONNECTIONS: usize = 4;
 
@@ -55,41 +53,28 @@ impl Readers {
         memory: &Memory,
         project: &str,
         idempotency: &Idempotency,
-        now_ms: UnixMs,
     ) -> Done<Option<Arc<Record>>> {
-        match self.with(|conn| insert::bound(conn, project, idempotency, now_ms))? {
+        match self.with(|conn| insert::bound(conn, project, idempotency))? {
             // One that is deleted between the two looks has freed its key.
             Some(Bound::Same(id)) => self.find(memory, id),
             _ => Ok(None),
         }
     }
 
+    /// The largest id below `bound`.
+    pub(super) fn newest_below(&self, bound: TaskId) -> Done<Option<TaskId>> {
+        self.with(|conn| {
+            let mut query =
+                conn.prepare_cached("SELECT id FROM tasks WHERE id < ?1 ORDER BY id DESC LIMIT 1")?;
+            let found = query.query_row([bound.to_string()], |row| row.get::<_, String>(0));
+            // One that cannot be read is nothing to follow.
+            Ok(found.optional()?.and_then(|id| id.parse().ok()))
+        })
+    }
+
     /// A page: the index on disk says which, memory says how they stand.
     pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<Page> {
-        let mut ids = self.with(|conn| page_ids(conn, request))?;
-        let mut has_more = ids.len() > request.limit;
-        ids.truncate(request.limit);
-        let mut tasks: Vec<TaskView> = Vec::with_capacity(ids.len());
-        let mut bytes = 0;
-        for id in ids {
-            match self.find(memory, id) {
-                Ok(None) => {}
-                Ok(Some(record)) => {
-                    bytes += listed_bytes(&record.task);
-                    if bytes > PAGE_BYTES_MAX && !tasks.is_empty() {
-                        has_more = true;
-                        break;
-                    }
-                    tasks.push(memory.view(&record));
-                }
-                Err(Fault::Corrupt(error)) => {
-                    tracing::error!(%id, error, "a task that cannot be read is left out of a list");
-                }
-                Err(fault) => return Err(fault),
-            }
-        }
-        tasks.retain(|view| is_listed(&view.task, request));
-        Ok(Page { tasks, has_more })
+        self.with(|conn| pages::read(conn, memory, request))
     }
 
     fn with<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
@@ -99,38 +84,4 @@ impl Readers {
             .unwrap_or_else(PoisonError::into_inner);
         read(&conn)
     }
-}
-
-/// One task may have expired between the two looks.
-fn is_listed(task: &Task, request: &PageRequest) -> bool {
-    task.project == request.project && task.status().is_some()
-}
-
-/// One more than the page holds, to know whether there is more.
-fn page_ids(conn: &Connection, request: &PageRequest) -> Done<Vec<TaskId>> {
-    let (compare, direction) = match request.order {
-        Order::Ascending => (">", "ASC"),
-        Order::Descending => ("<", "DESC"),
-    };
-    let after = match (request.after, request.order) {
-        (Some(id), _) => id.to_string(),
-        (None, Order::Ascending) => String::new(),
-        // Sorts behind every id.
-        (None, Order::Descending) => "~".to_owned(),
-    };
-    let mut query = conn.prepare_cached(&format!(
-        "SELECT id FROM tasks WHERE project = ?1 AND phase <> 'expired' AND id {compare} ?2 \
-         ORDER BY id {direction} LIMIT ?3"
-    ))?;
-    let limit = int(request.limit as u64).saturating_add(1);
-    let mut rows = query.query(params![request.project, after, limit])?;
-    let mut ids = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id: String = row.get(0)?;
-        ids.push(
-            id.parse()
-                .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?,
-        );
-    }
-    Ok(ids)
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kinora_contract::{Inputs, State, Task, TaskId, UnixMs};
+use kinora_contract::{Inputs, State, SteadyMs, Task, TaskId, UnixMs};
 
 use crate::Lease;
 use crate::files::{keeps_references, reference_allowance};
@@ -48,8 +48,8 @@ pub(super) enum References {
     Away {
         /// Fetches begun so far.
         tries: u32,
-        /// They are wanted again from then on.
-        until_ms: UnixMs,
+        /// They are wanted again from then on, by steady time.
+        until_ms: SteadyMs,
         /// Who fetches them.
         token: Option<u64>,
     },
@@ -86,6 +86,8 @@ impl References {
 pub(super) struct Held {
     pub(super) token: u64,
     pub(super) until_ms: UnixMs,
+    /// What it is judged by; in memory alone. 0 of a lease that an earlier process gave: it is over.
+    pub(super) until_steady_ms: SteadyMs,
     pub(super) worker: String,
 }
 

@@ -71,8 +71,8 @@ fn requeue(conn: &Connection, index: &mut Index, attempts_max: u32) -> Done<Vec<
     let Err(fault) = requeued else {
         return Ok(batch.into_changes());
     };
-    // A full disk is no reason not to serve what is there: the leases run out by themselves.
-    tracing::warn!(%fault, "tasks that a dead process ran wait for the end of their leases");
+    // A full disk is no reason not to serve what is there: leases of another process are over.
+    tracing::warn!(%fault, "tasks that a dead process ran wait for the first sweep");
     batch.undo_to(Mark::default());
     if !conn.is_autocommit() {
         conn.execute_batch("ROLLBACK")?;

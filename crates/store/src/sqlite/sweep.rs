@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{FailureCode, State, TaskId, UnixMs};
+use kinora_contract::{FailureCode, State, SteadyMs, TaskId, UnixMs};
 use rusqlite::params;
 
 use super::abandoned;
@@ -13,6 +13,7 @@ use super::fault::{Done, Fault};
 use super::owner::remove;
 use super::record::Record;
 use super::rows::{self, int};
+use super::times;
 use super::usage::Charge;
 use super::writer::Operation;
 use crate::deaths::Verdict;
@@ -23,10 +24,6 @@ impl Operation for SweepRequest {
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Swept> {
         let mut swept = Swept::default();
-        for record in too_long_waiting(self, batch) {
-            batch.update(&record, failed(&record, FailureCode::TaskExpired, self))?;
-            swept.waited += 1;
-        }
         // As it was at the deaths, before any of the tasks is taken up.
         let company = Company::of(batch.index());
         for record in expired_leases(self, batch) {
@@ -41,13 +38,34 @@ impl Operation for SweepRequest {
                 }
             }
         }
-        swept.expired = expire(self, batch)?;
-        swept.forgotten = forget(self, batch)?;
-        free_keys(self, batch)?;
+        swept.more = swept.requeued + swept.lost >= self.batch as u64;
+        if self.trusts_wall {
+            end_by_time(self, batch, &mut swept)?;
+        }
         swept.files = garbage(self, batch)?;
         swept.abandoned = abandoned::list(batch.conn, self.batch)?;
         Ok(swept)
     }
+}
+
+/// What the wall clock alone decides.
+fn end_by_time(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swept) -> Done<()> {
+    let is_full = |count: u64| count >= request.batch as u64;
+    for record in too_long_waiting(request, batch) {
+        batch.update(&record, failed(&record, FailureCode::TaskExpired, request))?;
+        swept.waited += 1;
+    }
+    swept.more |= is_full(swept.waited);
+    // Before the expiry: nothing goes both ways in one sweep.
+    swept.forgotten = forget(request, batch)?;
+    swept.more |= is_full(swept.forgotten);
+    for phase in ["completed", "failed"] {
+        let expired = expire(request, batch, phase)?;
+        swept.expired += expired;
+        swept.more |= is_full(expired);
+    }
+    swept.more |= is_full(free_keys(request, batch)?);
+    Ok(())
 }
 
 /// The record back in its old place after a death of its worker.
@@ -66,8 +84,8 @@ pub(super) fn requeued(record: &Record, verdict: Verdict) -> Arc<Record> {
 fn failed(record: &Record, code: FailureCode, request: &SweepRequest) -> Arc<Record> {
     record.with(None, |task| {
         task.state = State::Failed(code.into());
-        task.finished_at_ms = Some(request.now_ms);
-        task.expires_at_ms = Some(request.now_ms.saturating_add(request.retention_ms));
+        let expires_at_ms = request.now_ms.saturating_add(request.retention_ms);
+        times::end(task, request.now_ms, expires_at_ms);
     })
 }
 
@@ -79,9 +97,14 @@ fn too_long_waiting(request: &SweepRequest, batch: &Batch<'_>) -> Vec<Arc<Record
     let Some(before_ms) = bound else {
         return Vec::new();
     };
+    let from = request.waiting_from;
+    let since_ms = |record: &Record| match record.task.created_at_ms {
+        created_ms if created_ms < from.created_before_ms => created_ms.max(from.from_ms),
+        created_ms => created_ms,
+    };
     let waiting = batch.index().never_started();
     let mut late: Vec<_> = waiting
-        .filter(|record| record.task.created_at_ms <= before_ms)
+        .filter(|record| since_ms(record) <= before_ms)
         .cloned()
         .collect();
     late.sort_by_key(|record| record.seq);
@@ -94,30 +117,29 @@ fn expired_leases(request: &SweepRequest, batch: &Batch<'_>) -> Vec<Arc<Record>>
     if request.spares_leases {
         return Vec::new();
     }
-    let ahead_max = request.now_ms.saturating_add(request.lease_ahead_max_ms);
-    let until = |record: &Record| -> UnixMs { record.lease.as_ref().map_or(0, |l| l.until_ms) };
+    let until = |record: &Record| -> SteadyMs {
+        let held = record.lease.as_ref();
+        held.map_or(0, |held| held.until_steady_ms)
+    };
     let running = batch.index().running().cloned();
     let mut expired: Vec<_> = running
-        .filter(|record| until(record) <= request.now_ms || until(record) > ahead_max)
+        .filter(|record| until(record) <= request.steady_ms)
         .collect();
     expired.sort_by_key(|record| (until(record), record.seq));
     expired.truncate(request.batch);
     expired
 }
 
-fn expire(request: &SweepRequest, batch: &mut Batch<'_>) -> Done<u64> {
-    let mut expired = 0;
-    for phase in ["completed", "failed"] {
-        let due = due(batch, phase, request.now_ms, request.batch)?;
-        for (id, seq) in due {
-            expire_one(batch, id, seq)?;
-            expired += 1;
-        }
+fn expire(request: &SweepRequest, batch: &mut Batch<'_>, phase: &str) -> Done<u64> {
+    let due = due(batch, phase, request.now_ms, request.batch)?;
+    for (id, seq) in &due {
+        expire_one(batch, *id, *seq, request.now_ms)?;
     }
-    Ok(expired)
+    Ok(due.len() as u64)
 }
 
-fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
+/// The task answers 410 from now on, and for as long as any other, however late the sweep is.
+fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64, now_ms: UnixMs) -> Done<()> {
     let artifact: Option<String> = batch
         .conn
         .prepare_cached("SELECT artifact FROM tasks WHERE seq = ?1")?
@@ -126,7 +148,10 @@ fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
     batch.erase();
     match rows::find(batch.conn, id) {
         Ok(Some(before)) => {
-            let after = before.with(before.lease.clone(), |task| task.state = State::Expired);
+            let after = before.with(before.lease.clone(), |task| {
+                task.state = State::Expired;
+                task.expires_at_ms = task.expires_at_ms.max(Some(now_ms));
+            });
             rows::update(batch.conn, &before, &after)?;
             if before.task.spec.draft {
                 batch.discard_references(&before)?;
@@ -138,10 +163,10 @@ fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
         // One that this version cannot read ages like all others. It stays charged.
         Err(Fault::Corrupt(_)) => {
             let mut query = batch.conn.prepare_cached(
-                "UPDATE tasks SET phase = 'expired', artifact = NULL, failure = NULL \
-                 WHERE seq = ?1 RETURNING project",
+                "UPDATE tasks SET phase = 'expired', artifact = NULL, failure = NULL, \
+                 expires_at_ms = max(expires_at_ms, ?2) WHERE seq = ?1 RETURNING project",
             )?;
-            let project: String = query.query_row([seq], |row| row.get(0))?;
+            let project: String = query.query_row([seq, int(now_ms)], |row| row.get(0))?;
             batch.charge(Charge::of(&project, 0, -1));
             batch.note(id, None);
         }
@@ -179,13 +204,16 @@ fn due(batch: &Batch<'_>, phase: &str, until_ms: UnixMs, limit: usize) -> Done<V
     Ok(due)
 }
 
-fn free_keys(request: &SweepRequest, batch: &Batch<'_>) -> Done<()> {
+fn free_keys(request: &SweepRequest, batch: &Batch<'_>) -> Done<u64> {
+    let Some(before_ms) = request.now_ms.checked_sub(request.keys_kept_ms) else {
+        return Ok(0);
+    };
     let mut query = batch.conn.prepare_cached(
         "DELETE FROM idempotency WHERE (project, key) IN \
          (SELECT project, key FROM idempotency WHERE expires_at_ms <= ?1 LIMIT ?2)",
     )?;
-    query.execute(params![int(request.now_ms), int(request.batch as u64)])?;
-    Ok(())
+    let freed = query.execute(params![int(before_ms), int(request.batch as u64)])?;
+    Ok(freed as u64)
 }
 
 fn garbage(request: &SweepRequest, batch: &Batch<'_>) -> Done<Vec<String>> {

@@ -12,4 +12,5 @@ mod bundled;
 mod documents;
 mod files;
 mod licences;
+mod release;
 mod style;

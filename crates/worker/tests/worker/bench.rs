@@ -31,7 +31,7 @@ use crate::held::HeldBlobs;
 /// Only a failing test waits so long.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// The hour at which tests begin.
-pub(crate) const NOW: u64 = 1_760_000_000_000;
+pub(crate) const NOW: u64 = kinora_contract::RELEASED_MS + 24 * 60 * 60 * 1000;
 /// One that reaches this machine, as the callers' host.
 pub(crate) fn fetcher() -> kinora_fetch::Fetcher {
     let options = kinora_fetch::Options {
@@ -133,6 +133,7 @@ impl Bench {
                 retention_ms: RETENTION_MS,
                 waiting_ms_max: None,
                 tombstone_ms: RETENTION_MS,
+                clock_settle_ms: 0,
                 attempts_max: 3,
                 start_pause_max: Duration::from_secs(10),
                 recorder: RecorderOptions {
@@ -153,6 +154,10 @@ impl Bench {
     }
 
     pub(crate) async fn submit_spec(&self, spec: VideoSpec) -> TaskId {
+        self.submit_spec_at(spec, NOW).await
+    }
+
+    pub(crate) async fn submit_spec_at(&self, spec: VideoSpec, now_ms: u64) -> TaskId {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         let mut random = [0; 10];
         random[2..].copy_from_slice(&number.to_be_bytes());
@@ -162,13 +167,18 @@ impl Bench {
             project: PROJECT.to_owned(),
             spec,
             metadata: BTreeMap::new(),
-            now_ms: NOW,
+            now_ms,
             idempotency: None,
             bounds: QueueBounds::NONE,
         };
         let inserted = self.store.insert(new).await.unwrap();
         assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
         id
+    }
+
+    /// What the project of all tasks has stored.
+    pub(crate) async fn usage(&self) -> kinora_store::Usage {
+        self.store.usage(PROJECT).await.unwrap()
     }
 
     /// The task as it stands, `None` once it is deleted.

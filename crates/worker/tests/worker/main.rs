@@ -11,6 +11,7 @@
 
 mod away;
 mod bench;
+mod clocks;
 mod crashes;
 mod ending;
 mod engines;

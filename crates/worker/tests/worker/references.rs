@@ -11,7 +11,7 @@ use kinora_contract::{FrameSize, Inputs, Phase, Resolution, Seconds, Size, TaskI
 use kinora_store::faulty::Method as Store;
 use kinora_worker::References;
 
-use crate::bench::{Bench, LEASE_MS, MODEL, Running, fetcher, spec, until};
+use crate::bench::{Bench, LEASE_MS, MODEL, NOW, Running, fetcher, spec, until};
 use crate::engines::{Act, Puppet};
 
 /// A grey 300 x 300 picture: a binary-free PNG would be larger than this GIF.
@@ -268,6 +268,25 @@ async fn a_stop_gives_fetches_to_the_next_worker() {
     let next = Running::start(bench.worker(&engine));
     bench.completes(id).await;
     next.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p10_a_clock_that_jumps_fetches_nothing_twice() {
+    let bench = Bench::new();
+    bench.held.hold(true);
+    let (url, asked) = serve(picture());
+    let id = submit(&bench, &url).await;
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    until("a put under way", async || bench.files_begun() == 1).await;
+    bench.clock.set(NOW + 100 * LEASE_MS);
+    let takes = || bench.store_plan.calls(Store::TakeFetches);
+    // One may be under way.
+    let enough = takes() + 3;
+    until("further looks for work", async || takes() >= enough).await;
+    bench.held.hold(false);
+    bench.completes(id).await;
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    running.drained().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

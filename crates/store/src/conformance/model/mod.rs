@@ -13,7 +13,8 @@ use proptest::test_runner::{Config, TestRunner};
 use super::Harness;
 use super::fixtures::{MODELS, NOW, id, sweep_at};
 use crate::{
-    Abandoned, Deletion, Lease, Order, PageRequest, QueueBounds, StoreError, Stores, Swept, Usage,
+    Abandoned, Deletion, Lease, Order, PageRequest, Place, Postponed, QueueBounds, StoreError,
+    Stores, Swept, Usage,
 };
 
 const PROJECTS: [&str; 3] = ["one", "two", "three"];
@@ -62,7 +63,14 @@ enum Operation {
     },
     Sweep {
         after_ms: u64,
+        trusts: bool,
     },
+    /// The wall clock is set, by so many hours.
+    SetClock {
+        hours: i64,
+    },
+    /// Results that ended by now are kept for a minute longer.
+    Postpone,
     ChargeReferences {
         task: u64,
         bytes: u64,
@@ -71,7 +79,8 @@ enum Operation {
 
 fn operation() -> impl Strategy<Value = Operation> {
     use Operation::{
-        Cancel, ChargeReferences, Claim, Delete, Fetch, Finish, Insert, Release, Renew, Sweep,
+        Cancel, ChargeReferences, Claim, Delete, Fetch, Finish, Insert, Postpone, Release, Renew,
+        SetClock, Sweep,
     };
     prop_oneof![
         6 => (0..3_usize, 0..2_usize, proptest::option::of(0..3_u8), 0..3_usize)
@@ -84,7 +93,10 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (0..8_usize, any::<bool>()).prop_map(|(lease, counts)| Release { lease, counts }),
         1 => (0..20_u64, 0..3_usize).prop_map(|(task, project)| Cancel { task, project }),
         1 => (0..20_u64, 0..3_usize).prop_map(|(task, project)| Delete { task, project }),
-        2 => (0..40_000_u64).prop_map(|after_ms| Sweep { after_ms }),
+        2 => (0..40_000_u64, any::<bool>())
+            .prop_map(|(after_ms, trusts)| Sweep { after_ms, trusts }),
+        1 => (-2..3_i64).prop_map(|hours| SetClock { hours }),
+        1 => Just(Postpone),
         1 => (0..20_u64, 0..9_u64).prop_map(|(task, bytes)| ChargeReferences { task, bytes }),
     ]
 }
@@ -120,6 +132,7 @@ struct Model {
     tasks: BTreeMap<u64, Known>,
     next: u64,
     now_ms: u64,
+    steady_ms: u64,
     leases: Vec<(u64, Lease)>,
     /// How late each project's turn is, in cost units, and where the last task began.
     turns: BTreeMap<&'static str, u64>,
@@ -165,6 +178,7 @@ pub async fn random_operations_agree_with_a_simple_model(harness: &impl Harness)
 impl Model {
     async fn step(&mut self, stores: &Stores, operation: Operation) {
         self.now_ms += 1;
+        self.steady_ms += 1;
         match operation {
             Operation::Insert {
                 project,
@@ -199,15 +213,17 @@ impl Model {
                     self.tasks.remove(&task);
                 }
             }
-            Operation::Sweep { after_ms } => {
+            Operation::Sweep { after_ms, trusts } => {
                 self.now_ms += after_ms;
+                self.steady_ms += after_ms;
                 let sweep = crate::SweepRequest {
+                    steady_ms: self.steady_ms,
+                    trusts_wall: trusts,
                     retention_ms: RETENTION_MS,
-                    lease_ahead_max_ms: u64::MAX,
                     ..sweep_at(self.now_ms)
                 };
                 let swept = stores.tasks.sweep(sweep).await.unwrap();
-                let wanted = self.sweep();
+                let wanted = self.sweep(trusts);
                 assert_eq!(
                     Swept {
                         files: Vec::new(),
@@ -216,6 +232,10 @@ impl Model {
                     wanted
                 );
             }
+            Operation::SetClock { hours } => {
+                self.now_ms = self.now_ms.saturating_add_signed(hours * 3_600_000);
+            }
+            Operation::Postpone => self.postpone(stores).await,
             Operation::ChargeReferences { task, bytes } => {
                 let charged = stores.tasks.charge_references(id(task), bytes).await;
                 charged.unwrap();
@@ -270,6 +290,26 @@ impl Model {
         }
     }
 
+    /// A task at a time, so that the place at which a move goes on counts.
+    async fn postpone(&mut self, stores: &Stores) {
+        let mut below = Some(Place::END);
+        while let Some(place) = below {
+            let postpone = crate::Postpone {
+                from_ms: 0,
+                before_ms: u64::MAX,
+                by: Postponed::By(60_000),
+                below: place,
+                batch: 1,
+            };
+            below = stores.tasks.postpone(postpone).await.unwrap();
+        }
+        for known in self.tasks.values_mut() {
+            if matches!(known.phase, Phase::Completed | Phase::Failed) {
+                known.expires_at_ms += 60_000;
+            }
+        }
+    }
+
     async fn compare(&self, stores: &Stores) {
         for number in 0..self.next {
             for project in PROJECTS {
@@ -278,6 +318,14 @@ impl Model {
                     .tasks
                     .get(&number)
                     .filter(|known| known.project == project);
+                if let Some(view) = &found {
+                    let task = &view.task;
+                    let times = [task.started_at_ms, task.finished_at_ms]
+                        .into_iter()
+                        .flatten();
+                    let times: Vec<u64> = [task.created_at_ms].into_iter().chain(times).collect();
+                    assert!(times.is_sorted(), "{times:?} of task {number}");
+                }
                 let shape = |phase, attempt, progress| (phase, attempt, progress);
                 assert_eq!(
                     found.map(|v| shape(v.task.state.phase(), v.task.attempt, v.task.progress)),

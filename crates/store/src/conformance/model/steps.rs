@@ -77,15 +77,14 @@ impl Model {
             ..request(number, project, model, images)
         };
         let found = match &new.idempotency {
-            Some(key) => stores.tasks.find_twin(project, key, now_ms).await.unwrap(),
+            Some(key) => stores.tasks.find_twin(project, key).await.unwrap(),
             None => None,
         };
         let found = found.map(|view| view.task.id);
         let came = stores.tasks.insert(new).await.unwrap();
         let twin = self.tasks.iter_mut().find_map(|(number, known)| {
-            let (held, model, until_ms) = known.key?;
-            (known.project == project && Some(held) == key && until_ms > now_ms)
-                .then_some((*number, model))
+            let (held, model, _) = known.key?;
+            (known.project == project && Some(held) == key).then_some((*number, model))
         });
         let same = twin.filter(|(_, other)| *other == model);
         assert_eq!(found, same.map(|(number, _)| id(number)));
@@ -138,6 +137,7 @@ impl Model {
             project_slots_max: 0,
             attempts_max: 3,
             now_ms: self.now_ms,
+            steady_ms: self.steady_ms,
             lease_ms: LEASE_MS,
         };
         let mut claims = stores.tasks.claim(request).await.unwrap().into_iter();
@@ -170,7 +170,7 @@ impl Model {
             known.phase = Phase::Running;
             known.attempt += 1;
             known.token = Some(claim.lease.token);
-            known.until_ms = self.now_ms + LEASE_MS;
+            known.until_ms = self.steady_ms + LEASE_MS;
             let turn = self.turns.get(known.project).copied().unwrap_or(0);
             self.turn_now = turn.max(self.turn_now);
             let cost = claim.task.spec.cost();
@@ -208,14 +208,15 @@ impl Model {
         let Some((task, lease)) = self.lease(lease) else {
             return;
         };
-        let until_ms = self.now_ms + LEASE_MS;
+        let until_ms = self.steady_ms + LEASE_MS;
         let kept = progress
             .is_multiple_of(2)
             .then(|| format!("ticket {progress}"));
         let renewed = Renewed {
             progress,
             engine: None,
-            until_ms,
+            until_ms: self.now_ms + LEASE_MS,
+            until_steady_ms: until_ms,
             decided: None,
             kept: kept.clone(),
             warnings: None,
@@ -252,7 +253,7 @@ impl Model {
             models: MODELS.map(str::to_owned).into(),
             count,
             project_max: 2,
-            now_ms: self.now_ms,
+            steady_ms: self.steady_ms,
             lease_ms: LEASE_MS,
         };
         let fetches = stores.tasks.take_fetches(request).await.unwrap();
@@ -260,9 +261,10 @@ impl Model {
             let known = self.tasks.iter_mut();
             let mut known = known.filter(|(number, _)| id(**number) == fetch.task.id);
             let (&number, known) = known.next().expect("a known task");
-            let taken = matches!(known.fetch, Fetching::Taken(until_ms) if until_ms > self.now_ms);
+            let taken =
+                matches!(known.fetch, Fetching::Taken(until_ms) if until_ms > self.steady_ms);
             assert!(known.phase == Phase::Waiting && known.fetch != Fetching::AtHand && !taken);
-            known.fetch = Fetching::Taken(self.now_ms + LEASE_MS);
+            known.fetch = Fetching::Taken(self.steady_ms + LEASE_MS);
             let (now_ms, expires_at_ms) = (self.now_ms, self.now_ms + RETENTION_MS);
             let fetched = match how {
                 None => continue,
@@ -340,14 +342,23 @@ impl Model {
         }
     }
 
-    pub(super) fn sweep(&mut self) -> Swept {
+    /// A sweep by a wall clock that is trusted, or is not.
+    pub(super) fn sweep(&mut self, trusts: bool) -> Swept {
         let (mut swept, now_ms) = (Swept::default(), self.now_ms);
         let running = |known: &&Known| known.phase == Phase::Running;
         let beside_others = self.tasks.values().filter(running).count() > 1;
         let mut lost = Vec::new();
+        let before = self.tasks.len();
+        let stays =
+            |known: &Known| known.phase != Phase::Expired || known.expires_at_ms + 10_000 > now_ms;
+        self.tasks.retain(|_, known| !trusts || stays(known));
+        swept.forgotten = (before - self.tasks.len()) as u64;
         for (number, known) in &mut self.tasks {
+            known.key = known
+                .key
+                .filter(|(.., until_ms)| !trusts || *until_ms > now_ms);
             match known.phase {
-                Phase::Running if known.until_ms <= now_ms => {
+                Phase::Running if known.until_ms <= self.steady_ms => {
                     known.token = None;
                     if known.attempt >= 3 && !beside_others {
                         known.phase = Phase::Failed;
@@ -361,8 +372,9 @@ impl Model {
                         known.attempt -= u32::from(known.attempt >= 3);
                     }
                 }
-                Phase::Completed | Phase::Failed if known.expires_at_ms <= now_ms => {
+                Phase::Completed | Phase::Failed if trusts && known.expires_at_ms <= now_ms => {
                     known.phase = Phase::Expired;
+                    known.expires_at_ms = now_ms;
                     swept.expired += 1;
                 }
                 _ => {}
@@ -372,11 +384,6 @@ impl Model {
             self.abandon(number);
         }
         swept.abandoned = self.abandoned.values().cloned().collect();
-        let before = self.tasks.len();
-        let stays =
-            |known: &Known| known.phase != Phase::Expired || known.expires_at_ms + 10_000 > now_ms;
-        self.tasks.retain(|_, known| stays(known));
-        swept.forgotten = (before - self.tasks.len()) as u64;
         swept
     }
 }

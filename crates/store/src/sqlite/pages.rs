@@ -1,0 +1,101 @@
+//! Pages of a list: one query reads their rows in order, and memory says how the tasks stand that it knows.
+//! A row that cannot be read is left out, and ends nothing.
+
+use std::sync::Arc;
+
+use kinora_contract::limits::PAGE_BYTES_MAX;
+use kinora_contract::{Task, TaskId, listed_bytes};
+use rusqlite::{Connection, Row, params};
+
+use super::cache::Editions;
+use super::fault::{Done, Fault};
+use super::memory::Memory;
+use super::record::Record;
+use super::rows::{self, int};
+use crate::{Order, Page, PageRequest};
+
+/// Rows of one page that may be left out: a page reads no more of those that cannot be read.
+const LEFT_OUT_MAX: usize = 1_000;
+
+/// Reads a page.
+pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Page> {
+    // Taken before the rows: what is published meanwhile makes them too old to be kept.
+    let editions = memory.cache.editions();
+    let after = match (request.after, request.order) {
+        (Some(id), _) => id.to_string(),
+        (None, Order::Ascending) => String::new(),
+        // Sorts behind every id.
+        (None, Order::Descending) => "~".to_owned(),
+    };
+    let mut query = conn.prepare_cached(&sql(request.order))?;
+    let limit = int((request.limit + LEFT_OUT_MAX) as u64).saturating_add(1);
+    let mut rows = query.query(params![request.project, after, limit])?;
+    let mut page = Page {
+        tasks: Vec::with_capacity(request.limit),
+        has_more: false,
+    };
+    let (mut seen, mut bytes) = (0, 0);
+    while let Some(row) = rows.next()? {
+        seen += 1;
+        let Some(record) = record(row, memory, &editions)? else {
+            continue;
+        };
+        if !is_listed(&record.task, request) {
+            continue;
+        }
+        bytes += listed_bytes(&record.task);
+        let over = bytes > PAGE_BYTES_MAX && !page.tasks.is_empty();
+        if over || page.tasks.len() == request.limit {
+            page.has_more = true;
+            break;
+        }
+        page.tasks.push(memory.view(&record));
+    }
+    page.has_more |= seen == limit;
+    Ok(page)
+}
+
+fn sql(order: Order) -> String {
+    let (compare, direction) = match order {
+        Order::Ascending => (">", "ASC"),
+        Order::Descending => ("<", "DESC"),
+    };
+    let columns = rows::COLUMNS;
+    format!(
+        "SELECT {columns} FROM tasks WHERE project = ?1 AND phase <> 'expired' AND id {compare} ?2 \
+         ORDER BY id {direction} LIMIT ?3"
+    )
+}
+
+/// The record of a row, as memory knows it or as it is written; `None` if it cannot be read.
+fn record(row: &Row<'_>, memory: &Memory, editions: &Editions) -> Done<Option<Arc<Record>>> {
+    match known(row, memory, editions) {
+        Ok(record) => Ok(Some(record)),
+        Err(Fault::Corrupt(error)) => {
+            let seq: Option<i64> = row.get("seq").ok();
+            tracing::error!(seq, error, "unreadable task left out of a list");
+            Ok(None)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+fn known(row: &Row<'_>, memory: &Memory, editions: &Editions) -> Done<Arc<Record>> {
+    let id = row.get_ref("id")?.as_str()?;
+    let id: TaskId = id
+        .parse()
+        .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?;
+    if let Ok(record) = memory.cache.get(id) {
+        return Ok(record);
+    }
+    let record = Arc::new(rows::read(row)?);
+    memory
+        .cache
+        .offer(id, &record, memory.cache.edition_of(editions, id));
+    Ok(record)
+}
+
+/// One task may have expired since the row was read.
+fn is_listed(task: &Task, request: &PageRequest) -> bool {
+    task.project == request.project && task.status().is_some()
+}

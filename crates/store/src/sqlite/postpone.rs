@@ -1,0 +1,101 @@
+//! Keeps ended tasks longer whose times were set by a clock that has been corrected since.
+
+use kinora_contract::{TaskId, UnixMs};
+use rusqlite::params;
+
+use super::batch::Batch;
+use super::fault::{Done, Fault};
+use super::rows::{self, int};
+use super::writer::Operation;
+use crate::{Place, Postpone, Postponed};
+
+impl Operation for Postpone {
+    type Output = Option<Place>;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Option<Place>> {
+        // Last ones first: what is moved lands behind the place at which the next call goes on.
+        let found = ended(self, batch)?;
+        let more = found.len() == self.batch;
+        let last = found.last().map(|(place, _)| *place);
+        for (_, id) in found {
+            let Some(id) = id else { continue };
+            match rows::find(batch.conn, id) {
+                Ok(Some(before)) => {
+                    let after = before.with(before.lease.clone(), |task| {
+                        task.expires_at_ms = task
+                            .expires_at_ms
+                            .map(|end| self.moved(end, task.finished_at_ms));
+                    });
+                    rows::update(batch.conn, &before, &after)?;
+                    batch.note(id, Some(after));
+                }
+                Ok(None) | Err(Fault::Corrupt(_)) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(last.filter(|_| more))
+    }
+}
+
+impl Postpone {
+    fn moved(&self, expires_at_ms: UnixMs, ended_at_ms: Option<UnixMs>) -> UnixMs {
+        match self.by {
+            Postponed::By(by_ms) => expires_at_ms.saturating_add(by_ms),
+            Postponed::From(from_ms) => {
+                let kept_ms = expires_at_ms.saturating_sub(ended_at_ms.unwrap_or(expires_at_ms));
+                from_ms.saturating_add(kept_ms)
+            }
+        }
+    }
+
+    fn is_meant(&self, ended_at_ms: UnixMs) -> bool {
+        (self.from_ms..self.before_ms).contains(&ended_at_ms)
+    }
+
+    /// What expires at this time or later is not moved.
+    const fn expires_before_ms(&self) -> UnixMs {
+        match self.by {
+            Postponed::By(_) => UnixMs::MAX,
+            Postponed::From(_) => self.before_ms,
+        }
+    }
+}
+
+/// A batch of those that may be meant, those that expire last first. One that ended at another time counts as well,
+/// without an id: a call must not search a whole store for the last one.
+fn ended(request: &Postpone, batch: &Batch<'_>) -> Done<Vec<(Place, Option<TaskId>)>> {
+    // One upper bound, so that the index is entered where the last call ended.
+    let last_ms = request.expires_before_ms().saturating_sub(1);
+    let last_ms = last_ms.min(request.below.expires_at_ms);
+    let mut found = Vec::new();
+    for phase in ["completed", "failed"] {
+        let mut query = batch.conn.prepare_cached(
+            "SELECT expires_at_ms, seq, id, finished_at_ms FROM tasks WHERE phase = ?1 AND expires_at_ms >= ?2 \
+             AND expires_at_ms <= ?3 AND (+expires_at_ms < ?4 OR +seq < ?5) \
+             ORDER BY expires_at_ms DESC, seq DESC LIMIT ?6",
+        )?;
+        let mut rows = query.query(params![
+            phase,
+            int(request.from_ms),
+            int(last_ms),
+            int(request.below.expires_at_ms),
+            int(request.below.number),
+            int(request.batch as u64),
+        ])?;
+        while let Some(row) = rows.next()? {
+            let place = Place {
+                expires_at_ms: row.get::<_, i64>(0)?.unsigned_abs(),
+                number: row.get::<_, i64>(1)?.unsigned_abs(),
+            };
+            let ended_at_ms = row.get::<_, Option<i64>>(3)?.map(i64::unsigned_abs);
+            let is_meant = ended_at_ms.is_some_and(|at_ms| request.is_meant(at_ms));
+            // One whose id cannot be read is left: it ages like all others.
+            let id = row.get_ref(2)?.as_str().ok();
+            let id = id.filter(|_| is_meant).and_then(|id| id.parse().ok());
+            found.push((place, id));
+        }
+    }
+    found.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+    found.truncate(request.batch);
+    Ok(found)
+}

@@ -1,0 +1,72 @@
+//! Lists over rows that cannot be read: each is left out, and no page and no order ends for it.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "these are tests"
+)]
+
+use kinora_contract::TaskId;
+use kinora_store::conformance::fixtures::{Bench, id};
+use kinora_store::{OpenOptions, Order, PageRequest, Stores, open};
+use rusqlite::Connection;
+
+const TASKS: u64 = 24;
+
+/// The whole list, by pages of so many.
+async fn listed(stores: &Stores, limit: usize, order: Order) -> Vec<TaskId> {
+    let (mut ids, mut after) = (Vec::new(), None);
+    loop {
+        let request = PageRequest {
+            project: "one".to_owned(),
+            after,
+            limit,
+            order,
+        };
+        let page = stores.tasks.list(request).await.unwrap();
+        ids.extend(page.tasks.iter().map(|view| view.task.id));
+        after = ids.last().copied();
+        if !page.has_more {
+            return ids;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_cannot_be_read_ends_no_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let url = format!("sqlite:{}", path.display());
+    let stores = open(&url, &OpenOptions::default()).unwrap();
+    for number in 0..TASKS {
+        stores.submit(number, "one").await;
+    }
+    drop(stores);
+    let raw = Connection::open(&path).unwrap();
+    // Places count from 1. The id of one is longer than any, of another it is no text that sorts among them.
+    for damage in [
+        "UPDATE tasks SET id = substr(id, 1, 20) || 'u' || substr(id, 22) WHERE seq = 3",
+        "UPDATE tasks SET id = id || 'x' WHERE seq = 9",
+        "UPDATE tasks SET spec = '{\"version\":' WHERE seq BETWEEN 5 AND 8",
+        "UPDATE tasks SET spec_version = 99 WHERE seq = 12",
+        "UPDATE tasks SET metadata = '[]' WHERE seq = 24",
+    ] {
+        assert!(raw.execute(damage, []).unwrap() > 0, "{damage}");
+    }
+    let stores = open(&url, &OpenOptions::default()).unwrap();
+    let damaged = [3, 5, 6, 7, 8, 9, 12, 24];
+    let mut whole: Vec<TaskId> = (1..=TASKS)
+        .filter(|place| !damaged.contains(place))
+        .map(|place| id(place - 1))
+        .collect();
+    for order in [Order::Ascending, Order::Descending] {
+        for limit in [1, 2, 7, 100] {
+            assert_eq!(
+                listed(&stores, limit, order).await,
+                whole,
+                "{order:?} by {limit}"
+            );
+        }
+        whole.reverse();
+    }
+}

@@ -1,0 +1,212 @@
+//! Whether the wall clock may be believed: only while it and the monotonic clock have agreed for a while. What a
+//! correction of the clock leaves behind, results with times of the earlier clock, is kept by moving its expiry.
+//! Pure: it is handed the readings, and hands out what is to be done.
+
+use std::collections::VecDeque;
+
+use kinora_contract::limits::CLOCK_STEP_SECONDS;
+use kinora_contract::{RELEASED_MS, SteadyMs, UnixMs};
+use kinora_store::{Postponed, WaitingFrom};
+
+const STEP_MS: u64 = CLOCK_STEP_SECONDS * 1000;
+/// Eras that are remembered; the oldest goes first.
+const ERAS_MAX: usize = 16;
+
+/// Both clocks at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Wall time.
+    pub wall_ms: UnixMs,
+    /// Steady time.
+    pub steady_ms: SteadyMs,
+}
+
+/// What a sweep may go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether anything may end by wall time.
+    pub trusts_wall: bool,
+    /// How far back waiting is counted.
+    pub waiting_from: WaitingFrom,
+}
+
+/// Ended tasks that are to be kept longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Those that ended at this time or later.
+    pub from_ms: UnixMs,
+    /// Those that ended before this time.
+    pub before_ms: UnixMs,
+    /// How much longer.
+    pub by: Postponed,
+}
+
+/// A time between two steps of the wall clock.
+#[derive(Clone, Copy, Debug)]
+struct Era {
+    /// Wall time less steady time.
+    offset_ms: i64,
+    /// The least one of this era and of those before it that are no longer remembered.
+    least_offset_ms: i64,
+    /// The offset of the clock by which results of this era expire: later than its own once they are moved.
+    expires_by_ms: i64,
+    /// The wall time in which it began, and ended.
+    from_ms: UnixMs,
+    before_ms: UnixMs,
+    began: SteadyMs,
+}
+
+/// What is known of the two clocks.
+#[derive(Debug)]
+pub struct Trust {
+    settle_ms: u64,
+    /// Oldest first; the last one is the present.
+    eras: VecDeque<Era>,
+    last: Option<Reading>,
+    settled: bool,
+    moves: VecDeque<Move>,
+    waiting_from: WaitingFrom,
+}
+
+impl Trust {
+    /// Believes the wall clock once it has agreed with the steady one for so long.
+    pub const fn new(settle_ms: u64) -> Self {
+        Self {
+            settle_ms,
+            eras: VecDeque::new(),
+            last: None,
+            settled: false,
+            moves: VecDeque::new(),
+            waiting_from: WaitingFrom {
+                created_before_ms: 0,
+                from_ms: 0,
+            },
+        }
+    }
+
+    /// Judges by a further reading. Readings are to come often: a step is noticed by the next one.
+    pub fn judge(&mut self, reading: Reading) -> Verdict {
+        let offset_ms = offset(reading);
+        let stepped = self
+            .eras
+            .back()
+            .is_none_or(|era| offset_ms.abs_diff(era.offset_ms) > STEP_MS);
+        if stepped {
+            self.begin_era(reading);
+        }
+        let began = self.eras.back().map_or(reading.steady_ms, |era| era.began);
+        let agreed_ms = reading.steady_ms.saturating_sub(began);
+        if !self.settled && agreed_ms >= self.settle_ms && reading.wall_ms >= RELEASED_MS {
+            self.settle(reading);
+        }
+        self.last = Some(reading);
+        Verdict {
+            trusts_wall: self.settled && self.moves.is_empty(),
+            waiting_from: self.waiting_from,
+        }
+    }
+
+    /// How much later than by the wall clock something ends that lasts for `span_ms`: by as much as that clock was
+    /// set forward within the span. So nothing ends early by steady time, and a clock that is set again and again
+    /// delays nothing for ever.
+    pub fn lag_ms(&self, steady_ms: SteadyMs, span_ms: u64) -> u64 {
+        let Some(now) = self.eras.back() else {
+            return 0;
+        };
+        let ends = self.eras.iter().skip(1).map(|next| next.began);
+        let lasted = |ended: SteadyMs| steady_ms.saturating_sub(ended) <= span_ms;
+        let earlier = self.eras.iter().zip(ends);
+        let earlier = earlier.filter(|(_, ended)| lasted(*ended));
+        let lags = earlier.map(|(era, _)| now.offset_ms.saturating_sub(era.least_offset_ms));
+        lags.max()
+            .and_then(|lag_ms| u64::try_from(lag_ms).ok())
+            .unwrap_or(0)
+    }
+
+    /// The next tasks to be kept longer, before anything expires again.
+    pub fn next_move(&self) -> Option<Move> {
+        self.moves.front().copied()
+    }
+
+    /// Confirms that these are kept longer now.
+    pub fn moved(&mut self) {
+        self.moves.pop_front();
+    }
+
+    fn begin_era(&mut self, reading: Reading) {
+        let offset_ms = offset(reading);
+        if let (Some(era), Some(last)) = (self.eras.back_mut(), self.last) {
+            let step_ms = offset_ms - era.offset_ms;
+            tracing::warn!(
+                step_ms,
+                "wall clock was set: nothing expires until it has settled"
+            );
+            era.before_ms = reading.steady_ms.saturating_add_signed(era.offset_ms);
+            let since_ms = reading.steady_ms.saturating_sub(last.steady_ms);
+            let from_ms = reading.wall_ms.saturating_sub(since_ms);
+            self.push(reading, offset_ms, from_ms);
+        } else {
+            self.push(reading, offset_ms, reading.wall_ms);
+        }
+        self.settled = false;
+    }
+
+    fn push(&mut self, reading: Reading, offset_ms: i64, from_ms: UnixMs) {
+        if self.eras.len() == ERAS_MAX {
+            let dropped = self.eras.pop_front();
+            if let (Some(dropped), Some(oldest)) = (dropped, self.eras.front_mut()) {
+                oldest.least_offset_ms = oldest.least_offset_ms.min(dropped.least_offset_ms);
+            }
+        }
+        self.eras.push_back(Era {
+            offset_ms,
+            least_offset_ms: offset_ms,
+            expires_by_ms: offset_ms,
+            from_ms,
+            before_ms: UnixMs::MAX,
+            began: reading.steady_ms,
+        });
+    }
+
+    /// The clock is right from now on: what was made by earlier ones is to be kept as long by this one.
+    fn settle(&mut self, reading: Reading) {
+        self.settled = true;
+        // Of this process or of one before it: nothing that is right has such a time.
+        self.moves.push_back(Move {
+            from_ms: 0,
+            before_ms: RELEASED_MS,
+            by: Postponed::From(reading.wall_ms),
+        });
+        let Some((now, earlier)) = self.eras.make_contiguous().split_last_mut() else {
+            return;
+        };
+        for era in earlier {
+            let by_ms = now.offset_ms.saturating_sub(era.expires_by_ms);
+            let Some(by_ms) = u64::try_from(by_ms).ok().filter(|by_ms| *by_ms > STEP_MS) else {
+                continue;
+            };
+            era.expires_by_ms = now.offset_ms;
+            if era.before_ms > RELEASED_MS {
+                self.moves.push_back(Move {
+                    from_ms: era.from_ms.max(RELEASED_MS),
+                    before_ms: era.before_ms,
+                    by: Postponed::By(by_ms),
+                });
+            }
+        }
+        if self.waiting_from == WaitingFrom::default() {
+            self.waiting_from = WaitingFrom {
+                created_before_ms: RELEASED_MS,
+                from_ms: now.from_ms,
+            };
+        }
+    }
+}
+
+fn offset(reading: Reading) -> i64 {
+    let signed = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    signed(reading.wall_ms).saturating_sub(signed(reading.steady_ms))
+}
+
+#[cfg(test)]
+mod tests;
