@@ -34,10 +34,7 @@ pub(crate) fn make_private_files() {
 /// When it cannot be made, or others can enter it and this user cannot change that.
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     let shown = folder.display();
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
+    kinora_durable::make_folder_by(DirBuilder::new().recursive(true).mode(0o700), folder)
         .map_err(|error| Failure::because(format!("{shown} cannot be made"), error))?;
     match close(folder) {
         Ok(None) => {}

@@ -50,7 +50,7 @@ impl LocalBlobs {
     pub fn open(root: impl AsRef<Path>) -> Result<Self, BlobError> {
         let root = root.as_ref();
         let (objects, staging) = (root.join("objects"), root.join("staging"));
-        fs::create_dir_all(&objects)?;
+        kinora_durable::make_folder(&objects)?;
         match fs::remove_dir_all(&staging) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
             _ => fs::create_dir(&staging)?,

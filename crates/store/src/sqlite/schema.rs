@@ -1,6 +1,6 @@
 //! The database file: its lock, the settings of every connection, and the migrations.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -82,7 +82,8 @@ pub(super) fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sy
 
 fn make_folder(path: &Path) -> Result<(), OpenError> {
     path.parent()
-        .map_or(Ok(()), fs::create_dir_all)
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map_or(Ok(()), kinora_durable::make_folder)
         .map_err(unavailable)
 }
 

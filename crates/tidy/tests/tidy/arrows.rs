@@ -9,8 +9,10 @@ use crate::files::{crate_folders, manifest};
 const FLOORS: &[(&str, u32)] = &[
     ("contract", 0),
     ("crash", 0),
+    ("durable", 0),
     ("faulty", 0),
     ("h264", 0),
+    ("outage", 0),
     ("pool", 0),
     ("blobs", 1),
     ("decode", 1),
