@@ -6,6 +6,7 @@
 mod abandoned;
 mod batch;
 mod cache;
+mod ending;
 mod fault;
 mod fetches;
 mod index;
@@ -21,7 +22,10 @@ mod recover;
 mod rows;
 mod schema;
 mod scrub;
+mod shares;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod usage;
 mod writer;
 
@@ -40,10 +44,17 @@ use crate::{
     Idempotency, Insertion, KeyStore, Lease, NewKey, NewTask, OpenError, OpenOptions, Page,
     PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
 };
+use fault::Done;
+use kinora_pool::Pool;
 use memory::Memory;
 use reads::Readers;
+use record::Record;
 use scrub::{Scrub, Scrubber};
+use shares::Shares;
 use writer::Writer;
+
+/// Threads of the runtime that a store reads with at most, pages of lists apart.
+pub const THREADS: usize = reads::CONNECTIONS + 2;
 
 /// Tasks and keys in one SQLite file, served by this process alone.
 #[derive(Debug)]
@@ -51,11 +62,16 @@ pub struct SqliteStore {
     writer: Writer,
     memory: Arc<Memory>,
     readers: Arc<Readers>,
-    keys: keys::KeyReader,
+    /// Places at the readers for what memory cannot answer.
+    reading: Shares,
+    keys: Arc<keys::KeyReader>,
+    /// Places at the one connection of the keys: for those that were known a moment ago, and for
+    /// whatever else comes, so that keys nobody has do not hold up those that are.
+    key_reading: [Pool; 2],
     identity: u64,
     _scrubber: Scrubber,
-    /// Last, so that the store is unlocked after the writer has stopped.
-    _lock: File,
+    /// Last, so that the store is unlocked after the writer has stopped, which has it too.
+    _lock: Arc<File>,
 }
 
 impl SqliteStore {
@@ -64,7 +80,7 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenError`], with a message that is fit for an operator.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        let lock = schema::lock(path)?;
+        let lock = Arc::new(schema::lock(path)?);
         let conn = schema::open_writer(path, options)?;
         let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
         let index = recover::recover(&conn, &memory, options.attempts_max)
@@ -75,14 +91,45 @@ impl SqliteStore {
         Ok(Self {
             identity,
             readers: Arc::new(Readers::open(path, options)?),
-            keys: keys::KeyReader::open(path, options)?,
-            writer: Writer::start(conn, index, memory.clone(), scrub.clone())
+            reading: Shares::new(reads::CONNECTIONS),
+            keys: Arc::new(keys::KeyReader::open(path, options)?),
+            key_reading: [Pool::new(1), Pool::new(1)],
+            writer: Writer::start(conn, index, memory.clone(), scrub.clone(), lock.clone())
                 .map_err(schema::unavailable)?,
             _scrubber: Scrubber::start(path, options, scrub)?,
             memory,
             _lock: lock,
         })
     }
+
+    /// The record, from memory where it is there: that takes no thread, and waits for nobody. Otherwise
+    /// from the disk, in a share of `project`.
+    async fn find(
+        &self,
+        project: Option<&str>,
+        id: TaskId,
+    ) -> Result<Option<Arc<Record>>, StoreError> {
+        if let Ok(record) = self.memory.cache.get(id) {
+            return Ok(Some(record));
+        }
+        let read = move |readers: &Readers, memory: &Memory| readers.find(memory, id);
+        self.read(project, read).await
+    }
+
+    /// Runs `read` on a thread that may wait for the disk.
+    async fn read<T: Send + 'static>(
+        &self,
+        project: Option<&str>,
+        read: impl FnOnce(&Readers, &Memory) -> Done<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (readers, memory) = (self.readers.clone(), self.memory.clone());
+        let read = self.reading.run(project, move || read(&readers, &memory));
+        Ok(read.await.map_err(stopped)??)
+    }
+}
+
+fn stopped(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Unavailable(Box::new(error))
 }
 
 #[async_trait]
@@ -115,20 +162,22 @@ impl TaskStore for SqliteStore {
         idempotency: &Idempotency,
         now_ms: UnixMs,
     ) -> Result<Option<TaskView>, StoreError> {
-        let found = self
-            .readers
-            .find_twin(&self.memory, project, idempotency, now_ms)?;
+        let (owner, idempotency) = (project.to_owned(), idempotency.clone());
+        let read = move |readers: &Readers, memory: &Memory| {
+            readers.find_twin(memory, &owner, &idempotency, now_ms)
+        };
+        let found = self.read(Some(project), read).await?;
         Ok(found.map(|record| self.memory.view(&record)))
     }
 
     async fn get(&self, project: &str, id: TaskId) -> Result<Option<TaskView>, StoreError> {
-        let found = self.readers.find(&self.memory, id)?;
+        let found = self.find(Some(project), id).await?;
         let own = found.filter(|record| record.task.project == project);
         Ok(own.map(|record| self.memory.view(&record)))
     }
 
     async fn get_of_any_project(&self, id: TaskId) -> Result<Option<TaskView>, StoreError> {
-        let found = self.readers.find(&self.memory, id)?;
+        let found = self.find(None, id).await?;
         Ok(found.map(|record| self.memory.view(&record)))
     }
 
@@ -136,10 +185,7 @@ impl TaskStore for SqliteStore {
         // A hundred tasks may have to come from the disk: not on a thread that serves others.
         let (readers, memory) = (self.readers.clone(), self.memory.clone());
         let read = tokio::task::spawn_blocking(move || readers.list(&memory, &request));
-        let page = read
-            .await
-            .map_err(|stopped| StoreError::Unavailable(Box::new(stopped)))?;
-        Ok(page?)
+        Ok(read.await.map_err(stopped)??)
     }
 
     async fn cancel(
@@ -204,7 +250,7 @@ impl TaskStore for SqliteStore {
     }
 
     async fn check(&self, lease: &Lease) -> Result<(), StoreError> {
-        let record = self.readers.find(&self.memory, lease.task)?;
+        let record = self.find(None, lease.task).await?;
         leases::judge(record.as_deref(), lease).map_err(StoreError::LeaseLost)
     }
 
@@ -278,7 +324,9 @@ impl KeyStore for SqliteStore {
     }
 
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        Ok(self.keys.list()?)
+        let keys = self.keys.clone();
+        let listed = self.key_reading[1].run(move || keys.list());
+        Ok(listed.await.map_err(stopped)??)
     }
 
     async fn find_key(
@@ -286,7 +334,13 @@ impl KeyStore for SqliteStore {
         sha256: &[u8; 32],
         now_ms: UnixMs,
     ) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        Ok(self.keys.find(sha256, now_ms)?)
+        if let Some(key) = self.keys.known(sha256, now_ms) {
+            return Ok(Some(key));
+        }
+        let place = usize::from(!self.keys.remembers(sha256));
+        let (keys, sha256) = (self.keys.clone(), *sha256);
+        let found = self.key_reading[place].run(move || keys.find(&sha256, now_ms));
+        Ok(found.await.map_err(stopped)??)
     }
 
     async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {

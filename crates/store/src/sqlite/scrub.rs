@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::ending::{self, Ending};
 use super::schema;
 use crate::{OpenError, OpenOptions};
 
@@ -92,12 +93,10 @@ impl Drop for Scrubber {
     fn drop(&mut self) {
         self.scrub.state().closing = true;
         self.scrub.0.1.notify_all();
-        if self
-            .thread
-            .take()
-            .is_some_and(|thread| thread.join().is_err())
-        {
-            tracing::error!("store scrubber panicked");
+        match self.thread.take().map(ending::join) {
+            None | Some(Ending::Done) => {}
+            Some(Ending::Panicked) => tracing::error!("store scrubber panicked"),
+            Some(Ending::Late) => tracing::warn!("log not cut off at the end: disk too slow"),
         }
     }
 }

@@ -3,14 +3,17 @@
 //! not fail its neighbours, and nothing of a failed transaction is seen or remembered.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use kinora_outage::Outage;
 use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::batch::{Batch, Mark};
+use super::ending::{self, Ending};
 use super::fault::{Done, Fault};
 use super::index::Index;
 use super::memory::Memory;
@@ -76,7 +79,8 @@ pub(super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
     })
 }
 
-/// The writer's door. Dropping it lets the writer finish what is queued, and waits for it.
+/// The writer's door. Dropping it lets the writer finish what is queued, and waits for it, for
+/// [`ending::LIMIT`] at most.
 #[derive(Debug)]
 pub(super) struct Writer {
     jobs: Option<mpsc::Sender<Box<dyn Job>>>,
@@ -89,6 +93,7 @@ impl Writer {
         index: Index,
         memory: Arc<Memory>,
         scrub: Scrub,
+        lock: Arc<File>,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = State {
@@ -96,9 +101,10 @@ impl Writer {
             index,
             memory,
             scrub,
-            works: true,
+            outage: Outage::default(),
             runtime: Handle::try_current().ok(),
             queue: jobs.downgrade(),
+            _lock: lock,
         };
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || state.serve(queue))?;
@@ -125,12 +131,12 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.jobs.take());
-        if self
-            .thread
-            .take()
-            .is_some_and(|thread| thread.join().is_err())
-        {
-            tracing::error!("the store's writer had stopped with a panic");
+        match self.thread.take().map(ending::join) {
+            None | Some(Ending::Done) => {}
+            Some(Ending::Panicked) => tracing::error!("store writer panicked"),
+            Some(Ending::Late) => tracing::error!(
+                "store not closed in time, disk too slow; unanswered changes are given up"
+            ),
         }
     }
 }
@@ -148,12 +154,14 @@ struct State {
     memory: Arc<Memory>,
     /// Whom to tell that texts were removed.
     scrub: Scrub,
-    /// Whether the last changes succeeded: a store that stays away is logged once.
-    works: bool,
+    /// A store that stays away is logged once.
+    outage: Outage,
     /// Where callers wait; the runtime in which the store was opened.
     runtime: Option<Handle>,
     /// This writer's own door; weak, so that closing it is not prevented.
     queue: mpsc::WeakSender<Box<dyn Job>>,
+    /// Held for as long as this thread may write, although nobody waits for its end any more.
+    _lock: Arc<File>,
 }
 
 impl State {
@@ -218,17 +226,20 @@ impl State {
             let text = fault.to_string();
             jobs.iter().map(|_| Some(unavailable(&text))).collect()
         });
-        self.log_turns(failures.iter().flatten().next());
+        self.log_outage(&failures);
         failures
     }
 
-    fn log_turns(&mut self, failure: Option<&StoreError>) {
-        match failure {
-            Some(error) if self.works => tracing::error!(%error, "changes of the store fail"),
-            None if !self.works => tracing::info!("changes of the store succeed again"),
-            _ => {}
+    fn log_outage(&self, failures: &Failures) {
+        let mut failed = failures.iter().flatten();
+        if let Some(error) = failed.next() {
+            if self.outage.failed(1 + failed.count() as u64) {
+                tracing::error!(%error, "store writes failing");
+            }
+        } else if let Some(over) = self.outage.succeeded() {
+            let (failed, lasted) = (over.failures, over.lasted);
+            tracing::info!(failed, ?lasted, "store writes recovered");
         }
-        self.works = failure.is_none();
     }
 
     /// One transaction. Readers see it after its commit; after a failure all is as before.
