@@ -101,3 +101,45 @@ fn log_panic(panic: &PanicHookInfo<'_>, queue: &Queue) {
     tracing::error!(thread, place, cause, backtrace, "a thread panicked");
     queue.flush(PANIC_MAX);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Standard error of the test.
+    struct Sent(mpsc::Sender<String>);
+
+    impl Write for Sent {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            self.0.send(text).map_err(io::Error::other)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_is_a_line_of_the_log() {
+        let (sender, sent) = mpsc::channel();
+        let queue = Queue::start(Sent(sender)).unwrap();
+        let lines = fmt::layer().with_ansi(false).with_writer(queue.clone());
+        let log = tracing_subscriber::registry().with(lines);
+        tracing::subscriber::with_default(log, || {
+            std::panic::set_hook(Box::new(move |panic| log_panic(panic, &queue)));
+            std::panic::catch_unwind(|| panic!("on purpose")).unwrap_err();
+            let _ = std::panic::take_hook();
+        });
+        let line = sent.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(
+            line.contains("a thread panicked") && line.contains("on purpose"),
+            "{line}"
+        );
+        assert!(line.contains("logging.rs:"), "{line}");
+    }
+}
