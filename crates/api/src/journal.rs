@@ -1,24 +1,25 @@
-//! What the log says of requests. Each answer is a line for those who look closely; a fault that
-//! should not happen is one for everybody. Storage that is away refuses every request that needs it:
-//! that is told when it begins and when it is over, with the number of those refused.
+//! What the log says of requests. A fault that should not happen is an `ERROR` line, any other answer
+//! a `DEBUG` line. While storage is away, each request that needs it fails: the log says so when that
+//! begins and when it is over, not for each request.
 
 use std::net::IpAddr;
 
 use axum::http::{Method, StatusCode};
-use kinora_outage::Outage;
+use kinora_store::Outage;
 
 use crate::error::Fault;
 
-/// What answers need the storage.
+/// Answers under this path come from storage.
 const STORED: &str = "/v1/videos";
 
 /// Writes the log of a listener's requests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Journal {
-    /// Requests that only read, and those that change something: a full disk refuses these alone.
+    /// Apart, since a full disk refuses writes alone.
     reads: Outage,
-    changes: Outage,
-    overload: Outage,
+    writes: Outage,
+    /// Memory for connections.
+    room: Outage,
 }
 
 /// A request, as far as the log names it.
@@ -30,6 +31,16 @@ pub(crate) struct Asked<'a> {
     pub(crate) client: IpAddr,
 }
 
+impl Default for Journal {
+    fn default() -> Self {
+        Self {
+            reads: Outage::of("reads for requests"),
+            writes: Outage::of("writes for requests"),
+            room: Outage::of("memory for requests"),
+        }
+    }
+}
+
 impl Journal {
     /// Notes the answer to a request.
     pub(crate) fn note(&self, asked: &Asked<'_>, status: StatusCode, fault: Option<Fault>) {
@@ -39,51 +50,28 @@ impl Journal {
             path,
             client,
         } = asked;
-        let status_code = status.as_u16();
-        // Only the first of an outage is for everybody.
-        let begins = match &fault {
-            Some(Fault::Storage(_)) => self.storage(method).failed(1),
-            Some(Fault::Overload) => self.overload.failed(1),
-            Some(Fault::Internal(_)) | None => false,
-        };
-        match &fault {
-            Some(Fault::Internal(cause)) => tracing::error!(
-                cause, request, %method, path, %client, status = status_code, "internal error"
-            ),
-            Some(Fault::Storage(cause)) if begins => tracing::error!(
-                cause, request, %method, path,
-                "storage failing; requests are refused until it recovers"
-            ),
-            Some(Fault::Overload) if begins => {
-                tracing::warn!(request, %method, path, "overloaded; requests are refused");
-            }
-            _ => tracing::debug!(request, %method, path, %client, status = status_code, "answered"),
-        }
-        if fault.is_none() && status.is_success() && path.starts_with(STORED) {
-            self.note_success(method);
-        }
-    }
-
-    fn note_success(&self, method: &Method) {
-        if let Some(over) = self.storage(method).succeeded() {
-            let (refused, lasted) = (over.failures, over.lasted);
-            tracing::info!(
-                refused,
-                ?lasted,
-                "storage recovered; requests are served again"
-            );
-        }
-        if let Some(over) = self.overload.succeeded() {
-            let (refused, lasted) = (over.failures, over.lasted);
-            tracing::info!(refused, ?lasted, "overload over; requests are served again");
-        }
-    }
-
-    fn storage(&self, method: &Method) -> &Outage {
-        if method.is_safe() {
+        let is_success = status.is_success() && fault.is_none();
+        let status = status.as_u16();
+        let storage = if method.is_safe() {
             &self.reads
         } else {
-            &self.changes
+            &self.writes
+        };
+        match fault {
+            Some(Fault::Internal(cause)) => {
+                tracing::error!(cause, request, %method, path, %client, status, "internal error");
+                return;
+            }
+            Some(Fault::Storage(cause)) => storage.note_failure(&cause),
+            Some(Fault::Overload) => self
+                .room
+                .note_failure(&"connections hold all that they may"),
+            None => {}
+        }
+        tracing::debug!(request, %method, path, %client, status, "answered");
+        if is_success && path.starts_with(STORED) {
+            storage.note_success();
+            self.room.note_success();
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Folders that outlast a power cut: a new folder's name is on disk only once the folder that holds
-//! it is synced, and so up to the first that was there before.
+//! Names that survive a power cut. A new folder or file has its name on disk only once the folder that
+//! holds it is synced, and each new folder above it likewise.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
@@ -13,33 +13,38 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
     make_folder_by(DirBuilder::new().recursive(true), folder)
 }
 
-/// As [`make_folder`], by a recursive `builder` that says what may be done with the new folders.
+/// As [`make_folder`], with the permissions of a recursive `builder`.
 ///
 /// # Errors
 /// As [`make_folder`].
 pub fn make_folder_by(builder: &DirBuilder, folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        // An earlier start may have made it and died before the sync. A file system that syncs no
-        // folders, or one that this user may not read, is no reason to refuse a folder that is there.
-        let _ = sync_folder(holder(folder));
-        return Ok(());
-    }
-    let missing = folder
-        .ancestors()
-        .take_while(|folder| !folder.as_os_str().is_empty() && !folder.is_dir());
-    let missing: Vec<&Path> = missing.collect();
+    let above = folder.ancestors().filter(|at| !at.as_os_str().is_empty());
+    let (there, missing): (Vec<&Path>, Vec<&Path>) = above.partition(|at| at.is_dir());
     builder.create(folder)?;
     for new in missing.into_iter().rev() {
-        match sync_folder(holder(new)) {
-            // Who may add to a folder need not be able to open it.
+        match sync_name(new) {
+            // A user who may add to a folder need not be allowed to open it.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
             synced => synced?,
         }
     }
+    if let Some(lowest) = there.first() {
+        // An earlier process may have made it and died before the sync. Where that fails, the folder
+        // is still there: no reason to refuse it.
+        let _ = sync_name(lowest);
+    }
     Ok(())
 }
 
-/// Makes the entries of a folder last.
+/// Syncs the folder that holds `path`, so that a new file or folder keeps its name.
+///
+/// # Errors
+/// When that folder cannot be opened or synced.
+pub fn sync_name(path: &Path) -> io::Result<()> {
+    sync_folder(holder(path))
+}
+
+/// Syncs a folder's entries to disk.
 ///
 /// # Errors
 /// When it cannot be opened or synced.
@@ -47,9 +52,9 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The folder in which `folder` has its name.
-fn holder(folder: &Path) -> &Path {
-    let above = folder.parent().unwrap_or(folder);
+/// The folder that holds `path`.
+fn holder(path: &Path) -> &Path {
+    let above = path.parent().unwrap_or(path);
     if above.as_os_str().is_empty() {
         Path::new(".")
     } else {

@@ -131,8 +131,8 @@ async fn serve(
     Ok(())
 }
 
-/// Works until `shutdown` says so and nothing runs any more, or what runs takes too long to be given
-/// back; `done` ends the service then.
+/// Works until `shutdown` is requested and all runs have ended, or giving them back takes too long; then
+/// `done` ends the service.
 async fn work(worker: Worker, shutdown: Shutdown, done: CancellationToken) {
     let give_up = async {
         shutdown.at_once().await;
@@ -152,8 +152,8 @@ async fn work(worker: Worker, shutdown: Shutdown, done: CancellationToken) {
     done.cancel();
 }
 
-/// The first signal lets running tasks finish, for so long as `drain_limit` says. The second gives them
-/// back to the queue.
+/// The first signal lets running tasks finish, for up to `drain_limit`. The second gives them back to the
+/// queue.
 async fn obey_signals(
     mut signals: Signals,
     stopping: CancellationToken,
@@ -162,7 +162,7 @@ async fn obey_signals(
 ) {
     signals.next().await;
     tracing::info!(
-        "stopping: running tasks are finished, and all but submits is answered meanwhile; \
+        "stopping: finishing running tasks; submits are refused, other requests answered; \
          a second signal stops at once"
     );
     stopping.cancel();
@@ -177,15 +177,15 @@ async fn obey_signals(
     shutdown.now();
 }
 
-/// Reads certificate and key anew at each SIGHUP, where there are any.
+/// Reloads certificate and key at each SIGHUP, if TLS is on.
 async fn obey_hangups(mut hangup: Signal, tls: Option<Tls>) {
     while hangup.recv().await.is_some() {
         match tls.as_ref().map(Tls::reload) {
             None => tracing::info!("SIGHUP ignored: without TLS there is no certificate to reload"),
-            Some(Ok(())) => tracing::info!("certificate and key were read anew"),
+            Some(Ok(())) => tracing::info!("reloaded TLS certificate and key"),
             Some(Err(error)) => {
                 let error = Failure::because("The certificate stays as it was", error);
-                tracing::error!(%error, "certificate and key could not be read anew");
+                tracing::error!(%error, "TLS certificate and key not reloaded");
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{Control, Progress};
-use kinora_store::{Lease, LeaseLost, Renewed, StoreError};
+use kinora_store::{Lease, LeaseLost, Outage, Renewed, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
@@ -34,6 +34,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) engine_name: &'a str,
     pub(crate) control: &'a Control,
     pub(crate) shutdown: &'a Shutdown,
+    /// Renewals that fail are tried again at every beat.
+    pub(crate) renewals: &'a Outage,
 }
 
 impl Watch<'_> {
@@ -73,9 +75,14 @@ impl Watch<'_> {
             let percent = renewed.progress;
             if beat.is_due(percent) || renewed.preview.is_some() {
                 match self.worker.tasks.renew(self.lease, renewed).await {
-                    Ok(()) => beat.done(percent),
+                    Ok(()) => {
+                        self.renewals.note_success();
+                        beat.done(percent);
+                    }
                     Err(StoreError::LeaseLost(how)) => return Stop::Lost(how),
-                    Err(error) => tracing::warn!(%error, "the lease could not be renewed yet"),
+                    Err(error) => {
+                        self.renewals.note_failure(&error);
+                    }
                 }
             }
         }

@@ -79,7 +79,7 @@ pub struct Worker {
 /// How a worker works.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who this is, for people who look: host and process.
+    /// Worker name, for logs and operators: host and process.
     pub name: String,
     /// Tasks at a time.
     pub slots: usize,

@@ -50,11 +50,7 @@ pub(super) fn open_writer(path: &Path, options: &OpenOptions) -> Result<Connecti
     configure(&conn, options).map_err(unavailable)?;
     migrate(&conn)?;
     // A new database's name must survive a crash as its contents do.
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(unavailable)?;
-    folder.sync_all().map_err(unavailable)?;
+    kinora_durable::sync_name(path).map_err(unavailable)?;
     Ok(conn)
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::ending::{self, Ending};
+use super::ending;
 use super::schema;
 use crate::{OpenError, OpenOptions};
 
@@ -93,11 +93,7 @@ impl Drop for Scrubber {
     fn drop(&mut self) {
         self.scrub.state().closing = true;
         self.scrub.0.1.notify_all();
-        match self.thread.take().map(ending::join) {
-            None | Some(Ending::Done) => {}
-            Some(Ending::Panicked) => tracing::error!("store scrubber panicked"),
-            Some(Ending::Late) => tracing::warn!("log not cut off at the end: disk too slow"),
-        }
+        ending::join(self.thread.take(), "store scrubber");
     }
 }
 

@@ -7,13 +7,12 @@ use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use kinora_outage::Outage;
 use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::batch::{Batch, Mark};
-use super::ending::{self, Ending};
+use super::ending;
 use super::fault::{Done, Fault};
 use super::index::Index;
 use super::memory::Memory;
@@ -79,8 +78,8 @@ pub(super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
     })
 }
 
-/// The writer's door. Dropping it lets the writer finish what is queued, and waits for it, for
-/// [`ending::LIMIT`] at most.
+/// The writer's door. Dropping it lets the writer finish what is queued, and waits for it, but no longer
+/// than [`ending::LIMIT`].
 #[derive(Debug)]
 pub(super) struct Writer {
     jobs: Option<mpsc::Sender<Box<dyn Job>>>,
@@ -101,7 +100,7 @@ impl Writer {
             index,
             memory,
             scrub,
-            outage: Outage::default(),
+            works: true,
             runtime: Handle::try_current().ok(),
             queue: jobs.downgrade(),
             _lock: lock,
@@ -131,13 +130,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.jobs.take());
-        match self.thread.take().map(ending::join) {
-            None | Some(Ending::Done) => {}
-            Some(Ending::Panicked) => tracing::error!("store writer panicked"),
-            Some(Ending::Late) => tracing::error!(
-                "store not closed in time, disk too slow; unanswered changes are given up"
-            ),
-        }
+        ending::join(self.thread.take(), "store writer");
     }
 }
 
@@ -154,13 +147,13 @@ struct State {
     memory: Arc<Memory>,
     /// Whom to tell that texts were removed.
     scrub: Scrub,
-    /// A store that stays away is logged once.
-    outage: Outage,
+    /// Whether the last changes succeeded: a store that stays away is logged once.
+    works: bool,
     /// Where callers wait; the runtime in which the store was opened.
     runtime: Option<Handle>,
     /// This writer's own door; weak, so that closing it is not prevented.
     queue: mpsc::WeakSender<Box<dyn Job>>,
-    /// Held for as long as this thread may write, although nobody waits for its end any more.
+    /// Held as long as this thread may write, also after the closing store has stopped waiting for it.
     _lock: Arc<File>,
 }
 
@@ -226,20 +219,17 @@ impl State {
             let text = fault.to_string();
             jobs.iter().map(|_| Some(unavailable(&text))).collect()
         });
-        self.log_outage(&failures);
+        self.log_turns(failures.iter().flatten().next());
         failures
     }
 
-    fn log_outage(&self, failures: &Failures) {
-        let mut failed = failures.iter().flatten();
-        if let Some(error) = failed.next() {
-            if self.outage.failed(1 + failed.count() as u64) {
-                tracing::error!(%error, "store writes failing");
-            }
-        } else if let Some(over) = self.outage.succeeded() {
-            let (failed, lasted) = (over.failures, over.lasted);
-            tracing::info!(failed, ?lasted, "store writes recovered");
+    fn log_turns(&mut self, failure: Option<&StoreError>) {
+        match failure {
+            Some(error) if self.works => tracing::error!(%error, "store writes failing"),
+            None if !self.works => tracing::info!("store writes recovered"),
+            _ => {}
         }
+        self.works = failure.is_none();
     }
 
     /// One transaction. Readers see it after its commit; after a failure all is as before.

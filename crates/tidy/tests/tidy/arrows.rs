@@ -12,7 +12,6 @@ const FLOORS: &[(&str, u32)] = &[
     ("durable", 0),
     ("faulty", 0),
     ("h264", 0),
-    ("outage", 0),
     ("pool", 0),
     ("blobs", 1),
     ("decode", 1),
