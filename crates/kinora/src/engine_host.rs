@@ -51,8 +51,8 @@ pub(crate) fn run_film() -> Result<(), Failure> {
         .map_err(|error| Failure::because("The film cannot be read for the service", error))
 }
 
-/// A service manager's stop, or a terminal's end, reaches every process at once, but a running task is to be finished: this
-/// process ends when the service closes its input.
+/// A service manager's stop, or the end of a terminal, reaches every process at once, but a running task
+/// must finish: this process ends when the service closes its input.
 fn leave_stops_to_the_service() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of lines that wait to be written; the thread holds as many again while it writes them.
+/// Bytes of lines that wait to be written. The thread may hold as many again while it writes.
 const BYTES_MAX: usize = 1 << 20;
 /// How long the thread rests when standard error is a full pipe that does not block.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
@@ -52,21 +52,21 @@ struct Losses {
 impl Queue {
     /// A queue whose lines a new thread writes to `out`.
     pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
-        Self::bounded(out, BYTES_MAX)
+        let queue = Self::bounded(BYTES_MAX);
+        let own = queue.clone();
+        let thread = thread::Builder::new().name("log-writer".to_owned());
+        thread.spawn(move || own.serve(out))?;
+        Ok(queue)
     }
 
-    fn bounded(out: impl Write + Send + 'static, bytes_max: usize) -> io::Result<Self> {
-        let queue = Self(Arc::new(Shared {
+    fn bounded(bytes_max: usize) -> Self {
+        Self(Arc::new(Shared {
             waiting: Mutex::default(),
             news: Condvar::new(),
             written: Condvar::new(),
             writer: OnceLock::new(),
             bytes_max,
-        }));
-        let own = queue.clone();
-        let thread = thread::Builder::new().name("log-writer".to_owned());
-        thread.spawn(move || own.serve(out))?;
-        Ok(queue)
+        }))
     }
 
     /// Waits until all is written that waits now, but no longer than `limit`.
@@ -232,9 +232,18 @@ mod tests {
 
     type Reader = (mpsc::Sender<io::Result<()>>, mpsc::Receiver<String>);
 
+    /// A queue whose thread logs to it: by its own subscriber, so that other tests' lines go elsewhere.
     fn slow(bytes_max: usize) -> (Queue, Reader) {
         let ((take, takes), (taken, read)) = (mpsc::channel(), mpsc::channel());
-        let queue = Queue::bounded(Slow { takes, taken }, bytes_max).unwrap();
+        let queue = Queue::bounded(bytes_max);
+        let own = queue.clone();
+        thread::spawn(move || {
+            let lines = tracing_subscriber::fmt::layer()
+                .with_ansi(false)
+                .with_writer(own.clone());
+            let log = tracing_subscriber::registry().with(lines);
+            tracing::subscriber::with_default(log, || own.serve(Slow { takes, taken }));
+        });
         (queue, (take, read))
     }
 
@@ -272,13 +281,6 @@ mod tests {
     #[test]
     fn lines_without_room_are_dropped_and_their_number_is_told_afterwards() {
         let (queue, (take, read)) = slow(100);
-        // What the thread itself says comes by the subscriber.
-        let layer = tracing_subscriber::fmt::layer()
-            .with_ansi(false)
-            .with_writer(queue.clone());
-        let log = tracing_subscriber::registry().with(layer);
-        // The only test of this binary that needs one.
-        tracing::subscriber::set_global_default(log).unwrap();
         queue.push(b"taken\n");
         // The thread has it, and the room is free again.
         while !queue.waiting().writing {

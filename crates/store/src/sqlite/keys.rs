@@ -225,7 +225,7 @@ impl KeyReader {
     /// The connection, kept from all others.
     #[cfg(test)]
     pub(super) fn keep_busy(&self) -> MutexGuard<'_, Connection> {
-        self.conn.lock().unwrap()
+        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.

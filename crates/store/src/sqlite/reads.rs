@@ -41,7 +41,8 @@ impl Readers {
     #[cfg(test)]
     pub(super) fn keep_busy(&self) -> Vec<std::sync::MutexGuard<'_, Connection>> {
         let connections = self.connections.iter();
-        connections.map(|conn| conn.lock().unwrap()).collect()
+        let held = connections.map(|conn| conn.lock().unwrap_or_else(PoisonError::into_inner));
+        held.collect()
     }
 
     /// The record, from memory where it is there.
