@@ -5,8 +5,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::*;
-use crate::Stores;
 use crate::conformance::fixtures::{Bench, NOW, id, task};
+use crate::{KeyStore, Stores};
 
 /// Only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
