@@ -1,5 +1,5 @@
 //! Refusals on the wire: the envelope, its headers, and what a fault of the service looks like.
-//! The private cause is logged here, once, and never sent.
+//! The private cause goes along with the response as a [`Fault`], for the log, and is never sent.
 
 use std::fmt::Display;
 
@@ -21,9 +21,21 @@ const STOPPING_RETRY_SECONDS: u64 = 5;
 /// How long a client should wait when connections hold all the memory that they may.
 const FULL_RETRY_SECONDS: u64 = 5;
 
+/// Why the service could not do what it was asked for: for the log alone.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// Something that should not happen: each is logged.
+    Internal(String),
+    /// The store or the blob store is full or away: logged once for as long as it lasts.
+    Storage(String),
+    /// Connections hold all the memory that they may: logged once for as long as it lasts.
+    Overload,
+}
+
 /// A refusal and the headers that go with it.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
+    fault: Option<Fault>,
     refusal: Refusal,
     retry_after_seconds: Option<u64>,
     /// The official SDKs retry some statuses by themselves; this overrules them.
@@ -102,22 +114,27 @@ impl ApiError {
 
     /// A fault of the service.
     pub(crate) fn internal(cause: &dyn Display) -> Self {
-        tracing::error!(%cause, "internal error");
         Self::new(
             ErrorCode::InternalError,
             "The service failed; the request can be sent again.",
         )
+        .because(Fault::Internal(cause.to_string()))
     }
 
     /// The store or the blob store is full or away.
     pub(crate) fn storage(cause: &dyn Display) -> Self {
-        tracing::error!(%cause, "storage unavailable");
         Self::away("The storage is unavailable; try again soon.")
+            .because(Fault::Storage(cause.to_string()))
     }
 
     /// The same where it is known and was logged when it began.
     pub(crate) fn away(message: &str) -> Self {
         Self::new(ErrorCode::StorageUnavailable, message).retry_after(STORAGE_RETRY_SECONDS)
+    }
+
+    fn because(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
     }
 }
 
@@ -134,13 +151,16 @@ impl From<Full> for ApiError {
                 "The service has no memory left for this; send the request again soon.",
             ),
         };
-        Self::new(code, message).retry_after(FULL_RETRY_SECONDS)
+        let mut error = Self::new(code, message).retry_after(FULL_RETRY_SECONDS);
+        error.fault = matches!(full, Full::All).then_some(Fault::Overload);
+        error
     }
 }
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         Self {
+            fault: None,
             refusal,
             retry_after_seconds: None,
             should_retry: None,
@@ -170,6 +190,9 @@ impl IntoResponse for ApiError {
         let status = StatusCode::from_u16(code.http_status());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json_response(status, &self.refusal.body());
+        if let Some(fault) = self.fault {
+            response.extensions_mut().insert(fault);
+        }
         let headers = response.headers_mut();
         if self.closing {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

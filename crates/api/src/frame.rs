@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Request};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use kinora_contract::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
@@ -17,8 +17,9 @@ use tower_service::Service;
 
 use crate::buffers::Buffers;
 use crate::cors::Cors;
-use crate::error::ApiError;
+use crate::error::{ApiError, Fault};
 use crate::host;
+use crate::journal::{Asked, Journal};
 use crate::listen::Room;
 use crate::rates::{Meter, RateLimits};
 use crate::security::harden;
@@ -56,6 +57,7 @@ pub(crate) struct Front {
     pub(crate) rates: Arc<RateLimits>,
     pub(crate) cors: Cors,
     pub(crate) buffers: Buffers,
+    pub(crate) journal: Journal,
 }
 
 impl Front {
@@ -93,7 +95,14 @@ impl Front {
         } else if let Err(full) = room.admit(&mut response, client).await {
             response = ApiError::from(full).into_response();
         }
-        log(&id, &method, uri.path(), client, response.status());
+        let fault = response.extensions_mut().remove::<Fault>();
+        let asked = Asked {
+            id: &id,
+            method: &method,
+            path: uri.path(),
+            client,
+        };
+        self.journal.note(&asked, response.status(), fault);
         let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::try_from(id) {
             headers.insert("x-request-id", value);
@@ -104,16 +113,6 @@ impl Front {
         self.cors.grant(granted, headers);
         harden(headers);
         response
-    }
-}
-
-fn log(request: &str, method: &Method, path: &str, client: IpAddr, status: StatusCode) {
-    let status = status.as_u16();
-    // Anybody may ask for readiness, as often as they like: what keeps it away was logged once.
-    if status >= 500 && path != "/readyz" {
-        tracing::error!(request, %method, path, %client, status, "answered");
-    } else {
-        tracing::debug!(request, %method, path, %client, status, "answered");
     }
 }
 

@@ -19,6 +19,7 @@ mod header_value;
 mod health;
 mod host;
 mod idempotency;
+mod journal;
 mod list;
 mod listen;
 mod models;

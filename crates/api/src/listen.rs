@@ -35,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 use crate::buffers::{Buffers, Held, Owner};
 use crate::error::ApiError;
 use crate::frame::{Front, RequestIds};
+use crate::journal::Journal;
 use crate::proxies::TrustedProxies;
 use crate::rates::RateLimits;
 use bodies::{Holding, Punctual};
@@ -134,6 +135,7 @@ impl Service {
                 rates: Arc::new(RateLimits::new(guards.requests_per_minute)),
                 cors: guards.cors,
                 buffers: Buffers::new(guards.buffered_bytes_max),
+                journal: Journal::default(),
             },
             proxies: guards.trusted_proxies,
             addresses,

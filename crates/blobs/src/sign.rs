@@ -61,10 +61,7 @@ impl Secret {
         let _ = fs::remove_file(staged);
         match linked {
             Ok(()) => {
-                let folder = path
-                    .parent()
-                    .filter(|folder| !folder.as_os_str().is_empty());
-                fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+                kinora_durable::sync_name(path)?;
                 Ok(Self(bytes))
             }
             // Another process made it first, and whole.

@@ -21,6 +21,8 @@ pub(crate) struct Lines(Arc<(Mutex<Written>, Condvar)>);
 struct Written {
     lines: Vec<String>,
     ended: bool,
+    /// Nobody reads at the moment.
+    paused: bool,
 }
 
 impl Lines {
@@ -29,12 +31,19 @@ impl Lines {
             let (written, news) = &*self.0;
             for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
                 let text = String::from_utf8_lossy(&line).into_owned();
-                written.lock().unwrap().lines.push(text);
+                let reading = news.wait_while(written.lock().unwrap(), |written| written.paused);
+                reading.unwrap().lines.push(text);
                 news.notify_all();
             }
             written.lock().unwrap().ended = true;
             news.notify_all();
         })
+    }
+
+    /// Stops reading, or goes on: a little more is taken, then the pipe fills up.
+    pub(crate) fn pause(&self, paused: bool) {
+        self.0.0.lock().unwrap().paused = paused;
+        self.0.1.notify_all();
     }
 
     /// All of it, as text.
@@ -122,6 +131,7 @@ impl Process {
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let status = until("the end of a process", || self.child.try_wait().unwrap());
         self.watchdog.dismiss();
+        self.stderr.pause(false);
         for reader in self.readers.drain(..) {
             reader.join().unwrap();
         }

@@ -199,6 +199,11 @@ impl Server {
         assert!(found.is_some(), "never logged: {parts:?}\n{}", self.log());
     }
 
+    /// Leaves its log unread, as a log collector that hangs does, or reads on.
+    pub fn leave_log_unread(&self, unread: bool) {
+        self.process.stderr.pause(unread);
+    }
+
     /// How many lines of its log hold every one of `parts`.
     pub fn logged(&self, parts: &[&str]) -> usize {
         let log = self.log();
@@ -271,6 +276,11 @@ impl Server {
     /// Asks for an orderly stop.
     pub fn terminate(&self) {
         self.process.signal(Signal::TERM);
+    }
+
+    /// What a terminal that is closed sends, or who wants files to be read anew: `SIGHUP`.
+    pub fn hang_up(&self) {
+        self.process.signal(Signal::HUP);
     }
 
     /// Waits for its end.

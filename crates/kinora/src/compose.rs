@@ -209,6 +209,7 @@ where
 /// that no kind waits for another's.
 pub(crate) fn blocking_threads(config: &Config) -> usize {
     kinora_blobs::THREADS
+        + kinora_store::sqlite::THREADS
         + kinora_fetch::DISK_THREADS
         + config.engines.len() * kinora_remote::DISK_THREADS
         + Pools::threads(config.worker.slots as usize)

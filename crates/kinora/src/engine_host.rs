@@ -38,7 +38,7 @@ enum Settings {
 
 /// The process's end.
 pub(crate) fn run() -> Result<(), Failure> {
-    logging::start(LogFormat::Json, "info")?;
+    logging::start_direct(LogFormat::Json, "info")?;
     leave_stops_to_the_service()
         .and_then(|()| kinora_host::serve(open))
         .map_err(|error| Failure::because("The engine's process cannot be served", error))
@@ -51,15 +51,19 @@ pub(crate) fn run_film() -> Result<(), Failure> {
         .map_err(|error| Failure::because("The film cannot be read for the service", error))
 }
 
-/// A service manager's stop reaches every process at once, but a running task is to be finished: this
-/// process ends when the service closes its input.
+/// A service manager's stop, or the end of a terminal, reaches every process at once, but a running task
+/// must finish: this process ends when the service closes its input.
 fn leave_stops_to_the_service() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
     let _entered = runtime.enter();
     // Once asked for, they are never again what the system makes of them by itself.
-    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
+    for kind in [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+    ] {
         drop(signal(kind)?);
     }
     Ok(())

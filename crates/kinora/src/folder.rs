@@ -35,10 +35,7 @@ pub(crate) fn make_private_files() {
 /// things (`--data /srv` must not lock everybody out of `/srv`), or this user may not change it.
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     let shown = folder.display();
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
+    kinora_durable::make_folder_by(DirBuilder::new().recursive(true).mode(0o700), folder)
         .map_err(|error| Failure::because(format!("{shown} cannot be made"), error))?;
     match close_ours(folder) {
         Ok(None) => {}

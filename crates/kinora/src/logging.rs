@@ -1,14 +1,39 @@
-//! The log on standard error: text for people, JSON for machines.
+//! The log on standard error: text for people, JSON for machines. The service's never holds up a
+//! request (`queue.rs`); a process that runs an engine writes its own directly.
 
-use std::io::IsTerminal;
+mod queue;
 
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::panic::PanicHookInfo;
+use std::time::Duration;
+
+use queue::Queue;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
 use crate::cli::LogFormat;
 use crate::failure::Failure;
+
+/// How long the last lines may take at the end of the process, when nobody reads them.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+/// How long the lines of a panic may take: the process may not live for long after it.
+const PANIC_MAX: Duration = Duration::from_millis(200);
+
+/// The log of the service. Dropping it writes the last lines.
+#[derive(Debug)]
+pub(crate) struct Log(Queue);
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.0.close(CLOSE_MAX);
+    }
+}
 
 /// Reads the setting `log.level`.
 pub(crate) fn targets(level: &str) -> Result<Targets, Failure> {
@@ -17,13 +42,34 @@ pub(crate) fn targets(level: &str) -> Result<Targets, Failure> {
         .map_err(|error| Failure::because("The setting log.level is wrong", error))
 }
 
-/// Starts the log of the process.
-pub(crate) fn start(format: LogFormat, level: &str) -> Result<(), Failure> {
+/// Starts the log of a service.
+pub(crate) fn start(format: LogFormat, level: &str) -> Result<Log, Failure> {
     let targets = targets(level)?;
-    let terminal = std::io::stderr().is_terminal();
-    let lines = fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(terminal);
+    // A descriptor of its own: the standard library's has a lock, which a reader that does not read
+    // would keep from everybody else.
+    let queue = io::stderr()
+        .as_fd()
+        .try_clone_to_owned()
+        .and_then(|stderr| Queue::start(File::from(stderr)))
+        .map_err(|error| Failure::because("The log cannot be started", error))?;
+    begin(queue.clone(), format, targets);
+    let of_panics = queue.clone();
+    std::panic::set_hook(Box::new(move |panic| log_panic(panic, &of_panics)));
+    Ok(Log(queue))
+}
+
+/// Starts the log of a process that serves no requests.
+pub(crate) fn start_direct(format: LogFormat, level: &str) -> Result<(), Failure> {
+    begin(io::stderr, format, targets(level)?);
+    Ok(())
+}
+
+fn begin<W>(writer: W, format: LogFormat, targets: Targets)
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let terminal = io::stderr().is_terminal();
+    let lines = fmt::layer().with_writer(writer).with_ansi(terminal);
     let text = match format {
         LogFormat::Text => true,
         LogFormat::Json => false,
@@ -41,5 +87,59 @@ pub(crate) fn start(format: LogFormat, level: &str) -> Result<(), Failure> {
     tracing_subscriber::registry()
         .with(lines.with_filter(targets))
         .init();
-    Ok(())
+}
+
+/// What the standard library prints to standard error, which may not be read.
+fn log_panic(panic: &PanicHookInfo<'_>, queue: &Queue) {
+    let thread = std::thread::current();
+    let thread = thread.name().unwrap_or("unnamed");
+    let cause = panic.payload_as_str().unwrap_or("unknown cause");
+    let place = panic.location().map(ToString::to_string);
+    let backtrace = Backtrace::capture();
+    let backtrace =
+        (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
+    tracing::error!(thread, place, cause, backtrace, "a thread panicked");
+    queue.flush(PANIC_MAX);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Standard error of the test.
+    struct Sent(mpsc::Sender<String>);
+
+    impl Write for Sent {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            self.0.send(text).map_err(io::Error::other)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_is_a_line_of_the_log() {
+        let (sender, sent) = mpsc::channel();
+        let queue = Queue::start(Sent(sender)).unwrap();
+        let lines = fmt::layer().with_ansi(false).with_writer(queue.clone());
+        let log = tracing_subscriber::registry().with(lines);
+        tracing::subscriber::with_default(log, || {
+            std::panic::set_hook(Box::new(move |panic| log_panic(panic, &queue)));
+            std::panic::catch_unwind(|| panic!("on purpose")).unwrap_err();
+            let _ = std::panic::take_hook();
+        });
+        let line = sent.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(
+            line.contains("a thread panicked") && line.contains("on purpose"),
+            "{line}"
+        );
+        assert!(line.contains("logging.rs:"), "{line}");
+    }
 }

@@ -1,6 +1,6 @@
 //! `kinora serve`: API and worker in one process, until a signal. After the first SIGTERM or SIGINT
 //! running tasks are finished, and all but submits is answered meanwhile. The second gives running
-//! tasks back to the queue at once.
+//! tasks back to the queue at once. A stop has a bound: storage that hangs does not hold it up.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,10 +23,15 @@ use crate::{keys, logging, memory, print, system, welcome};
 /// interval that `openai-poll-after-ms` names for a running task, so that its client learns of the end.
 const LAST_POLL: Duration = Duration::from_secs(3);
 
+/// How long running tasks may take to go back to the queue, once they must. A disk on which every sync
+/// takes seconds could hold them for minutes; what is given up runs again at the next start.
+const GIVE_BACK_MAX: Duration = Duration::from_secs(10);
+
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let mut config = Config::for_serving(args)?;
-    logging::start(config.log.format, &config.log.level)?;
+    // Dropped last, so that the last lines are written.
+    let _log = logging::start(config.log.format, &config.log.level)?;
     let descriptors = descriptors::raise(config.worker.slots);
     config.http.connections_max = connections_max(&config, descriptors)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -69,6 +74,8 @@ async fn serve(
     descriptors: Descriptors,
 ) -> Result<(), Failure> {
     let signals = Signals::new()?;
+    // Also without TLS: one that nobody takes would end the process without a drain.
+    let hangup = listen_to(SignalKind::hangup())?;
     let guards = compose::guards(&config.http)?;
     let address = config.listen.resolve()?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
@@ -105,9 +112,7 @@ async fn serve(
         version = env!("CARGO_PKG_VERSION"),
         "serving"
     );
-    if let Some(tls) = guards.tls.clone() {
-        tokio::spawn(renew_certificates(tls, listen_to(SignalKind::hangup())?));
-    }
+    tokio::spawn(obey_hangups(hangup, guards.tls.clone()));
     tokio::spawn(memory::give_back());
     let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
     let stop = Stop {
@@ -120,7 +125,9 @@ async fn serve(
         drain_limit: Duration::from_secs(config.http.drain_seconds.into()),
         request_id_prefix: keys::random()?,
     };
-    tokio::spawn(obey_signals(signals, stop.begun.clone(), shutdown.clone()));
+    let drain_limit = worker.settings.drain_limit;
+    let obeying = obey_signals(signals, stop.begun.clone(), shutdown.clone(), drain_limit);
+    tokio::spawn(obeying);
     let router = kinora_api::router(api);
     let answering = kinora_api::serve_guarded(listener, router, settings, guards, stop);
     tokio::join!(answering, work(worker, shutdown, done));
@@ -143,20 +150,35 @@ async fn follow_ids(api: &Api) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Works until `shutdown` says so and nothing runs any more; `done` ends the service then.
+/// Works until `shutdown` is requested and all runs have ended, or giving them back takes too long; then
+/// `done` ends the service.
 async fn work(worker: Worker, shutdown: Shutdown, done: CancellationToken) {
-    let finished = worker.work(shutdown.clone()).await;
-    if finished > 0 {
-        tokio::select! {
-            () = tokio::time::sleep(LAST_POLL) => {}
-            () = shutdown.at_once() => {}
-        }
+    let give_up = async {
+        shutdown.at_once().await;
+        tokio::time::sleep(GIVE_BACK_MAX).await;
+    };
+    tokio::select! {
+        finished = worker.work(shutdown.clone()) => if finished > 0 {
+            tokio::select! {
+                () = tokio::time::sleep(LAST_POLL) => {}
+                () = shutdown.at_once() => {}
+            }
+        },
+        () = give_up => tracing::error!(
+            "tasks not given back in time, storage too slow; they run again at the next start"
+        ),
     }
     done.cancel();
 }
 
-/// The first signal lets running tasks finish, the second gives them back to the queue.
-async fn obey_signals(mut signals: Signals, stopping: CancellationToken, shutdown: Shutdown) {
+/// The first signal lets running tasks finish, for up to `drain_limit`. The second gives them back to the
+/// queue.
+async fn obey_signals(
+    mut signals: Signals,
+    stopping: CancellationToken,
+    shutdown: Shutdown,
+    drain_limit: Duration,
+) {
     signals.next().await;
     tracing::info!(
         "stopping: finishing running tasks; submits are refused, other requests answered; \
@@ -164,17 +186,23 @@ async fn obey_signals(mut signals: Signals, stopping: CancellationToken, shutdow
     );
     stopping.cancel();
     shutdown.drain();
-    signals.next().await;
-    tracing::info!("stopping at once: running tasks go back to the queue");
+    tokio::select! {
+        () = signals.next() => {
+            tracing::info!("stopping at once: running tasks go back to the queue");
+        }
+        // The worker may wait for its store and not notice by itself.
+        () = tokio::time::sleep(drain_limit) => {}
+    }
     shutdown.now();
 }
 
-/// Reloads certificate and key at each SIGHUP.
-async fn renew_certificates(tls: Tls, mut hangup: Signal) {
+/// Reloads certificate and key at each SIGHUP, if TLS is on.
+async fn obey_hangups(mut hangup: Signal, tls: Option<Tls>) {
     while hangup.recv().await.is_some() {
-        match tls.reload() {
-            Ok(()) => tracing::info!("reloaded TLS certificate and key"),
-            Err(error) => {
+        match tls.as_ref().map(Tls::reload) {
+            None => tracing::info!("SIGHUP ignored: without TLS there is no certificate to reload"),
+            Some(Ok(())) => tracing::info!("reloaded TLS certificate and key"),
+            Some(Err(error)) => {
                 let error = Failure::because("The certificate stays as it was", error);
                 tracing::error!(%error, "TLS certificate and key not reloaded");
             }

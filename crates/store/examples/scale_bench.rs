@@ -78,6 +78,7 @@ async fn filled(path: &Path, finished: u64, queued: u64) -> Result<Stores, Failu
         count: 1,
         slots: usize::MAX,
         project_slots_max: 0,
+        attempts_max: 3,
         now_ms: NOW_MS,
         steady_ms: 0,
         lease_ms: 30_000,

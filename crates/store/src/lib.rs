@@ -12,6 +12,7 @@ mod files;
 mod keys;
 mod lease;
 mod open;
+mod outage;
 pub mod sqlite;
 mod task;
 
@@ -20,6 +21,7 @@ pub use files::{names_file, reference_keys};
 pub use keys::{ApiKey, KeyStore, NewKey, Scope};
 pub use lease::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 pub use open::{OpenError, OpenOptions, open, open_keys};
+pub use outage::Outage;
 pub use task::{
     Abandoned, Cancellation, Deletion, Idempotency, Insertion, NewTask, Order, Page, PageRequest,
     Place, Postpone, Postponed, QueueBounds, Quota, RetryAfter, SweepRequest, Swept, TaskView,

@@ -1,4 +1,5 @@
-//! What the embedded store leaves on disk: sums that agree with the rows, and nothing of what was deleted.
+//! What the embedded store leaves on disk: sums that agree with the rows, nothing of what was deleted,
+//! and all that it shows.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -9,7 +10,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kinora_store::conformance::fixtures::{Bench, EXPIRY, id, sweep_at, task};
+use kinora_store::conformance::fixtures::{Bench, EXPIRY, NOW, cancelled, id, sweep_at, task};
 use kinora_store::{NewTask, OpenOptions, Stores, open};
 use rusqlite::Connection;
 
@@ -125,4 +126,45 @@ async fn the_sums_are_those_of_the_rows() {
     stores.tasks.delete("one", id(0)).await.unwrap();
     stores.tasks.sweep(sweep_at(EXPIRY)).await.unwrap();
     assert_eq!(told().await, counted());
+}
+
+/// The change itself is fine, and what fails is the commit: as on a disk that is full by then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p01_a_change_whose_commit_fails_is_never_shown() {
+    const BREAK: &str = "CREATE TABLE absent (id INTEGER PRIMARY KEY);
+        CREATE TABLE promise (id INTEGER REFERENCES absent (id) DEFERRABLE INITIALLY DEFERRED);
+        CREATE TRIGGER broken_update AFTER UPDATE ON tasks BEGIN INSERT INTO promise VALUES (1); END;
+        CREATE TRIGGER broken_insert AFTER INSERT ON tasks BEGIN INSERT INTO promise VALUES (1); END;
+        CREATE TRIGGER broken_delete AFTER DELETE ON tasks BEGIN INSERT INTO promise VALUES (1); END;";
+    const MEND: &str =
+        "DROP TRIGGER broken_update; DROP TRIGGER broken_insert; DROP TRIGGER broken_delete;";
+    let folder = tempfile::tempdir().unwrap();
+    let stores = open_in(folder.path());
+    let shown = async |number| {
+        let view = stores.tasks.get("one", id(number)).await.unwrap();
+        view.map(|view| view.task)
+    };
+    let other = Connection::open(folder.path().join("kinora.db")).unwrap();
+    for number in 1..=3 {
+        stores.submit(number, "one").await;
+    }
+    let running = stores.claim_one().await;
+    let before = [shown(1).await, shown(2).await, shown(3).await];
+    other.execute_batch(BREAK).unwrap();
+    let cancel = stores.tasks.cancel("one", id(2), cancelled(), NOW, EXPIRY);
+    assert!(cancel.await.is_err());
+    assert!(stores.complete(&running).await.is_err());
+    assert!(stores.tasks.delete("one", id(3)).await.is_err());
+    assert!(stores.tasks.insert(task(4, "one")).await.is_err());
+    assert_eq!([shown(1).await, shown(2).await, shown(3).await], before);
+    assert_eq!(shown(4).await, None);
+    // The lease that could not be ended still holds.
+    stores.tasks.check(&running.lease).await.unwrap();
+
+    other.execute_batch(MEND).unwrap();
+    stores.complete(&running).await.unwrap();
+    stores.submit(4, "one").await;
+    let left = stores.claim(9).await;
+    let left: Vec<_> = left.iter().map(|claim| claim.task.id).collect();
+    assert_eq!(left, [id(2), id(3), id(4)]);
 }

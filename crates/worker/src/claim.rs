@@ -5,14 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_store::{Claim, ClaimRequest};
+use kinora_store::{Claim, ClaimRequest, Outage};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::backoff::Turn;
 use crate::drain::Shutdown;
 use crate::lineup::EngineSeat;
-use crate::outage::Outage;
 use crate::{Worker, run};
 
 /// How often the store is asked although it gave no hint.

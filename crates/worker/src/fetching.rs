@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::limits::{FETCHES_MAX, FETCHES_PER_PROJECT_MAX};
-use kinora_store::{Fetch, FetchRequest, Fetched, StoreError};
+use kinora_store::{Fetch, FetchRequest, Fetched, Outage, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::Worker;
 use crate::drain::Shutdown;
 use crate::fault::is_postponed;
-use crate::outage::Outage;
 use crate::references::GatherError;
 
 /// How often the store is asked although it gave no hint.

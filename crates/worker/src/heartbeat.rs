@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{Control, Progress};
-use kinora_store::{Lease, LeaseLost, Renewed, StoreError};
+use kinora_store::{Lease, LeaseLost, Outage, Renewed, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::drain::Shutdown;
-use crate::outage::Outage;
 use crate::preview::Previews;
 use crate::tenacious::tenacious;
 

@@ -30,7 +30,6 @@ mod heartbeat;
 mod keep;
 mod lineup;
 mod orphans;
-mod outage;
 mod pools;
 mod prepare;
 mod preview;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kinora_contract::{Artifact, Failure, FailureCode};
 use kinora_engine::{Control, EngineError};
 use kinora_media::MediaError;
-use kinora_store::{Attempt, Claim, Lease, LeaseLost, StoreError};
+use kinora_store::{Attempt, Claim, Lease, LeaseLost, Outage, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
@@ -19,7 +19,6 @@ use crate::fault::is_ours;
 use crate::film::{FilmOrder, film};
 use crate::finish::finish;
 use crate::heartbeat::{Stop, Watch};
-use crate::outage::Outage;
 use crate::prepare::{PrepareError, Prepared, Work, prepare};
 use crate::publish;
 use crate::record::{RecordError, RecordJob, Recorded, Staged, record};

@@ -11,7 +11,6 @@ use super::publish::sync_folder;
 /// Where a store keeps its files.
 #[derive(Debug)]
 pub(super) struct Folders {
-    root: PathBuf,
     /// What is published.
     pub(super) objects: PathBuf,
     /// What is being written.
@@ -24,7 +23,6 @@ impl Folders {
     /// Where they are in `root`, whether they are there or not.
     pub(super) fn at(root: &Path) -> Self {
         Self {
-            root: root.to_owned(),
             objects: root.join("objects"),
             staging: root.join("staging"),
             probing: Mutex::default(),
@@ -34,7 +32,7 @@ impl Folders {
     /// Makes the folders in `root`, and empties the staging folder.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         let folders = Self::at(root);
-        fs::create_dir_all(&folders.objects)?;
+        kinora_durable::make_folder(&folders.objects)?;
         match fs::remove_dir_all(&folders.staging) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => fs::create_dir(&folders.staging)?,
@@ -45,25 +43,12 @@ impl Folders {
 
     /// Makes folders again that are gone.
     pub(super) fn make_missing(&self) -> io::Result<()> {
-        let had_root = self.root.try_exists()?;
-        let mut made = false;
         for folder in [&self.objects, &self.staging] {
             if !folder.try_exists()? {
-                fs::create_dir_all(folder)?;
+                kinora_durable::make_folder(folder)?;
                 tracing::error!(folder = %folder.display(), "missing folder of the result store made again");
-                made = true;
             }
         }
-        if made {
-            sync_folder(&self.root)?;
-        }
-        match self.root.parent() {
-            // The root's own name. A parent that is there already may be closed to this process.
-            Some(parent) if !had_root => {
-                let named = !parent.as_os_str().is_empty();
-                sync_folder(if named { parent } else { Path::new(".") })
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use kinora_contract::StoredFile;
+pub(super) use kinora_durable::sync_folder;
 use sha2::{Digest, Sha256};
 
 use super::is_absent;
@@ -64,11 +65,6 @@ pub(super) fn remove(objects: &Path, path: &Path) -> Result<(), BlobError> {
         }
     }
     Ok(())
-}
-
-/// Makes the entries of a folder last.
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 /// Length and SHA-256 in lower-case hexadecimal.

@@ -32,6 +32,7 @@ mod kills;
 mod lifecycle;
 mod listener;
 mod lists;
+mod logs;
 mod malformed;
 mod neural;
 mod openapi;

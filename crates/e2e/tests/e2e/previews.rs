@@ -3,7 +3,9 @@
 
 use kinora_e2e::{Client, Reply, until};
 
+use crate::routes::NO_TASK;
 use crate::support::{Download, assert_plays, busy, quick};
+use crate::tenancy::visible;
 
 fn thumbnail(client: &Client, id: &str) -> Reply {
     client.get(&format!("/v1/videos/{id}/content?variant=thumbnail"))
@@ -47,6 +49,15 @@ fn while_a_video_is_made_its_thumbnail_is_the_latest_preview() {
         client.get(&target).refused(409, "video_not_ready");
     }
     thumbnail(&server.anonymous(), id).refused(401, "invalid_api_key");
+    let stranger = server.newcomer();
+    let (foreign, unknown) = (thumbnail(&stranger, id), thumbnail(&stranger, NO_TASK));
+    foreign.refused(404, "video_not_found");
+    assert_eq!(visible(&foreign, id), visible(&unknown, NO_TASK));
+    assert_eq!(
+        thumbnail(&client, id).status,
+        200,
+        "there was one to be seen"
+    );
     let waiting = client.submit(&quick("kinora-a1"));
     thumbnail(&client, waiting.id()).refused(409, "video_not_ready");
 

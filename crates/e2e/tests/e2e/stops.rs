@@ -264,3 +264,58 @@ fn submit_through(client: &Client, count: usize) -> Vec<String> {
         .map(|_| until("a service that takes a task", submit))
         .collect()
 }
+
+/// A disk that takes for ever, as far as a stop is concerned: whoever is held is never let go.
+fn assert_ends_although_held(hold: &Hold) {
+    let server = hold
+        .over(narrow())
+        .set("KINORA_WORKER_DRAIN_SECONDS", 1)
+        .set("KINORA_HTTP_DRAIN_SECONDS", 1)
+        .start();
+    let address = server.address();
+    thread::scope(|scope| {
+        // It may be answered or not: what counts is that nobody waits for it for ever.
+        let body = serde_json::to_vec(&quick("kinora-b1")).unwrap();
+        let head = format!(
+            "POST /v1/videos HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            server.client().key(),
+            body.len()
+        );
+        scope.spawn(move || raw::try_exchange(address, &[head.as_bytes(), &body].concat()));
+        hold.wait();
+        server.terminate();
+        let (status, log) = server.wait();
+        assert!(status.success(), "{status}:\n{log}");
+        assert!(log.contains("not given back in time"), "{log}");
+        assert!(hold.is_holding(), "it was let go");
+    });
+}
+
+#[test]
+fn p16_a_result_that_takes_for_ever_to_sync_does_not_hold_up_the_end() {
+    // The first is the store's mark.
+    assert_ends_although_held(&Hold::at("blobs.synced", 2));
+}
+
+#[test]
+fn p16_a_commit_that_takes_for_ever_does_not_hold_up_the_end() {
+    // The first stores the first key; from then on all that changes anything waits.
+    assert_ends_although_held(&Hold::at("store.before_commit", 2));
+}
+
+#[test]
+fn p16_a_hangup_without_tls_ends_nothing() {
+    let server = Server::start();
+    let client = server.client();
+    let video = client.submit(&quick("kinora-b1"));
+    for _ in 0..2 {
+        server.hang_up();
+    }
+    server.wait_for_log(&["SIGHUP ignored"]);
+    client.wait_completed(video.id());
+    server.terminate();
+    let (status, log) = server.wait();
+    assert!(status.success(), "{status}:\n{log}");
+    assert!(log.contains("\"stopped\""), "{log}");
+}

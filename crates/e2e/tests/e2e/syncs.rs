@@ -8,8 +8,7 @@ use kinora_e2e::{DataFolder, Setup};
 use crate::support::quick;
 
 const SUBMITS: usize = 25;
-const CALLS: &str =
-    "trace=fsync,fdatasync,pwrite64,write,writev,sendto,sendmsg,link,linkat,rename,renameat2";
+const CALLS: &str = "trace=fsync,fdatasync,pwrite64,write,writev,sendto,sendmsg,link,linkat,rename,renameat2,mkdir,mkdirat";
 
 /// A service whose system calls are written to a file, in their order.
 fn traced(data: &DataFolder, to: &Path) -> Setup {
@@ -111,7 +110,7 @@ fn p01_every_acknowledgement_comes_after_the_sync_of_its_task() {
 }
 
 #[test]
-fn p04_a_result_is_synced_before_and_its_folder_after_it_gets_its_name() {
+fn p04_a_result_is_synced_before_and_its_folders_after_it_gets_its_name() {
     let data = DataFolder::default();
     let log = tempfile::NamedTempFile::new().unwrap();
     let server = traced(&data, log.path()).start();
@@ -131,21 +130,68 @@ fn p04_a_result_is_synced_before_and_its_folder_after_it_gets_its_name() {
     for link in named {
         let paths: Vec<&str> = link.text.split('"').skip(1).step_by(2).collect();
         let (from, to) = (paths[0], paths[paths.len() - 1]);
-        let folder = Path::new(to).parent().unwrap().display().to_string();
         let before = |call: &&Call| call.ended < link.began;
-        let after = |call: &&Call| call.began > link.ended;
         let bytes = calls
             .iter()
             .filter(before)
             .any(|call| call.is_sync_of(from));
         assert!(bytes, "{to} got its name before its bytes were synced");
-        let sync_of_folder = |call: &Call| call.is_sync_of(&format!("{folder}>"));
-        let name = calls.iter().filter(after).find(|call| sync_of_folder(call));
-        let name = name.unwrap_or_else(|| panic!("{folder} was never synced"));
+        // Every folder from the file's up to the one of all objects may be new.
+        let folders = Path::new(to).ancestors().skip(1);
+        let folders: Vec<_> = folders
+            .take_while(|folder| !folder.ends_with("results"))
+            .collect();
+        assert_eq!(folders.len(), 4, "{folders:?}");
+        let synced = folders.iter().map(|folder| {
+            let path = format!("{}>", folder.display());
+            let mut after = calls.iter().filter(|call| call.began > link.ended);
+            let sync = after.find(|call| call.is_sync_of(&path));
+            sync.unwrap_or_else(|| panic!("{folder:?} was not synced after {to} was there"))
+        });
+        let name_ended = synced.map(|call| call.ended).max().unwrap();
         // Some commit after it says that the task is completed; none before the end can.
         let commit = calls
             .iter()
-            .any(|call| call.began > name.ended && call.is_sync_of("kinora.db-wal"));
+            .any(|call| call.began > name_ended && call.is_sync_of("kinora.db-wal"));
         assert!(commit, "nothing was committed after {to} was there");
+    }
+}
+
+#[test]
+fn p01_new_folders_of_data_and_results_are_synced_into_those_that_hold_them() {
+    let data = DataFolder::default();
+    let results = data.path().with_file_name("elsewhere").join("for/results");
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let server = traced(&data, log.path())
+        .set("KINORA_RESULTS_URL", format!("file:{}", results.display()))
+        .start();
+    server.client().submit(&quick("kinora-b1"));
+    server.kill();
+    let log = std::fs::read_to_string(log.path()).unwrap();
+    let calls = calls(&log);
+    let answer = calls
+        .iter()
+        .position(|call| call.text.contains("HTTP/1.1 200"));
+    let (before, _) = calls.split_at(answer.expect("the submit was answered"));
+    let new = [
+        data.path(),
+        data.path().with_file_name("elsewhere"),
+        results.parent().unwrap().to_owned(),
+        results.clone(),
+        results.join("objects"),
+    ];
+    for folder in new {
+        let named = format!("\"{}\"", folder.display());
+        let made = before.iter().find(|call| {
+            call.name.starts_with("mkdir")
+                && call.text.contains(&named)
+                && call.text.ends_with("= 0")
+        });
+        let made = made.unwrap_or_else(|| panic!("{folder:?} was not made"));
+        let holder = format!("{}>", folder.parent().unwrap().display());
+        let synced = before
+            .iter()
+            .any(|call| call.began > made.ended && call.is_sync_of(&holder));
+        assert!(synced, "{folder:?} may be gone after a power cut");
     }
 }

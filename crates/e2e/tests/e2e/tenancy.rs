@@ -8,7 +8,7 @@ use crate::routes::NO_TASK;
 use crate::support::{quick, shared};
 
 /// All of an answer that may not differ.
-fn visible(reply: &Reply, id: &str) -> (u16, Vec<(String, String)>, String) {
+pub(crate) fn visible(reply: &Reply, id: &str) -> (u16, Vec<(String, String)>, String) {
     let kept = |name: &str| !matches!(name, "x-request-id" | "date");
     let headers = reply.headers.iter().filter(|(name, _)| kept(name.as_str()));
     let text = |value: &[u8]| String::from_utf8_lossy(value).replace(id, "ID");

@@ -16,6 +16,7 @@ async fn claim(stores: &Stores, models: &[&str], attempts_max: u32) -> Vec<Claim
         project_slots_max: 0,
         attempts_max,
         now_ms: NOW,
+        steady_ms: NOW,
         lease_ms: LEASE_MS,
     };
     stores.tasks.claim(request).await.unwrap()

@@ -279,4 +279,28 @@ mod tests {
             assert!(shard.finished.len() <= 64);
         }
     }
+
+    /// A reader that looked at the disk before a change, and comes back after it.
+    #[test]
+    fn what_a_reader_found_before_a_change_does_not_come_back_after_it() {
+        let cache = Cache::new(u64::MAX);
+        let old = fat(1);
+        let id = old.task.id;
+        let new = old.with(None, |task| task.finished_at_ms = Some(2));
+        for change in [Some(new.clone()), None] {
+            cache.publish(id, None);
+            let edition = cache.get(id).unwrap_err();
+            cache.publish(id, change.clone());
+            cache.offer(id, &old, edition);
+            let kept = cache.get(id).ok();
+            assert_eq!(
+                kept.map(|record| record.task.finished_at_ms),
+                change.map(|record| record.task.finished_at_ms)
+            );
+        }
+        // Nothing changed meanwhile: what was found is kept.
+        let edition = cache.get(id).unwrap_err();
+        cache.offer(id, &old, edition);
+        assert!(Arc::ptr_eq(&cache.get(id).unwrap(), &old));
+    }
 }

@@ -208,18 +208,33 @@ impl KeyReader {
         })
     }
 
+    /// The key, at most [`AGE_MAX`] old, where memory has it.
+    pub(super) fn known(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Option<Arc<ApiKey>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let one = known.keys.get(sha256).filter(|_| known.is_fresh())?;
+        self.note_use(one, now_ms);
+        Some(one.key.clone())
+    }
+
+    /// Whether memory has the key, however old.
+    pub(super) fn remembers(&self, sha256: &[u8; 32]) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.keys.contains_key(sha256)
+    }
+
+    /// The connection, kept from all others.
+    #[cfg(test)]
+    pub(super) fn keep_busy(&self) -> MutexGuard<'_, Connection> {
+        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.
     pub(super) fn find(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Done<Option<Arc<ApiKey>>> {
-        {
-            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-            if known.is_fresh()
-                && let Some(one) = known.keys.get(sha256)
-            {
-                self.note_use(one, now_ms);
-                return Ok(Some(one.key.clone()));
-            }
-        }
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
+        // One look serves all who waited for it.
+        if let Some(key) = self.known(sha256, now_ms) {
+            return Ok(Some(key));
+        }
         // The counter before the key: a change between the two is noticed the next time.
         let edition = counter(&conn, "api_keys")?;
         let found = find(&conn, sha256)?.map(Arc::new);

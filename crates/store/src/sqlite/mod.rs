@@ -7,10 +7,12 @@ mod abandoned;
 mod alone;
 mod batch;
 mod cache;
+mod ending;
 mod fault;
 mod fetches;
 mod index;
 mod insert;
+mod key_store;
 mod keys;
 mod leases;
 mod memory;
@@ -24,8 +26,11 @@ mod recover;
 mod rows;
 mod schema;
 mod scrub;
+mod shares;
 mod starts;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod times;
 mod usage;
 mod writer;
@@ -42,15 +47,21 @@ use kinora_contract::{Artifact, Failure, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::{
-    ApiKey, Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
-    Idempotency, Insertion, KeyStore, Lease, NewKey, NewTask, OpenError, OpenOptions, Page,
-    PageRequest, Place, Postpone, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView,
-    Usage,
+    Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
+    Idempotency, Insertion, Lease, NewTask, OpenError, OpenOptions, Page, PageRequest, Place,
+    Postpone, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
 };
+use fault::Done;
+use kinora_pool::Pool;
 use memory::Memory;
 use reads::Readers;
+use record::Record;
 use scrub::{Scrub, Scrubber};
+use shares::Shares;
 use writer::Writer;
+
+/// Threads of the runtime that a store reads with at most, pages of lists apart.
+pub const THREADS: usize = reads::CONNECTIONS + 2;
 
 /// Tasks and keys in one SQLite file, served by this process alone.
 #[derive(Debug)]
@@ -58,12 +69,17 @@ pub struct SqliteStore {
     writer: Writer,
     memory: Arc<Memory>,
     readers: Arc<Readers>,
-    keys: keys::KeyReader,
+    /// Places at the readers for what memory cannot answer.
+    reading: Shares,
+    keys: Arc<keys::KeyReader>,
+    /// Places at the one connection of the keys: for those that were known a moment ago, and for
+    /// whatever else comes, so that keys nobody has do not hold up those that are.
+    key_reading: [Pool; 2],
     identity: u64,
     unclean_starts: u64,
     _scrubber: Scrubber,
-    /// Last, so that the store is unlocked after the writer has stopped.
-    _lock: File,
+    /// Last, so that the store is unlocked after the writer has stopped, which has it too.
+    _lock: Arc<File>,
 }
 
 impl SqliteStore {
@@ -72,7 +88,7 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenError`], with a message that is fit for an operator.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        let lock = schema::lock(path)?;
+        let lock = Arc::new(schema::lock(path)?);
         let conn = schema::open_writer(path, options)?;
         let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
         let index = recover::recover(&conn, &memory, options.attempts_max)
@@ -86,14 +102,45 @@ impl SqliteStore {
             identity,
             unclean_starts,
             readers: Arc::new(Readers::open(path, options)?),
-            keys: keys::KeyReader::open(path, options)?,
-            writer: Writer::start(conn, index, memory.clone(), scrub.clone())
+            reading: Shares::new(reads::CONNECTIONS),
+            keys: Arc::new(keys::KeyReader::open(path, options)?),
+            key_reading: [Pool::new(1), Pool::new(1)],
+            writer: Writer::start(conn, index, memory.clone(), scrub.clone(), lock.clone())
                 .map_err(schema::unavailable)?,
             _scrubber: Scrubber::start(path, options, scrub)?,
             memory,
             _lock: lock,
         })
     }
+
+    /// The record, from memory where it is there: that takes no thread, and waits for nobody. Otherwise
+    /// from the disk, in a share of `project`.
+    async fn find(
+        &self,
+        project: Option<&str>,
+        id: TaskId,
+    ) -> Result<Option<Arc<Record>>, StoreError> {
+        if let Ok(record) = self.memory.cache.get(id) {
+            return Ok(Some(record));
+        }
+        let read = move |readers: &Readers, memory: &Memory| readers.find(memory, id);
+        self.read(project, read).await
+    }
+
+    /// Runs `read` on a thread that may wait for the disk.
+    async fn read<T: Send + 'static>(
+        &self,
+        project: Option<&str>,
+        read: impl FnOnce(&Readers, &Memory) -> Done<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (readers, memory) = (self.readers.clone(), self.memory.clone());
+        let read = self.reading.run(project, move || read(&readers, &memory));
+        Ok(read.await.map_err(stopped)??)
+    }
+}
+
+fn stopped(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Unavailable(Box::new(error))
 }
 
 #[async_trait]
@@ -126,18 +173,22 @@ impl TaskStore for SqliteStore {
         project: &str,
         idempotency: &Idempotency,
     ) -> Result<Option<TaskView>, StoreError> {
-        let found = self.readers.find_twin(&self.memory, project, idempotency)?;
+        let (owner, idempotency) = (project.to_owned(), idempotency.clone());
+        let read = move |readers: &Readers, memory: &Memory| {
+            readers.find_twin(memory, &owner, &idempotency)
+        };
+        let found = self.read(Some(project), read).await?;
         Ok(found.map(|record| self.memory.view(&record)))
     }
 
     async fn get(&self, project: &str, id: TaskId) -> Result<Option<TaskView>, StoreError> {
-        let found = self.readers.find(&self.memory, id)?;
+        let found = self.find(Some(project), id).await?;
         let own = found.filter(|record| record.task.project == project);
         Ok(own.map(|record| self.memory.view(&record)))
     }
 
     async fn get_of_any_project(&self, id: TaskId) -> Result<Option<TaskView>, StoreError> {
-        let found = self.readers.find(&self.memory, id)?;
+        let found = self.find(None, id).await?;
         Ok(found.map(|record| self.memory.view(&record)))
     }
 
@@ -145,10 +196,7 @@ impl TaskStore for SqliteStore {
         // A hundred tasks may have to come from the disk: not on a thread that serves others.
         let (readers, memory) = (self.readers.clone(), self.memory.clone());
         let read = tokio::task::spawn_blocking(move || readers.list(&memory, &request));
-        let page = read
-            .await
-            .map_err(|stopped| StoreError::Unavailable(Box::new(stopped)))?;
-        Ok(page?)
+        Ok(read.await.map_err(stopped)??)
     }
 
     async fn cancel(
@@ -213,7 +261,7 @@ impl TaskStore for SqliteStore {
     }
 
     async fn check(&self, lease: &Lease) -> Result<(), StoreError> {
-        let record = self.readers.find(&self.memory, lease.task)?;
+        let record = self.find(None, lease.task).await?;
         leases::judge(record.as_deref(), lease).map_err(StoreError::LeaseLost)
     }
 
@@ -256,7 +304,8 @@ impl TaskStore for SqliteStore {
     }
 
     async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError> {
-        Ok(self.readers.newest_below(bound)?)
+        let read = move |readers: &Readers, _: &Memory| readers.newest_below(bound);
+        self.read(None, read).await
     }
 
     async fn forget_files(&self, keys: &[String]) -> Result<(), StoreError> {
@@ -295,53 +344,5 @@ impl TaskStore for SqliteStore {
 
     fn changes(&self) -> watch::Receiver<u64> {
         self.memory.changes()
-    }
-}
-
-#[async_trait]
-impl KeyStore for SqliteStore {
-    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
-        let added = self.writer.call(keys::AddKey(key)).await?;
-        self.keys.refresh();
-        Ok(added)
-    }
-
-    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        Ok(self.keys.list()?)
-    }
-
-    async fn find_key(
-        &self,
-        sha256: &[u8; 32],
-        now_ms: UnixMs,
-    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        Ok(self.keys.find(sha256, now_ms)?)
-    }
-
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
-        let revoked = self
-            .writer
-            .call(keys::RevokeKey(id.to_owned(), now_ms))
-            .await?;
-        self.keys.refresh();
-        Ok(revoked)
-    }
-
-    async fn rotate_key(
-        &self,
-        old: &str,
-        new: NewKey,
-        now_ms: UnixMs,
-        grace_ms: u64,
-    ) -> Result<Option<ApiKey>, StoreError> {
-        let rotate = keys::RotateKey {
-            old: old.to_owned(),
-            new,
-            now_ms,
-            grace_ms,
-        };
-        let added = self.writer.call(rotate).await?;
-        self.keys.refresh();
-        Ok(added)
     }
 }

@@ -1,5 +1,5 @@
-//! Reads that memory cannot answer: a few read-only connections. Single tasks are read in place,
-//! since a read of a cached page costs less than handing it to another thread; lists are not.
+//! Reads that memory cannot answer: a few read-only connections. Callers bring a thread that may
+//! block: a page of a slow disk takes longer than all other requests together.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,8 @@ use super::record::Record;
 use super::{pages, rows, schema};
 use crate::{Idempotency, OpenError, OpenOptions, Page, PageRequest};
 
-const CONNECTIONS: usize = 4;
+/// Reads at a time.
+pub(super) const CONNECTIONS: usize = 4;
 
 /// The readers.
 #[derive(Debug)]
@@ -32,6 +33,14 @@ impl Readers {
             connections,
             turn: AtomicUsize::new(0),
         })
+    }
+
+    /// All connections, kept from all others: a disk that does not answer.
+    #[cfg(test)]
+    pub(super) fn keep_busy(&self) -> Vec<std::sync::MutexGuard<'_, Connection>> {
+        let connections = self.connections.iter();
+        let held = connections.map(|conn| conn.lock().unwrap_or_else(PoisonError::into_inner));
+        held.collect()
     }
 
     /// The record, from memory where it is there.

@@ -1,6 +1,6 @@
 //! The database file: its lock, the settings of every connection, and the migrations.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,11 +51,7 @@ pub(super) fn open_writer(path: &Path, options: &OpenOptions) -> Result<Connecti
     configure(&conn, options).map_err(unavailable)?;
     migrate(&conn)?;
     // A new database's name must survive a crash as its contents do.
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(unavailable)?;
-    folder.sync_all().map_err(unavailable)?;
+    kinora_durable::sync_name(path).map_err(unavailable)?;
     Ok(conn)
 }
 
@@ -83,7 +79,8 @@ pub(super) fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sy
 
 fn make_folder(path: &Path) -> Result<(), OpenError> {
     path.parent()
-        .map_or(Ok(()), fs::create_dir_all)
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map_or(Ok(()), kinora_durable::make_folder)
         .map_err(unavailable)
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::ending;
 use super::schema;
 use crate::{OpenError, OpenOptions};
 
@@ -92,13 +93,7 @@ impl Drop for Scrubber {
     fn drop(&mut self) {
         self.scrub.state().closing = true;
         self.scrub.0.1.notify_all();
-        if self
-            .thread
-            .take()
-            .is_some_and(|thread| thread.join().is_err())
-        {
-            tracing::error!("store scrubber panicked");
-        }
+        ending::join(self.thread.take(), "store scrubber");
     }
 }
 

@@ -3,6 +3,7 @@
 //! not fail its neighbours, and nothing of a failed transaction is seen or remembered.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -11,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::batch::{Batch, Mark};
+use super::ending;
 use super::fault::{Done, Fault};
 use super::index::Index;
 use super::memory::Memory;
@@ -78,7 +80,8 @@ pub(super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
     })
 }
 
-/// The writer's door. Dropping it lets the writer finish what is queued, and waits for it.
+/// The writer's door. Dropping it lets the writer finish what is queued, and waits for it, but no longer
+/// than [`ending::LIMIT`].
 #[derive(Debug)]
 pub(super) struct Writer {
     jobs: Option<mpsc::Sender<Box<dyn Job>>>,
@@ -91,6 +94,7 @@ impl Writer {
         index: Index,
         memory: Arc<Memory>,
         scrub: Scrub,
+        lock: Arc<File>,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = State {
@@ -101,6 +105,7 @@ impl Writer {
             writes: Writes::new(memory),
             runtime: Handle::try_current().ok(),
             queue: jobs.downgrade(),
+            _lock: lock,
         };
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || state.serve(queue))?;
@@ -127,13 +132,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.jobs.take());
-        if self
-            .thread
-            .take()
-            .is_some_and(|thread| thread.join().is_err())
-        {
-            tracing::error!("the store's writer had stopped with a panic");
-        }
+        ending::join(self.thread.take(), "store writer");
     }
 }
 
@@ -163,6 +162,8 @@ struct State {
     runtime: Option<Handle>,
     /// This writer's own door; weak, so that closing it is not prevented.
     queue: mpsc::WeakSender<Box<dyn Job>>,
+    /// Held as long as this thread may write, also after the closing store has stopped waiting for it.
+    _lock: Arc<File>,
 }
 
 impl State {

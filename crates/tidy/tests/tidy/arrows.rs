@@ -9,6 +9,7 @@ use crate::files::{crate_folders, manifest};
 const FLOORS: &[(&str, u32)] = &[
     ("contract", 0),
     ("crash", 0),
+    ("durable", 0),
     ("faulty", 0),
     ("h264", 0),
     ("pool", 0),

@@ -8,7 +8,7 @@ use kinora_contract::{Phase, TaskId};
 use kinora_store::faulty::Method::{Finish, Release};
 use kinora_worker::{Lineup, Maker, Served};
 
-use crate::bench::{Bench, MODEL, Running, until};
+use crate::bench::{Bench, MODEL, RETENTION_MS, Running, until};
 use crate::engines::{Act, Puppet};
 
 /// Whether the task waits again after so many tries to give it back, and none of its attempts counted.
@@ -156,4 +156,26 @@ async fn p04_a_finish_that_was_written_although_it_was_reported_as_failed_keeps_
     running.drained().await;
     assert_eq!(bench.finishes(), 2);
     bench.holds_only(&[artifact]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_could_not_be_removed_go_after_a_restart() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Good));
+    let first = Running::start(bench.worker(&engine));
+    let id = bench.submit().await;
+    bench.completes(id).await;
+    bench.blob_plan.set_of(Method::Delete, Some(Rates::AWAY));
+    bench.clock.advance(RETENTION_MS + 1);
+    // Three files; and once more, since what a sweep could not remove is the next one's.
+    let tried = async || bench.blob_plan.calls(Method::Delete) >= 6;
+    until("each file was tried twice", tried).await;
+    first.drained().await;
+    assert_eq!(bench.phase(id).await, Phase::Expired);
+    assert_eq!(bench.keys().await.len(), 3);
+
+    bench.blob_plan.set_of(Method::Delete, None);
+    let second = Running::start(bench.worker(&engine));
+    until("no file is left", async || bench.keys().await.is_empty()).await;
+    second.drained().await;
 }

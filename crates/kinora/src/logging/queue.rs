@@ -1,0 +1,310 @@
+//! Log lines on their way to standard error. A request leaves its line here and goes on: a thread of
+//! its own writes, and may wait for the reader as long as it likes. Lines that find no room meanwhile
+//! are dropped and counted, and the log says how many there were once it is read again.
+
+use std::io::{self, ErrorKind, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Bytes of lines that wait to be written. The thread may hold as many again while it writes.
+const BYTES_MAX: usize = 1 << 20;
+/// How long the thread rests when standard error is a full pipe that does not block.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
+
+/// The queue. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Queue(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    /// There is something to write, or nothing more will come.
+    news: Condvar,
+    /// Nothing waits any more.
+    written: Condvar,
+    /// The thread that writes: its own lines are never dropped.
+    writer: OnceLock<ThreadId>,
+    bytes_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    lines: u64,
+    dropped: u64,
+    /// Whether the thread writes lines that it has taken.
+    writing: bool,
+    closing: bool,
+}
+
+/// What became of the lines that the thread has taken.
+#[derive(Debug, Default)]
+struct Losses {
+    /// Lines lost and not told yet.
+    untold: u64,
+    /// Lines lost that the last batch tells of, if it can be written.
+    telling: u64,
+}
+
+impl Queue {
+    /// A queue whose lines a new thread writes to `out`.
+    pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
+        let queue = Self::bounded(BYTES_MAX);
+        let own = queue.clone();
+        let thread = thread::Builder::new().name("log-writer".to_owned());
+        thread.spawn(move || own.serve(out))?;
+        Ok(queue)
+    }
+
+    fn bounded(bytes_max: usize) -> Self {
+        Self(Arc::new(Shared {
+            waiting: Mutex::default(),
+            news: Condvar::new(),
+            written: Condvar::new(),
+            writer: OnceLock::new(),
+            bytes_max,
+        }))
+    }
+
+    /// Waits until all is written that waits now, but no longer than `limit`.
+    pub(super) fn flush(&self, limit: Duration) {
+        let unwritten = |waiting: &mut Waiting| waiting.writing || !waiting.bytes.is_empty();
+        let flushed = self
+            .0
+            .written
+            .wait_timeout_while(self.waiting(), limit, unwritten);
+        drop(flushed);
+    }
+
+    /// Ends the thread after the last line, and waits for that, but no longer than `limit`.
+    pub(super) fn close(&self, limit: Duration) {
+        self.waiting().closing = true;
+        self.0.news.notify_one();
+        self.flush(limit);
+    }
+
+    fn push(&self, line: &[u8]) {
+        let mut waiting = self.waiting();
+        let fits = waiting.bytes.len() + line.len() <= self.0.bytes_max;
+        if fits || self.0.writer.get() == Some(&thread::current().id()) {
+            waiting.bytes.extend_from_slice(line);
+            waiting.lines += 1;
+            drop(waiting);
+            self.0.news.notify_one();
+        } else {
+            waiting.dropped += 1;
+        }
+    }
+
+    fn serve(&self, mut out: impl Write) {
+        // Only here: nobody else has this thread's id.
+        let _ = self.0.writer.set(thread::current().id());
+        let (mut batch, mut losses) = (Vec::new(), Losses::default());
+        while let Some((lines, dropped)) = self.take(&mut batch) {
+            losses.untold += dropped;
+            let written = write(&mut out, &batch);
+            if losses.note(written.is_ok(), lines) {
+                let dropped = losses.telling;
+                tracing::error!(
+                    dropped,
+                    "log lines dropped: standard error was not read in time"
+                );
+            }
+        }
+    }
+
+    /// Takes what waits, once there is something: how many lines, and how many were dropped after
+    /// them. `None` when nothing more will come.
+    fn take(&self, batch: &mut Vec<u8>) -> Option<(u64, u64)> {
+        let mut waiting = self.waiting();
+        waiting.writing = false;
+        if waiting.bytes.is_empty() {
+            self.0.written.notify_all();
+        }
+        let idle = |waiting: &mut Waiting| waiting.bytes.is_empty() && !waiting.closing;
+        let waited = self.0.news.wait_while(waiting, idle);
+        let mut waiting = waited.unwrap_or_else(PoisonError::into_inner);
+        if waiting.bytes.is_empty() {
+            return None;
+        }
+        batch.clear();
+        std::mem::swap(batch, &mut waiting.bytes);
+        waiting.writing = true;
+        let lines = std::mem::take(&mut waiting.lines);
+        Some((lines, std::mem::take(&mut waiting.dropped)))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Losses {
+    /// Notes whether a batch of `lines` was written; returns whether there are losses to tell of.
+    /// While nothing can be written there is no use in another line about it.
+    const fn note(&mut self, written: bool, lines: u64) -> bool {
+        if !written {
+            let own_line = if self.telling > 0 { 1 } else { 0 };
+            self.untold += lines + self.telling - own_line;
+            self.telling = 0;
+            return false;
+        }
+        self.telling = self.untold;
+        self.untold = 0;
+        self.telling > 0
+    }
+}
+
+/// Writes all of `bytes`, however long the reader takes.
+fn write(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match out.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(FULL_PAUSE),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// One line on its way to the queue: the subscriber writes each in one piece.
+#[derive(Debug)]
+pub(super) struct Line<'a>(&'a Queue);
+
+impl Write for Line<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.push(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Queue {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Standard error with a reader that takes a piece when the test says so.
+    struct Slow {
+        takes: mpsc::Receiver<io::Result<()>>,
+        taken: mpsc::Sender<String>,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.takes
+                .recv()
+                .unwrap_or_else(|_| Err(ErrorKind::BrokenPipe.into()))?;
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            // Nobody looks any more at the end of a test.
+            let _ = self.taken.send(text);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    type Reader = (mpsc::Sender<io::Result<()>>, mpsc::Receiver<String>);
+
+    /// A queue whose thread logs to it: by its own subscriber, so that other tests' lines go elsewhere.
+    fn slow(bytes_max: usize) -> (Queue, Reader) {
+        let ((take, takes), (taken, read)) = (mpsc::channel(), mpsc::channel());
+        let queue = Queue::bounded(bytes_max);
+        let own = queue.clone();
+        thread::spawn(move || {
+            let lines = tracing_subscriber::fmt::layer()
+                .with_ansi(false)
+                .with_writer(own.clone());
+            let log = tracing_subscriber::registry().with(lines);
+            tracing::subscriber::with_default(log, || own.serve(Slow { takes, taken }));
+        });
+        (queue, (take, read))
+    }
+
+    #[test]
+    fn a_reader_that_does_not_read_holds_up_nobody_and_all_is_written_in_order() {
+        let (queue, (take, read)) = slow(1 << 20);
+        let lines: String = (0..1000).map(|number| format!("line {number}\n")).collect();
+        // It returns although nothing is read.
+        for line in lines.split_inclusive('\n') {
+            assert_eq!(
+                queue.make_writer().write(line.as_bytes()).unwrap(),
+                line.len()
+            );
+        }
+        let mut got = String::new();
+        while got != lines {
+            take.send(Ok(())).unwrap();
+            got += &read.recv_timeout(PATIENCE).unwrap();
+            assert!(lines.starts_with(&got), "{got}");
+        }
+        queue.flush(PATIENCE);
+    }
+
+    #[test]
+    fn the_end_waits_for_the_last_line_and_not_for_a_reader_that_is_gone() {
+        let (queue, (take, read)) = slow(1 << 20);
+        queue.push(b"last words\n");
+        // Its reader hangs: the end comes all the same.
+        queue.close(Duration::from_millis(1));
+        take.send(Ok(())).unwrap();
+        queue.close(PATIENCE);
+        assert_eq!(read.try_recv().unwrap(), "last words\n");
+    }
+
+    #[test]
+    fn lines_without_room_are_dropped_and_their_number_is_told_afterwards() {
+        let (queue, (take, read)) = slow(100);
+        queue.push(b"taken\n");
+        // The thread has it, and the room is free again.
+        while !queue.waiting().writing {
+            thread::yield_now();
+        }
+        for _ in 0..25 {
+            queue.push(b"123456789\n");
+        }
+        assert_eq!(queue.waiting().bytes.len(), 100);
+        take.send(Ok(())).unwrap();
+        assert_eq!(read.recv_timeout(PATIENCE).unwrap(), "taken\n");
+        // Not a word of it while writing fails.
+        take.send(Err(ErrorKind::StorageFull.into())).unwrap();
+        while queue.waiting().writing || !queue.waiting().bytes.is_empty() {
+            thread::yield_now();
+        }
+        queue.push(b"room again\n");
+        take.send(Ok(())).unwrap();
+        assert_eq!(read.recv_timeout(PATIENCE).unwrap(), "room again\n");
+        take.send(Ok(())).unwrap();
+        let told = read.recv_timeout(PATIENCE).unwrap();
+        assert!(
+            told.contains("log lines dropped") && told.contains("dropped=25"),
+            "{told}"
+        );
+    }
+}

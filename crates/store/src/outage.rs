@@ -1,0 +1,112 @@
+//! Logs an outage twice, however many calls fail meanwhile: when it begins, and when it is over, with
+//! the number of calls that failed.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A success ends an outage only after so long without a failure: on a disk that takes small writes
+/// and refuses large ones, every second call would otherwise begin an outage or end one.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// The outage, if there is one, of calls of one kind. A call that succeeds costs one load.
+#[derive(Debug)]
+pub struct Outage {
+    calls: &'static str,
+    lasts: AtomicBool,
+    state: Mutex<Option<State>>,
+}
+
+/// An outage, from its first failure to its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    began: Instant,
+    last: Instant,
+    failures: u64,
+}
+
+impl Outage {
+    /// None yet, of calls with this name for the log, in the plural.
+    pub const fn of(calls: &'static str) -> Self {
+        Self {
+            calls,
+            lasts: AtomicBool::new(false),
+            state: Mutex::new(None),
+        }
+    }
+
+    /// Notes a call that failed. Logs the outage that begins with it, if any.
+    pub fn note_failure(&self, error: &dyn Display) {
+        if self.failed_at(Instant::now()) {
+            tracing::error!(%error, "{} failing", self.calls);
+        }
+    }
+
+    /// Notes a call that succeeded. Logs the outage that it ends, if any.
+    pub fn note_success(&self) {
+        if !self.lasts.load(Ordering::Acquire) {
+            return;
+        }
+        if let Some(over) = self.succeeded_at(Instant::now()) {
+            let (failures, lasted) = (over.failures, over.last - over.began);
+            tracing::info!(failures, ?lasted, "{} recovered", self.calls);
+        }
+    }
+
+    fn failed_at(&self, now: Instant) -> bool {
+        let mut state = self.state();
+        let begins = state.is_none();
+        let outage = state.get_or_insert(State {
+            began: now,
+            last: now,
+            failures: 0,
+        });
+        // Another thread may have read the clock later and come here first.
+        outage.last = outage.last.max(now);
+        outage.failures = outage.failures.saturating_add(1);
+        self.lasts.store(true, Ordering::Release);
+        begins
+    }
+
+    fn succeeded_at(&self, now: Instant) -> Option<State> {
+        let mut state = self.state();
+        let over = state.take_if(|outage| now.saturating_duration_since(outage.last) >= QUIET)?;
+        self.lasts.store(false, Ordering::Release);
+        Some(over)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<State>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_begins_once_and_is_over_once() {
+        let (outage, began) = (Outage::of("calls"), Instant::now());
+        for round in [began, began + 100 * QUIET] {
+            assert!(!outage.lasts.load(Ordering::Acquire));
+            assert_eq!(outage.succeeded_at(round), None);
+            assert!(outage.failed_at(round));
+            for second in 1..=60 {
+                let now = round + Duration::from_secs(second);
+                assert!(!outage.failed_at(now));
+                assert!(outage.lasts.load(Ordering::Acquire));
+                // A success between two failures does not end it.
+                assert_eq!(outage.succeeded_at(now + QUIET / 2), None);
+            }
+            let last = round + Duration::from_secs(60);
+            let expected = State {
+                began: round,
+                last,
+                failures: 61,
+            };
+            assert_eq!(outage.succeeded_at(last + QUIET), Some(expected));
+            assert_eq!(outage.succeeded_at(last + 2 * QUIET), None);
+        }
+    }
+}

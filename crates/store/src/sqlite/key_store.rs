@@ -1,0 +1,66 @@
+//! API keys as the serving process uses them: from memory while that is fresh, otherwise from disk on a
+//! thread that may wait for it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::UnixMs;
+
+use super::{SqliteStore, keys, stopped};
+use crate::{ApiKey, KeyStore, NewKey, StoreError};
+
+#[async_trait]
+impl KeyStore for SqliteStore {
+    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
+        let added = self.writer.call(keys::AddKey(key)).await?;
+        self.keys.refresh();
+        Ok(added)
+    }
+
+    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        let keys = self.keys.clone();
+        let listed = self.key_reading[1].run(move || keys.list());
+        Ok(listed.await.map_err(stopped)??)
+    }
+
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        if let Some(key) = self.keys.known(sha256, now_ms) {
+            return Ok(Some(key));
+        }
+        let place = usize::from(!self.keys.remembers(sha256));
+        let (keys, sha256) = (self.keys.clone(), *sha256);
+        let found = self.key_reading[place].run(move || keys.find(&sha256, now_ms));
+        Ok(found.await.map_err(stopped)??)
+    }
+
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
+        let revoked = self
+            .writer
+            .call(keys::RevokeKey(id.to_owned(), now_ms))
+            .await?;
+        self.keys.refresh();
+        Ok(revoked)
+    }
+
+    async fn rotate_key(
+        &self,
+        old: &str,
+        new: NewKey,
+        now_ms: UnixMs,
+        grace_ms: u64,
+    ) -> Result<Option<ApiKey>, StoreError> {
+        let rotate = keys::RotateKey {
+            old: old.to_owned(),
+            new,
+            now_ms,
+            grace_ms,
+        };
+        let added = self.writer.call(rotate).await?;
+        self.keys.refresh();
+        Ok(added)
+    }
+}
