@@ -6,6 +6,8 @@ mod publish;
 mod read;
 mod walk;
 
+pub(crate) use publish::measure;
+
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
@@ -49,7 +51,7 @@ impl LocalBlobs {
     /// [`BlobError::Unavailable`] when the folders cannot be made or emptied.
     pub fn open(root: impl AsRef<Path>) -> Result<Self, BlobError> {
         let root = root.as_ref();
-        let (objects, staging) = (root.join("objects"), root.join("staging"));
+        let (objects, staging) = (objects_of(root), root.join("staging"));
         fs::create_dir_all(&objects)?;
         match fs::remove_dir_all(&staging) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
@@ -155,8 +157,13 @@ impl BlobStore for LocalBlobs {
     }
 }
 
+/// Where the published files of the store in the folder `root` are.
+pub(crate) fn objects_of(root: &Path) -> PathBuf {
+    root.join("objects")
+}
+
 /// Whether nothing is there: also where a parent of the key is itself a blob.
-fn is_absent(error: &io::Error) -> bool {
+pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 

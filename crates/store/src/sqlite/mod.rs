@@ -4,30 +4,33 @@
 //! (`cache`, `queue`), from where `reads` answer. One process serves a file at a time.
 
 mod abandoned;
+mod backup;
 mod batch;
 mod cache;
+mod checkpoint;
 mod fault;
 mod fetches;
+mod files;
 mod index;
 mod insert;
 mod keys;
 mod leases;
 mod memory;
 mod owner;
+mod presence;
 mod queue;
 mod reads;
 mod record;
 mod recover;
 mod rows;
 mod schema;
-mod scrub;
 mod sweep;
 mod usage;
 mod writer;
 
+pub use backup::{Snapshot, SqliteSource};
 pub use keys::SqliteKeys;
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,22 +43,25 @@ use crate::{
     Idempotency, Insertion, KeyStore, Lease, NewKey, NewTask, OpenError, OpenOptions, Page,
     PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
 };
+use checkpoint::{Checkpointer, Log};
+use files::Files;
 use memory::Memory;
 use reads::Readers;
-use scrub::{Scrub, Scrubber};
 use writer::Writer;
 
 /// Tasks and keys in one SQLite file, served by this process alone.
 #[derive(Debug)]
 pub struct SqliteStore {
-    writer: Writer,
     memory: Arc<Memory>,
+    identity: u64,
+    // Closed in this order: when the writer carries over the log for the last time, nobody reads it, and
+    // SQLite removes it with the last connection.
     readers: Arc<Readers>,
     keys: keys::KeyReader,
-    identity: u64,
-    _scrubber: Scrubber,
+    _checkpointer: Checkpointer,
+    writer: Writer,
     /// Last, so that the store is unlocked after the writer has stopped.
-    _lock: File,
+    _locks: schema::Locks,
 }
 
 impl SqliteStore {
@@ -64,23 +70,28 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenError`], with a message that is fit for an operator.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        let lock = schema::lock(path)?;
+        let locks = schema::lock(path)?;
         let conn = schema::open_writer(path, options)?;
+        // Of a process that was killed, also where the log had filled the disk.
+        checkpoint::carry_over(&conn);
         let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
         let index = recover::recover(&conn, &memory, options.attempts_max)
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         let identity = rows::counter(&conn, "identity")
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
-        let scrub = Scrub::default();
+        let log = Log::default();
+        // Whatever the recovery has written is in it.
+        log.committed();
+        let files = Files::of(path, &locks, log.clone()).map_err(schema::unavailable)?;
         Ok(Self {
             identity,
             readers: Arc::new(Readers::open(path, options)?),
             keys: keys::KeyReader::open(path, options)?,
-            writer: Writer::start(conn, index, memory.clone(), scrub.clone())
+            _checkpointer: Checkpointer::start(path, options, log)?,
+            writer: Writer::start(conn, index, memory.clone(), files)
                 .map_err(schema::unavailable)?,
-            _scrubber: Scrubber::start(path, options, scrub)?,
             memory,
-            _lock: lock,
+            _locks: locks,
         })
     }
 }

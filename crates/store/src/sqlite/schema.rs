@@ -26,15 +26,43 @@ const CHECKPOINT_PAGES: u32 = 16_000;
 /// A log that has grown past this, under a long reader, shrinks again.
 const LOG_BYTES_MAX: u32 = 128 << 20;
 
-/// Locks the store against a second serving process, as long as the file lives. The lock goes
-/// with the process, however it dies.
-pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
+/// Locks the store against a second serving process, as long as the files live. The locks go with the
+/// process, however it dies.
+pub(super) fn lock(path: &Path) -> Result<Locks, OpenError> {
     make_folder(path)?;
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = File::create(PathBuf::from(name)).map_err(unavailable)?;
+    let beside = File::create(PathBuf::from(name)).map_err(unavailable)?;
+    try_lock(&beside, path)?;
+    let mut open = File::options();
+    open.read(true).write(true).create(true).truncate(false);
+    let database = open.open(path).map_err(unavailable)?;
+    if LOCKS_ARE_APART {
+        try_lock(&database, path)?;
+    }
+    Ok(Locks {
+        database,
+        _beside: beside,
+    })
+}
+
+/// On Linux the locks of `flock(2)` and SQLite's, of `fcntl(2)`, do not see each other. Where they do, the
+/// database itself cannot be locked for longer than SQLite does.
+const LOCKS_ARE_APART: bool = cfg!(target_os = "linux");
+
+/// What a serving process holds. The database is locked too, so that nobody who removes the file beside
+/// it lets a second process in.
+#[derive(Debug)]
+pub(super) struct Locks {
+    /// To be closed after every connection: closing any descriptor of a file drops the locks that SQLite
+    /// has on it (<https://sqlite.org/howtocorrupt.html>, 2.2).
+    pub(super) database: File,
+    _beside: File,
+}
+
+fn try_lock(file: &File, path: &Path) -> Result<(), OpenError> {
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
         Err(TryLockError::Error(error)) => Err(unavailable(error)),
     }
@@ -59,11 +87,49 @@ pub(super) fn open_writer(path: &Path, options: &OpenOptions) -> Result<Connecti
 }
 
 /// A connection that carries the log into the database.
-pub(super) fn open_scrubber(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
+pub(super) fn open_checkpointer(
+    path: &Path,
+    options: &OpenOptions,
+) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
     configure(&conn, options).map_err(unavailable)?;
     Ok(conn)
+}
+
+/// A connection for a backup, to a store that is there; its schema stays as it is.
+pub(super) fn open_source(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
+    if !path.try_exists().map_err(unavailable)? {
+        return Err(OpenError::Missing(path.to_owned()));
+    }
+    // Not for reading alone: whoever closes a store last carries its log over.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    conn.busy_timeout(busy_timeout(options))
+        .map_err(unavailable)?;
+    conn.pragma_update(None, "synchronous", "FULL")
+        .map_err(unavailable)?;
+    if readable_version(&conn)? == 0 {
+        return Err(OpenError::Missing(path.to_owned()));
+    }
+    Ok(conn)
+}
+
+/// A connection to a snapshot, which nobody writes to.
+pub(super) fn open_snapshot(path: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    readable_version(&conn)?;
+    Ok(conn)
+}
+
+/// The version of a schema that this program can read.
+pub(super) fn readable_version(conn: &Connection) -> Result<u32, OpenError> {
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    match version(conn)? {
+        found if found > known => Err(OpenError::NewerSchema { found, known }),
+        found => Ok(found),
+    }
 }
 
 /// A connection that only reads. The schema must be there.
@@ -99,7 +165,7 @@ fn configure(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
     conn.pragma_update(None, "foreign_keys", true)?;
-    // What a client deletes is overwritten; see `scrub` for the log.
+    // What a client deletes is overwritten; see `checkpoint` for the log.
     conn.pragma_update(None, "secure_delete", true)?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     if let Some(pages) = options.pages_max {

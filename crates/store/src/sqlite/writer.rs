@@ -12,9 +12,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::batch::{Batch, Mark};
 use super::fault::{Done, Fault};
+use super::files::Files;
 use super::index::Index;
 use super::memory::Memory;
-use super::scrub::{self, Scrub};
 use crate::StoreError;
 
 /// Requests that wait for the writer; more wait for a place, which holds back their callers.
@@ -88,14 +88,14 @@ impl Writer {
         conn: Connection,
         index: Index,
         memory: Arc<Memory>,
-        scrub: Scrub,
+        files: Files,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = State {
             conn,
             index,
             memory,
-            scrub,
+            files,
             works: true,
             runtime: Handle::try_current().ok(),
             queue: jobs.downgrade(),
@@ -146,8 +146,7 @@ struct State {
     conn: Connection,
     index: Index,
     memory: Arc<Memory>,
-    /// Whom to tell that texts were removed.
-    scrub: Scrub,
+    files: Files,
     /// Whether the last changes succeeded: a store that stays away is logged once.
     works: bool,
     /// Where callers wait; the runtime in which the store was opened.
@@ -164,8 +163,7 @@ impl State {
             jobs.extend(own.drain(..));
             if jobs.is_empty() {
                 let Some(job) = queue.blocking_recv() else {
-                    // A stopped store leaves no log in which removed texts could be found.
-                    scrub::truncate_log(&self.conn);
+                    self.files.carry_over_last(&self.conn);
                     return;
                 };
                 jobs.push(job);
@@ -208,7 +206,13 @@ impl State {
 
     /// Commits the jobs, and says what became of each.
     fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
+        if let Some(text) = self.files.refusal(&self.conn) {
+            return jobs.iter().map(|_| Some(unavailable(&text))).collect();
+        }
         let together = self.attempt(jobs, run_together);
+        if matches!(&together, Err(Fault::Sql(error)) if is_full(error)) {
+            self.files.log.make_room();
+        }
         let done = match together {
             Err(Fault::Sql(error)) if is_hopeless(&error) => Err(Fault::Sql(error)),
             Err(_) => self.attempt(jobs, run_apart),
@@ -234,6 +238,7 @@ impl State {
     /// One transaction. Readers see it after its commit; after a failure all is as before.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Failures> {
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        let before = self.conn.total_changes();
         let mut batch = Batch::new(&self.conn, &mut self.index);
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
@@ -244,7 +249,11 @@ impl State {
         });
         if done.is_ok() {
             if batch.erases() {
-                self.scrub.request();
+                self.files.log.erase();
+            }
+            // A commit that changed nothing leaves the log as it is.
+            if self.conn.total_changes() != before {
+                self.files.log.committed();
             }
             self.memory.publish(batch.into_changes());
         } else {
@@ -320,6 +329,10 @@ fn is_hopeless(error: &rusqlite::Error) -> bool {
                 | SystemIoFailure
         )
     )
+}
+
+fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
 }
 
 fn roll_back(conn: &Connection) {

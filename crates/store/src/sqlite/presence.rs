@@ -1,0 +1,117 @@
+//! Whether the files that this process has open are still those at their paths. A file that was removed or
+//! replaced takes every change with it, and SQLite goes on writing to it without an error: so the writer looks
+//! before it commits, and refuses.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How old a look may be when something is committed.
+const FRESH: Duration = Duration::from_millis(250);
+/// A log of so few bytes is not worth carrying over for the room that it takes.
+const LOG_BYTES_MIN: u64 = 256 << 10;
+
+/// The files of an open store.
+#[derive(Debug)]
+pub(super) struct Presence {
+    database: Opened,
+    log: Opened,
+    others: Vec<Opened>,
+    looked: Option<Instant>,
+    seen: Seen,
+}
+
+/// A path, and the device and inode that were opened there.
+#[derive(Debug)]
+struct Opened {
+    path: PathBuf,
+    id: (u64, u64),
+}
+
+/// What the last look found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Names of the files that are gone, or that others have replaced.
+    pub(super) gone: Vec<String>,
+    /// Whether the database itself is among them.
+    pub(super) database_gone: bool,
+    /// Whether the log takes half of the room that is left or more: the database may need as much to
+    /// take it in.
+    pub(super) crowded: bool,
+}
+
+impl Presence {
+    /// The files of the database at `path`, whose log and index must be there.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let beside = |suffix: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            Opened::at(name.into())
+        };
+        Ok(Self {
+            database: Opened::at(path.to_owned())?,
+            log: beside("-wal")?,
+            others: vec![beside("-shm")?, beside(".lock")?],
+            looked: None,
+            seen: Seen::default(),
+        })
+    }
+
+    /// Looks, unless the last look is fresh; returns whether it did.
+    pub(super) fn look(&mut self) -> bool {
+        let fresh = self.looked.is_some_and(|looked| looked.elapsed() < FRESH);
+        if !fresh {
+            self.seen = self.see();
+            self.looked = Some(Instant::now());
+        }
+        !fresh
+    }
+
+    /// What the last look found.
+    pub(super) const fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    fn see(&self) -> Seen {
+        let all = [&self.database, &self.log].into_iter().chain(&self.others);
+        let gone = all.filter(|file| file.metadata().is_none());
+        let name = |file: &Opened| file.path.file_name().map(|name| name.display().to_string());
+        Seen {
+            gone: gone.filter_map(name).collect(),
+            database_gone: self.database.metadata().is_none(),
+            crowded: self.is_crowded(),
+        }
+    }
+
+    fn is_crowded(&self) -> bool {
+        let log_bytes = self.log.metadata().map_or(0, |found| found.len());
+        if log_bytes < LOG_BYTES_MIN {
+            return false;
+        }
+        // A file system that does not say what is free will say when it is full.
+        rustix::fs::statvfs(&self.log.path).is_ok_and(|found| {
+            let free = found.f_bavail.saturating_mul(found.f_frsize.max(1));
+            log_bytes >= free / 2
+        })
+    }
+}
+
+impl Opened {
+    fn at(path: PathBuf) -> io::Result<Self> {
+        let id = id(&fs::metadata(&path)?);
+        Ok(Self { path, id })
+    }
+
+    /// Of the file at the path, if it is the one that was opened.
+    fn metadata(&self) -> Option<Metadata> {
+        fs::metadata(&self.path)
+            .ok()
+            .filter(|found| id(found) == self.id)
+    }
+}
+
+fn id(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
