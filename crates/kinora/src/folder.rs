@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// Permission bits of everybody but the owner.
 const OTHERS: u32 = 0o077;
 /// What may lie in a folder of an earlier start, with the modes of that time.
-const CONTENTS: [&str; 7] = [
+const CONTENTS: [&str; 8] = [
     "kinora.db",
     "kinora.db-wal",
     "kinora.db-shm",
@@ -19,6 +19,7 @@ const CONTENTS: [&str; 7] = [
     "signing.key",
     "results",
     FIRST_KEY,
+    crate::backup::last::FILE,
 ];
 /// The file that hands over the first key where there is no terminal.
 const FIRST_KEY: &str = "first-key";
@@ -34,6 +35,11 @@ pub(crate) fn make_private_files() {
 /// When it cannot be made, or others can enter it and this user cannot change that.
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     let shown = folder.display();
+    if restoring(folder).exists() {
+        return Err(Failure::new(format!(
+            "A restore into {shown} was begun and has not ended. Run `kinora restore` again."
+        )));
+    }
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -58,6 +64,11 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
         let _ = close(&folder.join(name));
     }
     Ok(())
+}
+
+/// The folder in which a restore gathers what it restores; there only until it has ended.
+pub(crate) fn restoring(data: &Path) -> PathBuf {
+    data.join("restoring")
 }
 
 /// The mode of `path`, if others have any right on it.

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
 use crate::{hint, print};
 pub(crate) use judged::NewKeyParts;
+pub(crate) use listing::date;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 

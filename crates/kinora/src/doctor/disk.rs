@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::statfs;
 
 use super::Finding;
-use crate::config::Config;
 use crate::folder;
 
 /// Under this the next few results may not fit.
@@ -71,18 +70,6 @@ pub(super) fn folder(data: &Path) -> Finding {
 fn may_change(found: &fs::Metadata) -> bool {
     let user = rustix::process::geteuid();
     user.is_root() || user.as_raw() == found.uid()
-}
-
-/// There is no command for backups, so that nothing says how old one is.
-pub(super) fn backups(config: &Config) -> Finding {
-    let results = config.results_url();
-    let mut parts = config.data.display().to_string();
-    if !config.results.url.is_empty() {
-        parts = format!("{parts} and {results}");
-    }
-    Finding::Note(format!(
-        "none is known to Kinora; to make one, stop the service and copy {parts} whole"
-    ))
 }
 
 pub(super) fn file_system(folder: &Path) -> Finding {
