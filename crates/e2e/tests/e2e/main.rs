@@ -9,6 +9,7 @@
 )]
 
 mod attacks;
+mod backups;
 mod bounds;
 mod capabilities;
 #[path = "../../../contract/tests/contract/cases.rs"]
@@ -36,8 +37,10 @@ mod openapi;
 mod previews;
 mod references;
 mod refusals;
+mod removed;
 mod rescue;
 mod restarts;
+mod restores;
 mod routes;
 mod sdk;
 mod secrets;

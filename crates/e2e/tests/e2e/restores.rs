@@ -1,0 +1,110 @@
+//! Restores: damage is refused, nothing is left half done; and a database that is copied alone after a
+//! clean stop is whole.
+
+use std::fs;
+use std::path::Path;
+
+use kinora_e2e::{DataFolder, Server, Setup, run};
+
+use crate::backups::{assert_fails_with, backup, restore};
+use crate::support::quick;
+
+/// A service with a completed task that has been stopped in order.
+fn stopped_after_one_task() -> (DataFolder, String) {
+    let server = Server::start();
+    let client = server.client();
+    let video = client.submit(&quick("kinora-b1"));
+    client.wait_completed(video.id());
+    let (data, id) = (server.data().clone(), video.id().to_owned());
+    server.terminate();
+    assert!(server.wait().0.success());
+    (data, id)
+}
+
+#[test]
+fn p17_after_a_clean_stop_the_database_alone_holds_everything() {
+    let server = Server::start();
+    let client = server.client();
+    let mut ids: Vec<String> = Vec::new();
+    for _ in 0..20 {
+        ids.push(client.submit(&quick("kinora-b1")).id().to_owned());
+    }
+    let data = server.data().clone();
+    server.terminate();
+    server.terminate();
+    assert!(server.wait().0.success());
+    assert!(data.files("kinora.db-").is_empty(), "{:?}", data.files(""));
+    let alone = DataFolder::to_restore(&data);
+    fs::create_dir(alone.path()).unwrap();
+    for name in ["kinora.db", "signing.key"] {
+        fs::copy(data.path().join(name), alone.path().join(name)).unwrap();
+    }
+    let server = Setup::on(&alone).start();
+    let client = server.client();
+    for id in &ids {
+        client.video(id);
+    }
+}
+
+/// Changes one bit in the middle of a file.
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+fn find(folder: &Path, name: &str) -> Option<std::path::PathBuf> {
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut entries = entries.map(|path| match path.is_dir() {
+        true => find(&path, name),
+        false => path.ends_with(name).then_some(path),
+    });
+    entries.find_map(|found| found)
+}
+
+#[test]
+fn p17_a_restore_refuses_damage_and_leaves_nothing() {
+    let (data, _) = stopped_after_one_task();
+    let places = ["kinora.db", "signing.key", "video.mp4", "backup.json"];
+    for (number, name) in places.into_iter().enumerate() {
+        let to = data.beside(&format!("backup-{number}"));
+        run(backup(&data, &to, &["--results", "copy"])).ok();
+        flip(&find(&to, name).unwrap());
+        let target = DataFolder::to_restore(&data);
+        let done = run(restore(&to, &target));
+        assert_fails_with(&done, "damaged");
+        assert!(!target.path().exists(), "{name}");
+    }
+    let to = data.beside("incomplete");
+    run(backup(&data, &to, &["--results", "copy"])).ok();
+    fs::remove_file(find(&to, "thumbnail.webp").unwrap()).unwrap();
+    let target = DataFolder::to_restore(&data);
+    // A folder that was there stays, empty.
+    fs::create_dir(target.path()).unwrap();
+    assert_fails_with(&run(restore(&to, &target)), "missing");
+    assert!(target.files("").is_empty() && target.path().exists());
+}
+
+#[test]
+fn a_restore_takes_an_empty_folder_only_and_one_that_was_interrupted_is_not_served() {
+    let (data, id) = stopped_after_one_task();
+    let to = data.beside("backup");
+    run(backup(&data, &to, &[])).ok();
+    assert_fails_with(&run(restore(&to, &data)), "not empty");
+    for point in ["restore.synced:1", "restore.moved:1", "restore.moved:3"] {
+        let target = DataFolder::to_restore(&data);
+        let mut command = restore(&to, &target);
+        command.env("CRASH_AT", point);
+        assert!(!run(command).status.success());
+        let refused = Setup::on(&target).try_start().unwrap_err();
+        assert_fails_with(&refused, "has not ended");
+        run(restore(&to, &target)).ok();
+        let server = Setup::on(&target).start();
+        let video = server.client().video(&id);
+        assert_eq!(video.status(), "completed");
+        assert_eq!(server.client().get(&video.content()).status, 200);
+    }
+}
