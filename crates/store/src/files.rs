@@ -31,6 +31,12 @@ pub(crate) fn reference_keys_of(task: TaskId, spec: &VideoSpec) -> Vec<String> {
         .collect()
 }
 
+/// The mark that a store leaves beside its results: an empty file, named after the store's own number.
+#[must_use]
+pub fn mark_key(identity: u64) -> String {
+    format!("stores/{identity:016x}")
+}
+
 /// Bytes that a reference is charged with until it is known what it takes: what most pictures take
 /// once they are cut down to their frame, and 15 s of stereo in 16 bits.
 const IMAGE_ALLOWANCE_BYTES: u64 = 4 << 20;

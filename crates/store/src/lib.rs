@@ -17,7 +17,7 @@ mod task;
 
 pub use backup::{BackupSource, Counts, TaskFiles};
 pub use fetch::{Fetch, FetchRequest, Fetched};
-pub use files::{names_file, reference_keys};
+pub use files::{mark_key, names_file, reference_keys};
 pub use keys::{ApiKey, KeyStore, NewKey, Scope};
 pub use lease::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
 pub use open::{OpenError, OpenOptions, open, open_keys, open_snapshot, open_source};

@@ -97,6 +97,17 @@ impl Snapshot {
             .map_err(|error| StoreError::Unavailable(Box::new(error)))
     }
 
+    /// The number that is the store's own; `None` in a schema that has none yet.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    pub fn identity(&self) -> Result<Option<u64>, StoreError> {
+        let sql = "SELECT value FROM counters WHERE name = 'identity'";
+        let value = self.conn.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let value = value.optional().map_err(Fault::from)?;
+        Ok(value.map(i64::unsigned_abs))
+    }
+
     /// How much it holds.
     ///
     /// # Errors
@@ -136,7 +147,7 @@ impl Snapshot {
         mut each: impl FnMut(TaskFiles) -> Result<(), E>,
     ) -> Result<u64, E> {
         let mut unreadable = 0;
-        let sql = |error| StoreError::from(Fault::from(error));
+        let sql = |error: rusqlite::Error| StoreError::from(Fault::from(error));
         // Columns that every schema has.
         let mut query = self
             .conn

@@ -149,7 +149,6 @@ pub(super) struct Checkpointer {
 impl Checkpointer {
     pub(super) fn start(path: &Path, options: &OpenOptions, log: Log) -> Result<Self, OpenError> {
         let conn = schema::open_checkpointer(path, options)?;
-        conn.busy_timeout(BUSY).map_err(schema::unavailable)?;
         let own = log.clone();
         let thread = std::thread::Builder::new().name("store-checkpoint".to_owned());
         let thread = thread
@@ -186,18 +185,32 @@ fn serve(log: &Log, conn: &Connection) {
 }
 
 /// Carries the log into the database and truncates it. Returns whether that was done: not while another
-/// connection reads what the log holds.
+/// connection reads what the log holds. Waits for others for [`BUSY`] alone, whatever `conn` usually does.
 pub(super) fn carry_over(conn: &Connection) -> bool {
-    // The bulk is carried over beside the writer, which waits for the rest alone; and it does not wait at
-    // all where a long reader is in the way.
-    let carried = checkpoint(conn, "PASSIVE").and_then(|passive| {
-        let whole = passive.frames == passive.carried;
-        Ok(whole && !checkpoint(conn, "TRUNCATE")?.blocked)
-    });
+    let carried = with_timeout(conn, || carry_over_now(conn));
     carried.unwrap_or_else(|error| {
         tracing::debug!(%error, "log not carried over yet");
         false
     })
+}
+
+fn with_timeout<T>(
+    conn: &Connection,
+    run: impl FnOnce() -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let usual_ms: u32 = conn.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+    conn.busy_timeout(BUSY)?;
+    let done = run();
+    conn.busy_timeout(Duration::from_millis(usual_ms.into()))?;
+    done
+}
+
+fn carry_over_now(conn: &Connection) -> rusqlite::Result<bool> {
+    // The bulk is carried over beside the writer, which waits for the rest alone; and it does not wait at
+    // all where a long reader is in the way.
+    let passive = checkpoint(conn, "PASSIVE")?;
+    let whole = passive.frames == passive.carried;
+    Ok(whole && !checkpoint(conn, "TRUNCATE")?.blocked)
 }
 
 /// The answer of `PRAGMA wal_checkpoint` (<https://sqlite.org/pragma.html#pragma_wal_checkpoint>).

@@ -70,7 +70,7 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenError`], with a message that is fit for an operator.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        let locks = schema::lock(path)?;
+        let mut locks = schema::lock(path)?;
         let conn = schema::open_writer(path, options)?;
         // Of a process that was killed, also where the log had filled the disk.
         checkpoint::carry_over(&conn);
@@ -82,7 +82,8 @@ impl SqliteStore {
         let log = Log::default();
         // Whatever the recovery has written is in it.
         log.committed();
-        let files = Files::of(path, &locks, log.clone()).map_err(schema::unavailable)?;
+        let database = locks.database(path)?;
+        let files = Files::of(path, database, log.clone()).map_err(schema::unavailable)?;
         Ok(Self {
             identity,
             readers: Arc::new(Readers::open(path, options)?),

@@ -37,6 +37,8 @@ pub(super) struct Seen {
     pub(super) gone: Vec<String>,
     /// Whether the database itself is among them.
     pub(super) database_gone: bool,
+    /// Bytes that are free and those of the log together; `None` where the file system does not say.
+    pub(super) room_bytes: Option<u64>,
     /// Whether the log takes half of the room that is left or more: the database may need as much to
     /// take it in.
     pub(super) crowded: bool,
@@ -78,23 +80,21 @@ impl Presence {
         let all = [&self.database, &self.log].into_iter().chain(&self.others);
         let gone = all.filter(|file| file.metadata().is_none());
         let name = |file: &Opened| file.path.file_name().map(|name| name.display().to_string());
+        let log_bytes = self.log.metadata().map_or(0, |found| found.len());
+        let free_bytes = self.free_bytes();
         Seen {
             gone: gone.filter_map(name).collect(),
             database_gone: self.database.metadata().is_none(),
-            crowded: self.is_crowded(),
+            room_bytes: free_bytes.map(|free| free.saturating_add(log_bytes)),
+            crowded: log_bytes >= LOG_BYTES_MIN
+                && free_bytes.is_some_and(|free| log_bytes >= free / 2),
         }
     }
 
-    fn is_crowded(&self) -> bool {
-        let log_bytes = self.log.metadata().map_or(0, |found| found.len());
-        if log_bytes < LOG_BYTES_MIN {
-            return false;
-        }
-        // A file system that does not say what is free will say when it is full.
-        rustix::fs::statvfs(&self.log.path).is_ok_and(|found| {
-            let free = found.f_bavail.saturating_mul(found.f_frsize.max(1));
-            log_bytes >= free / 2
-        })
+    /// A file system that does not say what is free will say when it is full.
+    fn free_bytes(&self) -> Option<u64> {
+        let found = rustix::fs::statvfs(&self.database.path).ok()?;
+        Some(found.f_bavail.saturating_mul(found.f_frsize.max(1)))
     }
 }
 

@@ -1,10 +1,11 @@
 //! The database file: its lock, the settings of every connection, and the migrations.
 
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 
 use crate::{OpenError, OpenOptions};
 
@@ -22,7 +23,7 @@ const MIGRATIONS: &[&str] = &[
 
 /// Pages of the log that are carried into the database at once (64 MiB): submits wait meanwhile,
 /// so that a quarter of it made their 99th percentile half as long again.
-const CHECKPOINT_PAGES: u32 = 16_000;
+pub(super) const CHECKPOINT_PAGES: u32 = 16_000;
 /// A log that has grown past this, under a long reader, shrinks again.
 const LOG_BYTES_MAX: u32 = 128 << 20;
 
@@ -34,21 +35,47 @@ pub(super) fn lock(path: &Path) -> Result<Locks, OpenError> {
     name.push(".lock");
     let beside = File::create(PathBuf::from(name)).map_err(unavailable)?;
     try_lock(&beside, path)?;
-    let mut open = File::options();
-    open.read(true).write(true).create(true).truncate(false);
-    let database = open.open(path).map_err(unavailable)?;
-    if LOCKS_ARE_APART {
-        try_lock(&database, path)?;
-    }
     Ok(Locks {
-        database,
+        database: lock_database(path)?,
         _beside: beside,
     })
 }
 
-/// On Linux the locks of `flock(2)` and SQLite's, of `fcntl(2)`, do not see each other. Where they do, the
-/// database itself cannot be locked for longer than SQLite does.
-const LOCKS_ARE_APART: bool = cfg!(target_os = "linux");
+/// Locks the database itself. Where there is none, none is made: SQLite would take an empty file for a reason to
+/// remove the log beside it.
+fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(unavailable)?,
+    };
+    if locks_are_apart(&file) {
+        try_lock(&file, path)?;
+    }
+    Ok(Some(file))
+}
+
+/// On local file systems of Linux the locks of `flock(2)` and SQLite's, of `fcntl(2)`, do not see each other. Where
+/// they do, the database cannot be locked for longer than SQLite does.
+#[cfg(target_os = "linux")]
+fn locks_are_apart(file: &File) -> bool {
+    // NFS, SMB, CIFS, SMB2, 9P and Ceph, by the magic numbers of `statfs(2)`.
+    const OVER_A_NETWORK: [u64; 6] = [
+        0x6969,
+        0x517b,
+        0xff53_4d42,
+        0xfe53_4d42,
+        0x0102_1997,
+        0x00c3_6400,
+    ];
+    // The kernel's type of this field differs between machines; the numbers fit into 32 bits.
+    rustix::fs::fstatfs(file)
+        .is_ok_and(|found| !OVER_A_NETWORK.contains(&(found.f_type as u64 & 0xffff_ffff)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn locks_are_apart(_file: &File) -> bool {
+    false
+}
 
 /// What a serving process holds. The database is locked too, so that nobody who removes the file beside
 /// it lets a second process in.
@@ -56,8 +83,20 @@ const LOCKS_ARE_APART: bool = cfg!(target_os = "linux");
 pub(super) struct Locks {
     /// To be closed after every connection: closing any descriptor of a file drops the locks that SQLite
     /// has on it (<https://sqlite.org/howtocorrupt.html>, 2.2).
-    pub(super) database: File,
+    database: Option<File>,
     _beside: File,
+}
+
+impl Locks {
+    /// The open database, locked now if it was made since.
+    pub(super) fn database(&mut self, path: &Path) -> Result<&File, OpenError> {
+        let locked = match self.database.take() {
+            None => lock_database(path)?,
+            locked => locked,
+        };
+        let locked = locked.ok_or_else(|| OpenError::Missing(path.to_owned()))?;
+        Ok(&*self.database.insert(locked))
+    }
 }
 
 fn try_lock(file: &File, path: &Path) -> Result<(), OpenError> {
@@ -182,7 +221,7 @@ fn begin_log(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
     loop {
         match conn.pragma_update(None, "journal_mode", "WAL") {
             Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
                     && waited < busy_timeout(options) =>
             {
                 std::thread::sleep(PAUSE);
@@ -249,6 +288,22 @@ mod tests {
             assert_eq!(pragma("foreign_keys"), "Integer(1)");
             assert_eq!(pragma("secure_delete"), "Integer(1)");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_database_is_locked_although_the_file_beside_it_is_removed_and_never_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let mut locks = lock(&path).unwrap();
+        assert!(locks.database(&path).is_err() && !path.exists());
+        drop(open_writer(&path, &OpenOptions::default()).unwrap());
+        locks.database(&path).unwrap();
+        fs::remove_file(folder.path().join("store.db.lock")).unwrap();
+        let second = lock(&path);
+        assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");
+        drop(locks);
+        lock(&path).unwrap();
     }
 
     #[test]
