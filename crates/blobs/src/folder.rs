@@ -82,6 +82,16 @@ impl Folder {
         }
     }
 
+    /// Makes an empty file, as stores leave for a mark.
+    ///
+    /// # Errors
+    /// [`BlobError::Exists`] where there is one of this key, or why it cannot be made.
+    pub fn put_empty(&self, key: &str) -> Result<(), BlobError> {
+        let path = self.file(key)?;
+        fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        create(key, &path).map(|_| ())
+    }
+
     fn file(&self, key: &str) -> Result<PathBuf, BlobError> {
         Ok(self.objects.join(BlobKey::parse(key)?.as_str()))
     }
@@ -89,12 +99,16 @@ impl Folder {
 
 fn copy(key: &str, from: &Path, to: &Path) -> Result<(), BlobError> {
     let mut from = File::open(from).map_err(|error| absent(key, error))?;
-    let mut to = File::create_new(to).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => BlobError::Exists(key.to_owned()),
-        _ => error.into(),
-    })?;
+    let mut to = create(key, to)?;
     io::copy(&mut from, &mut to)?;
     Ok(to.sync_all()?)
+}
+
+fn create(key: &str, path: &Path) -> Result<File, BlobError> {
+    File::create_new(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => BlobError::Exists(key.to_owned()),
+        _ => error.into(),
+    })
 }
 
 fn absent(key: &str, error: io::Error) -> BlobError {
@@ -139,6 +153,8 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert_eq!(from.bytes(key).unwrap(), None);
         assert_eq!(linked.bytes(key).unwrap(), Some(6));
+        copied.put_empty("stores/1").unwrap();
+        assert_eq!(copied.bytes("stores/1").unwrap(), Some(0));
         let outside = from.transfer("../secret", &copied, Transfer::Copy);
         assert!(
             matches!(outside, Err(BlobError::InvalidKey(_))),

@@ -21,12 +21,12 @@ use crate::cli::{BackupArgs, PlaceArgs, ResultsMode};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::system::SystemClock;
-use crate::{hint, print};
+use crate::{folder, hint, print};
 use last::Last;
 use manifest::{FORMAT, Manifest, Part, Results, Tasks};
 use progress::Progress;
 use staging::Staging;
-pub(crate) use staging::sync_all_under;
+pub(crate) use staging::{claim, lock, sync_all_under};
 use taking::{Taken, Taking};
 
 /// Names in a backup; those in a data folder, too.
@@ -37,6 +37,7 @@ pub(crate) const RESULTS: &str = "results";
 /// Makes a backup and says what is in it.
 pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     let config = Config::load(&args.place)?;
+    folder::refuse_unfinished_restore(&config.data)?;
     let source = open(&config, &args.place)?;
     let results = kinora_blobs::root(&config.results_url())
         .map_err(|error| Failure::because("The results cannot be backed up", error))?;
@@ -141,7 +142,7 @@ impl Job<'_> {
         to: &Path,
         progress: Progress,
     ) -> Result<(Taken, Vec<String>), Failure> {
-        if self.args.results == ResultsMode::None {
+        if self.args.results == ResultsMode::Reference {
             return Ok((Taken::default(), Vec::new()));
         }
         let counts = snapshot.counts()?;

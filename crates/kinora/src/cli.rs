@@ -202,8 +202,8 @@ pub(crate) enum ResultsMode {
     Link,
     /// By copies.
     Copy,
-    /// Not at all: the backup notes where they are.
-    None,
+    /// They stay where they are; the backup notes where that is.
+    Reference,
 }
 
 impl ResultsMode {
@@ -211,7 +211,7 @@ impl ResultsMode {
         match self {
             Self::Link => "link",
             Self::Copy => "copy",
-            Self::None => "none",
+            Self::Reference => "reference",
         }
     }
 }

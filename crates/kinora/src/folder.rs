@@ -35,11 +35,7 @@ pub(crate) fn make_private_files() {
 /// When it cannot be made, or others can enter it and this user cannot change that.
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     let shown = folder.display();
-    if restoring(folder).exists() {
-        return Err(Failure::new(format!(
-            "A restore into {shown} was begun and has not ended. Run `kinora restore` again."
-        )));
-    }
+    refuse_unfinished_restore(folder)?;
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -69,6 +65,17 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
 /// The folder in which a restore gathers what it restores; there only until it has ended.
 pub(crate) fn restoring(data: &Path) -> PathBuf {
     data.join("restoring")
+}
+
+/// Refuses a data folder that holds a part of a backup.
+pub(crate) fn refuse_unfinished_restore(data: &Path) -> Result<(), Failure> {
+    if !restoring(data).exists() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "A restore into {} was begun and has not ended. Run `kinora restore` again.",
+        data.display()
+    )))
 }
 
 /// The mode of `path`, if others have any right on it.

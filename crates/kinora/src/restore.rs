@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use kinora_blobs::folder::{Folder, Transfer};
 use kinora_contract::TaskId;
-use kinora_store::{Snapshot, TaskFiles, open_snapshot};
+use kinora_store::{Snapshot, TaskFiles, mark_key, open_snapshot};
 
 use crate::backup::manifest::{Manifest, Part, Tasks};
 use crate::backup::mover::Mover;
 use crate::backup::progress::Progress;
-use crate::backup::{DATABASE, RESULTS, SIGNING_KEY, sync_all_under};
+use crate::backup::{DATABASE, RESULTS, SIGNING_KEY, claim, lock, sync_all_under};
 use crate::cli::{PlaceArgs, RestoreArgs, ResultsMode};
 use crate::failure::Failure;
 use crate::{folder, hint, print};
@@ -51,7 +51,7 @@ fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, 
             "The backup is damaged: its database does not hold what backup.json says.",
         ));
     }
-    if manifest.results.mode == ResultsMode::None {
+    if manifest.results.mode == ResultsMode::Reference {
         return Ok(None);
     }
     let progress = progress.of(counts.completed + counts.unfinished);
@@ -78,7 +78,8 @@ fn restore_files(
     to: &Path,
     mut progress: Progress,
 ) -> Result<Mover, Failure> {
-    let [from, to] = [source, to].map(|root| Folder::at(&root.join(RESULTS)));
+    let results = to.join(RESULTS);
+    let [from, to] = [&source.join(RESULTS), &results].map(|root| Folder::at(root));
     let gone: BTreeSet<TaskId> = manifest.results.gone.iter().copied().collect();
     let mut mover = Mover::new(from, to, Transfer::Link, true);
     snapshot.for_each_task(|task: TaskFiles| {
@@ -94,6 +95,13 @@ fn restore_files(
         if !mover.give(file)? {
             return Err(missing(&file.key));
         }
+    }
+    // As the store would: it takes results without its mark for those of another.
+    if let Some(identity) = snapshot.identity()? {
+        let mark = mark_key(identity);
+        Folder::at(&results)
+            .put_empty(&mark)
+            .map_err(|error| Failure::because(format!("The file {mark} cannot be made"), error))?;
     }
     if mover.files != manifest.results.files {
         return Err(Failure::new(format!(
@@ -120,7 +128,7 @@ fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> Str
             mover.bytes >> 20
         ),
         None => format!(
-            "no results: the backup has none. Put {} at {}, or name it as results.url in the configuration",
+            "no results, which the backup only names. Put {} at {}, or name it as results.url in the configuration",
             manifest.results.from.display(),
             args.data.join(RESULTS).display()
         ),
@@ -139,6 +147,8 @@ fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> Str
 struct Target {
     data: PathBuf,
     inside: PathBuf,
+    /// The folder inside, locked.
+    folder: File,
     /// Whether the folder was made for this.
     made: bool,
     published: bool,
@@ -156,12 +166,15 @@ impl Target {
                 let holds_something = entries.filter_map(Result::ok).any(|entry| own(&entry));
                 // What an interrupted restore has left is its own.
                 let left = inside.exists();
-                if holds_something && !left {
+                if holds_something && (!left || was_served(data)) {
                     return Err(Failure::new(format!(
                         "{shown} is not empty. Name a new folder, or move what is there away first."
                     )));
                 }
                 if left {
+                    let other =
+                        File::open(&inside).and_then(|folder| lock(&folder).map(|()| folder));
+                    let _other = other.map_err(failed)?;
                     clear(data).map_err(failed)?;
                 }
                 false
@@ -171,10 +184,12 @@ impl Target {
         };
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
-        builder.create(&inside).map_err(failed)?;
+        builder.create(data).map_err(failed)?;
+        let folder = claim(&inside).map_err(failed)?;
         Ok(Self {
             data: data.to_owned(),
             inside,
+            folder,
             made,
             published: false,
         })
@@ -183,7 +198,7 @@ impl Target {
     /// Syncs everything and moves it to its place; the folder inside goes last.
     fn publish(mut self) -> Result<(), Failure> {
         let publish = || {
-            sync_all_under(&File::open(&self.inside)?)?;
+            sync_all_under(&self.folder)?;
             kinora_crash::point("restore.synced");
             for name in [RESULTS, SIGNING_KEY, DATABASE] {
                 match fs::rename(self.inside.join(name), self.data.join(name)) {
@@ -193,6 +208,10 @@ impl Target {
                 kinora_crash::point("restore.moved");
             }
             File::open(&self.data)?.sync_all()?;
+            if self.made {
+                let data = std::path::absolute(&self.data)?;
+                File::open(data.parent().unwrap_or(&data))?.sync_all()?;
+            }
             fs::remove_dir(&self.inside)?;
             File::open(&self.data)?.sync_all()
         };
@@ -216,7 +235,12 @@ impl Drop for Target {
     }
 }
 
-/// Removes what an unfinished restore has put into the data folder; the folder that shows it stays.
+/// Whether a service has run on the folder, which an unfinished restore does not let it.
+fn was_served(data: &Path) -> bool {
+    data.join(format!("{DATABASE}.lock")).exists()
+}
+
+/// Removes what an unfinished restore has put into the data folder, and last the folder that shows it.
 fn clear(data: &Path) -> io::Result<()> {
     let absent = |error: &io::Error| error.kind() == ErrorKind::NotFound;
     for name in [DATABASE, SIGNING_KEY] {

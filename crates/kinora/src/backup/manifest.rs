@@ -140,7 +140,7 @@ impl Manifest {
     /// For people.
     pub(super) fn sentence(&self, to: &Path, notes: &[String]) -> String {
         let files = match self.results.mode {
-            ResultsMode::None => {
+            ResultsMode::Reference => {
                 format!("no results (they stay in {})", self.results.from.display())
             }
             mode => format!(

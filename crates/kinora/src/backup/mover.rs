@@ -24,7 +24,7 @@ pub(crate) struct Mover {
 }
 
 impl Mover {
-    pub(crate) const fn new(from: Folder, to: Folder, how: Transfer, hashes_all: bool) -> Self {
+    pub(crate) fn new(from: Folder, to: Folder, how: Transfer, hashes_all: bool) -> Self {
         Self {
             from,
             to,

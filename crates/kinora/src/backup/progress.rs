@@ -26,7 +26,7 @@ impl Progress {
     }
 
     /// With so many steps to come.
-    pub(crate) const fn of(mut self, all: u64) -> Self {
+    pub(crate) fn of(mut self, all: u64) -> Self {
         self.all = all;
         self
     }

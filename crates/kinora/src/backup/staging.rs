@@ -81,8 +81,8 @@ impl Drop for Staging {
     }
 }
 
-/// Makes the folder anew, unless a running backup has it.
-fn claim(path: &Path) -> io::Result<File> {
+/// Makes the folder anew, unless a running backup or restore has it. It is locked as long as the file lives.
+pub(crate) fn claim(path: &Path) -> io::Result<File> {
     if let Ok(left) = File::open(path) {
         lock(&left)?;
         fs::remove_dir_all(path)?;
@@ -93,9 +93,10 @@ fn claim(path: &Path) -> io::Result<File> {
     Ok(folder)
 }
 
-fn lock(folder: &File) -> io::Result<()> {
+/// Locks a folder against another backup or restore.
+pub(crate) fn lock(folder: &File) -> io::Result<()> {
     folder.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => io::Error::other("another backup is being made there"),
+        TryLockError::WouldBlock => io::Error::other("another backup or restore is at work there"),
         TryLockError::Error(error) => error,
     })
 }

@@ -42,7 +42,7 @@ impl<'a> Taking<'a> {
     ) -> Self {
         let how = match args.results {
             ResultsMode::Copy => Transfer::Copy,
-            ResultsMode::Link | ResultsMode::None => Transfer::Link,
+            ResultsMode::Link | ResultsMode::Reference => Transfer::Link,
         };
         Self {
             source,
@@ -94,8 +94,8 @@ impl<'a> Taking<'a> {
                 .collect();
             return Err(Failure::new(format!(
                 "{} files of completed tasks are missing from the results, so that no backup of them would be \
-                 whole: {}{}. Put them back, or delete their tasks; `--results none` backs up all but the \
-                 results.",
+                 whole: {}{}. Put them back, or delete their tasks; `--results reference` backs up all but \
+                 the results.",
                 self.missing.len(),
                 named.join(", "),
                 if self.missing.len() > NAMED_MAX {

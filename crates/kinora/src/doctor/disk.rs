@@ -48,6 +48,9 @@ pub(super) fn folder(data: &Path) -> Finding {
         Ok(found) if !found.is_dir() => {
             Finding::Bad(format!("{shown} is no folder; name another with --data"))
         }
+        Ok(_) if folder::restoring(data).exists() => Finding::Bad(format!(
+            "a restore into {shown} was begun and has not ended; run `kinora restore` again"
+        )),
         Ok(found) => match folder::open_to_others(data) {
             Ok(None) => Finding::Good(format!("{shown}, closed to other users")),
             Ok(Some(mode)) if may_change(&found) => Finding::Note(format!(
