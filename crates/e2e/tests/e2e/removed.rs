@@ -35,6 +35,9 @@ fn remove(server: &Server, remove: impl FnOnce(PathBuf)) -> Vec<String> {
     }
     client.get("/v1/videos").list();
     until("the operator to be told", || {
+        // The service looks when somebody wants a change.
+        let reply = client.submit_json(&quick("kinora-b1"));
+        reply.refused(503, "storage_unavailable");
         (server.logged(&["ERROR", "were removed or replaced"]) > 0).then_some(())
     });
     let reply = client.submit_json(&quick("kinora-b1"));

@@ -166,7 +166,7 @@ fn p11_below_the_reserve_of_free_space_submits_stop_and_results_are_published() 
 /// The log of what was deleted again must not take the room that the rest needs.
 #[test]
 fn p11_submits_and_deletes_without_end_fit_on_a_small_disk() {
-    const PAIRS: usize = 4_000;
+    const PAIRS: usize = 2_500;
     let server = on_small_disk(48, 0);
     let live = server.client().submit(&slow());
     let done = AtomicUsize::new(0);
