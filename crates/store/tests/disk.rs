@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kinora_store::conformance::fixtures::{Bench, EXPIRY, id, renewed, sweep_at, task};
-use kinora_store::{NewTask, OpenOptions, Stores, open};
+use kinora_store::{NewTask, OpenOptions, StoreError, Stores, open, open_snapshot, open_source};
 use rusqlite::Connection;
 
 const SECRET: &str = "a lighthouse that nobody may know of";
@@ -121,15 +121,49 @@ async fn opening_carries_over_the_log_of_a_process_that_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     let stores = open_in(folder.path());
     submit_secrets(&stores, 0..20).await;
-    // As a killed process leaves them.
-    let killed = tempfile::tempdir().unwrap();
-    for name in ["kinora.db", "kinora.db-wal"] {
-        std::fs::copy(folder.path().join(name), killed.path().join(name)).unwrap();
-    }
+    let killed = as_killed(folder.path());
     assert_ne!(tasks_alone(killed.path()), Some(20));
     let opened = open_in(killed.path());
     assert_eq!(tasks_alone(killed.path()), Some(20));
     drop(opened);
+}
+
+/// The files of a store as a killed process leaves them.
+fn as_killed(folder: &Path) -> tempfile::TempDir {
+    let killed = tempfile::tempdir().unwrap();
+    for name in ["kinora.db", "kinora.db-wal"] {
+        std::fs::copy(folder.join(name), killed.path().join(name)).unwrap();
+    }
+    killed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_is_whole_and_leaves_the_store_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = open_in(folder.path());
+    submit_secrets(&stores, 0..20).await;
+    let killed = as_killed(folder.path());
+    let files = || {
+        ["kinora.db", "kinora.db-wal"].map(|name| std::fs::read(killed.path().join(name)).unwrap())
+    };
+    let (before, copy) = (files(), folder.path().join("copy.db"));
+    let url = format!("sqlite:{}", killed.path().join("kinora.db").display());
+    let source = open_source(&url, &OpenOptions::default()).unwrap();
+    source.snapshot(&copy).unwrap();
+    assert!(source.snapshot(&copy).is_err());
+    assert!(!source.has_result(id(0)).unwrap());
+    drop(source);
+    assert!(files() == before);
+    let snapshot = open_snapshot(&copy).unwrap();
+    snapshot.check().unwrap();
+    assert_eq!(snapshot.counts().unwrap().unfinished, 20);
+    assert!(snapshot.identity().unwrap().is_some());
+    let mut seen = 0;
+    let unreadable = snapshot.for_each_task(|task| {
+        seen += u64::from(!task.completed && task.results.is_empty());
+        Ok::<(), StoreError>(())
+    });
+    assert_eq!((unreadable.unwrap(), seen), (0, 20));
 }
 
 /// On a full disk the log gives back its room, although the store is never idle.

@@ -19,8 +19,10 @@ const AFTER: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(5);
 /// Between two times.
 const EVERY: Duration = Duration::from_secs(10);
-/// Between two attempts to win room on a full disk.
-const URGENT_EVERY: Duration = Duration::from_secs(1);
+/// Between two times on a full disk, where each change that fails asks for one.
+const URGENT_EVERY: Duration = Duration::from_millis(100);
+/// The same after one that failed.
+const URGENT_AGAIN: Duration = Duration::from_secs(1);
 /// How long writers may be held up by readers that are being waited for.
 const BUSY: Duration = Duration::from_millis(200);
 
@@ -110,14 +112,15 @@ impl Log {
     /// Notes how it went, and rests; `false` when the store closes.
     fn rest(&self, due: &Due, truncated: bool) -> bool {
         let mut state = self.state();
-        if truncated {
+        let least = if truncated {
             state.filled = state.commits != due.commits;
-            return !self.wait(state, EVERY, |state| !state.crowded).0.closing;
-        }
-        state.erased |= due.erased;
-        // The writer asks again and again while the disk is full: no more often than this is it tried.
-        let (state, _) = self.wait(state, URGENT_EVERY, |_| true);
-        let rest = EVERY.saturating_sub(URGENT_EVERY);
+            URGENT_EVERY
+        } else {
+            state.erased |= due.erased;
+            URGENT_AGAIN
+        };
+        let (state, _) = self.wait(state, least, |_| true);
+        let rest = EVERY.saturating_sub(least);
         !self.wait(state, rest, |state| !state.crowded).0.closing
     }
 

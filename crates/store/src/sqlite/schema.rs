@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{OpenError, OpenOptions};
@@ -141,9 +142,13 @@ pub(super) fn open_source(path: &Path, options: &OpenOptions) -> Result<Connecti
     if !path.try_exists().map_err(unavailable)? {
         return Err(OpenError::Missing(path.to_owned()));
     }
-    // Not for reading alone: whoever closes a store last carries its log over.
+    // Not for reading alone, since the log's index may have to be made.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    // Whoever closes a store last carries its log over. A backup of a store that crashed leaves it alone:
+    // whether the log is whole is judged when the store is opened.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(unavailable)?;
     conn.busy_timeout(busy_timeout(options))
         .map_err(unavailable)?;
     conn.pragma_update(None, "synchronous", "FULL")
