@@ -148,6 +148,7 @@ fn results_are_linked_copied_or_left_where_they_are() {
     assert!(server.wait().0.success());
     let to = data.beside("stopped");
     run(backup(&data, &to, &[])).ok();
+    assert!(data.files("kinora.db-").is_empty(), "{:?}", data.files(""));
     let again = run(backup(&data, &to, &[]));
     assert_fails_with(&again, "not empty");
     let other = restored(&to, &data);

@@ -1,7 +1,7 @@
 //! Carries the write-ahead log into the database and truncates it, so that the database file alone is soon the
 //! whole store again: after removals (`secure_delete` zeroes deleted texts in the database, but the log still
 //! holds them), once the store is idle, and when the log takes the room that is left on the disk. A thread with a
-//! connection of its own does it, at a bounded rate, and sleeps while the log is empty.
+//! connection of its own does it, at a bounded rate.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,8 @@ use crate::{OpenError, OpenOptions};
 const AFTER: Duration = Duration::from_secs(1);
 /// Without a commit for this long the store is idle.
 const IDLE: Duration = Duration::from_secs(5);
+/// Without a commit of this process for this long, since key commands commit beside it.
+const OTHERS: Duration = Duration::from_secs(60);
 /// Between two times.
 const EVERY: Duration = Duration::from_secs(10);
 /// Between two times on a full disk, where each change that fails asks for one.
@@ -88,8 +90,12 @@ impl Log {
                 break;
             }
             if !state.filled {
-                let woken = self.0.1.wait(state);
-                state = woken.unwrap_or_else(PoisonError::into_inner);
+                let nothing = |state: &State| !state.filled && !state.crowded && !state.erased;
+                let (after, timed_out) = self.wait(state, OTHERS, nothing);
+                state = after;
+                if timed_out {
+                    break;
+                }
                 continue;
             }
             let commits = state.commits;
