@@ -32,6 +32,7 @@ fn p17_after_a_clean_stop_the_database_alone_holds_everything() {
     }
     let data = server.data().clone();
     server.terminate();
+    server.wait_for_log(&["stopping"]);
     server.terminate();
     assert!(server.wait().0.success());
     assert!(data.files("kinora.db-").is_empty(), "{:?}", data.files(""));
