@@ -47,15 +47,17 @@ pub(super) struct Seen {
 impl Presence {
     /// The files of the database at `path`, whose log and index must be there.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let beside = |suffix: &str| {
+        let beside = |path: &Path, suffix: &str| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);
             Opened::at(name.into())
         };
+        // SQLite follows a link to the database, and has its own files where that leads.
+        let real = fs::canonicalize(path)?;
         Ok(Self {
             database: Opened::at(path.to_owned())?,
-            log: beside("-wal")?,
-            others: vec![beside("-shm")?, beside(".lock")?],
+            log: beside(&real, "-wal")?,
+            others: vec![beside(&real, "-shm")?, beside(path, ".lock")?],
             looked: None,
             seen: Seen::default(),
         })
@@ -114,4 +116,32 @@ impl Opened {
 
 fn id(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_removed_replaced_or_behind_a_link_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().join("real.db");
+        let link = folder.path().join("link.db");
+        for name in ["real.db", "real.db-wal", "real.db-shm", "link.db.lock"] {
+            fs::write(folder.path().join(name), name).unwrap();
+        }
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let presence = Presence::of(&link).unwrap();
+        let seen = presence.see();
+        assert!(seen.gone.is_empty() && !seen.database_gone && !seen.crowded);
+        assert!(seen.room_bytes.is_some());
+        // Kept open under another name, as a process keeps it: its number is not given to the next file.
+        fs::rename(&real, folder.path().join("away.db")).unwrap();
+        fs::remove_file(folder.path().join("real.db-wal")).unwrap();
+        let seen = presence.see();
+        assert_eq!(seen.gone, ["link.db", "real.db-wal"]);
+        assert!(seen.database_gone);
+        fs::write(&real, "another").unwrap();
+        assert!(presence.see().database_gone);
+    }
 }

@@ -147,7 +147,9 @@ pub(super) fn open_source(path: &Path, options: &OpenOptions) -> Result<Connecti
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
     // Whoever closes a store last carries its log over. A backup of a store that crashed leaves it alone:
     // whether the log is whole is judged when the store is opened.
-    let mut log = path.as_os_str().to_owned();
+    let mut log = fs::canonicalize(path)
+        .map_err(unavailable)?
+        .into_os_string();
     log.push("-wal");
     let holds_changes = fs::metadata(log).is_ok_and(|found| found.len() > 0);
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, holds_changes)
