@@ -6,6 +6,7 @@
 pub mod conformance;
 #[cfg(feature = "faulty")]
 pub mod faulty;
+pub mod folder;
 mod key;
 mod local;
 mod open;
@@ -14,7 +15,7 @@ pub mod sign;
 
 pub use key::{BlobKey, KEY_BYTES_MAX};
 pub use local::LocalBlobs;
-pub use open::open;
+pub use open::{open, root};
 pub use reserve::Reserve;
 
 use std::fmt::Debug;

@@ -1,5 +1,6 @@
 //! Finds a blob store by its address. A new implementation is one arm here.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::{BlobError, BlobStore, LocalBlobs};
@@ -10,15 +11,19 @@ use crate::{BlobError, BlobStore, LocalBlobs};
 /// # Errors
 /// [`BlobError::UnknownScheme`], or why the store cannot be opened.
 pub fn open(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
-    match url.split_once(':') {
-        Some(("file", path)) => local(path.strip_prefix("//").unwrap_or(path)),
-        Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(url.to_owned())),
-        _ => local(url),
-    }
+    Ok(Arc::new(LocalBlobs::open(root(url)?)?))
 }
 
-fn local(path: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
-    Ok(Arc::new(LocalBlobs::open(path)?))
+/// The folder of the store at `url`, which is neither opened nor made.
+///
+/// # Errors
+/// [`BlobError::UnknownScheme`] for a store that is no folder of this machine.
+pub fn root(url: &str) -> Result<PathBuf, BlobError> {
+    match url.split_once(':') {
+        Some(("file", path)) => Ok(path.strip_prefix("//").unwrap_or(path).into()),
+        Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(url.to_owned())),
+        _ => Ok(url.into()),
+    }
 }
 
 /// A single letter is a drive, not a scheme.

@@ -32,6 +32,15 @@ pub const HOST_POINTS: &[&str] = &[
     "host.done",
 ];
 
+/// The points of the commands that back up and restore, in their order.
+pub const BACKUP_POINTS: &[&str] = &[
+    "backup.snapshot",
+    "backup.task",
+    "backup.described",
+    "restore.synced",
+    "restore.moved",
+];
+
 /// Whether a test can ask for anything at a point of this build.
 pub const ARMED: bool = cfg!(feature = "armed");
 

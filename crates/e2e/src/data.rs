@@ -54,6 +54,18 @@ impl DataFolder {
         copy
     }
 
+    /// A folder that will be filled with what another had, by a restore; its key will be the same.
+    pub fn to_restore(other: &Self) -> Self {
+        let empty = Self::default();
+        empty.0.key.set(other.key().unwrap().to_owned()).unwrap();
+        empty
+    }
+
+    /// A path beside it, which is removed with it.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
     /// Where it is; the service makes it.
     pub fn path(&self) -> PathBuf {
         self.0.folder.path().join("data")

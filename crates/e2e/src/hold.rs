@@ -18,7 +18,10 @@ pub struct Hold {
 impl Hold {
     /// Holds who comes to `point` as the `time`-th, from 1.
     pub fn at(point: &str, time: u32) -> Self {
-        let mut known = kinora_crash::POINTS.iter().chain(kinora_crash::HOST_POINTS);
+        let mut known = kinora_crash::POINTS
+            .iter()
+            .chain(kinora_crash::HOST_POINTS)
+            .chain(kinora_crash::BACKUP_POINTS);
         assert!(known.any(|known| *known == point), "no point {point}");
         Self {
             order: format!("{point}:{time}"),
@@ -29,10 +32,14 @@ impl Hold {
     /// In the service that is started so.
     #[must_use]
     pub fn over(&self, setup: Setup) -> Setup {
-        setup.set(
-            "HOLD_AT",
-            format!("{}:{}", self.order, self.sign().display()),
-        )
+        let (name, value) = self.variable();
+        setup.set(name, value)
+    }
+
+    /// The variable by which a process learns of it.
+    pub fn variable(&self) -> (&'static str, String) {
+        let value = format!("{}:{}", self.order, self.sign().display());
+        ("HOLD_AT", value)
     }
 
     /// Waits until somebody is held.

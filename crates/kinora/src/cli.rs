@@ -35,6 +35,10 @@ pub(crate) enum Command {
                       kinora doctor --data /var/lib/kinora --listen 0.0.0.0:8080"
     )]
     Doctor(ServeArgs),
+    /// Back up database, signing key and results into a new folder, while the service runs or not.
+    Backup(BackupArgs),
+    /// Restore a backup into an empty data folder.
+    Restore(RestoreArgs),
     /// Print the configuration file with all defaults and what they mean.
     #[command(
         after_help = "Keep the lines that you change; every key may be left out:\n  \
@@ -165,6 +169,65 @@ pub(crate) struct RotateArgs {
     pub(crate) grace: u32,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
+}
+
+/// What to back up, and where.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Give it the --data and --config that you give `kinora serve`. For example, once a night:\n  \
+                  kinora backup /backups/kinora-$(date +%F) --data /var/lib/kinora"
+)]
+pub(crate) struct BackupArgs {
+    /// New folder for the backup; the folder that it is in must exist
+    #[arg(value_name = "DEST")]
+    pub(crate) dest: PathBuf,
+    /// How results come into the backup
+    #[arg(long, value_name = "HOW", default_value = "link")]
+    pub(crate) results: ResultsMode,
+    /// Read every result and compare its SHA-256, also of those that are linked
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Print JSON, with times in Unix seconds
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
+/// How results come into a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ResultsMode {
+    /// By hard links where the file system allows, otherwise by copies.
+    Link,
+    /// By copies.
+    Copy,
+    /// They stay where they are; the backup notes where that is.
+    Reference,
+}
+
+impl ResultsMode {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::Copy => "copy",
+            Self::Reference => "reference",
+        }
+    }
+}
+
+/// What to restore, and where.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "For example:\n  kinora restore /backups/kinora-2026-11-22 --data /var/lib/kinora-restored"
+)]
+pub(crate) struct RestoreArgs {
+    /// Folder that `kinora backup` has made
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: PathBuf,
+    /// Data folder to restore into; it must be empty or absent
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
 }
 
 /// What to do with models.

@@ -1,6 +1,7 @@
 //! `kinora doctor`: checks everything that the service depends on, changes nothing, and says how to
 //! fix what is wrong. It exits with a failure when the service could not keep its promises here.
 
+mod backups;
 mod descriptors;
 mod disk;
 mod sandbox;
@@ -9,10 +10,13 @@ mod surroundings;
 
 use std::fmt::Write;
 
+use kinora_contract::Clock;
+
 use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::print;
+use crate::system::SystemClock;
 
 /// How one thing stands.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,7 +71,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
         ("data folder", disk::folder(&config.data)),
     ];
     findings.extend(secrets::first_key(&config.data).map(|found| ("first key", found)));
-    findings.push(("backups", disk::backups(config)));
+    findings.push(("backups", backups::last(&config.data, SystemClock.now_ms())));
     if let Some(folder) = disk::nearest_existing(&config.data) {
         findings.push(("file system", disk::file_system(&folder)));
         findings.push((

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// Permission bits of everybody but the owner.
 const OTHERS: u32 = 0o077;
 /// What may lie in a folder of an earlier start, with the modes of that time.
-const CONTENTS: [&str; 7] = [
+const CONTENTS: [&str; 8] = [
     "kinora.db",
     "kinora.db-wal",
     "kinora.db-shm",
@@ -19,6 +19,7 @@ const CONTENTS: [&str; 7] = [
     "signing.key",
     "results",
     FIRST_KEY,
+    crate::backup::last::FILE,
 ];
 /// The file that hands over the first key where there is no terminal.
 const FIRST_KEY: &str = "first-key";
@@ -35,6 +36,7 @@ pub(crate) fn make_private_files() {
 /// things (`--data /srv` must not lock everybody out of `/srv`), or this user may not change it.
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     let shown = folder.display();
+    refuse_unfinished_restore(folder)?;
     kinora_durable::make_folder_by(DirBuilder::new().recursive(true).mode(0o700), folder)
         .map_err(|error| Failure::because(format!("{shown} cannot be made"), error))?;
     match close_ours(folder) {
@@ -56,6 +58,22 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
         let _ = close(&folder.join(name));
     }
     Ok(())
+}
+
+/// The folder in which a restore gathers what it restores; there only until it has ended.
+pub(crate) fn restoring(data: &Path) -> PathBuf {
+    data.join("restoring")
+}
+
+/// Refuses a data folder that holds a part of a backup.
+pub(crate) fn refuse_unfinished_restore(data: &Path) -> Result<(), Failure> {
+    if !restoring(data).exists() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "A restore into {} was begun and has not ended. Run `kinora restore` again.",
+        data.display()
+    )))
 }
 
 /// The mode of `path`, if others have any right on it.

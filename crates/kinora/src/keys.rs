@@ -13,8 +13,9 @@ use crate::cli::{CreateArgs, KeysArgs, KeysCommand, ListArgs, PlaceArgs, RotateA
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
-use crate::{hint, print};
+use crate::{folder, hint, print};
 pub(crate) use judged::NewKeyParts;
+pub(crate) use listing::date;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
 }
 
 fn open(config: &Config, place: &PlaceArgs) -> Result<Arc<dyn KeyStore>, Failure> {
+    folder::refuse_unfinished_restore(&config.data)?;
     let opened = kinora_store::open_keys(&config.store_url(), &OpenOptions::default());
     opened.map_err(|error| match error {
         OpenError::Missing(path) => Failure::new(format!(

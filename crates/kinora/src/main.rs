@@ -1,6 +1,7 @@
 //! The binary: command line, configuration, composition. It holds no logic of its own; read
 //! `compose.rs` to see how the crates are put together.
 
+mod backup;
 mod cli;
 mod compose;
 mod config;
@@ -17,6 +18,7 @@ mod logging;
 mod memory;
 mod models;
 mod overlay;
+mod restore;
 mod serve;
 mod system;
 mod welcome;
@@ -43,6 +45,8 @@ fn main() -> ExitCode {
         Command::Keys(args) => keys::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Backup(args) => backup::run(&args),
+        Command::Restore(args) => restore::run(&args),
         Command::Config => {
             print(config::DEFAULT_FILE);
             Ok(())

@@ -1,7 +1,7 @@
 //! The blob keys of a task's files. Both sides know them: the worker puts the files there, and the
 //! store notes them as garbage in the transaction that makes them useless.
 
-use kinora_contract::{Reference, State, Task};
+use kinora_contract::{Reference, State, Task, TaskId, VideoSpec};
 
 use crate::Lease;
 
@@ -21,9 +21,20 @@ impl Lease {
 /// are kept as long as the draft, for its final.
 #[must_use]
 pub fn reference_keys(task: &Task) -> Vec<String> {
-    (0..task.spec.inputs.references().len())
-        .map(|index| format!("references/{}/{index}", task.id))
+    reference_keys_of(task.id, &task.spec)
+}
+
+/// The same of a task of which no more is known.
+pub(crate) fn reference_keys_of(task: TaskId, spec: &VideoSpec) -> Vec<String> {
+    (0..spec.inputs.references().len())
+        .map(|index| format!("references/{task}/{index}"))
         .collect()
+}
+
+/// The mark that a store leaves beside its results: an empty file, named after the store's own number.
+#[must_use]
+pub fn mark_key(identity: u64) -> String {
+    format!("stores/{identity:016x}")
 }
 
 /// Bytes that a reference is charged with until it is known what it takes: what most pictures take

@@ -2,6 +2,7 @@
 //! API keys beside it. Both take only what `kinora-contract` has judged, never a raw request.
 //! Every answer of a changing method is given after the change is synced to disk.
 
+mod backup;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod deaths;
@@ -16,12 +17,14 @@ mod outage;
 pub mod sqlite;
 mod task;
 
+pub use backup::{BackupSource, Counts, TaskFiles};
 pub use fetch::{Fetch, FetchRequest, Fetched};
-pub use files::{names_file, reference_keys};
+pub use files::{mark_key, names_file, reference_keys};
 pub use keys::{ApiKey, KeyStore, NewKey, Scope};
 pub use lease::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
-pub use open::{OpenError, OpenOptions, open, open_keys};
+pub use open::{OpenError, OpenOptions, open, open_keys, open_snapshot, open_source};
 pub use outage::Outage;
+pub use sqlite::Snapshot;
 pub use task::{
     Abandoned, Cancellation, Deletion, Idempotency, Insertion, NewTask, Order, Page, PageRequest,
     Place, Postpone, Postponed, QueueBounds, Quota, RetryAfter, SweepRequest, Swept, TaskView,

@@ -1,11 +1,11 @@
 //! Finds a store by its address. A new implementation is one arm here.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::sqlite::{SqliteKeys, SqliteStore};
-use crate::{KeyStore, Stores};
+use crate::sqlite::{Snapshot, SqliteKeys, SqliteSource, SqliteStore};
+use crate::{BackupSource, KeyStore, Stores};
 
 /// How a store is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,24 @@ pub fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
 /// another [`OpenError`], with a message that is fit for an operator.
 pub fn open_keys(url: &str, options: &OpenOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
     Ok(Arc::new(SqliteKeys::open(&sqlite_path(url)?, options)?))
+}
+
+/// Opens the store at `url` to be backed up, beside a process that may be serving it. Its schema may be older
+/// than this program's, and stays as it is.
+///
+/// # Errors
+/// [`OpenError::Missing`] where there is no store; otherwise another [`OpenError`], with a message that is fit for an
+/// operator.
+pub fn open_source(url: &str, options: &OpenOptions) -> Result<Box<dyn BackupSource>, OpenError> {
+    Ok(Box::new(SqliteSource::open(&sqlite_path(url)?, options)?))
+}
+
+/// Opens a snapshot that a [`BackupSource`] made. Nothing is written to it or beside it.
+///
+/// # Errors
+/// [`OpenError`], with a message that is fit for an operator.
+pub fn open_snapshot(file: &Path) -> Result<Snapshot, OpenError> {
+    Snapshot::open(file)
 }
 
 fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {

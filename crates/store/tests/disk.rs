@@ -10,8 +10,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kinora_store::conformance::fixtures::{Bench, EXPIRY, NOW, cancelled, id, sweep_at, task};
-use kinora_store::{NewTask, OpenOptions, Stores, open};
+use kinora_store::conformance::fixtures::{
+    Bench, EXPIRY, NOW, cancelled, id, renewed, sweep_at, task,
+};
+use kinora_store::{NewTask, OpenOptions, StoreError, Stores, open, open_snapshot, open_source};
 use rusqlite::Connection;
 
 const SECRET: &str = "a lighthouse that nobody may know of";
@@ -83,6 +85,128 @@ async fn an_expired_prompt_leaves_the_disk() {
     assert_eq!(swept.expired, 4);
     drop(stores);
     assert_eq!(found(folder.path()), 0);
+}
+
+/// What the database file alone holds, without its log.
+fn tasks_alone(folder: &Path) -> Option<i64> {
+    let alone = tempfile::tempdir().unwrap();
+    let copy = alone.path().join("kinora.db");
+    std::fs::copy(folder.join("kinora.db"), &copy).unwrap();
+    let conn = Connection::open(copy).unwrap();
+    let count = conn.query_row("SELECT count(*) FROM tasks", [], |row| row.get(0));
+    count.ok()
+}
+
+async fn until_alone(folder: &Path, tasks: i64) {
+    let begun = Instant::now();
+    while tasks_alone(folder) != Some(tasks) {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_database_alone_is_whole_once_the_store_is_idle_and_after_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = open_in(folder.path());
+    submit_secrets(&stores, 0..20).await;
+    assert_ne!(tasks_alone(folder.path()), Some(20));
+    until_alone(folder.path(), 20).await;
+    submit_secrets(&stores, 20..30).await;
+    drop(stores);
+    assert_eq!(tasks_alone(folder.path()), Some(30));
+    let log = std::fs::exists(folder.path().join("kinora.db-wal"));
+    assert!(!log.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opening_carries_over_the_log_of_a_process_that_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = open_in(folder.path());
+    submit_secrets(&stores, 0..20).await;
+    let killed = as_killed(folder.path());
+    assert_ne!(tasks_alone(killed.path()), Some(20));
+    let opened = open_in(killed.path());
+    assert_eq!(tasks_alone(killed.path()), Some(20));
+    drop(opened);
+}
+
+/// The files of a store as a killed process leaves them.
+fn as_killed(folder: &Path) -> tempfile::TempDir {
+    let killed = tempfile::tempdir().unwrap();
+    for name in ["kinora.db", "kinora.db-wal"] {
+        std::fs::copy(folder.join(name), killed.path().join(name)).unwrap();
+    }
+    killed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_is_whole_and_leaves_the_store_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = open_in(folder.path());
+    submit_secrets(&stores, 0..20).await;
+    let killed = as_killed(folder.path());
+    let files = || {
+        ["kinora.db", "kinora.db-wal"].map(|name| std::fs::read(killed.path().join(name)).unwrap())
+    };
+    let (before, copy) = (files(), folder.path().join("copy.db"));
+    let url = format!("sqlite:{}", killed.path().join("kinora.db").display());
+    let source = open_source(&url, &OpenOptions::default()).unwrap();
+    source.snapshot(&copy).unwrap();
+    assert!(source.snapshot(&copy).is_err());
+    assert!(!source.has_result(id(0)).unwrap());
+    drop(source);
+    assert!(files() == before);
+    let snapshot = open_snapshot(&copy).unwrap();
+    snapshot.check().unwrap();
+    assert_eq!(snapshot.counts().unwrap().unfinished, 20);
+    assert!(snapshot.identity().unwrap().is_some());
+    let mut seen = 0;
+    let unreadable = snapshot.for_each_task(|task| {
+        seen += u64::from(!task.completed && task.results.is_empty());
+        Ok::<(), StoreError>(())
+    });
+    assert_eq!((unreadable.unwrap(), seen), (0, 20));
+}
+
+/// On a full disk the log gives back its room, although the store is never idle.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_has_the_log_carried_over_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("kinora.db").display());
+    let options = OpenOptions {
+        pages_max: Some(200),
+        ..OpenOptions::default()
+    };
+    let stores = open(&url, &options).unwrap();
+    stores.tasks.insert(task(0, "one")).await.unwrap();
+    let claim = stores.claim_one().await;
+    let renew = async |progress| {
+        let renewed = stores.tasks.renew(&claim.lease, renewed(progress)).await;
+        renewed.unwrap();
+    };
+    renew(1).await;
+    let mut number = 1;
+    while stores.tasks.insert(task(number, "one")).await.is_ok() {
+        number += 1;
+    }
+    let log_bytes = || {
+        let log = std::fs::metadata(folder.path().join("kinora.db-wal"));
+        log.unwrap().len()
+    };
+    let (mut was_filled, begun) = (false, Instant::now());
+    for progress in (1..99).cycle() {
+        // A change that takes no page of its own, so that the store is never idle.
+        renew(progress).await;
+        was_filled |= log_bytes() > 0;
+        let full = stores.tasks.insert(task(number, "one")).await;
+        assert!(full.is_err());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        if was_filled && log_bytes() == 0 {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
 }
 
 /// Also after transactions in which a neighbour failed.

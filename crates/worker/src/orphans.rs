@@ -98,7 +98,7 @@ pub async fn remove_orphans(
 /// Leaves the store's mark, and says whether it is the only one. A wrong or new database beside
 /// old results must not take them all for orphans.
 async fn are_ours(tasks: &dyn TaskStore, blobs: &dyn BlobStore) -> Result<bool, BlobError> {
-    let mark = format!("{MARKS}{:016x}", tasks.identity());
+    let mark = kinora_store::mark_key(tasks.identity());
     match blobs.put_bytes(&mark, Bytes::new()).await {
         Ok(_) | Err(BlobError::Exists(_)) => {}
         Err(error) => return Err(error),

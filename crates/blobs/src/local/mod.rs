@@ -8,6 +8,8 @@ mod publish;
 mod read;
 mod walk;
 
+pub(crate) use publish::measure;
+
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
@@ -162,8 +164,13 @@ impl BlobStore for LocalBlobs {
     }
 }
 
+/// Where the published files of the store in the folder `root` are.
+pub(crate) fn objects_of(root: &Path) -> PathBuf {
+    root.join("objects")
+}
+
 /// Whether nothing is there: also where a parent of the key is itself a blob.
-fn is_absent(error: &io::Error) -> bool {
+pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 

@@ -68,7 +68,7 @@ pub(super) fn remove(objects: &Path, path: &Path) -> Result<(), BlobError> {
 }
 
 /// Length and SHA-256 in lower-case hexadecimal.
-fn measure(file: &mut File) -> io::Result<(u64, String)> {
+pub(crate) fn measure(file: &mut File) -> io::Result<(u64, String)> {
     let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
     let mut buffer = vec![0_u8; HASH_BYTES];
     loop {

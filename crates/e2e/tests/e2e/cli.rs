@@ -17,7 +17,7 @@ fn command(arguments: &[&str], data: &DataFolder) -> Finished {
 }
 
 /// Another program, with none of our variables: `kinora` would take them for settings.
-fn bare(program: &str) -> Command {
+pub(crate) fn bare(program: &str) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("KINORA_") {

@@ -10,6 +10,7 @@
 
 mod attacks;
 mod away;
+mod backups;
 mod bounds;
 mod capabilities;
 #[path = "../../../contract/tests/contract/cases.rs"]
@@ -40,8 +41,10 @@ mod previews;
 mod references;
 mod refusals;
 mod refused;
+mod removed;
 mod rescue;
 mod restarts;
+mod restores;
 mod routes;
 mod sdk;
 mod secrets;

@@ -5,11 +5,12 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kinora_e2e::{Client, Host, Server, Setup, studio, until};
 use serde_json::json;
 
-use crate::support::{quick, reaching_from};
+use crate::support::{quick, reaching_from, slow};
 
 /// A service whose data lie on a file system of `mebibytes`, of which it reserves some.
 fn on_small_disk(mebibytes: u32, reserve_bytes: u64) -> Server {
@@ -166,4 +167,25 @@ fn p11_below_the_reserve_of_free_space_submits_stop_and_results_are_published() 
         let reply = client.submit_json(&quick("kinora-b1"));
         (reply.status == 200).then_some(())
     });
+}
+
+/// The log of what was deleted again must not take the room that the rest needs.
+#[test]
+fn p11_submits_and_deletes_without_end_fit_on_a_small_disk() {
+    const PAIRS: usize = 2_500;
+    let server = on_small_disk(48, 0);
+    let live = server.client().submit(&slow());
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let client = server.client();
+                while done.fetch_add(1, Ordering::Relaxed) < PAIRS {
+                    let id = client.submit(&quick("kinora-b1")).id().to_owned();
+                    client.delete(&format!("/v1/videos/{id}")).ok();
+                }
+            });
+        }
+    });
+    server.client().video(live.id());
 }

@@ -10,7 +10,6 @@ use kinora_blobs::Reserve;
 use rustix::fs::statfs;
 
 use super::Finding;
-use crate::config::Config;
 use crate::folder;
 
 /// File systems over a network, by the magic numbers of Linux's `statfs(2)`: SQLite's log needs
@@ -45,6 +44,9 @@ pub(super) fn folder(data: &Path) -> Finding {
         Ok(found) if !found.is_dir() => {
             Finding::Bad(format!("{shown} is no folder; name another with --data"))
         }
+        Ok(_) if folder::restoring(data).exists() => Finding::Bad(format!(
+            "a restore into {shown} was begun and has not ended; run `kinora restore` again"
+        )),
         Ok(found) => match folder::open_to_others(data) {
             Ok(None) => Finding::Good(format!("{shown}, closed to other users")),
             Ok(Some(mode)) if folder::holds_other_things(data).unwrap_or(true) => {
@@ -73,18 +75,6 @@ pub(super) fn folder(data: &Path) -> Finding {
 fn may_change(found: &fs::Metadata) -> bool {
     let user = rustix::process::geteuid();
     user.is_root() || user.as_raw() == found.uid()
-}
-
-/// There is no command for backups, so that nothing says how old one is.
-pub(super) fn backups(config: &Config) -> Finding {
-    let results = config.results_url();
-    let mut parts = config.data.display().to_string();
-    if !config.results.url.is_empty() {
-        parts = format!("{parts} and {results}");
-    }
-    Finding::Note(format!(
-        "none is known to Kinora; to make one, stop the service and copy {parts} whole"
-    ))
 }
 
 pub(super) fn file_system(folder: &Path) -> Finding {

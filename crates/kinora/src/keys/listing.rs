@@ -119,7 +119,7 @@ fn printable(text: &str) -> String {
 
 /// `2026-11-22 03:45`, in UTC. The calendar is computed as in
 /// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>.
-fn date(time_ms: u64) -> String {
+pub(crate) fn date(time_ms: u64) -> String {
     let minutes = time_ms / 60_000;
     let days = minutes / (24 * 60) + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

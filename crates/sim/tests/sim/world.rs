@@ -245,9 +245,17 @@ impl World {
         self.copy += 1;
         let to = self.database();
         std::fs::create_dir(to.parent().unwrap()).unwrap();
-        std::fs::copy(&from, &to).unwrap();
         let log = |path: &Path| path.with_extension("db-wal");
-        let mut bytes = std::fs::read(log(&from)).unwrap_or_default();
+        let read_log = || std::fs::read(log(&from)).unwrap_or_default();
+        // Both of one moment: the log may be carried over and truncated between two looks.
+        let mut bytes = read_log();
+        loop {
+            std::fs::copy(&from, &to).unwrap();
+            let before = std::mem::replace(&mut bytes, read_log());
+            if before == bytes {
+                break;
+            }
+        }
         if self.rng.percent(50) {
             let torn = self.rng.below(5_000);
             bytes.extend((0..torn).map(|_| self.rng.next() as u8));

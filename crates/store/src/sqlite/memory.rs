@@ -20,6 +20,8 @@ pub(super) struct Memory {
     unready: AtomicUsize,
     /// Whether the last commit worked.
     writable: AtomicBool,
+    /// Whether the files of the store are those that it opened.
+    in_place: AtomicBool,
     changes: watch::Sender<u64>,
 }
 
@@ -30,6 +32,7 @@ impl Memory {
             queue: Queue::default(),
             unready: AtomicUsize::new(0),
             writable: AtomicBool::new(true),
+            in_place: AtomicBool::new(true),
             changes: watch::Sender::new(0),
         }
     }
@@ -71,7 +74,12 @@ impl Memory {
 
     /// Whether the last commit worked.
     pub(super) fn is_writable(&self) -> bool {
-        self.writable.load(Ordering::Acquire)
+        self.writable.load(Ordering::Acquire) && self.in_place.load(Ordering::Acquire)
+    }
+
+    /// Notes whether the files of the store are those that it opened.
+    pub(super) fn set_in_place(&self, in_place: bool) {
+        self.in_place.store(in_place, Ordering::Release);
     }
 
     pub(super) fn view(&self, record: &Record) -> TaskView {

@@ -5,11 +5,14 @@
 
 mod abandoned;
 mod alone;
+mod backup;
 mod batch;
 mod cache;
+mod checkpoint;
 mod ending;
 mod fault;
 mod fetches;
+mod files;
 mod index;
 mod insert;
 mod key_store;
@@ -19,13 +22,13 @@ mod memory;
 mod owner;
 mod pages;
 mod postpone;
+mod presence;
 mod queue;
 mod reads;
 mod record;
 mod recover;
 mod rows;
 mod schema;
-mod scrub;
 mod shares;
 mod starts;
 mod sweep;
@@ -36,9 +39,9 @@ mod usage;
 mod writer;
 mod writes;
 
+pub use backup::{Snapshot, SqliteSource};
 pub use keys::SqliteKeys;
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,12 +54,13 @@ use crate::{
     Idempotency, Insertion, Lease, NewTask, OpenError, OpenOptions, Page, PageRequest, Place,
     Postpone, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
 };
+use checkpoint::{Checkpointer, Log};
 use fault::Done;
+use files::Files;
 use kinora_pool::Pool;
 use memory::Memory;
 use reads::Readers;
 use record::Record;
-use scrub::{Scrub, Scrubber};
 use shares::Shares;
 use writer::Writer;
 
@@ -66,8 +70,10 @@ pub const THREADS: usize = reads::CONNECTIONS + 2;
 /// Tasks and keys in one SQLite file, served by this process alone.
 #[derive(Debug)]
 pub struct SqliteStore {
-    writer: Writer,
     memory: Arc<Memory>,
+    identity: u64,
+    // Closed in this order: when the writer carries over the log for the last time, nobody reads it, and
+    // SQLite removes it with the last connection.
     readers: Arc<Readers>,
     /// Places at the readers for what memory cannot answer.
     reading: Shares,
@@ -75,11 +81,11 @@ pub struct SqliteStore {
     /// Places at the one connection of the keys: for those that were known a moment ago, and for
     /// whatever else comes, so that keys nobody has do not hold up those that are.
     key_reading: [Pool; 2],
-    identity: u64,
     unclean_starts: u64,
-    _scrubber: Scrubber,
+    _checkpointer: Checkpointer,
+    writer: Writer,
     /// Last, so that the store is unlocked after the writer has stopped, which has it too.
-    _lock: Arc<File>,
+    _locks: Arc<schema::Locks>,
 }
 
 impl SqliteStore {
@@ -88,8 +94,10 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenError`], with a message that is fit for an operator.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        let lock = Arc::new(schema::lock(path)?);
+        let mut locks = schema::lock(path)?;
         let conn = schema::open_writer(path, options)?;
+        // Of a process that was killed, also where the log had filled the disk.
+        checkpoint::carry_over(&conn);
         let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
         let index = recover::recover(&conn, &memory, options.attempts_max)
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
@@ -97,7 +105,12 @@ impl SqliteStore {
             starts::begin(&conn).map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         let identity = rows::counter(&conn, "identity")
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
-        let scrub = Scrub::default();
+        let log = Log::default();
+        // Whatever the recovery has written is in it.
+        log.committed();
+        let database = locks.database(path)?;
+        let files = Files::of(path, database, log.clone()).map_err(schema::unavailable)?;
+        let locks = Arc::new(locks);
         Ok(Self {
             identity,
             unclean_starts,
@@ -105,11 +118,11 @@ impl SqliteStore {
             reading: Shares::new(reads::CONNECTIONS),
             keys: Arc::new(keys::KeyReader::open(path, options)?),
             key_reading: [Pool::new(1), Pool::new(1)],
-            writer: Writer::start(conn, index, memory.clone(), scrub.clone(), lock.clone())
+            _checkpointer: Checkpointer::start(path, options, log)?,
+            writer: Writer::start(conn, index, memory.clone(), files, locks.clone())
                 .map_err(schema::unavailable)?,
-            _scrubber: Scrubber::start(path, options, scrub)?,
             memory,
-            _lock: lock,
+            _locks: locks,
         })
     }
 

@@ -1,10 +1,12 @@
 //! The database file: its lock, the settings of every connection, and the migrations.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
 
 use crate::{OpenError, OpenOptions};
 
@@ -23,19 +25,85 @@ const MIGRATIONS: &[&str] = &[
 
 /// Pages of the log that are carried into the database at once (64 MiB): submits wait meanwhile,
 /// so that a quarter of it made their 99th percentile half as long again.
-const CHECKPOINT_PAGES: u32 = 16_000;
+pub(super) const CHECKPOINT_PAGES: u32 = 16_000;
 /// A log that has grown past this, under a long reader, shrinks again.
 const LOG_BYTES_MAX: u32 = 128 << 20;
 
-/// Locks the store against a second serving process, as long as the file lives. The lock goes
-/// with the process, however it dies.
-pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
+/// Locks the store against a second serving process, as long as the files live. The locks go with the
+/// process, however it dies.
+pub(super) fn lock(path: &Path) -> Result<Locks, OpenError> {
     make_folder(path)?;
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = File::create(PathBuf::from(name)).map_err(unavailable)?;
+    let beside = File::create(PathBuf::from(name)).map_err(unavailable)?;
+    try_lock(&beside, path)?;
+    Ok(Locks {
+        database: lock_database(path)?,
+        _beside: beside,
+    })
+}
+
+/// Locks the database itself. Where there is none, none is made: SQLite would take an empty file for a reason to
+/// remove the log beside it.
+fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(unavailable)?,
+    };
+    if locks_are_apart(&file) {
+        try_lock(&file, path)?;
+    }
+    Ok(Some(file))
+}
+
+/// On local file systems of Linux the locks of `flock(2)` and SQLite's, of `fcntl(2)`, do not see each other. Where
+/// they do, the database cannot be locked for longer than SQLite does.
+#[cfg(target_os = "linux")]
+fn locks_are_apart(file: &File) -> bool {
+    // NFS, SMB, CIFS, SMB2, 9P and Ceph, by the magic numbers of `statfs(2)`.
+    const OVER_A_NETWORK: [u64; 6] = [
+        0x6969,
+        0x517b,
+        0xff53_4d42,
+        0xfe53_4d42,
+        0x0102_1997,
+        0x00c3_6400,
+    ];
+    // The kernel's type of this field differs between machines; the numbers fit into 32 bits.
+    rustix::fs::fstatfs(file)
+        .is_ok_and(|found| !OVER_A_NETWORK.contains(&(found.f_type as u64 & 0xffff_ffff)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn locks_are_apart(_file: &File) -> bool {
+    false
+}
+
+/// What a serving process holds. The database is locked too, so that nobody who removes the file beside
+/// it lets a second process in.
+#[derive(Debug)]
+pub(super) struct Locks {
+    /// To be closed after every connection: closing any descriptor of a file drops the locks that SQLite
+    /// has on it (<https://sqlite.org/howtocorrupt.html>, 2.2).
+    database: Option<File>,
+    _beside: File,
+}
+
+impl Locks {
+    /// The open database, locked now if it was made since.
+    pub(super) fn database(&mut self, path: &Path) -> Result<&File, OpenError> {
+        let locked = match self.database.take() {
+            None => lock_database(path)?,
+            locked => locked,
+        };
+        let locked = locked.ok_or_else(|| OpenError::Missing(path.to_owned()))?;
+        Ok(&*self.database.insert(locked))
+    }
+}
+
+fn try_lock(file: &File, path: &Path) -> Result<(), OpenError> {
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
         Err(TryLockError::Error(error)) => Err(unavailable(error)),
     }
@@ -56,11 +124,58 @@ pub(super) fn open_writer(path: &Path, options: &OpenOptions) -> Result<Connecti
 }
 
 /// A connection that carries the log into the database.
-pub(super) fn open_scrubber(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
+pub(super) fn open_checkpointer(
+    path: &Path,
+    options: &OpenOptions,
+) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
     configure(&conn, options).map_err(unavailable)?;
     Ok(conn)
+}
+
+/// A connection for a backup, to a store that is there; its schema stays as it is.
+pub(super) fn open_source(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
+    if !path.try_exists().map_err(unavailable)? {
+        return Err(OpenError::Missing(path.to_owned()));
+    }
+    // Not for reading alone, since the log's index may have to be made.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    // Whoever closes a store last carries its log over. A backup of a store that crashed leaves it alone:
+    // whether the log is whole is judged when the store is opened.
+    let mut log = fs::canonicalize(path)
+        .map_err(unavailable)?
+        .into_os_string();
+    log.push("-wal");
+    let holds_changes = fs::metadata(log).is_ok_and(|found| found.len() > 0);
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, holds_changes)
+        .map_err(unavailable)?;
+    conn.busy_timeout(busy_timeout(options))
+        .map_err(unavailable)?;
+    conn.pragma_update(None, "synchronous", "FULL")
+        .map_err(unavailable)?;
+    if readable_version(&conn)? == 0 {
+        return Err(OpenError::Missing(path.to_owned()));
+    }
+    Ok(conn)
+}
+
+/// A connection to a snapshot, which nobody writes to.
+pub(super) fn open_snapshot(path: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    readable_version(&conn)?;
+    Ok(conn)
+}
+
+/// The version of a schema that this program can read.
+pub(super) fn readable_version(conn: &Connection) -> Result<u32, OpenError> {
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    match version(conn)? {
+        found if found > known => Err(OpenError::NewerSchema { found, known }),
+        found => Ok(found),
+    }
 }
 
 /// A connection that only reads. The schema must be there.
@@ -97,7 +212,7 @@ fn configure(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
     conn.pragma_update(None, "foreign_keys", true)?;
-    // What a client deletes is overwritten; see `scrub` for the log.
+    // What a client deletes is overwritten; see `checkpoint` for the log.
     conn.pragma_update(None, "secure_delete", true)?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     if let Some(pages) = options.pages_max {
@@ -114,7 +229,7 @@ fn begin_log(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
     loop {
         match conn.pragma_update(None, "journal_mode", "WAL") {
             Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
                     && waited < busy_timeout(options) =>
             {
                 std::thread::sleep(PAUSE);
@@ -181,6 +296,22 @@ mod tests {
             assert_eq!(pragma("foreign_keys"), "Integer(1)");
             assert_eq!(pragma("secure_delete"), "Integer(1)");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_database_is_locked_although_the_file_beside_it_is_removed_and_never_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let mut locks = lock(&path).unwrap();
+        assert!(locks.database(&path).is_err() && !path.exists());
+        drop(open_writer(&path, &OpenOptions::default()).unwrap());
+        locks.database(&path).unwrap();
+        fs::remove_file(folder.path().join("store.db.lock")).unwrap();
+        let second = lock(&path);
+        assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");
+        drop(locks);
+        lock(&path).unwrap();
     }
 
     #[test]

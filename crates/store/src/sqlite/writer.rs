@@ -3,7 +3,6 @@
 //! not fail its neighbours, and nothing of a failed transaction is seen or remembered.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -14,9 +13,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::batch::{Batch, Mark};
 use super::ending;
 use super::fault::{Done, Fault};
+use super::files::Files;
 use super::index::Index;
 use super::memory::Memory;
-use super::scrub::{self, Scrub};
+use super::schema::Locks;
 use super::starts;
 use super::writes::{self, Writes, is_busy};
 use crate::StoreError;
@@ -93,19 +93,19 @@ impl Writer {
         conn: Connection,
         index: Index,
         memory: Arc<Memory>,
-        scrub: Scrub,
-        lock: Arc<File>,
+        files: Files,
+        locks: Arc<Locks>,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = State {
             conn,
             index,
             memory: memory.clone(),
-            scrub,
+            files,
             writes: Writes::new(memory),
             runtime: Handle::try_current().ok(),
             queue: jobs.downgrade(),
-            _lock: lock,
+            _locks: locks,
         };
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || state.serve(queue))?;
@@ -154,8 +154,7 @@ struct State {
     conn: Connection,
     index: Index,
     memory: Arc<Memory>,
-    /// Whom to tell that texts were removed.
-    scrub: Scrub,
+    files: Files,
     /// Whether writes work.
     writes: Writes,
     /// Where callers wait; the runtime in which the store was opened.
@@ -163,7 +162,7 @@ struct State {
     /// This writer's own door; weak, so that closing it is not prevented.
     queue: mpsc::WeakSender<Box<dyn Job>>,
     /// Held as long as this thread may write, also after the closing store has stopped waiting for it.
-    _lock: Arc<File>,
+    _locks: Arc<Locks>,
 }
 
 impl State {
@@ -175,8 +174,7 @@ impl State {
             if jobs.is_empty() {
                 let Some(job) = self.writes.next_job(&self.conn, &mut queue) else {
                     starts::end(&self.conn);
-                    // A stopped store leaves no log in which removed texts could be found.
-                    scrub::truncate_log(&self.conn);
+                    self.files.carry_over_last(&self.conn);
                     return;
                 };
                 jobs.push(job);
@@ -219,7 +217,15 @@ impl State {
 
     /// Commits the jobs, and says what became of each.
     fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
+        let refusal = self.files.refusal(&self.conn);
+        self.memory.set_in_place(refusal.is_none());
+        if let Some(text) = refusal {
+            return jobs.iter().map(|_| Some(unavailable(&text))).collect();
+        }
         let together = self.attempt(jobs, run_together);
+        if matches!(&together, Err(Fault::Sql(error)) if is_full(error)) {
+            self.files.log.make_room();
+        }
         let done = match together {
             Err(Fault::Sql(error)) if is_hopeless(&error) => Err(Fault::Sql(error)),
             Err(_) => self.attempt(jobs, run_apart),
@@ -259,10 +265,14 @@ impl State {
         match done {
             Ok(failures) => {
                 if batch.erases() {
-                    self.scrub.request();
+                    self.files.log.erase();
+                }
+                // A commit that changed nothing leaves the log as it is.
+                let wrote = self.conn.total_changes() > changed_before;
+                if wrote {
+                    self.files.log.committed();
                 }
                 self.memory.publish(batch.into_changes());
-                let wrote = self.conn.total_changes() > changed_before;
                 Ok(Committed { failures, wrote })
             }
             Err(fault) => {
@@ -340,6 +350,10 @@ fn is_hopeless(error: &rusqlite::Error) -> bool {
                 | SystemIoFailure
         )
     )
+}
+
+fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
 }
 
 pub(super) fn roll_back(conn: &Connection) {

@@ -1,0 +1,164 @@
+//! The files of a blob store in a folder, beside a process that has it open: for backups, which link or copy
+//! them. It opens no store and empties no staging folder, and like a store it never overwrites.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use kinora_contract::StoredFile;
+
+use crate::local::{is_absent, measure, objects_of};
+use crate::{BlobError, BlobKey};
+
+/// The folder of a blob store.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    objects: PathBuf,
+}
+
+/// How a file comes from one folder into another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// By a second name: takes no room, and survives the removal of the first.
+    Link,
+    /// By a copy, which is synced.
+    Copy,
+}
+
+impl Folder {
+    /// The store in the folder `root`, which may be absent.
+    pub fn at(root: &Path) -> Self {
+        Self {
+            objects: objects_of(root),
+        }
+    }
+
+    /// Where its files are.
+    pub fn path(&self) -> &Path {
+        &self.objects
+    }
+
+    /// The length of a file; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`BlobError`] when it cannot be known.
+    pub fn bytes(&self, key: &str) -> Result<Option<u64>, BlobError> {
+        match fs::metadata(self.file(key)?) {
+            Ok(found) if found.is_file() => Ok(Some(found.len())),
+            Ok(_) => Ok(None),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads a file to its end for its length and SHA-256.
+    ///
+    /// # Errors
+    /// [`BlobError::NotFound`], or why it cannot be read.
+    pub fn measure(&self, key: &str) -> Result<StoredFile, BlobError> {
+        let mut file = File::open(self.file(key)?).map_err(|error| absent(key, error))?;
+        let (bytes, sha256) = measure(&mut file)?;
+        Ok(StoredFile {
+            key: key.to_owned(),
+            bytes,
+            sha256,
+        })
+    }
+
+    /// Gives `to` the file. Folders are made, and not synced.
+    ///
+    /// # Errors
+    /// [`BlobError::NotFound`] where it is absent here, [`BlobError::Exists`] where it is there already;
+    /// otherwise why it could not be linked or copied.
+    pub fn transfer(&self, key: &str, to: &Self, how: Transfer) -> Result<(), BlobError> {
+        let (from, to) = (self.file(key)?, to.file(key)?);
+        fs::create_dir_all(to.parent().unwrap_or(&to))?;
+        match how {
+            Transfer::Link => fs::hard_link(&from, &to).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => BlobError::Exists(key.to_owned()),
+                _ => absent(key, error),
+            }),
+            Transfer::Copy => copy(key, &from, &to),
+        }
+    }
+
+    /// Makes an empty file, as stores leave for a mark.
+    ///
+    /// # Errors
+    /// [`BlobError::Exists`] where there is one of this key, or why it cannot be made.
+    pub fn put_empty(&self, key: &str) -> Result<(), BlobError> {
+        let path = self.file(key)?;
+        fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        create(key, &path).map(|_| ())
+    }
+
+    fn file(&self, key: &str) -> Result<PathBuf, BlobError> {
+        Ok(self.objects.join(BlobKey::parse(key)?.as_str()))
+    }
+}
+
+fn copy(key: &str, from: &Path, to: &Path) -> Result<(), BlobError> {
+    let mut from = File::open(from).map_err(|error| absent(key, error))?;
+    let mut to = create(key, to)?;
+    io::copy(&mut from, &mut to)?;
+    Ok(to.sync_all()?)
+}
+
+fn create(key: &str, path: &Path) -> Result<File, BlobError> {
+    File::create_new(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => BlobError::Exists(key.to_owned()),
+        _ => error.into(),
+    })
+}
+
+fn absent(key: &str, error: io::Error) -> BlobError {
+    if is_absent(&error) {
+        return BlobError::NotFound(key.to_owned());
+    }
+    error.into()
+}
+
+/// Length and SHA-256 of any file, in lower-case hexadecimal.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn measure_file(path: &Path) -> io::Result<(u64, String)> {
+    measure(&mut File::open(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_linked_or_copied_once_and_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let [from, linked, copied] =
+            ["from", "linked", "copied"].map(|name| Folder::at(&root.path().join(name)));
+        let key = "videos/a/1/video.mp4";
+        let path = from.path().join(key);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, b"frames").unwrap();
+        for (to, how) in [(&linked, Transfer::Link), (&copied, Transfer::Copy)] {
+            from.transfer(key, to, how).unwrap();
+            assert_eq!(to.measure(key).unwrap(), from.measure(key).unwrap());
+            let again = from.transfer(key, to, how);
+            assert!(matches!(again, Err(BlobError::Exists(_))), "{again:?}");
+            let missing = from.transfer("videos/b", to, how);
+            assert!(
+                matches!(missing, Err(BlobError::NotFound(_))),
+                "{missing:?}"
+            );
+        }
+        fs::remove_file(&path).unwrap();
+        assert_eq!(from.bytes(key).unwrap(), None);
+        assert_eq!(linked.bytes(key).unwrap(), Some(6));
+        copied.put_empty("stores/1").unwrap();
+        assert_eq!(copied.bytes("stores/1").unwrap(), Some(0));
+        let outside = from.transfer("../secret", &copied, Transfer::Copy);
+        assert!(
+            matches!(outside, Err(BlobError::InvalidKey(_))),
+            "{outside:?}"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! `kinora backup`: a folder with all that a service needs to go on elsewhere, made while it serves. It is
+//! written under a temporary name and gets its own when it is whole and verified.
+
+pub(crate) mod last;
+pub(crate) mod manifest;
+pub(crate) mod mover;
+pub(crate) mod progress;
+mod staging;
+mod taking;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use kinora_blobs::folder::{Folder, measure_file};
+use kinora_contract::Clock;
+use kinora_store::{BackupSource, OpenError, OpenOptions, Snapshot, StoreError, open_snapshot};
+
+use crate::cli::{BackupArgs, PlaceArgs, ResultsMode};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::system::SystemClock;
+use crate::{folder, hint, print};
+use last::Last;
+use manifest::{FORMAT, Manifest, Part, Results, Tasks};
+use progress::Progress;
+use staging::Staging;
+pub(crate) use staging::{claim, lock, sync_all_under};
+use taking::{Taken, Taking};
+
+/// Names in a backup; those in a data folder, too.
+pub(crate) const DATABASE: &str = "kinora.db";
+pub(crate) const SIGNING_KEY: &str = "signing.key";
+pub(crate) const RESULTS: &str = "results";
+
+/// Makes a backup and says what is in it.
+pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
+    let config = Config::load(&args.place)?;
+    folder::refuse_unfinished_restore(&config.data)?;
+    let source = open(&config, &args.place)?;
+    let results = kinora_blobs::root(&config.results_url())
+        .map_err(|error| Failure::because("The results cannot be backed up", error))?;
+    let staging = Staging::make(&args.dest)?;
+    let made_at = SystemClock.now_ms() / 1000;
+    let last = Last::begin(&config.data, staging.to(), made_at);
+    let job = Job {
+        source: &*source,
+        data: &config.data,
+        results: std::path::absolute(&results).unwrap_or(results),
+        args,
+        made_at,
+    };
+    let (manifest, notes) = job.make(staging.path())?;
+    let to = staging.publish()?;
+    last.end();
+    let report = if args.json {
+        manifest.json(&to, &notes)
+    } else {
+        manifest.sentence(&to, &notes)
+    };
+    print(&report);
+    Ok(())
+}
+
+fn open(config: &Config, place: &PlaceArgs) -> Result<Box<dyn BackupSource>, Failure> {
+    let opened = kinora_store::open_source(&config.store_url(), &OpenOptions::default());
+    opened.map_err(|error| match error {
+        OpenError::Missing(path) => Failure::new(format!(
+            "There is no store at {}. Name the data folder of your service with --data, or its \
+             configuration file with --config, as in `{}`.",
+            path.display(),
+            hint::command("serve", place)
+        )),
+        error => Failure::because("The store cannot be opened", error),
+    })
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::because("The store could not be read", error)
+    }
+}
+
+/// A backup in the making.
+struct Job<'a> {
+    source: &'a dyn BackupSource,
+    data: &'a Path,
+    results: PathBuf,
+    args: &'a BackupArgs,
+    made_at: u64,
+}
+
+impl Job<'_> {
+    /// Fills the folder `to`, whose manifest is written last.
+    fn make(&self, to: &Path) -> Result<(Manifest, Vec<String>), Failure> {
+        let database = to.join(DATABASE);
+        let mut progress = Progress::new();
+        progress.say("copying the database");
+        self.source
+            .snapshot(&database)
+            .map_err(|error| Failure::because("The database could not be copied", error))?;
+        kinora_crash::point("backup.snapshot");
+        let key = self.signing_key(to)?;
+        progress.say("verifying the copy of the database");
+        let snapshot = open_snapshot(&database)
+            .map_err(|error| Failure::because("The copy of the database is of no use", error))?;
+        snapshot
+            .check()
+            .map_err(|error| Failure::because("The copy of the database is damaged", error))?;
+        let taken = self.take_files(&snapshot, to, progress)?;
+        let manifest = self.describe(&snapshot, &database, key, taken.0)?;
+        manifest.write(to)?;
+        kinora_crash::point("backup.described");
+        Ok((manifest, taken.1))
+    }
+
+    /// The key that result addresses are signed with: without it none that was handed out opens again.
+    fn signing_key(&self, to: &Path) -> Result<Part, Failure> {
+        let from = self.data.join(SIGNING_KEY);
+        let shown = from.display();
+        let bytes = fs::read(&from)
+            .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
+        let path = to.join(SIGNING_KEY);
+        let write = || {
+            let mut options = fs::OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(&bytes)?;
+            file.sync_all()
+        };
+        write().map_err(|error| Failure::because(format!("{shown} cannot be copied"), error))?;
+        Part::of(&path)
+    }
+
+    fn take_files(
+        &self,
+        snapshot: &Snapshot,
+        to: &Path,
+        progress: Progress,
+    ) -> Result<(Taken, Vec<String>), Failure> {
+        if self.args.results == ResultsMode::Reference {
+            return Ok((Taken::default(), Vec::new()));
+        }
+        let counts = snapshot.counts()?;
+        let from = Folder::at(&self.results);
+        let to = Folder::at(&to.join(RESULTS));
+        let tasks = counts.completed + counts.unfinished;
+        let mut taking = Taking::new(self.source, from, to, self.args, progress.of(tasks));
+        let unreadable = snapshot.for_each_task(|task| taking.take(&task))?;
+        taking.end(unreadable)
+    }
+
+    fn describe(
+        &self,
+        snapshot: &Snapshot,
+        database: &Path,
+        signing_key: Part,
+        taken: Taken,
+    ) -> Result<Manifest, Failure> {
+        let counts = snapshot.counts()?;
+        Ok(Manifest {
+            format: FORMAT,
+            kinora: env!("CARGO_PKG_VERSION").to_owned(),
+            made_at: self.made_at,
+            schema: snapshot.schema()?,
+            tasks: Tasks::of(&counts),
+            keys: counts.keys,
+            database: Part::of(database)?,
+            signing_key,
+            results: Results {
+                mode: self.args.results,
+                from: self.results.clone(),
+                files: taken.files,
+                bytes: taken.bytes,
+                gone: taken.gone,
+                unreadable: taken.unreadable,
+            },
+            references: taken.references,
+        })
+    }
+}
+
+impl Part {
+    /// The file at `path`, read to its end.
+    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
+        let (bytes, sha256) = measure_file(path).map_err(|error| {
+            Failure::because(format!("{} cannot be read back", path.display()), error)
+        })?;
+        Ok(Self { bytes, sha256 })
+    }
+}

@@ -1,0 +1,233 @@
+//! `backup.json`: what a backup holds, and how to tell that it is whole. It is written last.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use kinora_contract::{StoredFile, TaskId};
+use kinora_store::Counts;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::cli::ResultsMode;
+use crate::failure::Failure;
+
+/// The version of this form. A program reads its own and older ones.
+pub(crate) const FORMAT: u32 = 1;
+const NAME: &str = "backup.json";
+
+/// What a backup holds.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    pub(crate) format: u32,
+    /// Version of the program that made it.
+    pub(crate) kinora: String,
+    /// When it was begun, in Unix seconds.
+    pub(crate) made_at: u64,
+    /// Of the database.
+    pub(crate) schema: u32,
+    pub(crate) tasks: Tasks,
+    pub(crate) keys: u64,
+    pub(crate) database: Part,
+    pub(crate) signing_key: Part,
+    pub(crate) results: Results,
+    /// Those of drafts and of unfinished tasks, which the database has no measures of.
+    pub(crate) references: Vec<StoredFile>,
+}
+
+/// A file of the backup itself.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Part {
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+/// Tasks by state.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tasks {
+    pub(crate) unfinished: u64,
+    pub(crate) completed: u64,
+    pub(crate) failed: u64,
+    pub(crate) expired: u64,
+}
+
+/// The files of tasks. Lengths and hashes of results are in the database.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Results {
+    pub(crate) mode: ResultsMode,
+    /// Where they were.
+    pub(crate) from: PathBuf,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    /// Tasks that were deleted or expired while the backup was made, some of whose files may be absent.
+    pub(crate) gone: Vec<TaskId>,
+    /// Tasks whose rows cannot be read, and whose files are not in the backup.
+    pub(crate) unreadable: u64,
+}
+
+impl Tasks {
+    pub(crate) const fn of(counts: &Counts) -> Self {
+        Self {
+            unfinished: counts.unfinished,
+            completed: counts.completed,
+            failed: counts.failed,
+            expired: counts.expired,
+        }
+    }
+
+    pub(crate) const fn all(&self) -> u64 {
+        self.unfinished + self.completed + self.failed + self.expired
+    }
+}
+
+impl Manifest {
+    /// Writes it into the backup in `folder`, synced.
+    pub(super) fn write(&self, folder: &Path) -> Result<(), Failure> {
+        let path = folder.join(NAME);
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::because(format!("{} cannot be written", path.display()), error)
+        };
+        let text = serde_json::to_string_pretty(self).map_err(|error| failed(&error))?;
+        let write = || {
+            let mut file = File::create_new(&path)?;
+            file.write_all(text.as_bytes())?;
+            file.write_all(b"\n")?;
+            file.sync_all()
+        };
+        write().map_err(|error| failed(&error))
+    }
+
+    /// Reads that of the backup in `folder`.
+    pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
+        let path = folder.join(NAME);
+        let shown = path.display();
+        let text = fs::read_to_string(&path).map_err(|error| {
+            Failure::because(
+                format!(
+                    "{} is no backup that `kinora backup` has finished: {NAME}",
+                    folder.display()
+                ),
+                error,
+            )
+        })?;
+        let damaged = |error| Failure::because(format!("{shown} is damaged"), error);
+        let value: Value = serde_json::from_str(&text).map_err(damaged)?;
+        let format = value["format"].as_u64().unwrap_or_default();
+        if format > u64::from(FORMAT) {
+            return Err(Failure::new(format!(
+                "{shown} has format {format}, this program knows {FORMAT}: restore it with the program that \
+                 made it, or a newer one"
+            )));
+        }
+        serde_json::from_value(value).map_err(damaged)
+    }
+
+    /// For programs: all but the list of references.
+    pub(super) fn json(&self, to: &Path, notes: &[String]) -> String {
+        let mut value = json!(self);
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("path".to_owned(), json!(to));
+            fields.insert("notes".to_owned(), json!(notes));
+            fields.insert("references".to_owned(), json!(self.references.len()));
+        }
+        format!("{value:#}\n")
+    }
+
+    /// For people.
+    pub(super) fn sentence(&self, to: &Path, notes: &[String]) -> String {
+        let files = match self.results.mode {
+            ResultsMode::Reference => {
+                format!("no results (they stay in {})", self.results.from.display())
+            }
+            mode => format!(
+                "{} files of results and references ({} MiB, by {})",
+                self.results.files,
+                self.results.bytes >> 20,
+                mode.name()
+            ),
+        };
+        let mut text: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+        text.push_str(&format!(
+            "Backed up {} tasks ({} unfinished), {} keys, the signing key and {files} to {}; verified.\n",
+            self.tasks.all(),
+            self.tasks.unfinished,
+            self.keys,
+            to.display(),
+        ));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let part = || Part {
+            bytes: 4096,
+            sha256: "ab".repeat(32),
+        };
+        Manifest {
+            format: FORMAT,
+            kinora: "0.1.0".to_owned(),
+            made_at: 1_800_000_000,
+            schema: 8,
+            tasks: Tasks {
+                unfinished: 2,
+                completed: 3,
+                failed: 1,
+                expired: 4,
+            },
+            keys: 1,
+            database: part(),
+            signing_key: part(),
+            results: Results {
+                mode: ResultsMode::Link,
+                from: "/srv/results".into(),
+                files: 9,
+                bytes: 5 << 20,
+                gone: Vec::new(),
+                unreadable: 0,
+            },
+            references: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written_and_a_newer_or_damaged_one_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = || Manifest::read(folder.path()).map_err(|failure| failure.to_string());
+        assert!(read().unwrap_err().contains("no backup"));
+        manifest().write(folder.path()).unwrap();
+        assert_eq!(read().unwrap(), manifest());
+        let path = folder.path().join(NAME);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
+        assert!(read().unwrap_err().contains("format 2"));
+        fs::write(&path, &text[..text.len() / 2]).unwrap();
+        assert!(read().unwrap_err().contains("damaged"));
+    }
+
+    #[test]
+    fn the_closing_line_says_what_is_backed_up() {
+        let notes = ["2 tasks were deleted".to_owned()];
+        let text = manifest().sentence(Path::new("/backups/a"), &notes);
+        for part in [
+            "note: 2 tasks were deleted\n",
+            "10 tasks (2 unfinished)",
+            "9 files",
+            "5 MiB, by link",
+            "/backups/a",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let value: Value =
+            serde_json::from_str(&manifest().json(Path::new("/backups/a"), &notes)).unwrap();
+        assert_eq!(value["path"], "/backups/a");
+        assert_eq!(value["tasks"]["completed"], 3);
+    }
+}

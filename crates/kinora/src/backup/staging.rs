@@ -1,0 +1,141 @@
+//! The folder in which a backup is made: beside its place, under a name that nobody takes for a backup. What
+//! an interrupted one left is removed by the next.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// A folder in the making; removed when it is dropped before it is published.
+#[derive(Debug)]
+pub(super) struct Staging {
+    path: PathBuf,
+    to: PathBuf,
+    /// Locked, so that no other backup takes this one for interrupted.
+    folder: File,
+    published: bool,
+}
+
+impl Staging {
+    /// Makes the folder `TO.partial`.
+    pub(super) fn make(to: &Path) -> Result<Self, Failure> {
+        let to = std::path::absolute(to)
+            .map_err(|error| Failure::because(format!("{} is no path", to.display()), error))?;
+        let shown = to.display();
+        match fs::read_dir(&to).map(|mut entries| entries.next().is_none()) {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(Failure::new(format!(
+                    "{shown} is not empty. Name a new folder for each backup, for example with the date in it."
+                )));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Failure::because(format!("{shown} cannot be used"), error)),
+        }
+        let mut path = to.clone().into_os_string();
+        path.push(".partial");
+        let path = PathBuf::from(path);
+        let folder = claim(&path).map_err(|error| {
+            Failure::because(format!("{} cannot be made", path.display()), error)
+        })?;
+        Ok(Self {
+            path,
+            to,
+            folder,
+            published: false,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where it is going to be.
+    pub(super) fn to(&self) -> &Path {
+        &self.to
+    }
+
+    /// Syncs all that is in the folder, and gives it its name.
+    pub(super) fn publish(mut self) -> Result<PathBuf, Failure> {
+        let publish = || {
+            sync_all_under(&self.folder)?;
+            fs::rename(&self.path, &self.to)?;
+            File::open(self.to.parent().unwrap_or(&self.to))?.sync_all()
+        };
+        publish().map_err(|error| {
+            Failure::because(format!("{} cannot be made", self.to.display()), error)
+        })?;
+        self.published = true;
+        Ok(self.to.clone())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.published {
+            // What cannot be removed now is removed by the next backup.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Makes the folder anew, unless a running backup or restore has it. It is locked as long as the file lives.
+pub(crate) fn claim(path: &Path) -> io::Result<File> {
+    if let Ok(left) = File::open(path) {
+        lock(&left)?;
+        fs::remove_dir_all(path)?;
+    }
+    DirBuilder::new().mode(0o700).create(path)?;
+    let folder = File::open(path)?;
+    lock(&folder)?;
+    Ok(folder)
+}
+
+/// Locks a folder against another backup or restore.
+pub(crate) fn lock(folder: &File) -> io::Result<()> {
+    folder.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => io::Error::other("another backup or restore is at work there"),
+        TryLockError::Error(error) => error,
+    })
+}
+
+/// Syncs the file system that `folder` lies on: one call for all its files and folders.
+pub(crate) fn sync_all_under(folder: &File) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(folder)?;
+    #[cfg(not(target_os = "linux"))]
+    rustix::fs::sync();
+    folder.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_gets_its_name_when_it_is_whole_and_leaves_nothing_before() {
+        let root = tempfile::tempdir().unwrap();
+        let to = root.path().join("backup");
+        let left = root.path().join("backup.partial");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("kinora.db"), "of an interrupted one").unwrap();
+        let staging = Staging::make(&to).unwrap();
+        assert!(!staging.path().join("kinora.db").exists());
+        let other = Staging::make(&to).unwrap_err().to_string();
+        assert!(other.contains("another backup"), "{other}");
+        drop(staging);
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+        let staging = Staging::make(&to).unwrap();
+        fs::write(staging.path().join("file"), "whole").unwrap();
+        assert_eq!(staging.publish().unwrap(), to);
+        let mode = fs::metadata(&to).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(!left.exists());
+        let again = Staging::make(&to).unwrap_err().to_string();
+        assert!(again.contains("not empty"), "{again}");
+    }
+}

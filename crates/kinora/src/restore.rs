@@ -1,0 +1,259 @@
+//! `kinora restore`: a backup into an empty data folder, verified first. It works in a folder inside, and
+//! moves what is whole to its place in the end; `kinora serve` refuses a data folder where that folder is left.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use kinora_blobs::folder::{Folder, Transfer};
+use kinora_contract::TaskId;
+use kinora_store::{Snapshot, TaskFiles, mark_key, open_snapshot};
+
+use crate::backup::manifest::{Manifest, Part, Tasks};
+use crate::backup::mover::Mover;
+use crate::backup::progress::Progress;
+use crate::backup::{DATABASE, RESULTS, SIGNING_KEY, claim, lock, sync_all_under};
+use crate::cli::{PlaceArgs, RestoreArgs, ResultsMode};
+use crate::failure::Failure;
+use crate::{folder, hint, print};
+
+/// Restores a backup, and says what to do next.
+pub(crate) fn run(args: &RestoreArgs) -> Result<(), Failure> {
+    let manifest = Manifest::read(&args.source)?;
+    let target = Target::make(&args.data)?;
+    let mover = fill(&manifest, &args.source, &target.inside)?;
+    target.publish()?;
+    print(&report(args, &manifest, mover.as_ref()));
+    Ok(())
+}
+
+/// Copies and verifies everything.
+fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, Failure> {
+    let mut progress = Progress::new();
+    progress.say("verifying the database");
+    for (name, part) in [
+        (DATABASE, &manifest.database),
+        (SIGNING_KEY, &manifest.signing_key),
+    ] {
+        copy(&source.join(name), &to.join(name), part)?;
+    }
+    let database = to.join(DATABASE);
+    let snapshot = open_snapshot(&database)
+        .map_err(|error| Failure::because("The database of the backup is of no use", error))?;
+    snapshot
+        .check()
+        .map_err(|error| Failure::because("The database of the backup is damaged", error))?;
+    let counts = snapshot.counts()?;
+    if Tasks::of(&counts) != manifest.tasks || counts.keys != manifest.keys {
+        return Err(Failure::new(
+            "The backup is damaged: its database does not hold what backup.json says.",
+        ));
+    }
+    if manifest.results.mode == ResultsMode::Reference {
+        return Ok(None);
+    }
+    let progress = progress.of(counts.completed + counts.unfinished);
+    restore_files(manifest, &snapshot, source, to, progress).map(Some)
+}
+
+fn copy(from: &Path, to: &Path, part: &Part) -> Result<(), Failure> {
+    let shown = from.display();
+    fs::copy(from, to)
+        .map_err(|error| Failure::because(format!("{shown} cannot be copied"), error))?;
+    if Part::of(to)? != *part {
+        return Err(Failure::new(format!(
+            "{shown} is damaged: its length or SHA-256 is not the one in backup.json."
+        )));
+    }
+    Ok(())
+}
+
+/// Brings the files of all tasks, each read and compared.
+fn restore_files(
+    manifest: &Manifest,
+    snapshot: &Snapshot,
+    source: &Path,
+    to: &Path,
+    mut progress: Progress,
+) -> Result<Mover, Failure> {
+    let results = to.join(RESULTS);
+    let [from, to] = [&source.join(RESULTS), &results].map(|root| Folder::at(root));
+    let gone: BTreeSet<TaskId> = manifest.results.gone.iter().copied().collect();
+    let mut mover = Mover::new(from, to, Transfer::Link, true);
+    snapshot.for_each_task(|task: TaskFiles| {
+        progress.step("tasks restored");
+        for file in &task.results {
+            if !mover.give(file)? && !gone.contains(&task.task) {
+                return Err(missing(&file.key));
+            }
+        }
+        Ok::<(), Failure>(())
+    })?;
+    for file in &manifest.references {
+        if !mover.give(file)? {
+            return Err(missing(&file.key));
+        }
+    }
+    // As the store would: it takes results without its mark for those of another.
+    if let Some(identity) = snapshot.identity()? {
+        let mark = mark_key(identity);
+        Folder::at(&results)
+            .put_empty(&mark)
+            .map_err(|error| Failure::because(format!("The file {mark} cannot be made"), error))?;
+    }
+    if mover.files != manifest.results.files {
+        return Err(Failure::new(format!(
+            "The backup is damaged: it has {} files of results and references, where backup.json says {}.",
+            mover.files, manifest.results.files
+        )));
+    }
+    Ok(mover)
+}
+
+fn missing(key: &str) -> Failure {
+    Failure::new(format!("The backup is damaged: the file {key} is missing."))
+}
+
+fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> String {
+    let place = PlaceArgs {
+        data: Some(args.data.clone()),
+        config: None,
+    };
+    let files = match mover {
+        Some(mover) => format!(
+            "{} files of results and references ({} MiB)",
+            mover.files,
+            mover.bytes >> 20
+        ),
+        None => format!(
+            "no results, which the backup only names. Put {} at {}, or name it as results.url in the configuration",
+            manifest.results.from.display(),
+            args.data.join(RESULTS).display()
+        ),
+    };
+    format!(
+        "Restored {} tasks, {} keys, the signing key and {files}.\n\
+         Unfinished tasks run when the service starts. Start it as the user who owns the folder, with the \
+         configuration that it had:\n\n  {}\n",
+        manifest.tasks.all(),
+        manifest.keys,
+        hint::command("serve", &place)
+    )
+}
+
+/// The data folder, which stays as it was until everything is at hand.
+struct Target {
+    data: PathBuf,
+    inside: PathBuf,
+    /// The folder inside, locked.
+    folder: File,
+    /// Whether the folder was made for this.
+    made: bool,
+    published: bool,
+}
+
+impl Target {
+    fn make(data: &Path) -> Result<Self, Failure> {
+        let shown = data.display();
+        let failed = |error: io::Error| Failure::because(format!("{shown} cannot be used"), error);
+        let inside = folder::restoring(data);
+        let made = match fs::read_dir(data) {
+            Ok(entries) => {
+                // Many file systems make this one at their root.
+                let own = |entry: &fs::DirEntry| entry.file_name() != "lost+found";
+                let holds_something = entries.filter_map(Result::ok).any(|entry| own(&entry));
+                // What an interrupted restore has left is its own.
+                let left = inside.exists();
+                if holds_something && (!left || was_served(data)) {
+                    return Err(Failure::new(format!(
+                        "{shown} is not empty. Name a new folder, or move what is there away first."
+                    )));
+                }
+                if left {
+                    let other =
+                        File::open(&inside).and_then(|folder| lock(&folder).map(|()| folder));
+                    let _other = other.map_err(failed)?;
+                    clear(data).map_err(failed)?;
+                }
+                false
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => true,
+            Err(error) => return Err(failed(error)),
+        };
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(data).map_err(failed)?;
+        let folder = claim(&inside).map_err(failed)?;
+        Ok(Self {
+            data: data.to_owned(),
+            inside,
+            folder,
+            made,
+            published: false,
+        })
+    }
+
+    /// Syncs everything and moves it to its place; the folder inside goes last.
+    fn publish(mut self) -> Result<(), Failure> {
+        let publish = || {
+            sync_all_under(&self.folder)?;
+            kinora_crash::point("restore.synced");
+            for name in [RESULTS, SIGNING_KEY, DATABASE] {
+                match fs::rename(self.inside.join(name), self.data.join(name)) {
+                    Err(error) if error.kind() == ErrorKind::NotFound && name == RESULTS => {}
+                    moved => moved?,
+                }
+                kinora_crash::point("restore.moved");
+            }
+            File::open(&self.data)?.sync_all()?;
+            if self.made {
+                let data = std::path::absolute(&self.data)?;
+                File::open(data.parent().unwrap_or(&data))?.sync_all()?;
+            }
+            fs::remove_dir(&self.inside)?;
+            File::open(&self.data)?.sync_all()
+        };
+        publish().map_err(|error| {
+            Failure::because(format!("{} cannot be used", self.data.display()), error)
+        })?;
+        self.published = true;
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if !self.published {
+            // What cannot be removed now is removed by the next restore.
+            let _ = clear(&self.data);
+            if self.made {
+                let _ = fs::remove_dir(&self.data);
+            }
+        }
+    }
+}
+
+/// Whether a service has run on the folder, which an unfinished restore does not let it.
+fn was_served(data: &Path) -> bool {
+    data.join(format!("{DATABASE}.lock")).exists()
+}
+
+/// Removes what an unfinished restore has put into the data folder, and last the folder that shows it.
+fn clear(data: &Path) -> io::Result<()> {
+    let absent = |error: &io::Error| error.kind() == ErrorKind::NotFound;
+    for name in [DATABASE, SIGNING_KEY] {
+        match fs::remove_file(data.join(name)) {
+            Err(error) if !absent(&error) => return Err(error),
+            _ => {}
+        }
+    }
+    for folder in [data.join(RESULTS), folder::restoring(data)] {
+        match fs::remove_dir_all(folder) {
+            Err(error) if !absent(&error) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}

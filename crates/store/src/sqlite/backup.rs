@@ -1,0 +1,189 @@
+//! Snapshots by `VACUUM INTO`: one read transaction, so that writers go on and nothing is begun anew for
+//! their sake, as SQLite's backup API does for another process's writes. The copy is one file without a
+//! log and without the pages that deleted texts were in (<https://sqlite.org/lang_vacuum.html>).
+
+use std::fs::File;
+use std::path::Path;
+
+use kinora_contract::{Artifact, TaskId, VideoSpec};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::from_str;
+
+use super::fault::{Done, Fault};
+use super::schema;
+use crate::files::reference_keys_of;
+use crate::{BackupSource, Counts, OpenError, OpenOptions, StoreError, TaskFiles};
+
+/// Lines that a damaged snapshot is described with.
+const COMPLAINTS_MAX: usize = 5;
+
+/// A store that may be served by another process.
+#[derive(Debug)]
+pub struct SqliteSource {
+    conn: Connection,
+}
+
+impl SqliteSource {
+    /// Opens the store in the file at `path`.
+    ///
+    /// # Errors
+    /// [`OpenError::Missing`] where there is no such file, or nothing in it.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        let conn = schema::open_source(path, options)?;
+        Ok(Self { conn })
+    }
+}
+
+impl BackupSource for SqliteSource {
+    fn snapshot(&self, to: &Path) -> Result<(), StoreError> {
+        let name = to.to_str().ok_or_else(|| {
+            StoreError::Unavailable(format!("{} is not UTF-8", to.display()).into())
+        })?;
+        self.conn
+            .execute("VACUUM INTO ?1", [name])
+            .map_err(Fault::from)?;
+        // SQLite does not say whether it has synced the copy.
+        let synced = File::open(to).and_then(|file| file.sync_all());
+        synced.map_err(|error| StoreError::Unavailable(error.into()))
+    }
+
+    fn has_result(&self, task: TaskId) -> Result<bool, StoreError> {
+        let phase = "SELECT phase FROM tasks WHERE id = ?1";
+        let row = |row: &Row<'_>| row.get::<_, String>(0);
+        let phase = self.conn.query_row(phase, [task.to_string()], row);
+        let phase = phase.optional().map_err(Fault::from)?;
+        Ok(phase.is_some_and(|phase| phase == "completed"))
+    }
+}
+
+/// A snapshot. It is only read, and has the schema of the store that it was made of.
+#[derive(Debug)]
+pub struct Snapshot {
+    conn: Connection,
+}
+
+impl Snapshot {
+    pub(crate) fn open(file: &Path) -> Result<Self, OpenError> {
+        let conn = schema::open_snapshot(file)?;
+        Ok(Self { conn })
+    }
+
+    /// Looks at every page, index and constraint.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] with what is damaged.
+    pub fn check(&self) -> Result<(), StoreError> {
+        Ok(self.complaints()?)
+    }
+
+    fn complaints(&self) -> Done<()> {
+        let mut query = self
+            .conn
+            .prepare(&format!("PRAGMA integrity_check({COMPLAINTS_MAX})"))?;
+        let lines = query.query_map([], |row| row.get::<_, String>(0))?;
+        let lines: Vec<String> = lines.collect::<Result<_, _>>()?;
+        if lines == ["ok"] {
+            return Ok(());
+        }
+        Err(Fault::Corrupt(lines.join("; ")))
+    }
+
+    /// Version of its schema.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    pub fn schema(&self) -> Result<u32, StoreError> {
+        schema::readable_version(&self.conn)
+            .map_err(|error| StoreError::Unavailable(Box::new(error)))
+    }
+
+    /// The number that is the store's own; `None` in a schema that has none yet.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    pub fn identity(&self) -> Result<Option<u64>, StoreError> {
+        let sql = "SELECT value FROM counters WHERE name = 'identity'";
+        let value = self.conn.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let value = value.optional().map_err(Fault::from)?;
+        Ok(value.map(i64::unsigned_abs))
+    }
+
+    /// How much it holds.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    pub fn counts(&self) -> Result<Counts, StoreError> {
+        Ok(self.count()?)
+    }
+
+    fn count(&self) -> Done<Counts> {
+        let mut counts = Counts::default();
+        let mut query = self
+            .conn
+            .prepare("SELECT phase, count(*) FROM tasks GROUP BY phase")?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let count = row.get::<_, i64>(1)?.unsigned_abs();
+            match row.get_ref(0)?.as_str()? {
+                "waiting" | "running" => counts.unfinished += count,
+                "completed" => counts.completed = count,
+                "failed" => counts.failed = count,
+                _ => counts.expired += count,
+            }
+        }
+        let keys = "SELECT count(*) FROM api_keys";
+        let keys: i64 = self.conn.query_row(keys, [], |row| row.get(0))?;
+        counts.keys = keys.unsigned_abs();
+        Ok(counts)
+    }
+
+    /// Calls `each` with every task that has files. Returns how many tasks cannot be read: their rows are in
+    /// the snapshot as they are.
+    ///
+    /// # Errors
+    /// What `each` returns, or a [`StoreError`] when the snapshot cannot be read.
+    pub fn for_each_task<E: From<StoreError>>(
+        &self,
+        mut each: impl FnMut(TaskFiles) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let mut unreadable = 0;
+        let sql = |error: rusqlite::Error| StoreError::from(Fault::from(error));
+        // Columns that every schema has.
+        let mut query = self
+            .conn
+            .prepare(
+                "SELECT id, artifact, spec FROM tasks \
+                 WHERE phase IN ('waiting', 'running', 'completed') ORDER BY seq",
+            )
+            .map_err(sql)?;
+        let mut rows = query.query([]).map_err(sql)?;
+        while let Some(row) = rows.next().map_err(sql)? {
+            match task_files(row) {
+                Ok(files) => each(files)?,
+                Err(_) => unreadable += 1,
+            }
+        }
+        Ok(unreadable)
+    }
+}
+
+fn task_files(row: &Row<'_>) -> Done<TaskFiles> {
+    let id: String = row.get("id")?;
+    let id: TaskId = id
+        .parse()
+        .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?;
+    let artifact: Option<String> = row.get("artifact")?;
+    let artifact = artifact.as_deref().map(from_str::<Artifact>).transpose()?;
+    let spec: VideoSpec = from_str(row.get_ref("spec")?.as_str()?)?;
+    // As long as the task is unfinished, and those of a draft for its final.
+    let keeps_references = artifact.is_none() || spec.draft;
+    Ok(TaskFiles {
+        task: id,
+        completed: artifact.is_some(),
+        results: artifact.map_or_else(Vec::new, |made| made.files().map(Clone::clone).into()),
+        references: match keeps_references {
+            true => reference_keys_of(id, &spec),
+            false => Vec::new(),
+        },
+    })
+}

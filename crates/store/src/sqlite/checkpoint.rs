@@ -1,0 +1,234 @@
+//! Carries the write-ahead log into the database and truncates it, so that the database file alone is soon the
+//! whole store again: after removals (`secure_delete` zeroes deleted texts in the database, but the log still
+//! holds them), once the store is idle, and when the log takes the room that is left on the disk. A thread with a
+//! connection of its own does it, at a bounded rate.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::{ending, schema};
+use crate::{OpenError, OpenOptions};
+
+/// After the first removal, so that several are carried over together.
+const AFTER: Duration = Duration::from_secs(1);
+/// Without a commit for this long the store is idle.
+const IDLE: Duration = Duration::from_secs(5);
+/// Without a commit of this process for this long, since key commands commit beside it.
+const OTHERS: Duration = Duration::from_secs(60);
+/// Between two times.
+const EVERY: Duration = Duration::from_secs(10);
+/// Between two times on a full disk, where each change that fails asks for one.
+const URGENT_EVERY: Duration = Duration::from_millis(100);
+/// The same after one that failed.
+const URGENT_AGAIN: Duration = Duration::from_secs(1);
+/// How long writers may be held up by readers that are being waited for.
+const BUSY: Duration = Duration::from_millis(200);
+
+/// Where the writer says what it did to the log.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Log(Arc<(Mutex<State>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Whether something was committed since the log was last truncated.
+    filled: bool,
+    commits: u64,
+    /// Texts were removed, which are to leave the disk.
+    erased: bool,
+    /// The log takes the room that is left.
+    crowded: bool,
+    closing: bool,
+}
+
+/// Why the log is to be truncated now.
+struct Due {
+    /// So far.
+    commits: u64,
+    erased: bool,
+}
+
+impl Log {
+    /// Notes a commit.
+    pub(super) fn committed(&self) {
+        let mut state = self.state();
+        state.commits += 1;
+        if !state.filled {
+            state.filled = true;
+            drop(state);
+            self.0.1.notify_all();
+        }
+    }
+
+    /// Asks for the log to be truncated soon, because of what it still holds.
+    pub(super) fn erase(&self) {
+        self.state().erased = true;
+        self.0.1.notify_all();
+    }
+
+    /// Asks for the log to be truncated at once, because of the room that it takes.
+    pub(super) fn make_room(&self) {
+        self.state().crowded = true;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until the log is to be truncated; `None` when the store closes.
+    fn next(&self) -> Option<Due> {
+        let mut state = self.state();
+        loop {
+            if state.closing {
+                return None;
+            }
+            if state.crowded {
+                break;
+            }
+            if state.erased {
+                state = self.wait(state, AFTER, |state| !state.crowded).0;
+                break;
+            }
+            if !state.filled {
+                let nothing = |state: &State| !state.filled && !state.crowded && !state.erased;
+                let (after, timed_out) = self.wait(state, OTHERS, nothing);
+                state = after;
+                if timed_out {
+                    break;
+                }
+                continue;
+            }
+            let commits = state.commits;
+            let (after, timed_out) =
+                self.wait(state, IDLE, |state| !state.crowded && !state.erased);
+            state = after;
+            if timed_out && state.commits == commits {
+                break;
+            }
+        }
+        // Before the log is touched: what comes meanwhile may not be carried over.
+        state.crowded = false;
+        let due = Due {
+            commits: state.commits,
+            erased: std::mem::take(&mut state.erased),
+        };
+        (!state.closing).then_some(due)
+    }
+
+    /// Notes how it went, and rests; `false` when the store closes.
+    fn rest(&self, due: &Due, truncated: bool) -> bool {
+        let mut state = self.state();
+        let least = if truncated {
+            state.filled = state.commits != due.commits;
+            URGENT_EVERY
+        } else {
+            state.erased |= due.erased;
+            URGENT_AGAIN
+        };
+        let (state, _) = self.wait(state, least, |_| true);
+        let rest = EVERY.saturating_sub(least);
+        !self.wait(state, rest, |state| !state.crowded).0.closing
+    }
+
+    /// Waits for at most so long, while `idle` holds and the store is open; returns whether the time ran out.
+    fn wait<'s>(
+        &'s self,
+        state: MutexGuard<'s, State>,
+        time: Duration,
+        idle: impl Fn(&State) -> bool,
+    ) -> (MutexGuard<'s, State>, bool) {
+        let idle = |state: &mut State| !state.closing && idle(state);
+        let waited = self.0.1.wait_timeout_while(state, time, idle);
+        let (state, result) = waited.unwrap_or_else(PoisonError::into_inner);
+        (state, result.timed_out())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread; it ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Checkpointer {
+    log: Log,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Checkpointer {
+    pub(super) fn start(path: &Path, options: &OpenOptions, log: Log) -> Result<Self, OpenError> {
+        let conn = schema::open_checkpointer(path, options)?;
+        let own = log.clone();
+        let thread = std::thread::Builder::new().name("store-checkpoint".to_owned());
+        let thread = thread
+            .spawn(move || serve(&own, &conn))
+            .map_err(schema::unavailable)?;
+        Ok(Self {
+            log,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        self.log.state().closing = true;
+        self.log.0.1.notify_all();
+        ending::join(self.thread.take(), "store checkpointer");
+    }
+}
+
+fn serve(log: &Log, conn: &Connection) {
+    while let Some(due) = log.next() {
+        let truncated = carry_over(conn);
+        if !log.rest(&due, truncated) {
+            return;
+        }
+    }
+}
+
+/// Carries the log into the database and truncates it. Returns whether that was done: not while another
+/// connection reads what the log holds. Waits for others for [`BUSY`] alone, whatever `conn` usually does.
+pub(super) fn carry_over(conn: &Connection) -> bool {
+    let carried = with_timeout(conn, || carry_over_now(conn));
+    carried.unwrap_or_else(|error| {
+        tracing::debug!(%error, "log not carried over yet");
+        false
+    })
+}
+
+fn with_timeout<T>(
+    conn: &Connection,
+    run: impl FnOnce() -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let usual_ms: u32 = conn.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+    conn.busy_timeout(BUSY)?;
+    let done = run();
+    conn.busy_timeout(Duration::from_millis(usual_ms.into()))?;
+    done
+}
+
+fn carry_over_now(conn: &Connection) -> rusqlite::Result<bool> {
+    // The bulk is carried over beside the writer, which waits for the rest alone; and it does not wait at
+    // all where a long reader is in the way.
+    let passive = checkpoint(conn, "PASSIVE")?;
+    let whole = passive.frames == passive.carried;
+    Ok(whole && !checkpoint(conn, "TRUNCATE")?.blocked)
+}
+
+/// The answer of `PRAGMA wal_checkpoint` (<https://sqlite.org/pragma.html#pragma_wal_checkpoint>).
+struct Checkpoint {
+    blocked: bool,
+    frames: i64,
+    carried: i64,
+}
+
+fn checkpoint(conn: &Connection, mode: &str) -> rusqlite::Result<Checkpoint> {
+    conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+        Ok(Checkpoint {
+            blocked: row.get::<_, i64>(0)? != 0,
+            frames: row.get(1)?,
+            carried: row.get(2)?,
+        })
+    })
+}
