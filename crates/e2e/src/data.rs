@@ -54,6 +54,13 @@ impl DataFolder {
         copy
     }
 
+    /// A folder whose contents, which are to be put there, have this first key.
+    pub fn with_key(key: &str) -> Self {
+        let folder = Self::default();
+        folder.0.key.set(key.to_owned()).unwrap();
+        folder
+    }
+
     /// Where it is; the service makes it.
     pub fn path(&self) -> PathBuf {
         self.0.folder.path().join("data")

@@ -1,0 +1,175 @@
+//! What must hold on a disk that a power loss left, by what the service had said before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kinora_e2e::{DataFolder, Setup};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::load::Recorded;
+use crate::orders::{Order, Target, faults_of_database, listed};
+
+/// Orders that are placed again on each image.
+const REPEATS: usize = 3;
+
+/// Knows what the service said, and when.
+pub(super) struct Witness<'r> {
+    /// The JSON of every 200, with its moment.
+    said: Vec<(usize, Value)>,
+    orders: &'r [Order],
+}
+
+/// What had been said of the tasks before a moment.
+#[derive(Debug, Default)]
+struct Said<'r> {
+    tasks: BTreeSet<&'r str>,
+    /// Those that had ended, and how.
+    ended: BTreeMap<&'r str, &'r str>,
+    deleted: BTreeSet<&'r str>,
+}
+
+impl<'r> Witness<'r> {
+    pub(super) fn of(recorded: &'r Recorded) -> Self {
+        let answers = recorded.recording.answers.iter();
+        let said: Vec<(usize, Value)> = answers
+            .filter_map(|answer| Some((answer.at, json_of(&answer.bytes)?)))
+            .collect();
+        let witness = Self {
+            said,
+            orders: &recorded.orders,
+        };
+        // Whatever the clients were told is in the recording.
+        let all = witness.said_before(usize::MAX);
+        for id in recorded
+            .orders
+            .iter()
+            .filter_map(|order| order.id.as_deref())
+        {
+            assert!(all.tasks.contains(id), "no recorded answer names {id}");
+        }
+        assert!(!all.ended.is_empty() && !all.deleted.is_empty(), "{all:?}");
+        witness
+    }
+
+    fn said_before(&self, moment: usize) -> Said<'_> {
+        let mut before = Said::default();
+        for (_, video) in self.said.iter().take_while(|(at, _)| *at < moment) {
+            let text = |name: &str| video[name].as_str().unwrap_or_default();
+            match (text("object"), text("status")) {
+                ("video", status) => {
+                    before.tasks.insert(text("id"));
+                    if matches!(status, "completed" | "failed") {
+                        before.ended.insert(text("id"), status);
+                    }
+                }
+                ("video.deleted", _) => {
+                    before.deleted.insert(text("id"));
+                }
+                _ => {}
+            }
+        }
+        before
+    }
+
+    /// What does not hold on a disk that was cut off at `moment`.
+    pub(super) fn judge(&self, folder: &DataFolder, moment: usize) -> Vec<String> {
+        let server = match Setup::on(folder).try_start() {
+            Ok(server) => server,
+            Err(ended) => return vec![format!("the service does not start: {ended:#?}")],
+        };
+        let before = self.said_before(moment);
+        let mut wrong = Vec::new();
+        match listed(&server.client().forgetful()) {
+            Ok(tasks) => {
+                wrong.extend(self.judge_tasks(&before, &tasks));
+                let to = Target::of(&server);
+                wrong.extend(files_that_are_not_whole(&tasks, &to));
+                wrong.extend(self.judge_repeats(&before, &to));
+            }
+            Err(refused) => wrong.push(format!("everything is lost: {refused}")),
+        }
+        server.kill();
+        wrong.extend(faults_of_database(&folder.path()));
+        wrong
+    }
+
+    fn judge_tasks(&self, before: &Said<'_>, tasks: &BTreeMap<String, Value>) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let deleted_later: BTreeSet<&str> = self
+            .orders
+            .iter()
+            .filter(|order| order.was_to_be_deleted())
+            .filter_map(|order| order.id.as_deref())
+            .collect();
+        for id in &before.tasks {
+            match tasks.get(*id) {
+                Some(_) if before.deleted.contains(id) => wrong.push(format!("{id} came back")),
+                // Its deletion may have been stored, and not been answered yet.
+                None if !deleted_later.contains(id) => wrong.push(format!("{id} is lost")),
+                _ => {}
+            }
+        }
+        for (id, status) in &before.ended {
+            let now = tasks.get(*id).and_then(|task| task["status"].as_str());
+            if now.is_some_and(|now| now != *status) {
+                wrong.push(format!("{id} was {status} and is {now:?}"));
+            }
+        }
+        let mut prompts = BTreeSet::new();
+        for (id, task) in tasks {
+            if !prompts.insert(task["prompt"].to_string()) {
+                wrong.push(format!("{id} is another's double: {task}"));
+            }
+        }
+        wrong
+    }
+
+    /// Orders that were answered are answered with the same task when they are placed again.
+    fn judge_repeats(&self, before: &Said<'_>, to: &Target) -> Vec<String> {
+        let stands = |order: &&Order| {
+            let id = order.id.as_deref();
+            id.is_some_and(|id| before.tasks.contains(id)) && !order.was_to_be_deleted()
+        };
+        let last = self.orders.iter().rev().filter(stands).take(REPEATS);
+        last.filter_map(|order| {
+            let now = order.place(to);
+            (now != order.id).then(|| format!("{order:?} became {now:?}"))
+        })
+        .collect()
+    }
+}
+
+/// The JSON body of a 200.
+fn json_of(answer: &[u8]) -> Option<Value> {
+    answer.strip_prefix(b"HTTP/1.1 200 ")?;
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    serde_json::from_slice(&answer[end + 4..]).ok()
+}
+
+/// Files of completed tasks whose bytes are not those that were recorded with the task.
+fn files_that_are_not_whole(tasks: &BTreeMap<String, Value>, to: &Target) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let completed = tasks
+        .iter()
+        .filter(|(_, task)| task["status"] == "completed");
+    for (id, _) in completed {
+        for variant in ["video", "thumbnail", "spritesheet"] {
+            let reply = to.call(
+                &format!("GET /v1/videos/{id}/content?variant={variant}"),
+                "",
+                "",
+            );
+            let whole = reply.as_ref().is_some_and(|reply| {
+                let digest = Sha256::digest(&reply.body);
+                let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                let recorded = reply.header("etag") == Some(&*format!("\"{hash}\""));
+                reply.status == 200 && recorded && !reply.body.is_empty()
+            });
+            if !whole {
+                let status = reply.map(|reply| reply.status);
+                wrong.push(format!("{variant} of {id} is not whole ({status:?})"));
+            }
+        }
+    }
+    wrong
+}
