@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use kinora_e2e::{DataFolder, Server, Setup, until};
 
 use crate::kills::asked;
-use crate::orders::{Client, Target, faults_of_database, listed};
+use crate::orders::{Client, Target, faults_of_database, files_that_are_not_whole, listed};
 
 const CLIENTS: u64 = 3;
 /// Seconds that the calls of one round fail for; `KINORA_INJECTED_SECONDS` asks for more.
@@ -133,6 +133,7 @@ fn p01_p11_calls_that_fail_lose_no_task_and_end_none() {
     assert_eq!(tasks.len(), kept.count(), "one task for each order");
     let completed = tasks.values().filter(|task| task["status"] == "completed");
     let completed = completed.count();
+    assert_eq!(files_that_are_not_whole(&tasks, &to), [""; 0]);
     println!("{all} orders, {completed} completed and kept");
     assert!(completed > 0, "nothing was ever completed");
     server.kill();

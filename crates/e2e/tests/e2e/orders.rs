@@ -7,6 +7,7 @@ use std::path::Path;
 
 use kinora_e2e::{Client as HttpClient, Reply, Server, raw, until};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::dice::Dice;
 
@@ -273,6 +274,37 @@ pub(crate) fn listed(client: &HttpClient) -> Result<BTreeMap<String, Value>, Str
         }
         after = format!("&after={}", page["last_id"].as_str().unwrap());
     }
+}
+
+/// Files of completed tasks whose bytes are not those that were recorded with the task.
+pub(crate) fn files_that_are_not_whole(
+    tasks: &BTreeMap<String, Value>,
+    to: &Target,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let completed = tasks
+        .iter()
+        .filter(|(_, task)| task["status"] == "completed");
+    for (id, _) in completed {
+        for variant in ["video", "thumbnail", "spritesheet"] {
+            let reply = to.call(
+                &format!("GET /v1/videos/{id}/content?variant={variant}"),
+                "",
+                "",
+            );
+            let whole = reply.as_ref().is_some_and(|reply| {
+                let digest = Sha256::digest(&reply.body);
+                let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                let recorded = reply.header("etag") == Some(&*format!("\"{hash}\""));
+                reply.status == 200 && recorded && !reply.body.is_empty()
+            });
+            if !whole {
+                let status = reply.map(|reply| reply.status);
+                wrong.push(format!("{variant} of {id} is not whole ({status:?})"));
+            }
+        }
+    }
+    wrong
 }
 
 /// What SQLite finds wrong with the database of a data folder whose service is stopped.

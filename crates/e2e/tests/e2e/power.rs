@@ -4,10 +4,11 @@
 mod image;
 mod load;
 
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
 use kinora_e2e::DataFolder;
-use kinora_e2e::replay::{Disk, Loss, Op, Recording};
+use kinora_e2e::replay::{Disk, Entry, Loss, Op, Recording};
 
 use self::image::Witness;
 use self::load::Recorded;
@@ -46,37 +47,48 @@ fn cuts(recording: &Recording, count: u64, dice: &mut Dice) -> Vec<Cut> {
     cuts
 }
 
-/// The data folder that a cut leaves. `disk` has seen no later moment.
-fn image(recorded: &Recorded, recording: &Recording, disk: &mut Disk, cut: Cut) -> DataFolder {
+/// An image on which something does not hold.
+struct Wrong {
+    cut: Cut,
+    image: Vec<Entry>,
+    found: Vec<String>,
+}
+
+/// The image that a cut leaves. `disk` has seen no later moment.
+fn image(recording: &Recording, disk: &mut Disk, cut: Cut) -> Vec<Entry> {
     disk.advance(recording, cut.moment);
     let mut dice = Dice(cut.torn.unwrap_or(1));
     let mut chance = |bound| dice.below(bound);
-    let loss = match cut.torn {
+    disk.after(match cut.torn {
         Some(_) => Loss::Some(&mut chance),
         None => Loss::All,
-    };
-    let folder = DataFolder::with_key(&recorded.key);
-    for entry in disk.after(loss) {
-        entry.write(&folder.path()).unwrap();
-    }
-    folder
+    })
 }
 
-/// What is wrong with the images of `cuts`, as many at a time as there are cores.
-fn judged(recorded: &Recorded, recording: &Recording, cuts: &[Cut]) -> Vec<String> {
+fn write(image: &[Entry], folder: &Path) {
+    for entry in image {
+        entry.write(folder).unwrap();
+    }
+}
+
+/// The images of `cuts` on which something does not hold; as many at a time as there are cores.
+fn judged(recorded: &Recorded, recording: &Recording, cuts: &[Cut]) -> Vec<Wrong> {
     let witness = Witness::of(recorded);
     let next = Mutex::new((Disk::default(), cuts.iter()));
     let wrong = Mutex::new(Vec::new());
     let judge = || {
         loop {
-            let (cut, folder) = {
+            let (cut, image) = {
                 let mut next = next.lock().unwrap();
                 let Some(cut) = next.1.next() else { return };
-                (*cut, image(recorded, recording, &mut next.0, *cut))
+                (*cut, image(recording, &mut next.0, *cut))
             };
+            let folder = DataFolder::with_key(&recorded.key);
+            write(&image, &folder.path());
             let found = witness.judge(&folder, cut.moment);
-            let found = found.into_iter().map(|one| format!("{cut:?}: {one}"));
-            wrong.lock().unwrap().extend(found);
+            if !found.is_empty() {
+                wrong.lock().unwrap().push(Wrong { cut, image, found });
+            }
         }
     };
     std::thread::scope(|scope| {
@@ -85,6 +97,25 @@ fn judged(recorded: &Recorded, recording: &Recording, cuts: &[Cut]) -> Vec<Strin
         }
     });
     wrong.into_inner().unwrap()
+}
+
+/// Another run is recorded at other moments: an image that failed is kept, to be looked at.
+fn shown(wrong: &[Wrong]) -> String {
+    let Some(first) = wrong.first() else {
+        return String::new();
+    };
+    let folder = tempfile::Builder::new().prefix("kinora-power-loss-");
+    let folder = folder.tempdir().unwrap().keep().join("data");
+    write(&first.image, &folder);
+    let all = wrong
+        .iter()
+        .map(|one| format!("{:?}: {:#?}", one.cut, one.found));
+    let all: Vec<String> = all.collect();
+    format!(
+        "{}\nthe first is kept as {}",
+        all.join("\n"),
+        folder.display()
+    )
 }
 
 #[test]
@@ -98,8 +129,8 @@ fn p01_p02_p04_p06_what_was_answered_before_a_power_loss_holds_after_it() {
         &mut Dice(seed),
     );
     let wrong = judged(recorded, &recorded.recording, &cuts);
-    println!("{} images, {} violations", cuts.len(), wrong.len());
-    assert!(wrong.is_empty(), "seed {seed}:\n{}", wrong.join("\n"));
+    println!("{} images, {} wrong", cuts.len(), wrong.len());
+    assert!(wrong.is_empty(), "seed {seed}:\n{}", shown(&wrong));
 }
 
 /// A service that forgets syncs is found out: the recording is judged without them.
@@ -134,10 +165,9 @@ fn a_service_that_forgets_to_sync_loses_what_it_answered() {
         let without = recording
             .without(|at, op| matches!(op, Op::Sync { path, .. } if is_forgotten(at, path)));
         let wrong = judged(recorded, &without, &[worst]);
-        println!("without syncs of {what}: {} violations", wrong.len());
-        assert!(
-            wrong.iter().any(|one| one.contains(wanted)),
-            "{what}: {wrong:#?}"
-        );
+        let found: Vec<&String> = wrong.iter().flat_map(|one| &one.found).collect();
+        let lost = found.iter().filter(|one| one.contains(wanted)).count();
+        println!("without syncs of {what}: {lost} {wanted}");
+        assert!(lost > 0, "{what}: {found:#?}");
     }
 }

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kinora_e2e::{DataFolder, Setup};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::load::Recorded;
-use crate::orders::{Order, Target, faults_of_database, listed};
+use crate::orders::{Order, Target, faults_of_database, files_that_are_not_whole, listed};
 
 /// Orders that are placed again on each image.
 const REPEATS: usize = 3;
@@ -144,32 +143,4 @@ fn json_of(answer: &[u8]) -> Option<Value> {
     answer.strip_prefix(b"HTTP/1.1 200 ")?;
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     serde_json::from_slice(&answer[end + 4..]).ok()
-}
-
-/// Files of completed tasks whose bytes are not those that were recorded with the task.
-fn files_that_are_not_whole(tasks: &BTreeMap<String, Value>, to: &Target) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let completed = tasks
-        .iter()
-        .filter(|(_, task)| task["status"] == "completed");
-    for (id, _) in completed {
-        for variant in ["video", "thumbnail", "spritesheet"] {
-            let reply = to.call(
-                &format!("GET /v1/videos/{id}/content?variant={variant}"),
-                "",
-                "",
-            );
-            let whole = reply.as_ref().is_some_and(|reply| {
-                let digest = Sha256::digest(&reply.body);
-                let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-                let recorded = reply.header("etag") == Some(&*format!("\"{hash}\""));
-                reply.status == 200 && recorded && !reply.body.is_empty()
-            });
-            if !whole {
-                let status = reply.map(|reply| reply.status);
-                wrong.push(format!("{variant} of {id} is not whole ({status:?})"));
-            }
-        }
-    }
-    wrong
 }
