@@ -185,6 +185,10 @@ impl Buffers {
 
 impl Used {
     fn add(&mut self, owner: &Owner, bytes: u64) {
+        // Nobody would ever give back nothing, and so remove the entry.
+        if bytes == 0 {
+            return;
+        }
         self.all += bytes;
         match self.of.get_mut(owner) {
             Some(own) => *own += bytes,
@@ -277,7 +281,10 @@ mod tests {
         assert!(buffers.is_scarce(&one) && !buffers.is_scarce(&address("192.0.2.2")));
         assert_eq!(buffers.try_take(&one, 1).unwrap_err(), Full::Owner);
         drop((held, more));
+        drop(buffers.take_anyway(&one, 0));
+        drop(buffers.try_take(&one, 0));
         assert_eq!(buffers.used(), 0);
+        assert!(buffers.lock().of.is_empty(), "nothing leaves no entry");
     }
 
     #[tokio::test(start_paused = true)]

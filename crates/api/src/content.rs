@@ -134,7 +134,8 @@ async fn find(
     }
     let found = match auth::authorize(api, headers, extensions, Scope::Read).await {
         Ok(key) => api.tasks.get(&key.key.project, id).await?,
-        Err(_) if address == Address::Expired => None,
+        // A rate limit or a store that is away must not turn into an answer that is final.
+        Err(error) if address == Address::Expired && is_useless_key(&error) => None,
         Err(error) => return Err(error),
     };
     if found.is_none() && address == Address::Expired {
@@ -142,6 +143,13 @@ async fn find(
         return Err(ApiError::new(ErrorCode::VideoExpired, message));
     }
     Ok(found)
+}
+
+const fn is_useless_key(error: &ApiError) -> bool {
+    matches!(
+        error.code(),
+        ErrorCode::InvalidApiKey | ErrorCode::ScopeMissing
+    )
 }
 
 fn file(task: &Task, variant: Variant) -> Result<&StoredFile, ApiError> {

@@ -43,6 +43,11 @@ impl ApiError {
         Refusal::new(code, message).into()
     }
 
+    /// Its stable code.
+    pub(crate) const fn code(&self) -> ErrorCode {
+        self.refusal.code
+    }
+
     /// Tells the client when to try again.
     #[must_use]
     pub(crate) const fn retry_after(mut self, seconds: u64) -> Self {
@@ -90,7 +95,7 @@ impl ApiError {
         Self::new(ErrorCode::RequestTimeout, message).closing()
     }
 
-    /// The process is stopping: what this is the answer to is not begun any more.
+    /// The process is stopping and starts nothing new.
     pub(crate) fn shutting_down(message: &str) -> Self {
         Self::new(ErrorCode::ShuttingDown, message).retry_after(STOPPING_RETRY_SECONDS)
     }
@@ -120,7 +125,7 @@ impl From<Full> for ApiError {
         let (code, message) = match full {
             Full::Owner => (
                 ErrorCode::RateLimitExceeded,
-                "Too many requests of yours are unfinished, or their answers unread; finish or close \
+                "Too many of your requests are unfinished, or their answers unread; finish or close \
                  them, then send the request again.",
             ),
             Full::All => (

@@ -87,12 +87,11 @@ impl Front {
                 None => guarded(self.router.clone(), request).await,
             },
         };
-        if method.is_safe() {
-            if let Err(full) = room.admit(&mut response, client).await {
-                response = ApiError::from(full).into_response();
-            }
-        } else {
+        let has_changed_something = !method.is_safe() && response.status().is_success();
+        if has_changed_something {
             room.admit_anyway(&mut response, client);
+        } else if let Err(full) = room.admit(&mut response, client).await {
+            response = ApiError::from(full).into_response();
         }
         log(&id, &method, uri.path(), client, response.status());
         let headers = response.headers_mut();

@@ -65,14 +65,15 @@ pub(crate) async fn list(
             Order::Descending
         },
     };
-    // On its own: a client that hangs up must not end the turn before its work.
+    // On its own: a client that hangs up must not end the turn, nor give back the room, before the work.
     let reading = tokio::spawn(async move {
         let page = api.tasks.list(request).await?;
         let written = spawn_blocking(move || write(&api, page)).await;
         drop(turn);
-        written.map_err(|stopped| ApiError::internal(&stopped))?
+        let body = written.map_err(|stopped| ApiError::internal(&stopped))??;
+        Ok::<_, ApiError>((body, held))
     });
-    let body = reading
+    let (body, held) = reading
         .await
         .map_err(|stopped| ApiError::internal(&stopped))??;
     Ok(respond(body, held))

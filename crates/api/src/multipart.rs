@@ -11,6 +11,9 @@ use crate::body::check_charset;
 use crate::error::ApiError;
 use crate::header_value::parameters;
 
+/// What a refusal quotes of a part's name, which may be nearly as long as the body.
+const NAME_CHARS_SHOWN: usize = 64;
+
 /// Reads the fields of a whole body whose parts `boundary` separates.
 pub(crate) async fn fields(body: Bytes, boundary: String) -> Result<Map<String, Value>, ApiError> {
     let whole = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(body)]);
@@ -24,11 +27,12 @@ pub(crate) async fn fields(body: Bytes, boundary: String) -> Result<Map<String, 
             return Err(ApiError::new(ErrorCode::InvalidValue, message));
         }
         let name = part.name().ok_or_else(malformed)?.to_owned();
-        check_part(part.headers(), &name)?;
+        let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
+        check_part(part.headers(), &shown)?;
         let bytes = part.bytes().await.map_err(|_| malformed())?;
         let text = String::from_utf8(bytes.into()).map_err(|_| {
-            let message = format!("'{name}' is not valid UTF-8.");
-            ApiError::of(ErrorCode::InvalidValue, &name, message)
+            let message = format!("'{shown}' is not valid UTF-8.");
+            ApiError::of(ErrorCode::InvalidValue, &shown, message)
         })?;
         form.push(&name, text)?;
     }
@@ -67,4 +71,39 @@ fn text_of(headers: &HeaderMap, name: &HeaderName) -> String {
 fn malformed() -> ApiError {
     let message = "The multipart body is malformed or incomplete.";
     ApiError::new(ErrorCode::MalformedBody, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse;
+    use http_body_util::BodyExt;
+    use kinora_contract::SubmitRequest;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn p15_a_refusal_quotes_only_the_beginning_of_a_long_name() {
+        let name = "n".repeat(100_000);
+        for (headers, text, code) in [
+            ("; filename=\"a\"", &b"x"[..], "file_upload_unsupported"),
+            (
+                "\r\ncontent-type: text/plain; charset=utf-16",
+                b"x",
+                "unsupported_encoding",
+            ),
+            ("", b"\xff", "invalid_value"),
+            ("", b"x", "unknown_parameter"),
+        ] {
+            let head = "--b\r\ncontent-disposition: form-data";
+            let head = format!("{head}; name=\"{name}\"{headers}");
+            let body = [head.as_bytes(), b"\r\n\r\n", text, b"\r\n--b--\r\n"].concat();
+            let read = fields(body.into(), "b".to_owned()).await;
+            let read = read.and_then(|sent| Ok(SubmitRequest::from_fields(sent)?));
+            let answer = read.unwrap_err().into_response().into_body();
+            let answer = answer.collect().await.unwrap().to_bytes();
+            let answer = String::from_utf8(answer.to_vec()).unwrap();
+            assert!(answer.contains(code), "{code}: {answer:.300}");
+            assert!(answer.len() < 1_000, "{code}: {} bytes", answer.len());
+        }
+    }
 }

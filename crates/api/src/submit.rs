@@ -213,6 +213,11 @@ fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
 /// Waiting does not help, but for days: SDKs must not send the request again by themselves.
 fn over_quota(quota: Quota) -> ApiError {
     let message = match quota {
+        Quota::Task => {
+            let message = "This request takes more storage than a project may use here; send fewer references, or \
+                           ask the operator for more.";
+            return ApiError::new(ErrorCode::SubmitsNotAllowed, message);
+        }
         Quota::ProjectTasks => {
             "This project keeps its maximum of tasks; delete finished ones, or wait until some expire."
         }

@@ -2,7 +2,7 @@
 //! published. The file system is asked twice a second at most; in between the last answer stands.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::statvfs;
@@ -20,7 +20,16 @@ pub struct Reserve(Option<Arc<Watched>>);
 struct Watched {
     folders: Vec<PathBuf>,
     bytes_min: u64,
-    seen: Mutex<Option<(Instant, bool)>>,
+    seen: Mutex<Seen>,
+}
+
+/// The last answer.
+#[derive(Debug)]
+struct Seen {
+    /// None: not asked yet.
+    at: Option<Instant>,
+    room: bool,
+    is_looking: bool,
 }
 
 impl Reserve {
@@ -30,9 +39,29 @@ impl Reserve {
         let watched = Watched {
             folders,
             bytes_min,
-            seen: Mutex::default(),
+            seen: Mutex::new(Seen {
+                at: None,
+                room: true,
+                is_looking: false,
+            }),
         };
         Self((bytes_min > 0).then(|| Arc::new(watched)))
+    }
+
+    /// A reserve that is never there, for tests of what happens then.
+    #[cfg(feature = "faulty")]
+    #[must_use]
+    pub fn without_room() -> Self {
+        let reserve = Self::new(Vec::new(), 1);
+        if let Some(watched) = &reserve.0 {
+            // Nobody is let in to look again.
+            *watched.seen() = Seen {
+                at: None,
+                room: false,
+                is_looking: true,
+            };
+        }
+        reserve
     }
 
     /// Whether there is room besides the reserve. A file system that does not say so is taken to have
@@ -44,15 +73,12 @@ impl Reserve {
 
 impl Watched {
     fn has_room(&self) -> bool {
-        let now = Instant::now();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let had = match *seen {
-            Some((at, room)) if now.duration_since(at) < FRESH => return room,
-            Some((_, room)) => room,
-            None => true,
-        };
-        // Noted before the look: on a file system that hangs nobody else waits for the answer.
-        *seen = Some((now, had));
+        let mut seen = self.seen();
+        // One caller looks at a time: on a file system that hangs nobody else waits for the answer.
+        if seen.is_looking || seen.at.is_some_and(|at| at.elapsed() < FRESH) {
+            return seen.room;
+        }
+        seen.is_looking = true;
         drop(seen);
         let room = self.folders.iter().all(|folder| {
             let Ok(found) = statvfs(folder) else {
@@ -62,12 +88,22 @@ impl Watched {
             let reserve = (found.f_blocks.saturating_mul(size) / PART).min(self.bytes_min);
             found.f_bavail.saturating_mul(size) >= reserve
         });
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = Some((now, room));
+        let mut seen = self.seen();
+        let had = seen.room;
+        *seen = Seen {
+            at: Some(Instant::now()),
+            room,
+            is_looking: false,
+        };
+        drop(seen);
         if room != had {
             log_turn(room);
         }
         room
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

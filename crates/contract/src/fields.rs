@@ -13,7 +13,7 @@ use crate::request::SecondsField;
 pub(crate) enum Kind {
     /// Stays text; `null` means absent.
     Text,
-    /// Stays text, also `null`: what somebody wrote.
+    /// Stays text, even `null`: a prompt may say so.
     Prose,
     /// `true` or `false`.
     Flag,

@@ -16,7 +16,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// Takes one text part. The text `null` means absent, as in JSON, but in what somebody wrote.
+    /// Takes one text part. The text `null` means absent, as `null` in JSON, except in prose.
     ///
     /// # Errors
     /// `invalid_value` when a field that is no list comes twice; `invalid_type` for a key within a

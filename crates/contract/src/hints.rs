@@ -77,7 +77,7 @@ const PEERS: &[(&[&str], &str)] = &[
     ),
     (
         &["user", "safetyidentifier", "enduserid"],
-        "It would be ignored; put what you want to find again into 'metadata'.",
+        "Put your own identifiers into 'metadata'.",
     ),
 ];
 

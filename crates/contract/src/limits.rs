@@ -49,10 +49,10 @@ limits! {
     REFERENCE_AUDIO_SECONDS_MAX: f64 = 15.0, "seconds", "Longest reference sound, one or all of a request together";
     REFERENCE_LOOKUP_SECONDS: u64 = 10, "seconds", "How long looking up a reference's host name may take";
     REFERENCE_CONNECT_SECONDS: u64 = 10, "seconds", "How long connecting to a reference's host may take";
-    REFERENCE_TURN_SECONDS: u64 = 60, "seconds", "How long one try of a fetch waits for its turn at a busy host";
+    REFERENCE_TURN_SECONDS: u64 = 60, "seconds", "How long one attempt at a fetch waits for its turn at a busy host";
     REFERENCE_FETCH_SECONDS: u64 = 60, "seconds", "How long the whole fetch of a reference may take";
-    REFERENCE_FETCH_BASE_SECONDS: u64 = 10, "seconds", "How long the body of a reference may take, and besides its declared size at the least rate";
-    REFERENCE_FETCH_UNSIZED_SECONDS: u64 = 30, "seconds", "How long the whole fetch may take until the size is declared, or where it is not";
+    REFERENCE_FETCH_BASE_SECONDS: u64 = 10, "seconds", "Time for the body of a reference, on top of its declared size at the least rate";
+    REFERENCE_FETCH_UNSIZED_SECONDS: u64 = 30, "seconds", "How long the whole fetch of a reference may take while its size is not declared";
     REFERENCE_RATE_WINDOW_SECONDS: u64 = 10, "seconds", "Time in which a reference must bring its least bytes";
     REFERENCE_RATE_BYTES_MIN: u64 = 327_680, "bytes", "Least bytes of a reference in that time: 32 KiB a second";
     REFERENCE_REDIRECTS_MAX: usize = 5, "redirects", "Most redirects on the way to a reference";

@@ -74,6 +74,14 @@ impl Setup {
         self
     }
 
+    /// With mounts that only the service sees: `mounts`, a line of shell, makes them.
+    #[must_use]
+    pub fn mounting(self, mounts: &str) -> Self {
+        let script = format!("{mounts} && exec \"$0\" \"$@\"");
+        let namespace = ["unshare", "--user", "--map-root-user", "--mount"];
+        self.under(&[&namespace[..], &["sh", "-c", &script]].concat())
+    }
+
     /// The command line of it.
     pub fn command(&self) -> Command {
         let mut command = kinora_under(&self.outer);
@@ -176,8 +184,11 @@ impl Server {
         self.process.stderr.text()
     }
 
-    /// What it printed so far.
-    pub fn printed(&self) -> String {
+    /// What it printed when it made its first key.
+    pub fn greeting(&self) -> String {
+        // It comes last.
+        let hint = |line: &str| line.contains("keys create").then_some(());
+        assert!(self.process.stdout.wait_for(hint).is_some(), "no greeting");
         self.process.stdout.text()
     }
 

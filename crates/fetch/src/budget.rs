@@ -1,6 +1,6 @@
-//! What a project may have fetched in an hour, in bytes. What is declared is reserved before it
-//! comes, so that the sum never exceeds the bound, however many fetches run at a time. It knows
-//! nothing of the time before the process started.
+//! Bounds the bytes that a project fetches in an hour. A declared size is reserved before the bytes
+//! arrive, so that the sum never exceeds the bound, however many fetches run at a time. It starts
+//! empty with the process.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -112,7 +112,9 @@ impl Drop for Reservation {
         spent.forget();
         if self.came > 0 {
             match spent.grains.back_mut() {
-                Some((at, bytes)) if at.elapsed() < GRAIN => *bytes += self.came,
+                Some((at, bytes)) if at.elapsed() < GRAIN => {
+                    *bytes = bytes.saturating_add(self.came);
+                }
                 _ => spent.grains.push_back((Instant::now(), self.came)),
             }
         }

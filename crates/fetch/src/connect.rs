@@ -14,6 +14,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
+use crate::address::meant;
 use crate::error::{Cause, FetchError, is_shortage};
 use crate::options::OptionsError;
 use crate::patience::Patience;
@@ -55,8 +56,9 @@ pub(crate) fn tls(extra_roots_pem: Option<&[u8]>) -> Result<TlsConnector, Option
 /// A connection that counts among those to its host.
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
-    /// Held as long as the connection.
-    pub(crate) turn: Turn,
+    /// By its address, and by its name if it has one. Dropped after the stream: the next
+    /// connection begins when this one is closed.
+    pub(crate) turns: Vec<Turn>,
 }
 
 /// What connecting takes.
@@ -86,13 +88,16 @@ impl Connector<'_> {
         let mut left = limit;
         let mut last = Cause::NoAddress(target.url.host_str().unwrap_or_default().to_owned());
         for &address in &target.addresses {
-            let key = HostKey::Address(address.ip().to_canonical());
+            let key = HostKey::Address(meant(address.ip()));
             let turn = patience.turn(self.turns, key, self.project).await?;
             let begun = Instant::now();
             let share = left / attempts_left.max(1);
             let attempt = self.attempt(address, name.clone());
             last = match timeout(share, attempt).await {
-                Ok(Ok(stream)) => return Ok(Connection { stream, turn }),
+                Ok(Ok(stream)) => {
+                    let turns = vec![turn];
+                    return Ok(Connection { stream, turns });
+                }
                 Ok(Err(FetchError::Unreachable(cause))) => cause,
                 Ok(Err(error)) => return Err(error),
                 Err(_) => Cause::ConnectTimeout(address.to_string()),

@@ -16,8 +16,8 @@ use crate::resolve::LookupError;
 /// Why there is no file. Its text is the public one; the private cause is its `source`.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The bytes could not be had. A name that does not resolve, a closed or filtered port, a bad
-    /// certificate and any status but 200 are all this, and look alike from outside.
+    /// The bytes could not be had: a name that does not resolve, a closed or filtered port, a bad
+    /// certificate, any status but 200. [`Reached`] tells apart what a client may know.
     #[error("{}", FailureCode::ReferenceUnreachable.sentence())]
     Unreachable(#[source] Cause),
     /// The URL leads where the service does not look. Nothing was sent there.
@@ -34,7 +34,7 @@ pub enum FetchError {
     Storage(#[source] io::Error),
     /// This service cannot ask at the moment: a queue or a budget is used up, or the system has no
     /// descriptor left. It says nothing about the reference; the same fetch may do later.
-    #[error("the reference cannot be asked for at the moment")]
+    #[error("the reference cannot be fetched at the moment")]
     Later(#[source] Cause),
 }
 
@@ -72,7 +72,6 @@ impl FetchError {
                 Some(cause.reached())
             }
             Self::TooLarge => Some(Reached::TooLarge),
-
             Self::Storage(_) | Self::Later(_) => None,
         }
     }

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::task::JoinSet;
 use url::{Position, Url};
 
-use crate::connect::Stream;
+use crate::connect::Connection;
 use crate::error::{Cause, FetchError};
 
 /// The bound of a response head, of a chunk's head and of trailers, in bytes.
@@ -26,7 +26,8 @@ const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 #[derive(Debug)]
 pub(crate) struct Answer {
     response: Response<Incoming>,
-    /// Moves the bytes; ends with this value, so that a fetch given up closes its connection.
+    /// Moves the bytes and holds the turns; ends with this value, so that a fetch given up closes
+    /// its connection.
     driver: JoinSet<()>,
 }
 
@@ -39,19 +40,24 @@ pub(crate) enum Head {
     Elsewhere(Url),
 }
 
-/// Asks for `url` over `stream` and reads the head of the answer. The caller bounds the time.
+/// Asks for `url` over `connection` and reads the head of the answer. The caller bounds the time.
 ///
 /// # Errors
 /// When the peer does not answer in HTTP/1.1, or with a head of more than [`HEAD_BYTES_MAX`].
-pub(crate) async fn ask(url: &Url, stream: Stream) -> Result<Answer, Cause> {
+pub(crate) async fn ask(url: &Url, connection: Connection) -> Result<Answer, Cause> {
     let request = request(url).map_err(Cause::RequestLine)?;
+    let Connection { stream, turns } = connection;
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
         .handshake(TokioIo::new(stream))
         .await
         .map_err(Cause::Http)?;
     let mut driver = JoinSet::new();
+    let driven = (connection, turns);
     driver.spawn(async move {
+        // An aborted task is dropped a moment later. Only then is the connection closed, and its
+        // turns are the next ones'.
+        let (connection, _turns) = driven;
         // What goes wrong here is also told to whoever reads the response.
         let _ = connection.await;
     });

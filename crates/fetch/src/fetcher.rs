@@ -23,7 +23,7 @@ use crate::policy::Policy;
 use crate::resolve::{LookupError, Resolve, SystemResolver};
 use crate::surroundings::{Interfaces, Surroundings, SystemInterfaces};
 use crate::target::aim;
-use crate::turns::{HostKey, Turn, Turns};
+use crate::turns::{HostKey, Turns};
 
 /// Threads of the runtime that write what is fetched.
 pub const DISK_THREADS: usize = 8;
@@ -102,15 +102,17 @@ impl Fetcher {
         drop(self.reserve(request.project, 1)?);
         let mut patience = Patience::new(&self.options);
         for _ in 0..=self.options.redirects_max {
-            let (connection, named) = self.reach(&url, request.project, &mut patience).await?;
-            let Connection { stream, turn } = connection;
-            let asking = async { ask(&url, stream).await.map_err(FetchError::Unreachable) };
+            let connection = self.reach(&url, request.project, &mut patience).await?;
+            let asking = async {
+                let asked = ask(&url, connection).await;
+                asked.map_err(FetchError::Unreachable)
+            };
             let answer: Answer = patience.unsized_time(asking).await?;
             match answer.head(&url)? {
                 Head::Elsewhere(next) => url = next,
                 Head::Body(body, driver) => {
                     let saved = self.save(request, body, &patience).await;
-                    drop((driver, turn, named));
+                    drop(driver);
                     return saved;
                 }
             }
@@ -126,10 +128,11 @@ impl Fetcher {
         url: &Url,
         project: &str,
         patience: &mut Patience,
-    ) -> Result<(Connection, Option<Turn>), FetchError> {
+    ) -> Result<Connection, FetchError> {
         let named = match url.host() {
             Some(Host::Domain(name)) => {
-                let key = HostKey::Name(name.to_owned());
+                // With the root's dot it is the same host.
+                let key = HostKey::Name(name.trim_end_matches('.').to_owned());
                 Some(patience.turn(&self.turns, key, project).await?)
             }
             _ => None,
@@ -149,8 +152,9 @@ impl Fetcher {
             project,
         };
         let limit = patience.at_most(self.options.connect_timeout);
-        let connection = connector.connect(&target, limit, patience).await?;
-        Ok((connection, named))
+        let mut connection = connector.connect(&target, limit, patience).await?;
+        connection.turns.extend(named);
+        Ok(connection)
     }
 
     /// A body into the file, within the time for its size.

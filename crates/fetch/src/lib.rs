@@ -1,8 +1,8 @@
 //! Reads reference URLs into files. [`Fetcher::fetch`] is the only door; read on in the order in
 //! which a URL crosses it:
 //!
-//! 1. `turns` and `budget`: few connections to one host, so many bytes of one project an hour;
-//!    `patience`: how long all of it may take.
+//! 1. `turns` and `budget` bound the connections to one host and the bytes of one project in an
+//!    hour; `patience` bounds the time.
 //! 2. `target`: the URL is parsed, its host resolved once (`resolve`, `lookups`), every answer
 //!    judged.
 //! 3. `policy`: the judgement: what the operator names (`network`), what is near (`surroundings`),
@@ -11,7 +11,7 @@
 //! 5. `exchange`: one request, one bounded response head; redirects go back to 2.
 //! 6. `body`: the bytes into a new file, counted, never slower than the minimum rate.
 //!
-//! What went wrong is told in `error`, and how far it got in `reached`.
+//! `error` says what went wrong, `reached` how far the fetch got.
 //!
 //! It refuses proxies from the environment, connection reuse, cookies, decompression and any
 //! opinion on what the bytes are.

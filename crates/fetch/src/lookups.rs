@@ -118,14 +118,7 @@ impl Lookups {
             return Ok(same.subscribe());
         }
         let stage = board.add(question).ok_or(LookupError::Busy)?;
-        if let Some(next) = board.next() {
-            let shared = self.shared.clone();
-            let named = thread::Builder::new().name("look-up".to_owned());
-            let back = next.clone();
-            if named.spawn(move || shared.work(next)).is_err() {
-                board.settle(&back, Err(LookupError::Busy));
-            }
-        }
+        self.shared.start(&mut board);
         Ok(stage)
     }
 }
@@ -135,8 +128,20 @@ impl Shared {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Starts a thread for every question that may have one now.
+    fn start(self: &Arc<Self>, board: &mut Board) {
+        while let Some(question) = board.next() {
+            let (shared, first) = (self.clone(), question.clone());
+            let named = thread::Builder::new().name("look-up".to_owned());
+            if named.spawn(move || shared.work(first)).is_err() {
+                board.settle(&question, Err(LookupError::Busy));
+                return;
+            }
+        }
+    }
+
     /// Looks up one name after the other, as long as it may have a next one.
-    fn work(&self, first: Question) {
+    fn work(self: &Arc<Self>, first: Question) {
         let mut next = Some(first);
         while let Some(question) = next {
             let asked = std::panic::AssertUnwindSafe(|| self.lookup.look_up(&question.host));
@@ -144,6 +149,8 @@ impl Shared {
             let mut board = self.board();
             board.settle(&question, answer);
             next = board.next();
+            // Where the thread goes to another project, this one may begin another look-up as well.
+            self.start(&mut board);
         }
     }
 }
@@ -161,6 +168,10 @@ impl Board {
 
     /// Puts a new question behind the others of its project, unless too many wait.
     fn add(&mut self, question: Question) -> Option<watch::Receiver<Stage>> {
+        // While no thread comes free, nobody else takes out those that were given up.
+        if self.waiting >= PROJECT_WAITING_MAX {
+            self.forget_abandoned();
+        }
         let Question { project, host } = &question;
         if self.waiting >= WAITING_MAX {
             return None;
@@ -178,6 +189,31 @@ impl Board {
         let (stage, watched) = watch::channel(Stage::Waiting);
         self.stages.insert(question, stage);
         Some(watched)
+    }
+
+    /// Removes the waiting questions that nobody waits for any more.
+    fn forget_abandoned(&mut self) {
+        let Self {
+            stages,
+            turns,
+            waiting,
+            ..
+        } = self;
+        turns.retain_mut(|(project, hosts)| {
+            hosts.retain(|host| {
+                let question = Question {
+                    project: project.clone(),
+                    host: host.clone(),
+                };
+                let is_wanted = stages.get(&question).is_some_and(|one| !one.is_closed());
+                if !is_wanted {
+                    stages.remove(&question);
+                    *waiting -= 1;
+                }
+                is_wanted
+            });
+            !hosts.is_empty()
+        });
     }
 
     /// Takes the next question for a thread: of the first project in turn that may have another
@@ -226,6 +262,91 @@ impl Board {
         }
         if let Some(stage) = self.stages.remove(question) {
             stage.send_replace(Stage::Answered(answer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Condvar;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn questions_that_were_given_up_make_room_for_others() {
+        let mut board = Board::default();
+        let add = |board: &mut Board, number: usize| {
+            let project = format!("project {}", number / PROJECT_WAITING_MAX);
+            board.add(Question {
+                project: project.into(),
+                host: number.to_string().into(),
+            })
+        };
+        let waiting: Vec<_> = (0..WAITING_MAX)
+            .map(|number| add(&mut board, number))
+            .collect();
+        assert!(waiting.iter().all(Option::is_some));
+        assert!(add(&mut board, WAITING_MAX).is_none());
+        drop(waiting);
+        let next = add(&mut board, WAITING_MAX);
+        assert!(next.is_some());
+        assert_eq!((board.waiting, board.stages.len()), (1, 1));
+    }
+
+    /// Every name hangs until the test releases it.
+    #[derive(Debug, Default)]
+    struct Hanging {
+        hosts: Mutex<Hosts>,
+        changed: Condvar,
+    }
+
+    #[derive(Debug, Default)]
+    struct Hosts {
+        asked: Vec<String>,
+        released: Vec<String>,
+    }
+
+    impl Hanging {
+        fn release(&self, host: &str) {
+            self.hosts.lock().unwrap().released.push(host.to_owned());
+            self.changed.notify_all();
+        }
+
+        fn until_asked(&self, host: &str) {
+            let hosts = self.hosts.lock().unwrap();
+            let is_missing = |hosts: &mut Hosts| !hosts.asked.iter().any(|one| one == host);
+            let waited = self.changed.wait_timeout_while(hosts, LONG, is_missing);
+            assert!(!waited.unwrap().1.timed_out(), "{host} is not looked up");
+        }
+    }
+
+    impl Lookup for Hanging {
+        fn look_up(&self, host: &str) -> Answer {
+            let mut hosts = self.hosts.lock().unwrap();
+            hosts.asked.push(host.to_owned());
+            self.changed.notify_all();
+            let is_held = |hosts: &mut Hosts| !hosts.released.iter().any(|one| one == host);
+            drop(self.changed.wait_while(hosts, is_held).unwrap());
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_thread_that_comes_free_is_used_by_all_who_may_have_one_more() {
+        let names = Arc::new(Hanging::default());
+        let lookups = Lookups::new(LONG, names.clone());
+        let hosts = ["a1", "a2", "b1", "b2", "c1", "c2", "a3", "b3"];
+        // Each has two threads, and leaves the last two to others.
+        let _asked = hosts.map(|host| lookups.ask(&host[..1], host).unwrap());
+        assert_eq!(lookups.shared.board().waiting, 2);
+        // It goes to a, and b may have another instead of its own.
+        names.release("b1");
+        names.until_asked("a3");
+        names.until_asked("b3");
+        for host in hosts {
+            names.release(host);
         }
     }
 }

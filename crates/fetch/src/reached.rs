@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reached {
-    /// Nobody was asked: the URL, or one that it redirects to, is none that is read.
+    /// No host was asked: the URL, or one that it redirects to, cannot be requested.
     NotAsked,
     /// The host name does not exist, or has no address.
     NoSuchHost,
@@ -27,7 +27,7 @@ pub enum Reached {
     RedirectedNowhere,
     /// A redirect from https to http.
     Downgraded,
-    /// One redirect more than so many.
+    /// More redirects than this number.
     RedirectedTooOften(usize),
     /// More bytes than allowed.
     TooLarge,

@@ -1,6 +1,7 @@
-//! Connections to one host, few at a time: nobody attacks a third party through the service. Who
-//! waits for one gets it in turn by project: the project with the fewest connections to that host
-//! first, of equals the one that has waited longest.
+//! Connections to one host, few at a time: nobody attacks a third party through the service.
+//! Projects take turns: a free connection goes to the project that has the fewest to that host, and
+//! of equals to the fetch that has waited longest. A project that has one already never takes the
+//! last free one, so that no project can shut the others out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,7 +28,7 @@ impl fmt::Display for HostKey {
     }
 }
 
-/// All connections and who waits for one; clones are the same.
+/// All connections, and the fetches that wait for one; clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
     connections_max: usize,
@@ -39,7 +40,7 @@ pub(crate) struct Turns {
 struct Host {
     /// By project; a project without any is absent.
     connections: HashMap<Arc<str>, usize>,
-    /// In the order of their coming.
+    /// In order of arrival.
     waiting: Vec<Waiting>,
 }
 
@@ -49,13 +50,13 @@ struct Waiting {
     turn: oneshot::Sender<Turn>,
 }
 
-/// The right to have one connection to a host; the next one's when dropped.
+/// The right to have one connection to a host. Dropping it gives the connection to the next fetch.
 #[derive(Debug)]
 pub(crate) struct Turn {
     turns: Turns,
     key: HostKey,
     project: Arc<str>,
-    /// Cleared where it never got to whoever waited.
+    /// Cleared when the fetch that it was meant for has gone.
     counted: bool,
 }
 
@@ -85,13 +86,12 @@ impl Turns {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the free connections of a host to those who wait.
+    /// Gives the free connections of a host to the fetches that wait.
     fn give(&self, key: &HostKey, hosts: &mut HashMap<HostKey, Host>) {
         let Some(host) = hosts.get_mut(key) else {
             return;
         };
-        while host.connections.values().sum::<usize>() < self.connections_max {
-            let Some(next) = host.next() else { break };
+        while let Some(next) = host.next(self.connections_max) {
             *host.connections.entry(next.project.clone()).or_default() += 1;
             let turn = Turn {
                 turns: self.clone(),
@@ -112,12 +112,23 @@ impl Turns {
 }
 
 impl Host {
-    /// Takes out who is next of those who still wait.
-    fn next(&mut self) -> Option<Waiting> {
+    /// Takes out the next fetch that may have one of `connections_max`, and forgets those that have
+    /// given up.
+    fn next(&mut self, connections_max: usize) -> Option<Waiting> {
         self.waiting.retain(|waiting| !waiting.turn.is_closed());
-        let held = |project| self.connections.get(project).copied().unwrap_or(0);
-        let places = 0..self.waiting.len();
-        let next = places.min_by_key(|&place| held(&self.waiting[place].project))?;
+        let taken: usize = self.connections.values().sum();
+        let free = connections_max.saturating_sub(taken);
+        let held = |place: usize| {
+            let project = &self.waiting[place].project;
+            self.connections.get(project).copied().unwrap_or(0)
+        };
+        // The last free one is for a project that has none.
+        let places = (0..self.waiting.len()).filter(|&place| match free {
+            0 => false,
+            1 => held(place) == 0,
+            _ => true,
+        });
+        let next = places.min_by_key(|&place| held(place))?;
         Some(self.waiting.remove(next))
     }
 
@@ -156,9 +167,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_free_connection_goes_to_the_project_with_the_fewest() {
-        let turns = Turns::new(2);
+        let turns = Turns::new(3);
         let first = turns.take(key(), "busy", LONG).await.unwrap();
         let second = turns.take(key(), "busy", LONG).await.unwrap();
+        let other = turns.take(key(), "other", LONG).await.unwrap();
         let (told, mut order) = tokio::sync::mpsc::unbounded_channel();
         let mut waiting = tokio::task::JoinSet::new();
         for project in ["busy", "busy", "polite", "busy"] {
@@ -172,11 +184,55 @@ mod tests {
         }
         drop(first);
         let (project, turn) = order.recv().await.unwrap();
-        assert_eq!(project, "polite", "three of a busy project came before");
-        drop((turn, second));
+        assert_eq!(project, "polite", "two of a busy project came before");
+        drop((turn, second, other));
         for _ in 0..3 {
             assert_eq!(order.recv().await.unwrap().0, "busy");
         }
+    }
+
+    #[tokio::test]
+    async fn p15_the_last_free_connection_is_left_to_projects_that_have_none() {
+        let short = Duration::from_millis(1);
+        for connections_max in 2..=4 {
+            let turns = Turns::new(connections_max);
+            let mut held = Vec::new();
+            for _ in 1..connections_max {
+                held.push(turns.take(key(), "busy", LONG).await.unwrap());
+            }
+            let last = turns.take(key(), "busy", short).await;
+            assert!(last.is_none(), "all {connections_max} of one project");
+            // Others get it one after the other, although the busy project waits as well.
+            let still = tokio::spawn({
+                let turns = turns.clone();
+                async move { turns.take(key(), "busy", LONG).await }
+            });
+            tokio::task::yield_now().await;
+            for project in ["a", "b", "c"] {
+                assert!(turns.take(key(), project, LONG).await.is_some());
+            }
+            assert!(!still.is_finished());
+            // One of its own that it gives back is its own again.
+            held.pop();
+            assert!(still.await.unwrap().is_some());
+        }
+        // Where there is only one connection, any project may have it.
+        let turns = Turns::new(1);
+        assert!(turns.take(key(), "busy", LONG).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn fetches_that_gave_up_are_forgotten() {
+        let turns = Turns::new(1);
+        let held = turns.take(key(), "a", LONG).await.unwrap();
+        let short = Duration::from_millis(1);
+        for _ in 0..10 {
+            assert!(turns.take(key(), "b", short).await.is_none());
+        }
+        let waiting = turns.hosts()[&key()].waiting.len();
+        assert_eq!(waiting, 1, "the last one, at most");
+        drop(held);
+        assert!(turns.hosts().is_empty(), "{turns:?}");
     }
 
     #[tokio::test]

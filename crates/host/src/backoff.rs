@@ -21,7 +21,7 @@ impl Backoff {
     }
 
     /// A job came to its end.
-    pub(crate) fn did_well(&mut self) {
+    pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }
 
@@ -52,7 +52,7 @@ mod tests {
             assert!(!backoff.holds(until), "{seconds}");
             assert!(seconds == 0 || backoff.holds(until - Duration::from_millis(1)));
         }
-        backoff.did_well();
+        backoff.reset();
         assert!(!backoff.holds(now));
     }
 }

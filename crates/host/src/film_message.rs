@@ -72,7 +72,9 @@ pub(crate) struct InfoHead {
 /// Why a film cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FilmFailure {
-    /// The file could not be read, whatever is in it.
+    /// The system refused to read the file, whatever is in it.
+    System(String),
+    /// The file ended early, or the like.
     Io(String),
     /// The film is at fault.
     Film(String),
@@ -139,6 +141,9 @@ impl From<InfoHead> for ProbeInfo {
 impl From<MediaError> for FilmFailure {
     fn from(error: MediaError) -> Self {
         match error {
+            MediaError::Io(error) if error.raw_os_error().is_some() => {
+                Self::System(error.to_string())
+            }
             MediaError::Io(error) => Self::Io(error.to_string()),
             error => Self::Film(error.to_string()),
         }
@@ -148,6 +153,8 @@ impl From<MediaError> for FilmFailure {
 impl From<FilmFailure> for MediaError {
     fn from(failure: FilmFailure) -> Self {
         match failure {
+            // Another attempt may fare better. It counts: a child's word alone does not blame this machine.
+            FilmFailure::System(text) => Self::Lost(text),
             FilmFailure::Io(text) => Self::Io(io::Error::other(text)),
             FilmFailure::Film(text) => Self::Refused(text),
         }
@@ -205,5 +212,24 @@ impl Message for FilmTold {
             b'e' => Self::Failed(serde_json::from_slice(&body)?),
             _ => return Err(nonsense("an unknown message")),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_film_at_fault_is_told_from_a_system_that_refuses_to_read_it() {
+        let passed = |error: MediaError| MediaError::from(FilmFailure::from(error));
+        let refused = io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error());
+        assert!(matches!(
+            passed(MediaError::Io(refused)),
+            MediaError::Lost(_)
+        ));
+        let cut = io::Error::from(io::ErrorKind::UnexpectedEof);
+        assert!(matches!(passed(MediaError::Io(cut)), MediaError::Io(_)));
+        let broken = MediaError::Malformed("no index");
+        assert!(matches!(passed(broken), MediaError::Refused(_)));
     }
 }

@@ -79,8 +79,8 @@ impl HostedFilms {
         let bounds = Bounds::default();
         bounds.set_frame(frame_bytes);
         let command = (self.options.command)();
-        let process = FilmProcess::start("film", command, Some(&confinement), bounds)
-            .map_err(|error| MediaError::Lost(format!("it cannot be started: {error}")))?;
+        // What the system refuses here is its own fault, and no film's.
+        let process = FilmProcess::start("film", command, Some(&confinement), bounds)?;
         process.order(FilmOrder::Confine(confinement));
         process.order(order);
         Ok(Reading {

@@ -2,6 +2,7 @@
 //! need, kept for the next job, and replaced when it breaks.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +12,7 @@ use kinora_contract::{FailureCode, VideoSpec, Warning};
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink, Stage,
 };
+use rustix::io::Errno;
 
 use crate::message::{Order, Told};
 use crate::process::{Heard, Process};
@@ -86,10 +88,7 @@ impl HostedEngine {
         let name = &self.planner.describe().name;
         let (command, confinement) = ((self.options.command)(), self.options.confinement.as_ref());
         let started = EngineProcess::start(name, command, confinement, Bounds::default());
-        let process = started.map_err(|error| EngineError::Crashed {
-            code: FailureCode::GenerationFailed,
-            cause: format!("an engine's process cannot be started: {error}"),
-        })?;
+        let process = started.map_err(|error| not_started(&error))?;
         tracing::info!(
             engine = name,
             process_id = process.id(),
@@ -132,6 +131,28 @@ impl HostedEngine {
     }
 }
 
+/// Why there is no process. A system without descriptors, processes, memory or room is at fault itself:
+/// the code says so, and the attempt does not count.
+fn not_started(error: &io::Error) -> EngineError {
+    let cause = format!("an engine's process cannot be started: {error}");
+    let is_exhausted = matches!(
+        error.kind(),
+        ErrorKind::StorageFull
+            | ErrorKind::QuotaExceeded
+            | ErrorKind::OutOfMemory
+            | ErrorKind::WouldBlock
+    );
+    let errno = Errno::from_io_error(error);
+    if is_exhausted || matches!(errno, Some(Errno::MFILE | Errno::NFILE)) {
+        let code = FailureCode::StorageFailed;
+        return EngineError::Told { code, cause };
+    }
+    EngineError::Crashed {
+        code: FailureCode::GenerationFailed,
+        cause,
+    }
+}
+
 impl fmt::Debug for HostedEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HostedEngine")
@@ -171,7 +192,7 @@ impl Engine for HostedEngine {
             Ok(process) => process,
             Err(error) => {
                 if !matches!(error, EngineError::Cancelled) {
-                    seat.mourn();
+                    seat.record_crash();
                 }
                 return Err(error);
             }
@@ -191,14 +212,40 @@ impl Engine for HostedEngine {
             Ended::Unfit(ended) => {
                 drop(process);
                 if matches!(ended, Err(EngineError::Crashed { .. })) {
-                    seat.mourn();
+                    seat.record_crash();
                 }
                 ended
             }
             Ended::Gone => {
-                seat.mourn();
+                seat.record_crash();
                 Err(process.post_mortem())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_that_has_no_more_to_give_is_told_from_one_that_never_will() {
+        let started = |errno: Errno| {
+            let error = io::Error::from_raw_os_error(errno.raw_os_error());
+            not_started(&error)
+        };
+        for errno in [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::AGAIN,
+            Errno::NOMEM,
+            Errno::NOSPC,
+        ] {
+            let EngineError::Told { code, .. } = started(errno) else {
+                panic!("{errno} costs an attempt");
+            };
+            assert_eq!(code, FailureCode::StorageFailed, "{errno}");
+        }
+        assert!(matches!(started(Errno::NOENT), EngineError::Crashed { .. }));
     }
 }

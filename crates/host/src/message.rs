@@ -169,8 +169,10 @@ impl Ending {
             Self::OutOfMemory(cause) => EngineError::OutOfMemory(cause),
             Self::Failed(cause) => EngineError::Failed(cause),
             Self::Told(code, cause) => match FailureCode::from_code(&code) {
+                // Trouble with storage is this machine's fault and costs no attempt: a child that says so
+                // at every attempt would run for ever.
+                None | Some(FailureCode::StorageFailed) => EngineError::Failed(cause),
                 Some(code) => EngineError::Told { code, cause },
-                None => EngineError::Failed(cause),
             },
         })
     }
@@ -341,6 +343,14 @@ mod tests {
             while let Ok(Some(_)) = Told::read(&mut left, &bounds) {}
             let mut left = &bytes[..];
             while let Ok(Some(_)) = Order::read(&mut left, &bounds) {}
+        }
+    }
+
+    #[test]
+    fn a_child_cannot_blame_this_machine() {
+        for code in [FailureCode::StorageFailed.as_str(), "no_such_code"] {
+            let told = Ending::Told(code.to_owned(), String::new()).into_result();
+            assert!(matches!(told, Err(EngineError::Failed(_))), "{code}");
         }
     }
 

@@ -26,7 +26,7 @@ const WAITING_MAX: usize = 2;
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 1 << 20;
 /// A process that has closed its output ends soon by itself; its own status tells more than ours.
-const LAST_BREATH: Duration = Duration::from_secs(1);
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// A living process that takes orders `O` and tells `T`. It is killed when this is dropped.
 #[derive(Debug)]
@@ -162,7 +162,7 @@ impl<O: Message, T: Message> Process<O, T> {
 
     fn last_status(&mut self) -> Option<ExitStatus> {
         let start = Instant::now();
-        while start.elapsed() < LAST_BREATH {
+        while start.elapsed() < EXIT_GRACE {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
             }

@@ -119,7 +119,9 @@ impl Run<'_> {
         while start.elapsed() < YIELD_LIMIT {
             match self.process.listen(LOOK_EVERY) {
                 Heard::Told(Told::Ended(_)) => return Ended::Fit(Err(because)),
-                Heard::Told(Told::Next(_)) => self.process.order(Order::Unreadable),
+                Heard::Told(Told::Next(_)) if self.process.untaken() <= UNTAKEN_MAX => {
+                    self.process.order(Order::Unreadable);
+                }
                 Heard::Told(_) | Heard::Nothing => {}
                 Heard::Gone => break,
             }

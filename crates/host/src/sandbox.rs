@@ -128,7 +128,10 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::process::Command;
 
-    use rustix::process::{getppid, test_kill_process};
+    use rustix::process::{
+        DumpableBehavior, getppid, getpriority_process, set_dumpable_behavior, setpriority_process,
+        test_kill_process,
+    };
 
     use super::*;
 
@@ -173,6 +176,17 @@ mod tests {
                     "a handle of the parent",
                     rustix::process::pidfd_open(parent, rustix::process::PidfdFlags::empty())
                         .is_ok(),
+                ),
+                // The priority that it has already: it is not moved where this is allowed.
+                (
+                    "the parent's priority",
+                    getpriority_process(Some(parent))
+                        .and_then(|priority| setpriority_process(Some(parent), priority))
+                        .is_ok(),
+                ),
+                (
+                    "open to tracers",
+                    set_dumpable_behavior(DumpableBehavior::Dumpable).is_ok(),
                 ),
             ]
         });

@@ -88,12 +88,12 @@ impl Seat<'_> {
     /// The process did well, and the next may have it.
     pub(crate) fn leave_to_next(self, process: EngineProcess) {
         let mut state = self.0.state();
-        state.backoff.did_well();
+        state.backoff.reset();
         state.idle.push(process);
     }
 
     /// The process died.
-    pub(crate) fn mourn(self) {
+    pub(crate) fn record_crash(self) {
         self.0.state().backoff.died(Instant::now());
     }
 }

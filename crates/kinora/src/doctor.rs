@@ -70,7 +70,10 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.push(("backups", disk::backups(config)));
     if let Some(folder) = disk::nearest_existing(&config.data) {
         findings.push(("file system", disk::file_system(&folder)));
-        findings.push(("free space", disk::free_space(&folder)));
+        findings.push((
+            "free space",
+            disk::free_space(&folder, config.quota.free_bytes_min),
+        ));
         findings.push(("links and syncs", disk::links_and_syncs(&folder)));
     }
     findings.push(("clock", surroundings::clock(&config.data)));

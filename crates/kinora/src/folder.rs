@@ -31,7 +31,8 @@ pub(crate) fn make_private_files() {
 /// Makes the data folder, or closes an existing one to other users.
 ///
 /// # Errors
-/// When it cannot be made, or others can enter it and this user cannot change that.
+/// When it cannot be made, or when others can enter it and it is not ours to close: it holds other
+/// things (`--data /srv` must not lock everybody out of `/srv`), or this user may not change it.
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     let shown = folder.display();
     DirBuilder::new()
@@ -39,7 +40,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
         .mode(0o700)
         .create(folder)
         .map_err(|error| Failure::because(format!("{shown} cannot be made"), error))?;
-    match close(folder) {
+    match close_ours(folder) {
         Ok(None) => {}
         Ok(Some(mode)) => tracing::warn!(
             folder = %shown,
@@ -47,9 +48,9 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
         ),
         Err(error) => {
             return Err(Failure::new(format!(
-                "Other users can enter the data folder {shown}, and this user cannot change that: \
-                 {error}. Run `chmod 700 {shown}` as its owner, or name a folder inside it, which \
-                 the service makes for itself: --data {shown}/kinora"
+                "Other users can enter the data folder {shown}, and the service cannot close it to \
+                 them: {error}. Run `chmod 700 {shown}` as its owner, or name a folder inside it, \
+                 which the service makes for itself: --data {shown}/kinora"
             )));
         }
     }
@@ -64,6 +65,31 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
 pub(crate) fn open_to_others(path: &Path) -> io::Result<Option<u32>> {
     let mode = fs::metadata(path)?.permissions().mode() & 0o7777;
     Ok(Some(mode).filter(|mode| mode & OTHERS != 0))
+}
+
+/// The same as [`close`], for a folder in which nothing but ours lies.
+fn close_ours(folder: &Path) -> io::Result<Option<u32>> {
+    if open_to_others(folder)?.is_some() && holds_other_things(folder)? {
+        return Err(io::Error::other("it holds things that are not Kinora's"));
+    }
+    close(folder)
+}
+
+/// Whether a folder holds something and no database or secret of an earlier start.
+pub(crate) fn holds_other_things(folder: &Path) -> io::Result<bool> {
+    if ["kinora.db", "signing.key"]
+        .iter()
+        .any(|name| folder.join(name).exists())
+    {
+        return Ok(false);
+    }
+    for entry in fs::read_dir(folder)? {
+        // The root of a new ext4 file system has this one.
+        if entry?.file_name() != "lost+found" {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Takes the rights of others on `path`; returns the mode that gave them any.
@@ -147,6 +173,7 @@ mod tests {
     fn an_open_folder_that_cannot_be_closed_is_refused_with_what_to_do() {
         // Nobody, not even root, may change the permissions of a process's folder.
         let folder = Path::new("/proc/self/task");
+        assert!(close(folder).is_err());
         let error = prepare(folder).unwrap_err().to_string();
         for advice in [
             "`chmod 700 /proc/self/task`",
@@ -154,6 +181,24 @@ mod tests {
         ] {
             assert!(error.contains(advice), "{error}");
         }
+    }
+
+    #[test]
+    fn an_open_folder_with_other_things_in_it_is_refused_and_stays_open() {
+        let root = tempfile::tempdir().unwrap();
+        let shared = root.path().join("srv");
+        fs::create_dir_all(shared.join("www")).unwrap();
+        fs::set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
+        let error = prepare(&shared).unwrap_err().to_string();
+        assert!(error.contains("not Kinora's"), "{error}");
+        assert!(error.contains("/srv/kinora"), "{error}");
+        assert_eq!(mode(&shared), 0o755);
+        // A new disk's root, and a folder that is closed already, are taken as they are.
+        fs::rename(shared.join("www"), shared.join("lost+found")).unwrap();
+        prepare(&shared).unwrap();
+        assert_eq!(mode(&shared), 0o700);
+        fs::write(shared.join("notes"), "").unwrap();
+        prepare(&shared).unwrap();
     }
 
     #[test]

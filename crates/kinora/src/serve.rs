@@ -140,7 +140,7 @@ async fn work(worker: Worker, shutdown: Shutdown, done: CancellationToken) {
 async fn obey_signals(mut signals: Signals, stopping: CancellationToken, shutdown: Shutdown) {
     signals.next().await;
     tracing::info!(
-        "stopping: running tasks are finished, and all but submits is answered meanwhile; \
+        "stopping: finishing running tasks; submits are refused, other requests answered; \
          a second signal stops at once"
     );
     stopping.cancel();
@@ -150,14 +150,14 @@ async fn obey_signals(mut signals: Signals, stopping: CancellationToken, shutdow
     shutdown.now();
 }
 
-/// Reads certificate and key anew at each SIGHUP.
+/// Reloads certificate and key at each SIGHUP.
 async fn renew_certificates(tls: Tls, mut hangup: Signal) {
     while hangup.recv().await.is_some() {
         match tls.reload() {
-            Ok(()) => tracing::info!("certificate and key were read anew"),
+            Ok(()) => tracing::info!("reloaded TLS certificate and key"),
             Err(error) => {
                 let error = Failure::because("The certificate stays as it was", error);
-                tracing::error!(%error, "certificate and key could not be read anew");
+                tracing::error!(%error, "TLS certificate and key not reloaded");
             }
         }
     }

@@ -18,7 +18,7 @@ pub struct Lease {
 /// What a worker asks for.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
-    /// Who asks, for people who look: host and process.
+    /// Worker name, for logs and operators: host and process.
     pub worker: String,
     /// The models that this worker serves; others are left alone.
     pub models: Vec<String>,
@@ -74,7 +74,7 @@ pub struct Renewed {
 pub enum Attempt {
     /// It counts: something broke.
     Counts,
-    /// It is as if it had not been: an orderly stop.
+    /// It does not count, but its project has had its turn: an orderly stop, or a fault of this machine.
     Forgiven,
     /// It is as if it had not been, and the task's references are to be fetched again: they are gone.
     ReferencesLost,

@@ -62,7 +62,7 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when it cannot be read.
     async fn get(&self, project: &str, id: TaskId) -> Result<Option<TaskView>, StoreError>;
 
-    /// The task with this id, whosever it is: for callers whose right to it was proved by other
+    /// The task with this id, in any project: for callers whose right to it was proved by other
     /// means than a key, such as a signed address.
     ///
     /// # Errors
@@ -118,8 +118,9 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// Leases up to `request.count` waiting tasks whose references are at hand, by projects in turn. Turns are
     /// weighted by the estimated cost of the tasks started ([`kinora_contract::VideoSpec::cost`]), as in
     /// start-time fair queueing: the project that was given the least work comes first, and one that was away
-    /// starts where the others are; its oldest task first. A project that runs its share of the worker's slots
-    /// ([`ClaimRequest::project_slots_max`]) is passed over. Each lease gets a fresh, larger token.
+    /// starts where the others are; its oldest task first. A task that is given back has had its turn. A project
+    /// that runs its share of the worker's slots ([`ClaimRequest::project_slots_max`]) is passed over. Each lease
+    /// gets a fresh, larger token.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
@@ -158,8 +159,9 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError>;
 
     /// Takes up what was left behind: expired leases go back to the queue or, after the last
-    /// attempt, fail with `worker_lost`; tasks that waited too long fail with `task_expired`; finished tasks past `expires_at` become `Expired`, and
-    /// much later vanish; old idempotency keys are forgotten.
+    /// attempt, fail with `worker_lost`; tasks that waited too long fail with `task_expired`;
+    /// finished tasks past `expires_at` become `Expired`, and much later vanish; old idempotency
+    /// keys are forgotten.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.

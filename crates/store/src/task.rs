@@ -64,6 +64,9 @@ impl QueueBounds {
 /// Which bound on what is stored a task would pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quota {
+    /// [`QueueBounds::project_bytes_max`] or [`QueueBounds::bytes_max`], by this task alone: no room that is
+    /// made helps.
+    Task,
     /// [`QueueBounds::project_tasks_max`].
     ProjectTasks,
     /// [`QueueBounds::project_bytes_max`].

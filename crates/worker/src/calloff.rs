@@ -27,7 +27,7 @@ struct Tried {
     last: Instant,
 }
 
-/// What comes after a try in vain.
+/// What to do after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Try {
     Again,

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use crate::backoff::Turn;
 use crate::drain::Shutdown;
 use crate::lineup::EngineSeat;
+use crate::outage::Outage;
 use crate::{Worker, run};
 
 /// How often the store is asked although it gave no hint.
@@ -24,6 +25,7 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
     let freed = Arc::new(Notify::new());
     let mut hints = worker.tasks.changes();
     let mut runs = JoinSet::new();
+    let outage = Outage::of("claims");
     while !shutdown.is_draining() {
         let first = tokio::select! {
             permit = slots.clone().acquire_owned() => permit,
@@ -49,7 +51,7 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
             if seats.is_empty() {
                 continue;
             }
-            let claims = ask(&worker, &queue.models, seats.len()).await;
+            let claims = ask(&worker, &queue.models, seats.len(), &outage).await;
             idle &= claims.is_empty();
             for (claim, seat) in claims.into_iter().zip(seats) {
                 let Some(slot) = permits.pop() else { break };
@@ -113,7 +115,7 @@ fn with_free_slots(
     std::iter::once(first).chain(others).collect()
 }
 
-async fn ask(worker: &Worker, models: &[String], count: usize) -> Vec<Claim> {
+async fn ask(worker: &Worker, models: &[String], count: usize, outage: &Outage) -> Vec<Claim> {
     let request = ClaimRequest {
         worker: worker.settings.name.clone(),
         models: models.to_vec(),
@@ -124,9 +126,12 @@ async fn ask(worker: &Worker, models: &[String], count: usize) -> Vec<Claim> {
         lease_ms: worker.settings.lease_ms,
     };
     match worker.tasks.claim(request).await {
-        Ok(claims) => claims,
+        Ok(claims) => {
+            outage.note_success();
+            claims
+        }
         Err(error) => {
-            tracing::warn!(%error, "no work could be claimed; trying again");
+            outage.note_failure(&error);
             Vec::new()
         }
     }

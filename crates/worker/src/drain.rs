@@ -1,5 +1,5 @@
 //! The orderly stop, in two steps: `drain` (take nothing new, finish what runs) and `now`
-//! (give back what runs). Each step is asked for once and never taken back.
+//! (give back what runs). Both steps are irreversible.
 
 use tokio_util::sync::CancellationToken;
 

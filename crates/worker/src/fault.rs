@@ -8,7 +8,7 @@ use kinora_blobs::BlobError;
 use kinora_contract::FailureCode;
 use kinora_decode::DecodeError;
 use kinora_engine::EngineError;
-use kinora_fetch::FetchError;
+use kinora_fetch::{Cause, FetchError};
 use kinora_media::MediaError;
 use kinora_store::StoreError;
 use rustix::io::Errno;
@@ -33,8 +33,11 @@ pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
 pub(crate) fn is_postponed(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        if matches!(error.downcast_ref(), Some(FetchError::Later(_))) {
-            return true;
+        if let Some(FetchError::Later(cause)) = error.downcast_ref() {
+            return matches!(
+                cause,
+                Cause::Budget { .. } | Cause::HostBusy(_) | Cause::Resolve { .. }
+            );
         }
         next = error.source();
     }
@@ -97,7 +100,7 @@ fn is_exhausted(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use kinora_fetch::Cause;
+    use std::time::Duration;
 
     use super::*;
 
@@ -156,5 +159,25 @@ mod tests {
         assert!(!is_ours(&RecordError::Engine(EngineError::Failed(
             "no space left on device".to_owned()
         ))));
+    }
+
+    #[test]
+    fn a_fetch_may_wait_for_its_turn_and_says_for_how_long() {
+        let later = |cause| GatherError::Later {
+            index: 0,
+            error: FetchError::Later(cause),
+        };
+        let frees_after = Duration::from_secs(90);
+        let over_budget = later(Cause::Budget { frees_after });
+        assert!(is_postponed(&over_budget));
+        assert_eq!(over_budget.retry_after(), Some(frees_after));
+        assert!(is_postponed(&later(Cause::HostBusy(
+            "example.org".to_owned()
+        ))));
+        let lacking = later(Cause::Connect {
+            address: ([127, 0, 0, 1], 80).into(),
+            source: os(Errno::MFILE),
+        });
+        assert!(!is_postponed(&lacking) && is_ours(&lacking));
     }
 }

@@ -12,6 +12,8 @@ use tokio::task::JoinSet;
 
 use crate::Worker;
 use crate::drain::Shutdown;
+use crate::fault::is_postponed;
+use crate::outage::Outage;
 use crate::references::GatherError;
 
 /// How often the store is asked although it gave no hint.
@@ -30,11 +32,12 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     let places = Arc::new(Semaphore::new(FETCHES_MAX));
     let freed = Arc::new(Notify::new());
     let mut fetches = JoinSet::new();
+    let outage = Outage::of("fetch leases");
     while !shutdown.is_draining() {
         hints.mark_unchanged();
         let free = std::iter::from_fn(|| places.clone().try_acquire_owned().ok());
         let free: Vec<OwnedSemaphorePermit> = free.collect();
-        let taken = take(&worker, free.len()).await;
+        let taken = take(&worker, free.len(), &outage).await;
         let idle = taken.is_empty();
         for (fetch, place) in taken.into_iter().zip(free) {
             let (worker, shutdown) = (worker.clone(), shutdown.clone());
@@ -64,7 +67,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     while fetches.join_next().await.is_some() {}
 }
 
-async fn take(worker: &Worker, count: usize) -> Vec<Fetch> {
+async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
     if count == 0 {
         return Vec::new();
     }
@@ -75,14 +78,16 @@ async fn take(worker: &Worker, count: usize) -> Vec<Fetch> {
         now_ms: worker.clock.now_ms(),
         lease_ms: LEASE.as_millis() as u64,
     };
-    worker
-        .tasks
-        .take_fetches(request)
-        .await
-        .unwrap_or_else(|error| {
-            tracing::warn!(%error, "no references could be taken for fetching; trying again");
+    match worker.tasks.take_fetches(request).await {
+        Ok(fetches) => {
+            outage.note_success();
+            fetches
+        }
+        Err(error) => {
+            outage.note_failure(&error);
             Vec::new()
-        })
+        }
+    }
 }
 
 /// Brings a task's references here. `None` when the task has ended meanwhile.
@@ -103,17 +108,33 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
                 expires_at_ms: now_ms + worker.settings.retention_ms,
             })
         }
-        failed => {
-            let pause_ms = pause_ms(fetch.tries);
-            match failed {
-                Ok(Err(error)) => {
-                    tracing::warn!(%task, %error, pause_ms, "references could not be stored; trying again");
-                }
-                _ => tracing::warn!(%task, pause_ms, "fetching took too long; trying again"),
-            }
-            Some(Fetched::Back {
-                not_before_ms: now_ms + pause_ms,
-            })
+        failed => Some(Fetched::Back {
+            not_before_ms: now_ms + pause_after(fetch, failed.ok().and_then(Result::err)),
+        }),
+    }
+}
+
+/// How long to wait after a fetch that is no fault of the reference, in milliseconds; without an error it took
+/// too long.
+fn pause_after(fetch: &Fetch, error: Option<GatherError>) -> u64 {
+    let (task, pause_ms) = (fetch.task.id, pause_ms(fetch.tries));
+    match error {
+        // It waits for its turn at a host, or for its project's share: that says when it is worth another try.
+        Some(error) if is_postponed(&error) => {
+            let asked = error.retry_after().unwrap_or_default();
+            let pause_ms = pause_ms.max(asked.min(LEASE).as_millis() as u64);
+            tracing::debug!(%task, %error, pause_ms, "references not fetched yet");
+            pause_ms
+        }
+        // The reserve logs that it is passed: many tasks may wait for its end.
+        Some(GatherError::NoRoom) => pause_ms,
+        Some(error) => {
+            tracing::warn!(%task, %error, pause_ms, "references could not be stored; trying again");
+            pause_ms
+        }
+        None => {
+            tracing::warn!(%task, pause_ms, "fetching took too long; trying again");
+            pause_ms
         }
     }
 }
@@ -142,7 +163,7 @@ async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched, shutdown: &Shu
     }
 }
 
-/// How long to wait after so many tries.
+/// How long to wait after so many tries, in milliseconds.
 fn pause_ms(tries: u32) -> u64 {
     let doubled = FIRST_PAUSE_MS << tries.saturating_sub(1).min(16);
     doubled.min(LONGEST_PAUSE_MS)

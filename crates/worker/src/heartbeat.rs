@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::drain::Shutdown;
+use crate::outage::Outage;
 use crate::preview::Previews;
 use crate::tenacious::tenacious;
 
@@ -34,6 +35,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) engine_name: &'a str,
     pub(crate) control: &'a Control,
     pub(crate) shutdown: &'a Shutdown,
+    /// Renewals that fail are tried again at every beat.
+    pub(crate) renewals: &'a Outage,
 }
 
 impl Watch<'_> {
@@ -73,9 +76,14 @@ impl Watch<'_> {
             let percent = renewed.progress;
             if beat.is_due(percent) || renewed.preview.is_some() {
                 match self.worker.tasks.renew(self.lease, renewed).await {
-                    Ok(()) => beat.done(percent),
+                    Ok(()) => {
+                        self.renewals.note_success();
+                        beat.done(percent);
+                    }
                     Err(StoreError::LeaseLost(how)) => return Stop::Lost(how),
-                    Err(error) => tracing::warn!(%error, "the lease could not be renewed yet"),
+                    Err(error) => {
+                        self.renewals.note_failure(&error);
+                    }
                 }
             }
         }

@@ -27,6 +27,7 @@ mod heartbeat;
 mod keep;
 mod lineup;
 mod orphans;
+mod outage;
 mod pools;
 mod prepare;
 mod preview;
@@ -79,7 +80,7 @@ pub struct Worker {
 /// How a worker works.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who this is, for people who look: host and process.
+    /// Worker name, for logs and operators: host and process.
     pub name: String,
     /// Tasks at a time.
     pub slots: usize,

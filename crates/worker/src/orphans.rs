@@ -107,7 +107,8 @@ async fn are_ours(tasks: &dyn TaskStore, blobs: &dyn BlobStore) -> Result<bool, 
     if marks.len() > 1 {
         tracing::warn!(
             %mark,
-            "files that no task names are left alone, since another store uses the same results:              give each store its own, or remove the mark of one that is gone"
+            "files that no task names are left alone, since another store uses the same results: \
+             give each store its own, or remove the mark of one that is gone"
         );
     }
     Ok(marks.len() == 1)

@@ -86,12 +86,14 @@ impl PrepareError {
         matches!(self, Self::Gather(GatherError::Missing))
     }
 
+    /// Whether the process that read the source came to its end: another attempt may fare better.
+    pub(crate) const fn is_lost(&self) -> bool {
+        matches!(self, Self::Source(MediaError::Lost(_)))
+    }
+
     /// For the operator, whom it concerns unless what the caller gave is at fault.
     pub(crate) fn log(&self) {
         match self {
-            Self::Gather(error) if error.is_final() || error.is_ended() => {
-                tracing::info!(error = %self, "the run could not be prepared");
-            }
             Self::Decode { .. } | Self::AudioTooLong(_) | Self::SourceGone => {
                 tracing::info!(error = %self, "the run could not be prepared");
             }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::try_join_all;
+use futures_util::stream::FuturesUnordered;
 use kinora_blobs::{BlobError, BlobStore, Reserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
 use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId, VideoSpec};
@@ -90,9 +90,12 @@ impl GatherError {
         theirs && !is_ours(self)
     }
 
-    /// Whether nobody waits for them any more.
-    pub(crate) const fn is_ended(&self) -> bool {
-        matches!(self, Self::Ended)
+    /// How long to wait at least before the next try, where that is known.
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Later { error, .. } => error.retry_after(),
+            _ => None,
+        }
     }
 
     /// What the client of the task that `spec` belongs to is told: also which reference it was.
@@ -185,7 +188,7 @@ impl References {
         });
         // Nobody waits for the references of a task that has ended.
         let fetched = tokio::select! {
-            fetched = try_join_all(fetched) => fetched.map(drop),
+            fetched = join_fetches(fetched.collect()) => fetched,
             () = ended(tasks, task.id) => Err(GatherError::Ended),
         };
         // A task that ended meanwhile has had its files swept before these came. What came of one that waits for
@@ -257,6 +260,21 @@ impl References {
         gates.insert(task, Arc::downgrade(&gate));
         gate
     }
+}
+
+/// Waits for all fetches of a task. One that only waits for its turn ends no other, so that what is under way is
+/// not asked for twice; whatever else goes wrong ends all at once.
+async fn join_fetches(
+    mut fetches: FuturesUnordered<impl Future<Output = Result<(), GatherError>>>,
+) -> Result<(), GatherError> {
+    let mut later = None;
+    while let Some(fetched) = fetches.next().await {
+        match fetched {
+            Err(error @ GatherError::Later { .. }) => later = later.or(Some(error)),
+            other => other?,
+        }
+    }
+    later.map_or(Ok(()), Err)
 }
 
 /// Counts what the task's own references take, now that they are there. Those of a draft are the draft's.

@@ -15,11 +15,12 @@ use tokio_util::sync::CancellationToken;
 use crate::Worker;
 use crate::claim::Place;
 use crate::drain::Shutdown;
-use crate::fault::{is_ours, is_postponed};
+use crate::fault::is_ours;
 use crate::film::{FilmOrder, film};
 use crate::finish::finish;
 use crate::heartbeat::{Stop, Watch};
-use crate::prepare::{Prepared, Work, prepare};
+use crate::outage::Outage;
+use crate::prepare::{PrepareError, Prepared, Work, prepare};
 use crate::publish;
 use crate::record::{RecordError, RecordJob, Recorded, Staged, record};
 
@@ -45,12 +46,14 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
     let lease = claim.lease.clone();
     let control = Control::default();
     let engine_name = served.engine_name();
+    let renewals = Outage::of("lease renewals");
     let watch = Watch {
         worker: &worker,
         lease: &lease,
         engine_name: &engine_name,
         control: &control,
         shutdown: &shutdown,
+        renewals: &renewals,
     };
     let prepared = tokio::select! {
         prepared = prepare(&worker, &claim.task, &lease, served.engine.clone()) => prepared,
@@ -58,15 +61,7 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
-        Err(error) if error.is_missing() => return give_back_for_references(&worker, &lease).await,
-        Err(error) if is_ours(&error) => {
-            return give_back(&worker, &lease, &error, &shutdown).await;
-        }
-        Err(error) => {
-            error.log();
-            let failure = error.failure(&claim.task.spec);
-            return finish(&worker, &lease, Err(failure), &shutdown).await;
-        }
+        Err(error) => return end_unprepared(&worker, &claim, &error, &shutdown).await,
     };
     if prepared.spec != claim.task.spec {
         watch.decide(prepared.spec.clone()).await;
@@ -94,6 +89,22 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         }
         Ok(Err(error)) => end(&worker, &lease, &error, claim.task.attempt, &shutdown).await,
         Err(stop) => give_up(&worker, &lease, stop, &shutdown).await,
+    }
+}
+
+/// Ends a run that came to nothing before its engine was asked: its task waits, runs again, or has failed.
+async fn end_unprepared(worker: &Worker, claim: &Claim, error: &PrepareError, shutdown: &Shutdown) {
+    let lease = &claim.lease;
+    if error.is_missing() {
+        give_back_for_references(worker, lease).await;
+    } else if is_ours(error) {
+        give_back(worker, lease, error, shutdown).await;
+    } else if error.is_lost() && claim.task.attempt < worker.settings.attempts_max {
+        try_again(worker, lease, error).await;
+    } else {
+        error.log();
+        let failure = error.failure(&claim.task.spec);
+        finish(worker, lease, Err(failure), shutdown).await;
     }
 }
 
@@ -234,7 +245,7 @@ fn is_worth_another(error: &RecordError, attempt: u32, worker: &Worker) -> bool 
 }
 
 /// Gives the task back with one attempt less.
-async fn try_again(worker: &Worker, lease: &Lease, error: &RecordError) {
+async fn try_again(worker: &Worker, lease: &Lease, error: &(dyn Error + Sync + 'static)) {
     tracing::warn!(%error, "the run broke; the task will run again");
     // Withdrawn first: after the release another worker may hold the task.
     publish::withdraw(&*worker.blobs, lease).await;
@@ -251,9 +262,7 @@ async fn give_back(
     error: &(dyn Error + Sync + 'static),
     shutdown: &Shutdown,
 ) {
-    if !is_postponed(error) {
-        worker.backoff.note_fault(error);
-    }
+    worker.backoff.note_fault(error);
     tracing::warn!(%error, "the run met a fault of this machine; the task goes back to the queue");
     // Withdrawn first: after the release another worker may hold the task.
     publish::withdraw(&*worker.blobs, lease).await;

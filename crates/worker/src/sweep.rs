@@ -18,15 +18,20 @@ pub(crate) struct Sweeper {
     call_offs: CallOffs,
     /// Whether the store refused the last one: then leases could not be renewed either.
     failed: bool,
+    /// Whether there may be more files to be removed than the last one took.
+    is_behind: bool,
 }
 
 impl Sweeper {
-    /// Sweeps at the configured pace, the first pause first, until a drain is asked for.
+    /// Sweeps at the configured pace, the first pause first, until a drain is asked for. What one sweep could not
+    /// take is taken at once: clients can make files to be removed faster than the pace.
     pub(crate) async fn sweep_until_drain(mut self, worker: Arc<Worker>, shutdown: Shutdown) {
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(worker.settings.sweep_every) => {}
-                () = shutdown.draining() => return,
+        while !shutdown.is_draining() {
+            if !self.is_behind {
+                tokio::select! {
+                    () = tokio::time::sleep(worker.settings.sweep_every) => {}
+                    () = shutdown.draining() => return,
+                }
             }
             self.sweep_once(&worker).await;
         }
@@ -34,18 +39,23 @@ impl Sweeper {
 
     /// One sweep. What it could not do is left for the next one.
     pub(crate) async fn sweep_once(&mut self, worker: &Worker) {
+        let after_outage = self.failed;
         let swept = self.sweep(worker).await;
         self.failed = swept.is_err();
+        // After an outage runs have until the next sweep to renew their leases.
+        self.is_behind = !after_outage && matches!(swept, Ok(BATCH..));
         if let Err(error) = swept {
             tracing::warn!(%error, "the sweep could not be done; trying again");
         }
     }
 
-    async fn sweep(&mut self, worker: &Worker) -> Result<(), StoreError> {
+    /// Returns how many files it has removed.
+    async fn sweep(&mut self, worker: &Worker) -> Result<usize, StoreError> {
         let swept = worker.tasks.sweep(self.request(worker)).await?;
         tell(&swept);
-        remove_files(worker, swept.files).await?;
-        self.call_offs.attend(worker, swept.abandoned).await
+        let removed = remove_files(worker, swept.files).await?;
+        self.call_offs.attend(worker, swept.abandoned).await?;
+        Ok(removed)
     }
 
     fn request(&self, worker: &Worker) -> SweepRequest {
@@ -88,7 +98,8 @@ fn tell(swept: &Swept) {
     );
 }
 
-async fn remove_files(worker: &Worker, files: Vec<String>) -> Result<(), StoreError> {
+/// Returns how many are gone.
+async fn remove_files(worker: &Worker, files: Vec<String>) -> Result<usize, StoreError> {
     let mut gone = Vec::with_capacity(files.len());
     for key in files {
         match worker.blobs.delete(&key).await {
@@ -99,9 +110,8 @@ async fn remove_files(worker: &Worker, files: Vec<String>) -> Result<(), StoreEr
             Err(error) => tracing::warn!(%error, %key, "an expired file could not be removed yet"),
         }
     }
-    if gone.is_empty() {
-        Ok(())
-    } else {
-        worker.tasks.forget_files(&gone).await
+    if !gone.is_empty() {
+        worker.tasks.forget_files(&gone).await?;
     }
+    Ok(gone.len())
 }

@@ -1,5 +1,5 @@
-//! Trying again while a store is full or away: what passes within seconds costs no task. What
-//! does not pass is told as the error that it is.
+//! Retries calls while a store is full or away: an outage of seconds costs no task. Persistent
+//! errors are returned unchanged.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::references::GatherError;
 
-/// How often a full or absent store is asked before the task fails.
+/// How often a full or absent store is asked before the error is returned.
 const TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 

@@ -45,6 +45,8 @@ struct Now {
     since: Instant,
     /// What must be taken of the answer within [`Deadlines::write`].
     write_bytes_min: usize,
+    /// Number of the latest request.
+    request: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,18 +62,19 @@ enum Step {
 }
 
 impl Now {
-    fn of(step: Step) -> Self {
+    fn of(step: Step, request: u64) -> Self {
         Self {
             step,
             since: Instant::now(),
             write_bytes_min: WRITE_BYTES_MIN,
+            request,
         }
     }
 }
 
 impl Phase {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(Now::of(Step::Silent))))
+        Self(Arc::new(Mutex::new(Now::of(Step::Silent, 0))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Now> {
@@ -83,7 +86,8 @@ impl Phase {
     }
 
     fn set(&self, step: Step) {
-        *self.lock() = Now::of(step);
+        let mut now = self.lock();
+        *now = Now::of(step, now.request);
     }
 
     /// Back to the beginning: what was read so far was no request, but a TLS handshake.
@@ -93,28 +97,40 @@ impl Phase {
 
     /// A request is being answered until the returned value is dropped.
     pub(crate) fn answering(&self) -> Answering {
-        self.set(Step::Answering);
-        Answering(self.clone())
+        let mut now = self.lock();
+        let request = now.request.wrapping_add(1);
+        *now = Now::of(Step::Answering, request);
+        Answering {
+            phase: self.clone(),
+            request,
+        }
     }
 }
 
 /// Kept until the last byte of an answer is handed over, and of its request taken.
 #[derive(Debug)]
-pub(crate) struct Answering(Phase);
+pub(crate) struct Answering {
+    phase: Phase,
+    request: u64,
+}
 
 impl Answering {
     /// The answer has `bytes`, all of them in memory until the client takes them.
     pub(crate) fn must_be_taken(&self, bytes: u64) {
         let each = usize::try_from(bytes / WRITE_WINDOWS_MAX).unwrap_or(usize::MAX);
         if each > WRITE_BYTES_MIN {
-            self.0.lock().write_bytes_min = each;
+            self.phase.lock().write_bytes_min = each;
         }
     }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.set(Step::Idle);
+        let mut now = self.phase.lock();
+        // The rest of an unwanted body may be dropped after a pipelined request has begun.
+        if now.request == self.request {
+            *now = Now::of(Step::Idle, self.request);
+        }
     }
 }
 

@@ -80,10 +80,11 @@ impl Room {
         if !self.is_writing_much() {
             self.write_much(self.buffers.take_anyway(&self.owner, WRITING_BYTES));
         }
-        let room = self
-            .buffers
-            .take_anyway(&Owner::of_address(client), wanted.bytes);
-        response.extensions_mut().insert(Arc::new(room));
+        if wanted.bytes > 0 {
+            let owner = Owner::of_address(client);
+            let room = self.buffers.take_anyway(&owner, wanted.bytes);
+            response.extensions_mut().insert(Arc::new(room));
+        }
         self.close_if_scarce(response);
     }
 

@@ -43,6 +43,7 @@ const TASK: &[ErrorCode] = &[
     EditSourceNotUsable,
     ModelNotAllowed,
     SubmitsNotAllowed,
+    VideoExpired,
     IdempotencyKeyReused,
     QueueFull,
     StorageQuotaExceeded,

@@ -28,9 +28,10 @@ const MEMORY_MAX_KIB: u64 = 400 * 1000 * 1000 / 1024;
 /// # Errors
 /// When an answer is not a 200, or a promised bound does not hold.
 pub(crate) async fn idle(clients: usize, time: Duration) -> Outcome<()> {
-    // One place is for the client that submits.
+    // One place is for the client that submits; no address may have more than half of them.
+    let places = clients.max(2 * CLIENTS_OF_AN_ADDRESS) + 1;
     let server = Setup::default()
-        .set("KINORA_HTTP_CONNECTIONS_MAX", clients + 1)
+        .set("KINORA_HTTP_CONNECTIONS_MAX", places)
         .start();
     let ids = finished_tasks(&server).await?;
     let mut polling = JoinSet::new();

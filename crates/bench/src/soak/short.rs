@@ -57,6 +57,8 @@ impl Fate {
 pub(crate) async fn short(count: usize) -> Outcome<()> {
     let server = Setup::default()
         .set("KINORA_REFERENCES_ALLOW_NETWORKS", "127.0.0.0/8")
+        // One host stands for those of all clients.
+        .set("KINORA_REFERENCES_HOST_CONNECTIONS_MAX", 1000)
         .start();
     let missing = Host::start().url("missing.png");
     let key = server.client().key().to_owned();

@@ -7,6 +7,7 @@ mod disk;
 mod dns;
 mod memory;
 mod slots;
+mod third_parties;
 mod unread;
 
 /// `full` in `./soak attacks`, `small` everywhere else.

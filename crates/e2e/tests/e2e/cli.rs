@@ -59,7 +59,7 @@ fn key_commands_never_make_a_store() {
 #[test]
 fn the_hint_of_a_first_start_leads_to_its_own_store() {
     let server = Setup::default().config("[worker]\nslots = 1\n").start();
-    let printed = server.printed();
+    let printed = server.greeting();
     let hint = printed.lines().find(|line| line.contains("keys create"));
     let hint = hint.unwrap_or_else(|| panic!("no hint in {printed}"));
     assert!(
@@ -143,7 +143,7 @@ fn an_address_may_be_a_name_and_clients_are_told_it() {
     let server = Setup::default().listening_on("localhost:0").start();
     let base_url = format!("http://localhost:{}", server.address().port());
     assert!(server.address().ip().is_loopback());
-    let printed = server.printed();
+    let printed = server.greeting();
     assert!(
         printed.contains(&format!("curl {base_url}/v1/videos")),
         "{printed}"
@@ -194,6 +194,8 @@ fn serve_and_doctor_judge_the_same_flags() {
         "user",
         "data folder",
         "backups",
+        "open files",
+        "sandbox",
         "begin with https://example.com",
     ] {
         assert!(rows.contains(row), "{row} is not in {rows}");

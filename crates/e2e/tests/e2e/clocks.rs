@@ -2,11 +2,11 @@
 //! and are being published, and between two lives of the service. No task is lost, none is made
 //! twice, and what ends by time ends by the clock as it now stands.
 
-use kinora_e2e::{Client, DataFolder, Hold, Reply, Server, Setup, Video, WallClock, until};
+use kinora_e2e::{Client, DataFolder, Hold, Host, Reply, Server, Setup, Video, WallClock, until};
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
-use crate::support::{assert_plays, narrow, quick};
+use crate::support::{assert_plays, narrow, quick, reaching_from};
 
 const HOUR_S: i64 = 60 * 60;
 const DAY_S: i64 = 24 * HOUR_S;
@@ -209,8 +209,7 @@ fn p10_what_ends_by_time_ends_by_the_clock_and_does_not_come_back() {
         (reply.status == 410).then(|| reply.refused(410, "video_expired"))
     });
     client.get(&done.content()).refused(410, "video_expired");
-    let refused = server.anonymous().get(result);
-    assert!(refused.status >= 400, "{}", refused.shown());
+    server.anonymous().get(result).refused(410, "video_expired");
     until("the end of its files", || {
         server.data().files(done.id()).is_empty().then_some(())
     });
@@ -231,6 +230,28 @@ fn p10_what_ends_by_time_ends_by_the_clock_and_does_not_come_back() {
     });
     let last = client.submit(&quick("kinora-b1"));
     assert_plays(&client, &client.wait_completed(last.id()));
+}
+
+/// It waits for a reference that drips, and so never has its first run.
+#[test]
+fn a_task_that_waits_longer_than_it_may_expires_and_is_kept_as_long_as_configured() {
+    let clock = WallClock::ahead_by(0);
+    let setup = watchful(reaching_from(Setup::default()))
+        .set("KINORA_QUEUE_WAITING_HOURS_MAX", 2)
+        .set("KINORA_RESULTS_RETENTION_HOURS", 1);
+    let server = clock.start(setup);
+    let (client, host) = (server.client(), Host::start());
+    let mut body = quick("kinora-b1");
+    body["first_frame"] = json!(host.drip("slow"));
+    let waiting = client.submit(&body);
+    until("the fetch to begin", || {
+        (host.drips("slow") > 0).then_some(())
+    });
+    clock.jump_to(2 * HOUR_S + TOLERANCE_S);
+    let failed = client.wait_for(waiting.id(), "failed");
+    assert_eq!(failed["error"]["code"], "task_expired");
+    let at = |name: &str| failed[name].as_i64().unwrap();
+    assert_eq!(at("expires_at") - at("completed_at"), HOUR_S);
 }
 
 #[test]

@@ -107,8 +107,6 @@ fn a_deleted_task_frees_its_key() {
     assert_ne!(reply.video().id(), id);
 }
 
-/// What a repeat starts from may be gone by then: it is answered all the same, and a first request
-/// for the same is not.
 #[test]
 fn a_cancelled_task_keeps_its_key() {
     let client = shared().newcomer();
@@ -119,6 +117,8 @@ fn a_cancelled_task_keeps_its_key() {
     assert_eq!(repeat.video()["error"]["code"], "cancelled");
 }
 
+/// What a repeat starts from may be gone by then: it is answered all the same, and a first request
+/// for the same is not.
 #[test]
 fn p06_a_repeat_is_answered_after_its_draft_or_source_is_deleted() {
     let client = shared().newcomer();

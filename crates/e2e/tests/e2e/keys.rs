@@ -26,7 +26,7 @@ fn listed(name: &str) -> Value {
 
 #[test]
 fn without_a_terminal_the_first_start_says_where_the_key_is() {
-    let (printed, log) = (shared().printed(), shared().log());
+    let (printed, log) = (shared().greeting(), shared().log());
     let key = shared().client().key().to_owned();
     assert!(!printed.contains(&key), "the key is in the output");
     assert!(!log.contains(&key), "the key is in the log");

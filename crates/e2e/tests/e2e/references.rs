@@ -94,6 +94,27 @@ fn what_is_no_usable_reference_fails_the_task_with_its_code() {
 }
 
 #[test]
+fn a_failed_task_says_which_reference_failed_and_how_far_it_came() {
+    let host = Host::start();
+    let client = reaching().newcomer();
+    let good = host.serve("good.png", studio::picture("good.png", (300, 300), "red"));
+    let text = host.serve("text.png", b"<html>not a picture</html>".to_vec());
+    let no_image = "the file is not an image that can be read (JPEG, PNG, WebP or GIF).";
+    for (bad, says) in [
+        (host.url("gone.png"), "the server answered 404."),
+        (text, no_image),
+    ] {
+        let mut body = quick("kinora-a1");
+        body["reference_images"] = json!([good, bad]);
+        let failed = wait_failed(&client, &body);
+        assert_eq!(failed["error"]["param"], "reference_images[1]");
+        let message = format!("reference_images[1]: {says}");
+        assert_eq!(failed["error"]["message"], message);
+        assert_eq!(failed.text("fail_reason"), message);
+    }
+}
+
+#[test]
 fn sounds_that_cannot_be_used_fail_the_task_with_their_code() {
     let host = Host::start();
     let client = reaching().newcomer();
@@ -158,6 +179,22 @@ fn p09_addresses_inside_are_not_asked_where_nothing_is_allowed() {
         assert_eq!(failed.text("fail_reason"), alike, "{url}");
     }
     assert_eq!(host.asked_for("a.png"), 0);
+}
+
+#[test]
+fn p09_a_denied_network_is_not_asked_although_it_is_allowed() {
+    let server = reaching_from(Setup::default())
+        .set("KINORA_REFERENCES_DENY_NETWORKS", "127.0.0.2/32")
+        .start();
+    let client = server.client();
+    let [allowed, denied] = ["127.0.0.1", "127.0.0.2"].map(Host::start_at);
+    let picture = studio::picture("a.png", (300, 300), "red");
+    let urls = [&allowed, &denied].map(|host| host.serve("a.png", picture.clone()));
+    let video = client.submit(&with_first_frame(&urls[0]));
+    client.wait_completed(video.id());
+    let failed = wait_failed(&client, &with_first_frame(&urls[1]));
+    assert_eq!(failed["error"]["code"], "reference_forbidden_address");
+    assert_eq!(denied.asked_for("a.png"), 0);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! The official OpenAI SDKs, unmodified, and a client generated from our document, against the service. What they do is written in their
-//! own languages under `python/` and `node/`; here they get a service and keys.
+//! The official OpenAI SDKs, unmodified, and a client generated from our document, against the
+//! service. What they do is written in their own languages under `python/` and `node/`; here they get
+//! a service and keys.
 
 use std::path::Path;
 use std::process::Command;

@@ -111,6 +111,9 @@ fn a_video_is_the_one_that_the_upstream_made() {
         let made = Download::of(&upstream.client(), &theirs.content());
         assert!(ours.bytes == made.bytes, "the film was changed");
     }
+    // Each film was read in a process of its own; how these are confined is said once.
+    let told = front.logged(&["\"name\":\"film\"", "child processes are"]);
+    assert_eq!(told, 1, "{}", front.log());
 }
 
 #[test]

@@ -22,7 +22,12 @@ const SYSTEM: &[&str] = &[
     "/lib",
     "/lib32",
     "/lib64",
-    "/opt",
+    // Not all of /opt: services keep their data there.
+    "/opt/amdgpu",
+    "/opt/cuda",
+    "/opt/intel",
+    "/opt/nvidia",
+    "/opt/rocm",
     "/nix/store",
     "/gnu/store",
     "/run/opengl-driver",

@@ -1,7 +1,8 @@
 //! Which system calls a confined process may make (seccomp, seccomp(2)): an allow list. Any other
 //! answers as on a kernel that does not have it (`ENOSYS`), so that libraries take another way. Not
 //! listed are, on purpose: sockets of any kind, new processes and programs, looking into other
-//! processes, other users, mounts, namespaces, kernel modules, `bpf`, `io_uring`, `userfaultfd`, keyrings.
+//! processes, priorities (they may be those of another process), other users, mounts, namespaces, kernel
+//! modules, `bpf`, `io_uring`, `userfaultfd`, keyrings.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,10 @@ use seccompiler::{
 
 use super::Role;
 
+/// `fcntl` commands that choose whom the system signals when a file is ready (fcntl(2)): it could be
+/// another process.
+const SIGNAL_OWNERS: [u64; 2] = [8, 15];
+
 /// What decoding a film on one thread takes: memory, files, time, its own end.
 const ALL: &[c_long] = &[
     libc::SYS_brk,
@@ -23,7 +28,6 @@ const ALL: &[c_long] = &[
     libc::SYS_close,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    libc::SYS_fcntl,
     libc::SYS_fstat,
     libc::SYS_futex,
     libc::SYS_getcwd,
@@ -108,7 +112,6 @@ const ENGINE: &[c_long] = &[
     libc::SYS_munlockall,
     libc::SYS_pipe2,
     libc::SYS_ppoll,
-    libc::SYS_prctl,
     libc::SYS_preadv,
     libc::SYS_pselect6,
     libc::SYS_pwrite64,
@@ -126,14 +129,11 @@ const ENGINE: &[c_long] = &[
     libc::SYS_sched_getparam,
     libc::SYS_sched_getscheduler,
     libc::SYS_sched_setaffinity,
-    libc::SYS_sched_setattr,
-    libc::SYS_sched_setscheduler,
     libc::SYS_sendfile,
     libc::SYS_set_mempolicy,
     libc::SYS_set_robust_list,
     libc::SYS_set_tid_address,
     libc::SYS_setitimer,
-    libc::SYS_setpriority,
     libc::SYS_statfs,
     libc::SYS_sysinfo,
     libc::SYS_timer_create,
@@ -217,6 +217,15 @@ fn conditional(role: Role) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
         let condition = SeccompCondition::new(argument, length, operator, value)?;
         SeccompRule::new(vec![condition])
     };
+    // Commands and options are C's `int`, whatever lies above its 32 bits.
+    let all_but = |argument: u8, values: &[u64]| {
+        let mut conditions = Vec::new();
+        for value in values {
+            let (length, operator) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Ne);
+            conditions.push(SeccompCondition::new(argument, length, operator, *value)?);
+        }
+        SeccompRule::new(conditions)
+    };
     let own = u64::from(getpid().as_raw_nonzero().get().unsigned_abs());
     // A process's number has 32 bits; what lies above them in the register says nothing.
     let to_itself = || rule(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, own);
@@ -226,6 +235,7 @@ fn conditional(role: Role) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
         (libc::SYS_tgkill, to_itself()?),
         (libc::SYS_rt_sigqueueinfo, to_itself()?),
         (libc::SYS_rt_tgsigqueueinfo, to_itself()?),
+        (libc::SYS_fcntl, all_but(1, &SIGNAL_OWNERS)?),
         // Limits are read, never raised.
         (
             libc::SYS_prlimit64,
@@ -241,6 +251,10 @@ fn conditional(role: Role) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
             libc::SYS_clone,
             rule(0, SeccompCmpArgLen::Qword, starts_thread, thread)?,
         ));
+        // It stays closed to tracers.
+        let options = [libc::PR_SET_DUMPABLE, libc::PR_SET_PTRACER];
+        let options = options.map(|option| u64::from(option.unsigned_abs()));
+        rules.push((libc::SYS_prctl, all_but(0, &options)?));
     }
     Ok(rules)
 }
@@ -276,6 +290,13 @@ mod tests {
             libc::SYS_kill,
             libc::SYS_clone,
             libc::SYS_prlimit64,
+            libc::SYS_setrlimit,
+            libc::SYS_fcntl,
+            libc::SYS_prctl,
+            libc::SYS_seccomp,
+            libc::SYS_setpriority,
+            libc::SYS_sched_setscheduler,
+            libc::SYS_sched_setattr,
         ] {
             assert!(!listed(&call), "{call}");
         }

@@ -6,16 +6,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use kinora_blobs::Reserve;
 use rustix::fs::statfs;
 
 use super::Finding;
 use crate::config::Config;
 use crate::folder;
-
-/// Under this the next few results may not fit.
-const FREE_BYTES_WANTED: u64 = 2 << 30;
-/// Under this there is hardly room for tasks.
-const FREE_BYTES_NEEDED: u64 = 100 << 20;
 
 /// File systems over a network, by the magic numbers of Linux's `statfs(2)`: SQLite's log needs
 /// shared memory and locks that they do not keep (<https://sqlite.org/wal.html>).
@@ -51,6 +47,12 @@ pub(super) fn folder(data: &Path) -> Finding {
         }
         Ok(found) => match folder::open_to_others(data) {
             Ok(None) => Finding::Good(format!("{shown}, closed to other users")),
+            Ok(Some(mode)) if folder::holds_other_things(data).unwrap_or(true) => {
+                Finding::Bad(format!(
+                    "{shown} is open to other users (mode {mode:o}) and holds things that are not \
+                     Kinora's; name a folder of its own with --data, for example {shown}/kinora"
+                ))
+            }
             Ok(Some(mode)) if may_change(&found) => Finding::Note(format!(
                 "{shown} is open to other users (mode {mode:o}); `kinora serve` will close it to them"
             )),
@@ -116,19 +118,33 @@ pub(super) fn file_system(folder: &Path) -> Finding {
     Finding::Good(format!("a local one (type {magic:x})"))
 }
 
-pub(super) fn free_space(folder: &Path) -> Finding {
+/// Judged by the reserve that the service keeps: `bytes_min` is `quota.free_bytes_min`.
+pub(super) fn free_space(folder: &Path, bytes_min: u64) -> Finding {
     let Ok(found) = statfs(folder) else {
         return Finding::Note("unknown".to_owned());
     };
-    let free = found.f_bavail * found.f_bsize as u64;
+    let free = found.f_bavail.saturating_mul(found.f_bsize as u64);
     let shown = format!("{} MiB free in {}", free >> 20, folder.display());
-    if free < FREE_BYTES_NEEDED {
-        Finding::Bad(format!("{shown}; submits will soon be refused: make room"))
-    } else if free < FREE_BYTES_WANTED {
-        Finding::Note(format!("{shown}; a minute of 1080p takes about 60 MiB"))
-    } else {
-        Finding::Good(shown)
+    let keeps = |bytes_min| Reserve::new(vec![folder.to_owned()], bytes_min).has_room();
+    // Without a reserve there is still to be a byte.
+    free_space_of(&shown, bytes_min.max(1), keeps)
+}
+
+/// `keeps` tells whether as many bytes would stay free.
+fn free_space_of(shown: &str, bytes_min: u64, keeps: impl Fn(u64) -> bool) -> Finding {
+    if !keeps(bytes_min) {
+        return Finding::Bad(format!(
+            "{shown}, less than quota.free_bytes_min keeps for accepted tasks: submits are refused; \
+             make room"
+        ));
     }
+    if !keeps(bytes_min.saturating_mul(2)) {
+        return Finding::Note(format!(
+            "{shown}, close to quota.free_bytes_min, below which submits are refused; a minute of \
+             1080p takes about 60 MiB"
+        ));
+    }
+    Finding::Good(shown.to_owned())
 }
 
 /// Whether a file can be written, synced, linked to a second name and removed, as results are.
@@ -155,4 +171,35 @@ fn try_links_and_syncs(folder: &Path, probe: &Path, second: &Path) -> io::Result
     file.sync_all()?;
     fs::hard_link(probe, second)?;
     File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn free_space_is_judged_by_the_configured_reserve() {
+        let found = |bytes_min| free_space_of("500 MiB free", bytes_min, |most| most <= 500);
+        assert!(matches!(found(501), Finding::Bad(_)));
+        assert!(matches!(found(251), Finding::Note(_)));
+        assert!(matches!(found(250), Finding::Good(_)));
+        let folder = tempfile::tempdir().unwrap();
+        let found = free_space(folder.path(), 0);
+        assert!(matches!(found, Finding::Good(_)), "{found:?}");
+    }
+
+    #[test]
+    fn an_open_folder_that_holds_other_things_is_bad() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("srv");
+        fs::create_dir(&data).unwrap();
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(folder(&data), Finding::Note(_)));
+        fs::write(data.join("notes"), "").unwrap();
+        assert!(matches!(folder(&data), Finding::Bad(_)));
+        fs::write(data.join("kinora.db"), "").unwrap();
+        assert!(matches!(folder(&data), Finding::Note(_)));
+    }
 }

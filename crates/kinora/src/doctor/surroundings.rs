@@ -2,6 +2,7 @@
 //! frame.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -52,8 +53,11 @@ pub(super) fn listen(wanted: &ListenAddress) -> Finding {
     };
     match TcpListener::bind(address) {
         Ok(_) => Finding::Good(format!("{address} is free")),
-        Err(error) => Finding::Note(format!(
-            "{address} cannot be had now ({error}): the service runs already, or another does"
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::Note(format!(
+            "{address} is in use: the service runs already, or another program listens there"
+        )),
+        Err(error) => Finding::Bad(format!(
+            "{address} cannot be listened on: {error}; name another with --listen"
         )),
     }
 }

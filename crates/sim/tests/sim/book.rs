@@ -56,6 +56,11 @@ pub(crate) enum Cause {
     Deleted {
         task: TaskId,
     },
+    /// A reference of a waiting task cannot be had.
+    FetchFailed {
+        task: TaskId,
+        failure: Failure,
+    },
     /// The leases that were answered.
     Claimed {
         leases: Vec<Lease>,

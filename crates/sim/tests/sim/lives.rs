@@ -27,6 +27,8 @@ const EVENTS: &[&str] = &[
     "Running to Failed generation_failed",
     "Running to Failed storage_failed",
     "Running to Failed worker_lost",
+    "given back for a fault of the service",
+    "stale fetch refused",
     "orphan removed",
     "final replayed without its draft",
     "submit 200",

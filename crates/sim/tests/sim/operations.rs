@@ -65,7 +65,7 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::Content, 30),
     (Kind::Cancel, 20),
     (Kind::Delete, 20),
-    (Kind::Fetch, 60),
+    (Kind::Fetch, 150),
     (Kind::Claim, 90),
     (Kind::Heartbeat, 60),
     (Kind::Step, 300),

@@ -2,8 +2,9 @@
 //! its end, be there until its time is over, and leave nothing behind.
 
 use kinora_contract::{Phase, State};
+use kinora_store::Usage;
 
-use crate::world::{LEASE_MS, RETENTION_MS, SWEEP_MS, TOMBSTONE_MS, World};
+use crate::world::{LEASE_MS, PROJECTS, RETENTION_MS, SWEEP_MS, TOMBSTONE_MS, World};
 
 /// Three attempts of at most sixteen tasks by six slots, each within a dozen steps.
 const ROUNDS_MAX: u32 = 200;
@@ -33,7 +34,10 @@ impl World {
             if self.book.count(|task| unfinished(task.state.phase())) == 0 {
                 break;
             }
-            self.fetch().await;
+            self.take_fetches().await;
+            while let Some(fetch) = self.fetches.pop() {
+                self.bring(fetch).await;
+            }
             for k in 0..self.workers.len() {
                 self.heartbeat(k).await;
                 if self.workers[k].is_free() {
@@ -56,7 +60,7 @@ impl World {
 
     async fn contents_are_readable(&mut self) {
         for (id, known) in self.book.tasks.clone() {
-            let project = usize::from(known.task.project == crate::world::PROJECTS[1]);
+            let project = usize::from(known.task.project == PROJECTS[1]);
             self.get(id, project).await;
             self.content(id, project).await;
         }
@@ -98,5 +102,9 @@ impl World {
         );
         let left = self.files();
         assert!(left.is_empty(), "files outlive their tasks: {left:?}");
+        for project in PROJECTS {
+            let usage = self.service().real.tasks.usage(project).await.unwrap();
+            assert_eq!(usage, Usage::default(), "{project} is charged for nothing");
+        }
     }
 }

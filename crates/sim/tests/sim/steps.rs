@@ -21,16 +21,16 @@ impl World {
             Ok(missing) if missing.is_empty() => run.stage = Stage::Record,
             Ok(_) => {
                 self.book.saw("references lost".to_owned());
-                self.give_back(run.lease, Attempt::ReferencesLost).await;
+                let _ = self.give_back(run.lease, Attempt::ReferencesLost).await;
                 return Next::Ended;
             }
-            Err(failure) => run.stage = Stage::Finish(Err(failure)),
+            Err(_) => run.stage = Stage::GiveBack,
         }
         Next::Goes(Box::new(run))
     }
 
     /// The keys of references that are not stored, neither for the task nor for its draft.
-    async fn missing(&self, task: &Task) -> Result<Vec<String>, Failure> {
+    async fn missing(&self, task: &Task) -> Result<Vec<String>, Ungathered> {
         let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
         let draft = match task.spec.final_of {
             Some(draft) => tasks.get(&task.project, draft).await.map_err(ours)?,
@@ -51,37 +51,58 @@ impl World {
     }
 
     /// As `kinora-worker`'s `References::gather`, with hosts that nearly always answer.
-    pub(crate) async fn gather(&mut self, task: &Task) -> Result<(), Failure> {
-        let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
+    pub(crate) async fn gather(&mut self, task: &Task) -> Result<(), Ungathered> {
+        let blobs = self.service().blobs.clone();
         let own = reference_keys(task);
         let missing = self.missing(task).await?;
         if missing.is_empty() {
-            return Ok(());
+            return self.charge(task, &own).await;
         }
-        let mut fetched: Result<(), Failure> = Ok(());
-        for key in missing {
-            if self.rng.percent(3) {
-                fetched = Err(FailureCode::ReferenceUnreachable.into());
-                break;
-            }
-            match self.put(&key).await {
-                Ok(_) | Err(BlobError::Exists(_)) => {}
-                Err(_) => fetched = Err(ours(())),
-            }
-        }
-        let unfinished = tasks
-            .get_of_any_project(task.id)
-            .await
-            .map(|found| found.is_some_and(|view| !view.task.state.phase().is_terminal()));
-        if fetched.is_err() || !*unfinished.as_ref().unwrap_or(&true) {
+        let fetched = self.fetch_all(missing).await;
+        let of_no_use = matches!(fetched, Err(Ungathered::Failed(_)));
+        if of_no_use || !self.is_unfinished(task).await? {
             remove(&*blobs, &own).await;
         }
         fetched?;
-        if unfinished.map_err(ours)? {
-            Ok(())
-        } else {
-            Err(ours(()))
+        self.charge(task, &own).await?;
+        match self.is_unfinished(task).await? {
+            true => Ok(()),
+            false => Err(Ungathered::Ended),
         }
+    }
+
+    async fn fetch_all(&mut self, keys: Vec<String>) -> Result<(), Ungathered> {
+        for key in keys {
+            if self.rng.percent(3) {
+                let failure = FailureCode::ReferenceUnreachable.into();
+                return Err(Ungathered::Failed(failure));
+            }
+            match self.put(&key).await {
+                Ok(_) | Err(BlobError::Exists(_)) => {}
+                Err(error) => return Err(ours(error)),
+            }
+        }
+        Ok(())
+    }
+
+    async fn is_unfinished(&self, task: &Task) -> Result<bool, Ungathered> {
+        let tasks = self.service().tasks.clone();
+        let found = tasks.get_of_any_project(task.id).await.map_err(ours)?;
+        Ok(found.is_some_and(|view| !view.task.state.phase().is_terminal()))
+    }
+
+    /// Counts what the task's own references take.
+    async fn charge(&self, task: &Task, own: &[String]) -> Result<(), Ungathered> {
+        let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
+        let mut bytes = 0;
+        for key in own {
+            bytes += blobs.head(key).await.map_err(ours)?.unwrap_or(0);
+        }
+        if !own.is_empty() {
+            let charged = tasks.charge_references(task.id, bytes);
+            charged.await.map_err(ours)?;
+        }
+        Ok(())
     }
 
     /// Puts a small file.
@@ -127,10 +148,21 @@ impl World {
                 }
             }
             Err(BlobError::Unavailable(_)) if run.tries < PUT_TRIES => {}
-            Err(_) => run.stage = Stage::Finish(Err(ours(()))),
+            Err(BlobError::Unavailable(_)) => run.stage = Stage::GiveBack,
+            Err(_) => run.stage = Stage::Finish(Err(FailureCode::StorageFailed.into())),
         }
         self.observe().await;
         Next::Goes(Box::new(run))
+    }
+
+    /// As `kinora-worker`'s `give_back`: again and again, until the store takes it or the lease is lost.
+    pub(crate) async fn give_back_step(&mut self, run: Run) -> Next {
+        self.book
+            .saw("given back for a fault of the service".to_owned());
+        match self.give_back(run.lease.clone(), Attempt::Forgiven).await {
+            Err(StoreError::Unavailable(_)) => Next::Goes(Box::new(run)),
+            _ => Next::Ended,
+        }
     }
 
     pub(crate) async fn finish_step(&mut self, run: Run) -> Next {
@@ -176,9 +208,19 @@ impl World {
     }
 }
 
-/// What a client is told of a fault that is the service's own.
-fn ours<E>(_cause: E) -> Failure {
-    FailureCode::StorageFailed.into()
+/// Why the references of a task are not at hand.
+#[derive(Debug)]
+pub(crate) enum Ungathered {
+    /// One of them cannot be had: the task fails.
+    Failed(Failure),
+    /// The service is at fault: the task waits.
+    Ours,
+    /// The task has ended meanwhile.
+    Ended,
+}
+
+fn ours<E>(_cause: E) -> Ungathered {
+    Ungathered::Ours
 }
 
 fn artifact([video, thumbnail, spritesheet]: [StoredFile; 3]) -> Artifact {

@@ -200,6 +200,10 @@ impl Book {
         let lost = failed.code == FailureCode::WorkerLost.as_str();
         let explained = self.causes.iter().any(|cause| match cause {
             Cause::Cancelled { task, failure } => *task == found.id && failed == failure,
+            Cause::FetchFailed { task, failure } => {
+                let waited = known.task.state.phase() == Phase::Waiting;
+                *task == found.id && waited && failed == failure
+            }
             Cause::Finished {
                 lease,
                 outcome: Err(failure),

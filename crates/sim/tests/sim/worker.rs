@@ -1,17 +1,21 @@
 //! Workers: what each holds in its memory, how it claims, keeps its leases, sweeps and stops. The
-//! order of effects is that of `kinora-worker`'s `claim`, `heartbeat`, `sweep` and `run`.
+//! order of effects is that of `kinora-worker`'s `claim`, `fetching`, `heartbeat`, `sweep` and `run`.
 
 use kinora_blobs::BlobStore;
-use kinora_contract::{Artifact, Failure, FailureCode, StoredFile, Task};
+use kinora_contract::{Artifact, Failure, FailureCode, Phase, StoredFile, Task};
 use kinora_store::{
-    Attempt, Claim, ClaimRequest, FetchRequest, Fetched, Lease, LeaseLost, Renewed, StoreError,
-    SweepRequest,
+    Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Renewed,
+    StoreError, SweepRequest,
 };
 
 use crate::book::Cause;
+use crate::steps::Ungathered;
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, RETENTION_MS, TOMBSTONE_MS, World};
 
 const SLOTS: usize = 2;
+/// Tasks whose references are fetched at a time, and of one project.
+const FETCHES: usize = 4;
+const PROJECT_FETCHES: usize = 3;
 
 /// What a worker holds in its memory.
 #[derive(Debug, Default)]
@@ -54,6 +58,8 @@ pub(crate) enum Stage {
     /// One of the three files, in the order of publishing.
     Publish,
     Finish(Result<Artifact, Failure>),
+    /// The service was at fault: the task goes back to the queue.
+    GiveBack,
 }
 
 impl Stage {
@@ -64,7 +70,13 @@ impl Stage {
             Self::Publish => "publish",
             Self::Finish(Ok(_)) => "finish",
             Self::Finish(Err(_)) => "finish as failed",
+            Self::GiveBack => "give back",
         }
+    }
+
+    /// Whether only the end of the run has to be written: nobody watches it any more.
+    const fn is_last(&self) -> bool {
+        matches!(self, Self::Finish(_) | Self::GiveBack)
     }
 }
 
@@ -122,6 +134,7 @@ impl World {
             Stage::Record => self.record_step(run).await,
             Stage::Publish => self.publish_step(run).await,
             Stage::Finish(_) => self.finish_step(run).await,
+            Stage::GiveBack => self.give_back_step(run).await,
         };
         if let Next::Goes(run) = next {
             self.workers[k].runs.insert(at, *run);
@@ -131,10 +144,9 @@ impl World {
     /// The heartbeat of worker `k`: every run whose lease is lost is given up.
     pub(crate) async fn heartbeat(&mut self, k: usize) {
         for run in std::mem::take(&mut self.workers[k].runs) {
-            let next = match run.stage {
-                // Nobody watches a run that only has its outcome to write.
-                Stage::Finish(_) => Next::Goes(Box::new(run)),
-                _ => self.renew(run).await,
+            let next = match run.stage.is_last() {
+                true => Next::Goes(Box::new(run)),
+                false => self.renew(run).await,
             };
             if let Next::Goes(run) = next {
                 self.workers[k].runs.push(*run);
@@ -196,7 +208,7 @@ impl World {
     pub(crate) fn fail(&mut self, k: usize) {
         let at = self.rng.below(self.workers[k].runs.len() as u64) as usize;
         let run = &mut self.workers[k].runs[at];
-        if !matches!(run.stage, Stage::Finish(_)) {
+        if !run.stage.is_last() {
             run.stage = Stage::Finish(Err(FailureCode::GenerationFailed.into()));
         }
     }
@@ -206,12 +218,13 @@ impl World {
     pub(crate) async fn crash(&mut self, k: usize) {
         let at = self.rng.below(self.workers[k].runs.len() as u64) as usize;
         let run = &mut self.workers[k].runs[at];
-        if matches!(run.stage, Stage::Finish(_)) {
+        if run.stage.is_last() {
             return;
         }
         if run.task.attempt < ATTEMPTS_MAX {
             let run = self.workers[k].runs.remove(at);
-            self.give_back(run.lease, Attempt::Counts).await;
+            // What is not given back runs out.
+            let _ = self.give_back(run.lease, Attempt::Counts).await;
         } else {
             run.stage = Stage::Finish(Err(FailureCode::GenerationFailed.into()));
         }
@@ -224,11 +237,15 @@ impl World {
                 // Its last try may have been written: its files stay, its lease runs out.
                 continue;
             }
-            self.give_back(run.lease, Attempt::Forgiven).await;
+            let _ = self.give_back(run.lease, Attempt::Forgiven).await;
         }
     }
 
-    pub(crate) async fn give_back(&mut self, lease: Lease, attempt: Attempt) {
+    pub(crate) async fn give_back(
+        &mut self,
+        lease: Lease,
+        attempt: Attempt,
+    ) -> Result<(), StoreError> {
         self.withdraw(&lease).await;
         let tasks = self.service().tasks.clone();
         let done = tasks.release(&lease, attempt).await;
@@ -239,6 +256,7 @@ impl World {
             told: done.is_ok(),
         });
         self.observe().await;
+        done
     }
 
     /// One sweep, by whichever worker.
@@ -277,42 +295,72 @@ impl World {
         self.observe().await;
     }
 
-    /// Fetches the references of waiting tasks, as `kinora-worker`'s `fetching`.
+    /// One effect of `kinora-worker`'s `fetching`: tasks are taken, or the references of one are brought.
     pub(crate) async fn fetch(&mut self) {
-        let tasks = self.service().tasks.clone();
+        if self.fetches.is_empty() || self.rng.percent(40) {
+            self.take_fetches().await;
+        } else {
+            let at = self.rng.below(self.fetches.len() as u64) as usize;
+            let fetch = self.fetches.remove(at);
+            self.bring(fetch).await;
+        }
+    }
+
+    /// Takes as many tasks as there are free places.
+    pub(crate) async fn take_fetches(&mut self) {
         let request = FetchRequest {
             models: ["kinora-a1", "kinora-b1"].map(str::to_owned).into(),
-            count: 2,
-            project_max: 1,
+            count: FETCHES.saturating_sub(self.fetches.len()),
+            project_max: PROJECT_FETCHES,
             now_ms: self.now_ms(),
             lease_ms: LEASE_MS,
         };
-        let fetches = tasks.take_fetches(request).await.unwrap_or_default();
-        for fetch in fetches {
-            let now_ms = self.now_ms();
-            let fetched = match self.gather(&fetch.task).await {
-                Ok(()) => Fetched::AtHand,
-                Err(failure) if failure.code == FailureCode::StorageFailed.as_str() => {
-                    Fetched::Back {
-                        not_before_ms: now_ms + 500,
-                    }
+        let tasks = self.service().tasks.clone();
+        let taken = tasks.take_fetches(request).await;
+        self.trace.result(&told(&taken.as_ref().map(Vec::len)));
+        for fetch in taken.unwrap_or_default() {
+            let earlier = self.fetch_tokens.insert(fetch.task.id, fetch.token);
+            assert!(
+                earlier.is_none_or(|token| token < fetch.token),
+                "P3: the token of a fetch was given out again: {fetch:?}"
+            );
+            self.fetches.push(fetch);
+        }
+        self.observe().await;
+    }
+
+    /// Brings the references of one task, and settles its fetch; its lease may have run out meanwhile.
+    pub(crate) async fn bring(&mut self, fetch: Fetch) {
+        let (id, now_ms) = (fetch.task.id, self.now_ms());
+        self.trace.result(&format!("references of {id}"));
+        let fetched = match self.gather(&fetch.task).await {
+            Ok(()) => Fetched::AtHand,
+            Err(Ungathered::Ended) => return self.observe().await,
+            Err(Ungathered::Ours) => Fetched::Back {
+                not_before_ms: now_ms + 500,
+            },
+            Err(Ungathered::Failed(failure)) => {
+                self.book.note(Cause::FetchFailed {
+                    task: id,
+                    failure: failure.clone(),
+                });
+                Fetched::Failed {
+                    failure,
+                    now_ms,
+                    expires_at_ms: now_ms + RETENTION_MS,
                 }
-                Err(failure) => {
-                    self.book.note(Cause::Cancelled {
-                        task: fetch.task.id,
-                        failure: failure.clone(),
-                    });
-                    Fetched::Failed {
-                        failure,
-                        now_ms,
-                        expires_at_ms: now_ms + RETENTION_MS,
-                    }
-                }
-            };
-            // One that cannot be settled now is taken again when its lease is over.
-            let settled = tasks.settle_fetch(&fetch, fetched).await;
-            self.trace.result(&told(&settled));
-            self.observe().await;
+            }
+        };
+        let holds = self.book.phase(id) == Some(Phase::Waiting)
+            && self.fetch_tokens.get(&id) == Some(&fetch.token);
+        let tasks = self.service().tasks.clone();
+        // One that cannot be settled now is taken again when its lease is over.
+        let settled = tasks.settle_fetch(&fetch, fetched).await;
+        self.trace.result(&told(&settled));
+        match settled {
+            Ok(()) => assert!(holds, "P3: a stale fetch was obeyed: {fetch:?}"),
+            Err(StoreError::LeaseLost(_)) => self.book.saw("stale fetch refused".to_owned()),
+            Err(_) => {}
         }
         self.observe().await;
     }

@@ -1,6 +1,7 @@
 //! What a simulated life is made of: the clock, the service over its files, three workers, and
 //! the book. Opening, closing and killing the service happen here.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +12,7 @@ use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, LocalBlobs, Reserve};
 use kinora_contract::{Catalog, Clock, KeyText, ManualClock, Task, TaskId, built_in_cards};
 use kinora_store::faulty::FaultyStore;
-use kinora_store::{NewKey, OpenOptions, Order, PageRequest, Scope, Stores, TaskStore};
+use kinora_store::{Fetch, NewKey, OpenOptions, Order, PageRequest, Scope, Stores, TaskStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::book::{Book, Cause, Known};
@@ -90,6 +91,9 @@ pub(crate) struct World {
     pub(crate) keys: [KeyText; 2],
     pub(crate) book: Book,
     pub(crate) workers: [Worker; 3],
+    /// Tasks whose references the process is fetching, and the token of each task's last fetch.
+    pub(crate) fetches: Vec<Fetch>,
+    pub(crate) fetch_tokens: BTreeMap<TaskId, u64>,
     pub(crate) trace: Trace,
     /// Requests made so far.
     pub(crate) requests: u64,
@@ -121,6 +125,8 @@ impl World {
             keys,
             book: Book::default(),
             workers: Default::default(),
+            fetches: Vec::new(),
+            fetch_tokens: BTreeMap::new(),
             trace,
             requests: 0,
             sent: Vec::new(),
@@ -213,6 +219,9 @@ impl World {
         let service = self.service.take().expect("the service is open");
         let held = service.ledger.held().clone();
         drop(service);
+        // Fetches go with their process, and so do their tokens.
+        self.fetches.clear();
+        self.fetch_tokens.clear();
         self.open(held);
         self.after_reopening().await;
     }

@@ -60,6 +60,7 @@ macro_rules! conformance_suite {
             turns: turns_are_weighted_by_cost,
             turns: a_project_leaves_a_slot_where_others_wait,
             turns: a_bound_on_a_project_s_slots_holds_also_when_it_is_alone,
+            turns: a_task_that_is_given_back_has_had_its_turn,
             leases: within_a_project_the_oldest_is_first,
             leases: no_task_is_claimed_twice_by_concurrent_workers,
             leases: progress_never_falls_and_a_renewal_never_completes,

@@ -93,6 +93,19 @@ pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
         bytes_max: 3 * each,
         ..QueueBounds::NONE
     };
+    for no_room in [
+        QueueBounds {
+            project_bytes_max: each - 1,
+            ..QueueBounds::NONE
+        },
+        QueueBounds {
+            bytes_max: each - 1,
+            ..QueueBounds::NONE
+        },
+    ] {
+        let never = bounded(9, "three", no_room).await;
+        assert_eq!(refusal(never), Some(Quota::Task));
+    }
     assert_eq!(refusal(bounded(2, "one", two_bytes).await), None);
     let over = bounded(3, "one", two_bytes).await;
     assert_eq!(refusal(over), Some(Quota::ProjectBytes));

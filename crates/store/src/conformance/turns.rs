@@ -107,6 +107,21 @@ pub async fn a_bound_on_a_project_s_slots_holds_also_when_it_is_alone(harness: &
     assert_eq!(late[0].task.project, "late");
 }
 
+/// A task that this machine cannot run at the moment must not be tried again before everybody else's.
+pub async fn a_task_that_is_given_back_has_had_its_turn(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    stores.submit(2, "one").await;
+    stores.submit(3, "two").await;
+    for wanted in [1, 3, 1] {
+        let claims = claim(&stores, 1, 1, 0).await;
+        assert_eq!(claims[0].task.id, id(wanted));
+        assert_eq!(claims[0].task.attempt, 1);
+        let given_back = stores.tasks.release(&claims[0].lease, Attempt::Forgiven);
+        given_back.await.unwrap();
+    }
+}
+
 /// Over projects and models that are claimed together; only while a task waits for its first worker. A task whose
 /// references are on their way delays nobody.
 pub async fn queue_positions_foretell_the_starts(harness: &impl Harness) {
@@ -136,30 +151,35 @@ pub async fn queue_positions_foretell_the_starts(harness: &impl Harness) {
         Some(2),
         Some(3),
     ];
-    settle(&stores, wanted).await;
+    settle(&stores, &wanted).await;
     let order = claim(&stores, 9, usize::MAX, 0).await;
     let started: Vec<_> = order.iter().map(|claim| claim.task.id).collect();
     assert_eq!(started, [0, 3, 5, 4, 1, 2].map(id));
-    settle(&stores, [None, None, None, None, None, None, Some(0)]).await;
+    let mut wanted = vec![None; 6];
+    wanted.push(Some(0));
+    settle(&stores, &wanted).await;
 
-    // One that waits again is ahead, and shows no position itself.
+    // Those that wait again are the first of their projects, and show no position themselves. Each project but the
+    // fourth has had its turn.
     for claim in order.iter().rev() {
         let given_back = stores.tasks.release(&claim.lease, Attempt::Forgiven);
         given_back.await.unwrap();
     }
     stores.fetch_all().await;
-    settle(&stores, [None, None, None, None, None, None, Some(3)]).await;
+    stores.submit(7, "one").await;
+    wanted.push(Some(7));
+    settle(&stores, &wanted).await;
     let cancel = stores.tasks.cancel("two", id(3), cancelled(), NOW, EXPIRY);
     cancel.await.unwrap();
 }
 
-/// Waits until the positions of tasks 0 to 6 are `wanted`.
-async fn settle(stores: &Stores, wanted: [Option<u64>; 7]) {
-    const PROJECTS: [&str; 7] = ["one", "one", "one", "two", "two", "three", "four"];
+/// Waits until the positions of the first tasks are `wanted`.
+async fn settle(stores: &Stores, wanted: &[Option<u64>]) {
+    const PROJECTS: [&str; 8] = ["one", "one", "one", "two", "two", "three", "four", "one"];
     let begun = Instant::now();
     loop {
         let mut found = Vec::new();
-        for (number, project) in (0..).zip(PROJECTS) {
+        for (number, project) in (0..).zip(PROJECTS).take(wanted.len()) {
             found.push(stores.view(project, number).await.queue_position);
         }
         if found == wanted {

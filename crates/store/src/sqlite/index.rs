@@ -135,6 +135,19 @@ impl Index {
     }
 
     pub(super) fn apply(&mut self, change: &Change) {
+        self.follow(change, |turns, project| turns.apply(project, change));
+    }
+
+    pub(super) fn undo(&mut self, change: &Change) {
+        let back = Change {
+            id: change.id,
+            before: change.after.clone(),
+            after: change.before.clone(),
+        };
+        self.follow(&back, |turns, project| turns.undo(project, change));
+    }
+
+    fn follow(&mut self, change: &Change, take_turn: impl FnOnce(&mut Turns, &Arc<str>)) {
         let (before, after) = (&change.before, &change.after);
         let Some(record) = before.as_ref().or(after.as_ref()) else {
             return;
@@ -153,7 +166,7 @@ impl Index {
         if self.counts(&project).unfinished == 0 {
             self.projects.remove(&project);
         }
-        self.turns.apply(&project, change);
+        take_turn(&mut self.turns, &project);
         let moved = self.ranks(&project);
         self.claimable.rerank(&project, ranks.0, moved.0);
         self.fetchable.rerank(&project, ranks.1, moved.1);
@@ -162,14 +175,6 @@ impl Index {
         }
         self.turns
             .forget_past(|project| self.projects.contains_key(project));
-    }
-
-    pub(super) fn undo(&mut self, change: &Change) {
-        self.apply(&Change {
-            id: change.id,
-            before: change.after.clone(),
-            after: change.before.clone(),
-        });
     }
 
     fn counts(&self, project: &str) -> Counts {

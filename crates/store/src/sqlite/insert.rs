@@ -64,7 +64,9 @@ impl Operation for Insert {
 fn exceeded(new: &NewTask, record: &Record, batch: &Batch<'_>) -> Option<Quota> {
     let (own, all) = (batch.index().usage(&new.project), batch.index().bytes());
     let bounds = &new.bounds;
-    if own.tasks >= bounds.project_tasks_max {
+    if record.charged_bytes > bounds.project_bytes_max.min(bounds.bytes_max) {
+        Some(Quota::Task)
+    } else if own.tasks >= bounds.project_tasks_max {
         Some(Quota::ProjectTasks)
     } else if own.bytes.saturating_add(record.charged_bytes) > bounds.project_bytes_max {
         Some(Quota::ProjectBytes)

@@ -89,7 +89,7 @@ impl SqliteStore {
 impl TaskStore for SqliteStore {
     async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
         let queue = &self.memory.queue;
-        let (project, now_ms) = (new.project.clone(), new.now_ms);
+        let (project, now_ms, bounds) = (new.project.clone(), new.now_ms, new.bounds);
         let reserved = queue.reserved(&project, now_ms);
         let insert = insert::Insert { new, reserved };
         Ok(match self.writer.call(insert).await? {
@@ -100,10 +100,11 @@ impl TaskStore for SqliteStore {
             insert::Outcome::Replayed(record) => Insertion::Replayed(self.memory.view(&record)),
             insert::Outcome::KeyReused => Insertion::KeyReused,
             insert::Outcome::QueueFull => {
-                Insertion::QueueFull(queue.promise_place(&project, now_ms))
+                Insertion::QueueFull(queue.promise_place(&project, now_ms, bounds.waiting_max))
             }
             insert::Outcome::ProjectFull => {
-                Insertion::ProjectFull(queue.promise_own_place(&project, now_ms))
+                let bound = bounds.project_unfinished_max;
+                Insertion::ProjectFull(queue.promise_own_place(&project, now_ms, bound))
             }
             insert::Outcome::QuotaFull(quota) => Insertion::QuotaFull(quota),
         })

@@ -18,7 +18,7 @@ use super::record::{Change, Record};
 use crate::{ClaimRequest, RetryAfter};
 use board::Board;
 use forecast::Forecast;
-use promises::Promises;
+use promises::{Places, Promises};
 
 /// So many waiting tasks are looked at for every question.
 const SHORT: usize = 64;
@@ -95,21 +95,49 @@ impl Queue {
         }
     }
 
-    /// Promises a place in the full queue.
-    pub(super) fn promise_place(&self, project: &str, now_ms: UnixMs) -> RetryAfter {
-        let forecast = self.look(Clone::clone);
+    /// Promises a place in the queue, which was full with `waiting_max` tasks.
+    pub(super) fn promise_place(
+        &self,
+        project: &str,
+        now_ms: UnixMs,
+        waiting_max: u64,
+    ) -> RetryAfter {
+        let forecast = self.present_forecast();
+        let places = Places {
+            free: waiting_max.saturating_sub(forecast.waiting as u64),
+            later: &forecast.places,
+        };
         let mut promises = self.promises();
         self.promised.store(true, Ordering::Release);
-        promises.of_queue(project, now_ms, &forecast.starts)
+        promises.of_queue(project, now_ms, places)
     }
 
-    /// Promises a place among the project's own tasks.
-    pub(super) fn promise_own_place(&self, project: &str, now_ms: UnixMs) -> RetryAfter {
-        let forecast = self.look(Clone::clone);
+    /// Promises a place among the project's own tasks, of which it had `unfinished_max`.
+    pub(super) fn promise_own_place(
+        &self,
+        project: &str,
+        now_ms: UnixMs,
+        unfinished_max: u64,
+    ) -> RetryAfter {
+        let forecast = self.present_forecast();
         let ends = forecast.ends.get(project).map_or(&[][..], Vec::as_slice);
+        let places = Places {
+            free: unfinished_max.saturating_sub(ends.len() as u64),
+            later: ends,
+        };
         let mut promises = self.promises();
         self.promised.store(true, Ordering::Release);
-        promises.of_project(project, now_ms, ends)
+        promises.of_project(project, now_ms, places)
+    }
+
+    /// A forecast whose times count from about now: positions stand while nothing changes, times go by.
+    fn present_forecast(&self) -> Arc<Forecast> {
+        let dated = self.forecast.read().unwrap_or_else(PoisonError::into_inner);
+        if dated.is_old() {
+            self.changed.store(true, Ordering::Release);
+        }
+        drop(dated);
+        self.look(Clone::clone)
     }
 
     fn look<T>(&self, ask: impl FnOnce(&Arc<Forecast>) -> T) -> T {
@@ -148,12 +176,83 @@ impl Queue {
 
 impl Dated {
     fn is_fresh(&self) -> bool {
-        self.forecast.waiting > SHORT && self.made.is_some_and(|made| made.elapsed() < AGE_MAX)
+        self.forecast.waiting > SHORT && !self.is_old()
+    }
+
+    fn is_old(&self) -> bool {
+        self.made.is_none_or(|made| made.elapsed() >= AGE_MAX)
     }
 }
 
 impl Forecast {
     fn ahead(&self, id: TaskId) -> Option<u64> {
         self.positions.get(&id).map(|ahead| u64::from(*ahead))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use kinora_contract::spec::SPEC_VERSION;
+    use kinora_contract::{FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec};
+
+    use super::super::record::Held;
+    use super::*;
+
+    fn waiting_task() -> Record {
+        let spec = VideoSpec {
+            version: SPEC_VERSION,
+            model: "model".to_owned(),
+            prompt: "a boat".to_owned(),
+            negative_prompt: None,
+            seconds: Seconds::Fixed(5),
+            frame: FrameSize::Fixed(Size::new(1280, 720)),
+            seed: 1,
+            generate_audio: false,
+            inputs: Inputs::Text,
+            draft: false,
+            final_of: None,
+            edit: None,
+        };
+        let task = Task {
+            id: TaskId::from_parts(1, [1; 10]),
+            project: "one".to_owned(),
+            spec,
+            metadata: BTreeMap::new(),
+            state: State::Waiting,
+            progress: 0,
+            created_at_ms: 0,
+            started_at_ms: None,
+            finished_at_ms: None,
+            expires_at_ms: None,
+            attempt: 0,
+            engine: None,
+            warnings: Vec::new(),
+        };
+        Record::accepted(1, task)
+    }
+
+    #[test]
+    fn the_end_of_a_task_comes_nearer_although_nothing_changes() {
+        let queue = Queue::default();
+        let waiting = waiting_task();
+        let held = Held {
+            token: 1,
+            until_ms: 0,
+            worker: String::new(),
+        };
+        let running = waiting.with(Some(held), |task| task.state = State::Running);
+        queue.apply(&Change {
+            id: running.task.id,
+            before: Some(Arc::new(waiting)),
+            after: Some(running),
+        });
+        let end_ms = || queue.present_forecast().ends["one"][0];
+        let (first_ms, begun) = (end_ms(), Instant::now());
+        while end_ms() >= first_ms {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{first_ms}");
+            std::thread::yield_now();
+        }
     }
 }

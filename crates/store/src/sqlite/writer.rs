@@ -224,8 +224,8 @@ impl State {
 
     fn log_turns(&mut self, failure: Option<&StoreError>) {
         match failure {
-            Some(error) if self.works => tracing::error!(%error, "changes of the store fail"),
-            None if !self.works => tracing::info!("changes of the store succeed again"),
+            Some(error) if self.works => tracing::error!(%error, "store writes failing"),
+            None if !self.works => tracing::info!("store writes recovered"),
             _ => {}
         }
         self.works = failure.is_none();

@@ -33,7 +33,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// The hour at which tests begin.
 pub(crate) const NOW: u64 = 1_760_000_000_000;
 /// One that reaches this machine, as the callers' host.
-fn fetcher() -> kinora_fetch::Fetcher {
+pub(crate) fn fetcher() -> kinora_fetch::Fetcher {
     let options = kinora_fetch::Options {
         allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
         host_connections_max: 64,

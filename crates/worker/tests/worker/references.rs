@@ -5,12 +5,13 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kinora_blobs::BlobStore;
 use kinora_blobs::faulty::{Fault, Method};
+use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::{FrameSize, Inputs, Phase, Resolution, Seconds, Size, TaskId};
 use kinora_store::faulty::Method as Store;
+use kinora_worker::References;
 
-use crate::bench::{Bench, LEASE_MS, MODEL, Running, spec, until};
+use crate::bench::{Bench, LEASE_MS, MODEL, Running, fetcher, spec, until};
 use crate::engines::{Act, Puppet};
 
 /// A grey 300 x 300 picture: a binary-free PNG would be larger than this GIF.
@@ -126,6 +127,29 @@ async fn a_reference_that_cannot_be_read_for_a_moment_costs_no_task() {
         running.drained().await;
         assert_eq!(bench.staged(), [""; 0]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p15_below_the_reserve_of_free_space_nothing_is_fetched_and_the_task_waits() {
+    let bench = Bench::new();
+    let (url, asked) = serve(picture());
+    let id = submit(&bench, &url).await;
+    let engine = Arc::new(Puppet::new(Act::Good));
+    let mut full = bench.worker(&engine);
+    let references = References::new(fetcher()).with_reserve(Reserve::without_room());
+    full.references = Arc::new(references);
+    let running = Running::start(full);
+    let settled = || bench.store_plan.calls(Store::SettleFetch);
+    until("the fetch given back", async || settled() > 0).await;
+    running.drained().await;
+    let task = bench.task(id).await;
+    assert_eq!((task.state.phase(), task.attempt), (Phase::Waiting, 0));
+    assert_eq!((asked.load(Ordering::SeqCst), kept(&bench).await), (0, 0));
+    // With room it is made, once the pause is over.
+    bench.clock.advance(LEASE_MS);
+    let running = Running::start(bench.worker(&engine));
+    bench.completes(id).await;
+    running.drained().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

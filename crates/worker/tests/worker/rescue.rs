@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{FailureCode, Phase};
+use kinora_contract::{FailureCode, Inputs, Phase};
 use kinora_store::ClaimRequest;
-use kinora_store::faulty::Rates;
+use kinora_store::faulty::{Method as Store, Rates};
 
-use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, NOW, Running, until};
+use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, NOW, Running, spec, until};
 use crate::engines::{Act, Puppet, is_left};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,4 +139,26 @@ async fn p10_a_clock_that_jumps_by_hours_neither_loses_nor_doubles_a_task() {
         running.drained().await;
         bench.holds_only(&[artifact]).await;
     }
+}
+
+/// A client that submits and deletes makes more of them than the pace removes, and others' would wait behind them.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_to_be_removed_do_not_pile_up_behind_the_pace() {
+    let bench = Bench::new();
+    for _ in 0..90 {
+        let mut spec = spec(MODEL);
+        spec.inputs = Inputs::References {
+            images: vec!["https://example.org/picture".to_owned(); 12],
+            audios: Vec::new(),
+        };
+        let id = bench.submit_spec(spec).await;
+        bench.delete(id).await;
+    }
+    let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
+    worker.settings.sweep_every = DEADLINE;
+    let running = Running::start(worker);
+    // 1,080 keys, 500 by a sweep.
+    let forgets = || bench.store_plan.calls(Store::ForgetFiles);
+    until("all files are removed", async || forgets() == 3).await;
+    running.drained().await;
 }

@@ -97,6 +97,18 @@ async fn while_a_request_is_answered_reading_has_no_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_end_of_a_request_is_not_the_end_of_the_one_that_follows_it() {
+    let (mut io, _theirs) = paced(64);
+    let first = io.phase().answering();
+    let second = io.phase().answering();
+    drop(first);
+    let waited = tokio::time::timeout(1000 * SECOND, io.read_u8()).await;
+    assert!(waited.is_err(), "the second is still being answered");
+    drop(second);
+    about(fails_after(&mut io).await, 10 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_nobody_takes_fails() {
     let (mut io, _theirs) = paced(64);
     let begun = Instant::now();

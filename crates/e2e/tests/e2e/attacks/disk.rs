@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use kinora_e2e::{Host, Setup, studio};
-use serde_json::json;
+use kinora_e2e::{Client, Host, Reply, Setup, studio};
+use serde_json::{Value, json};
 
 use super::scale;
 use crate::support::{quick, reaching_from};
@@ -21,6 +21,32 @@ fn bytes_below(folder: &Path) -> u64 {
     bytes.sum()
 }
 
+/// Bytes of a prompt, which its task takes at least.
+const FAT_BYTES: usize = 5_000;
+
+fn fat() -> Value {
+    let mut body = quick("kinora-b1");
+    body["prompt"] = json!("x".repeat(FAT_BYTES));
+    body
+}
+
+/// Submits and cancels until a quota of so many bytes is full. The first task, and the refusal.
+fn fill(client: &Client, quota: usize) -> (String, Reply) {
+    let mut kept = Vec::new();
+    loop {
+        let reply = client.submit_json(&fat());
+        if reply.status != 200 {
+            return (kept.swap_remove(0), reply);
+        }
+        let id = reply.video().id().to_owned();
+        // Ended tasks are free of every other bound.
+        client.post(&format!("/v1/videos/{id}/cancel"));
+        kept.push(id);
+        let most = quota / FAT_BYTES;
+        assert!(kept.len() <= most, "{} tasks were taken", kept.len());
+    }
+}
+
 #[test]
 fn p15_a_project_that_fills_its_quota_is_refused_and_others_are_not() {
     let quota = scale(300_000, 30_000_000);
@@ -28,24 +54,7 @@ fn p15_a_project_that_fills_its_quota_is_refused_and_others_are_not() {
         .set("KINORA_QUOTA_PROJECT_BYTES_MAX", quota)
         .start();
     let (hostile, polite) = (server.newcomer(), server.client());
-    let mut fat = quick("kinora-b1");
-    fat["prompt"] = json!("x".repeat(5_000));
-    let mut kept = Vec::new();
-    let refused = loop {
-        let reply = hostile.submit_json(&fat);
-        if reply.status != 200 {
-            break reply;
-        }
-        let id = reply.video().id().to_owned();
-        // Ended tasks are free of every other bound.
-        hostile.post(&format!("/v1/videos/{id}/cancel"));
-        kept.push(id);
-        assert!(
-            kept.len() <= quota / 5_000,
-            "{} tasks were taken",
-            kept.len()
-        );
-    };
+    let (first, refused) = fill(&hostile, quota);
     let error = refused.refused_for(429, "storage_quota_exceeded", None);
     assert!(
         error["message"].as_str().unwrap().contains("delete"),
@@ -54,8 +63,37 @@ fn p15_a_project_that_fills_its_quota_is_refused_and_others_are_not() {
     let video = polite.submit(&quick("kinora-b1"));
     polite.wait_completed(video.id());
     // What the message proposes helps at once.
-    hostile.delete(&format!("/v1/videos/{}", kept[0])).ok();
-    assert_eq!(hostile.submit_json(&fat).status, 200);
+    hostile.delete(&format!("/v1/videos/{first}")).ok();
+    assert_eq!(hostile.submit_json(&fat()).status, 200);
+}
+
+#[test]
+fn what_all_projects_store_is_bounded_and_the_refusal_names_the_operator() {
+    const QUOTA: usize = 300_000;
+    let server = Setup::default()
+        .set("KINORA_QUOTA_BYTES_MAX", QUOTA)
+        .start();
+    let (one, other) = (server.newcomer(), server.newcomer());
+    let (first, refused) = fill(&one, QUOTA);
+    for reply in [refused, other.submit_json(&fat())] {
+        let error = reply.refused_for(429, "storage_quota_exceeded", None);
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("operator"), "{message}");
+    }
+    one.delete(&format!("/v1/videos/{first}")).ok();
+    assert_eq!(other.submit_json(&fat()).status, 200);
+}
+
+#[test]
+fn a_task_that_can_never_fit_is_not_told_to_wait() {
+    let server = Setup::default()
+        .set("KINORA_QUOTA_PROJECT_BYTES_MAX", FAT_BYTES)
+        .start();
+    let client = server.client();
+    client.submit(&quick("kinora-b1"));
+    let refused = client.submit_json(&fat());
+    refused.refused_for(403, "submits_not_allowed", None);
+    assert_eq!(refused.header("retry-after"), None);
 }
 
 #[test]

@@ -68,9 +68,7 @@ impl Certificate {
 fn a_service_with_a_certificate_speaks_https() {
     let certificate = Certificate::new();
     let server = certificate.setup().start();
-    until("the base URL to be printed", || {
-        server.printed().contains("https://127.0.0.1").then_some(())
-    });
+    assert!(server.greeting().contains("https://127.0.0.1"));
     let mut stream = certificate.connect(&server);
     let body = json!({"model": "kinora-a1"}).to_string();
     let lines = format!("content-length: {}\r\n", body.len());

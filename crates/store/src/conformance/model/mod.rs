@@ -101,7 +101,6 @@ struct Known {
     expires_at_ms: u64,
     key: Option<(u8, usize, u64)>,
     kept: Option<String>,
-    cost: u64,
     fetch: Fetching,
 }
 

@@ -39,7 +39,6 @@ impl Known {
             expires_at_ms: u64::MAX,
             key: None,
             kept: None,
-            cost: 0,
             fetch: match has_references {
                 true => Fetching::Wanted,
                 false => Fetching::AtHand,
@@ -60,8 +59,6 @@ impl Model {
         let (number, now_ms) = (self.next, self.now_ms);
         self.next += 1;
         let expires_at_ms = now_ms + 50_000;
-        let new = request(number, project, model, images);
-        let cost = new.spec.cost();
         let new = NewTask {
             now_ms,
             idempotency: key.map(|key| Idempotency {
@@ -69,7 +66,7 @@ impl Model {
                 fingerprint: [u8::try_from(model).unwrap(); 32],
                 expires_at_ms,
             }),
-            ..new
+            ..request(number, project, model, images)
         };
         let found = match &new.idempotency {
             Some(key) => stores.tasks.find_twin(project, key, now_ms).await.unwrap(),
@@ -111,7 +108,6 @@ impl Model {
                 assert_eq!(view.task.id, id(number));
                 let key = key.map(|key| (key, model, expires_at_ms));
                 let known = Known {
-                    cost,
                     key,
                     ..Known::new(project, model, images > 0)
                 };
@@ -206,16 +202,10 @@ impl Model {
             Attempt::Forgiven
         };
         let done = stores.tasks.release(&lease, attempt).await;
-        let project = self.tasks.get(&task).map_or("", |known| known.project);
         if let Some(known) = self.holder(task, &lease, &done) {
             known.phase = Phase::Waiting;
             known.token = None;
-            if !counts {
-                known.attempt -= 1;
-                let cost = known.cost;
-                let turn = self.turns.get_mut(project).unwrap();
-                *turn = turn.saturating_sub(cost);
-            }
+            known.attempt -= u32::from(!counts);
         }
     }
 

@@ -37,17 +37,19 @@ impl Turns {
         self.clocks.get(project).copied().unwrap_or(0)
     }
 
-    /// Charges a claim, and takes the charge of a forgiven attempt back. The undo of either is the other.
+    /// Charges a claim. The charge stands although the task may be given back, also by a forgiven attempt: its
+    /// project would be next again, and a task that this machine cannot run now would hold up all others.
     pub(in super::super) fn apply(&mut self, project: &Arc<str>, change: &Change) {
-        let (Some(before), Some(after)) = (&change.before, &change.after) else {
-            return;
-        };
-        let attempts = (before.task.attempt, after.task.attempt);
-        if before.is_waiting() && after.is_running() && attempts.0 < attempts.1 {
-            self.charge(project, after.task.spec.cost());
-        } else if before.is_running() && after.is_waiting() && attempts.1 < attempts.0 {
+        if let Some(cost) = claimed_cost(change) {
+            self.charge(project, cost);
+        }
+    }
+
+    /// Takes the charge of a claim back whose transaction failed.
+    pub(in super::super) fn undo(&mut self, project: &Arc<str>, change: &Change) {
+        if let Some(cost) = claimed_cost(change) {
             let clock = self.clocks.entry(project.clone()).or_default();
-            *clock = clock.saturating_sub(before.task.spec.cost());
+            *clock = clock.saturating_sub(cost);
         }
     }
 
@@ -69,6 +71,13 @@ impl Turns {
             .retain(|project, clock| *clock > now || is_active(project));
         self.forget_at = 2 * self.clocks.len() + PAST_MAX;
     }
+}
+
+/// What a change costs its project: the task's cost where it is claimed.
+fn claimed_cost(change: &Change) -> Option<u64> {
+    let (before, after) = (change.before.as_ref()?, change.after.as_ref()?);
+    let is_claimed = before.is_waiting() && after.is_running();
+    is_claimed.then(|| after.task.spec.cost())
 }
 
 #[cfg(test)]

@@ -24,6 +24,10 @@ const GROUPS_MAX: usize = 64;
 pub(super) struct Board {
     pub(super) waiting: HashMap<Arc<str>, BTreeMap<u64, Waiting>>,
     pub(super) waiting_count: usize,
+    /// Of these, those whose references are not at hand.
+    pub(super) unready_count: usize,
+    /// How many wait for each model.
+    pub(super) waiting_for: HashMap<String, usize>,
     pub(super) running: HashMap<TaskId, Running>,
     pub(super) turns: Turns,
     pub(super) share: Share,
@@ -57,6 +61,8 @@ impl Default for Board {
         Self {
             waiting: HashMap::new(),
             waiting_count: 0,
+            unready_count: 0,
+            waiting_for: HashMap::new(),
             running: HashMap::new(),
             turns: Turns::default(),
             share: Share {
@@ -166,9 +172,14 @@ impl Board {
             cost: spec.cost(),
             claimable: record.is_claimable(),
         };
+        self.waiting_count += 1;
+        self.unready_count += usize::from(!waiting.claimable);
+        match self.waiting_for.get_mut(&waiting.model) {
+            Some(count) => *count += 1,
+            None => drop(self.waiting_for.insert(waiting.model.clone(), 1)),
+        }
         let tasks = self.waiting.entry(project.clone()).or_default();
         tasks.insert(record.seq, waiting);
-        self.waiting_count += 1;
     }
 
     fn leave(&mut self, record: &Record, project: &Arc<str>, after: Option<&Record>, now: Instant) {
@@ -179,11 +190,18 @@ impl Board {
             return;
         }
         if let Some(tasks) = self.waiting.get_mut(project)
-            && tasks.remove(&record.seq).is_some()
+            && let Some(task) = tasks.remove(&record.seq)
         {
-            self.waiting_count -= 1;
             if tasks.is_empty() {
                 self.waiting.remove(project);
+            }
+            self.waiting_count -= 1;
+            self.unready_count -= usize::from(!task.claimable);
+            if let Some(count) = self.waiting_for.get_mut(&task.model) {
+                *count -= 1;
+                if *count == 0 {
+                    self.waiting_for.remove(&task.model);
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 //! is, and is free again after the time that such tasks take. A forecast, since tasks come, go and fail.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,8 +19,9 @@ const STARTS_MAX: usize = 1_000;
 pub(super) struct Forecast {
     /// How many start before each waiting task.
     pub(super) positions: HashMap<TaskId, u32>,
-    /// Milliseconds until each of the next starts, ascending: each frees a place of the queue.
-    pub(super) starts: Vec<u64>,
+    /// Milliseconds until a place of the queue is free, ascending: each start frees one, of a task that waits or,
+    /// behind all these, of one that takes a place before.
+    pub(super) places: Vec<u64>,
     /// Milliseconds until each of a project's tasks ends, ascending.
     pub(super) ends: HashMap<Arc<str>, Vec<u64>>,
     /// Tasks that wait in all.
@@ -37,16 +38,19 @@ impl Forecast {
             let ends = forecast.ends.entry(running.project.clone()).or_default();
             ends.push(board.remaining_ms(running, now) as u64);
         }
-        let mut waiting = board.waiting.values().flat_map(BTreeMap::values);
-        let unready = waiting.any(|task| !task.claimable);
         for group in groups(board) {
             // A task whose references are on their way delays nobody, and is delayed by all.
-            if unready {
-                forecast.tell(play(board, &group, true, now), false);
+            if board.unready_count > 0 {
+                forecast.tell(play(board, &group, true, now).0, false);
             }
-            forecast.tell(play(board, &group, false, now), true);
+            let (starts, free_slots) = play(board, &group, false, now);
+            // The slots of a group that nobody waits for say nothing of a queue that others fill.
+            if !starts.is_empty() || board.waiting_count == 0 {
+                forecast.places.extend(free_slots);
+            }
+            forecast.tell(starts, true);
         }
-        forecast.starts.sort_unstable();
+        forecast.places.sort_unstable();
         forecast
             .ends
             .values_mut()
@@ -61,7 +65,7 @@ impl Forecast {
                 continue;
             }
             self.positions.insert(start.id, ahead);
-            self.starts.push(start.at_ms);
+            self.places.push(start.at_ms);
             self.ends
                 .entry(start.project)
                 .or_default()
@@ -87,9 +91,14 @@ impl Group<'_> {
     }
 }
 
+/// The groups that somebody waits for, or all of them where nobody waits. To look for their tasks among all that
+/// wait would take too long.
 fn groups(board: &Board) -> Vec<Group<'_>> {
     let of = board.groups.iter().map(|group| Group::Of(group));
-    of.chain([Group::Rest(&board.groups)]).collect()
+    let waits = |group: &Group<'_>| board.waiting_for.keys().any(|model| group.has(model));
+    of.chain([Group::Rest(&board.groups)])
+        .filter(|group| board.waiting_count == 0 || waits(group))
+        .collect()
 }
 
 /// A task that gets a slot.
@@ -120,8 +129,9 @@ struct Play<'a> {
     now_ms: u64,
 }
 
-/// The next starts of a group's tasks: of the claimable ones, or as if all were.
-fn play(board: &Board, group: &Group<'_>, all: bool, now: Instant) -> Vec<Start> {
+/// The next starts of a group's tasks, of the claimable ones or as if all were, and when each slot is free after
+/// them.
+fn play(board: &Board, group: &Group<'_>, all: bool, now: Instant) -> (Vec<Start>, Vec<u64>) {
     let mut play = Play::set_up(board, group, all, now);
     let slots = board.share.slots.max(1);
     let mut starts = Vec::new();
@@ -136,7 +146,10 @@ fn play(board: &Board, group: &Group<'_>, all: bool, now: Instant) -> Vec<Start>
             None => break,
         }
     }
-    starts
+    let idle = slots.saturating_sub(play.ends.len()).min(STARTS_MAX);
+    let ends = play.ends.into_iter().map(|Reverse((at_ms, _))| at_ms);
+    let free = std::iter::repeat_n(play.now_ms, idle).chain(ends).collect();
+    (starts, free)
 }
 
 impl<'a> Play<'a> {

@@ -61,8 +61,13 @@ impl Promises {
         }
     }
 
-    /// Promises the project a place of the queue, which has room after each of `starts` (milliseconds).
-    pub(super) fn of_queue(&mut self, project: &str, now_ms: UnixMs, starts: &[u64]) -> RetryAfter {
+    /// Promises the project a place of the queue.
+    pub(super) fn of_queue(
+        &mut self,
+        project: &str,
+        now_ms: UnixMs,
+        places: Places<'_>,
+    ) -> RetryAfter {
         self.forget_past(now_ms);
         // One that came in time and is refused keeps its place before those that were promised later.
         let own = |one: &&Promise| &*one.project == project;
@@ -72,7 +77,7 @@ impl Promises {
             .position(|one| own(&one) && one.due_ms <= now_ms)
         {
             self.queue.remove(at);
-            let due_ms = now_ms + after_ms(starts, at);
+            let due_ms = now_ms + places.after_ms(at);
             return self.insert(project, due_ms, now_ms);
         }
         let owned = self.queue.iter().filter(own);
@@ -80,14 +85,19 @@ impl Promises {
             let last = owned.map(|one| one.due_ms).max().unwrap_or(now_ms);
             return retry(last, now_ms);
         }
-        let due_ms = now_ms + after_ms(starts, self.queue.len());
+        let due_ms = now_ms + places.after_ms(self.queue.len());
         // Not before those that were promised a place already, by an older forecast.
         let last = self.queue.last().map_or(0, |one| one.due_ms);
         self.insert(project, due_ms.max(last), now_ms)
     }
 
-    /// Promises one of the project's own places, which are free after each of `ends` (milliseconds).
-    pub(super) fn of_project(&mut self, project: &str, now_ms: UnixMs, ends: &[u64]) -> RetryAfter {
+    /// Promises one of the project's own places.
+    pub(super) fn of_project(
+        &mut self,
+        project: &str,
+        now_ms: UnixMs,
+        places: Places<'_>,
+    ) -> RetryAfter {
         self.forget_past(now_ms);
         let own = self.own.entry(project.into()).or_default();
         let late = own.iter().position(|due_ms| *due_ms <= now_ms);
@@ -99,10 +109,10 @@ impl Promises {
             None => own.len(),
         };
         let last = own.last().copied();
-        if let Some(last) = last.filter(|_| own.len() >= ends.len().max(PER_PROJECT_MAX)) {
+        if let Some(last) = last.filter(|_| own.len() >= places.later.len().max(PER_PROJECT_MAX)) {
             return retry(last, now_ms);
         }
-        let due_ms = now_ms + after_ms(ends, ahead);
+        let due_ms = now_ms + places.after_ms(ahead);
         own.push(due_ms);
         own.sort_unstable();
         retry(due_ms, now_ms)
@@ -128,18 +138,32 @@ impl Promises {
     }
 }
 
-/// Milliseconds until there is room for one more than `ahead`, with a margin: who comes late gets in, who comes
-/// early is refused again. Past the last that is known, places are expected to become free as fast as those before;
-/// where none is known, it is the longest wait.
-fn after_ms(free: &[u64], ahead: usize) -> u64 {
-    let beyond = (ahead + 1).saturating_sub(free.len()) as u64;
-    let expected = match (free.get(ahead), free.last()) {
-        (Some(known), _) => *known,
-        (None, Some(last)) => last + beyond * (last / free.len() as u64).max(PACE_MIN_MS),
-        (None, None) => AFTER_MAX_MS,
-    };
-    let with_margin = expected.saturating_add(expected / 5) + LATENCY_MS;
-    with_margin.min(AFTER_MAX_MS)
+/// When there is room for more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places<'a> {
+    /// Places that are free by now: the refusal was decided a moment ago.
+    pub(super) free: u64,
+    /// Milliseconds until each of the next ones is, ascending.
+    pub(super) later: &'a [u64],
+}
+
+impl Places<'_> {
+    /// Milliseconds until there is room for one more than `ahead`, with a margin: who comes late gets in, who
+    /// comes early is refused again. Past the last place that is known they are expected to become free as fast
+    /// as those before; where none is known, it is the longest wait.
+    fn after_ms(self, ahead: usize) -> u64 {
+        let Some(at) = ahead.checked_sub(usize::try_from(self.free).unwrap_or(usize::MAX)) else {
+            return LATENCY_MS;
+        };
+        let beyond = (at + 1).saturating_sub(self.later.len()) as u64;
+        let expected = match (self.later.get(at), self.later.last()) {
+            (Some(known), _) => *known,
+            (None, Some(last)) => last + beyond * (last / self.later.len() as u64).max(PACE_MIN_MS),
+            (None, None) => AFTER_MAX_MS,
+        };
+        let with_margin = expected.saturating_add(expected / 5) + LATENCY_MS;
+        with_margin.min(AFTER_MAX_MS)
+    }
 }
 
 fn retry(due_ms: UnixMs, now_ms: UnixMs) -> RetryAfter {
@@ -151,14 +175,25 @@ fn retry(due_ms: UnixMs, now_ms: UnixMs) -> RetryAfter {
 mod tests {
     use super::*;
 
+    fn after(free: u64, later: &[u64], ahead: usize) -> u64 {
+        Places { free, later }.after_ms(ahead)
+    }
+
     #[test]
     fn places_past_the_forecast_are_expected_at_its_pace() {
         let known = [2_000, 4_000];
-        let after = |ahead| after_ms(&known, ahead);
-        assert_eq!([after(0), after(1)], [2_900, 5_300]);
-        assert_eq!([after(2), after(3)], [7_700, 10_100]);
-        assert_eq!(after_ms(&[0], 2), 2_000 + 400 + LATENCY_MS);
-        assert_eq!(after_ms(&[], 0), AFTER_MAX_MS);
-        assert_eq!(after(1_000_000), AFTER_MAX_MS);
+        let waits = [0, 1, 2, 3].map(|ahead| after(0, &known, ahead));
+        assert_eq!(waits, [2_900, 5_300, 7_700, 10_100]);
+        assert_eq!(after(0, &[0], 2), 2_000 + 400 + LATENCY_MS);
+        assert_eq!(after(0, &[], 0), AFTER_MAX_MS);
+        assert_eq!(after(0, &known, 1_000_000), AFTER_MAX_MS);
+    }
+
+    #[test]
+    fn places_that_came_free_since_the_refusal_are_there_at_once() {
+        let waits = [0, 1, 2].map(|ahead| after(1, &[2_000], ahead));
+        assert_eq!(waits, [LATENCY_MS, 2_900, 5_300]);
+        assert_eq!(after(1, &[], 0), LATENCY_MS);
+        assert_eq!(after(u64::MAX, &[], 5), LATENCY_MS);
     }
 }
