@@ -108,10 +108,9 @@ impl Disk {
                 let node = self.find(from).unwrap_or_else(|| panic!("no file {from}"));
                 self.name(at, to, Some(node));
             }
-            Op::MakeFolder { path } if path.is_empty() => {}
+            Op::Rename { from, to } => self.rename(at, from, to),
             Op::MakeFolder { path } => {
-                self.nodes.push(Node::Folder(Folder::default()));
-                self.name(at, path, Some(self.nodes.len() - 1));
+                self.folder(at, path);
             }
             Op::Unlink { path } | Op::RemoveFolder { path } => self.name(at, path, None),
         }
@@ -149,8 +148,9 @@ impl Disk {
         let node = named.unwrap_or_else(|| {
             assert!(has("O_CREAT"), "{path} was opened and is not there");
             self.nodes.push(Node::File(Contents::default()));
-            self.name(at, path, Some(self.nodes.len() - 1));
-            self.nodes.len() - 1
+            let node = self.nodes.len() - 1;
+            self.name(at, path, Some(node));
+            node
         });
         if has("O_TRUNC") && self.file(node).length() > 0 {
             self.file(node).set_length(0, at);
@@ -186,13 +186,37 @@ impl Disk {
 
     /// Gives a name to `node`, or takes it away.
     fn name(&mut self, at: usize, path: &str, node: Option<usize>) {
-        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let parent = self.find(parent);
-        let parent = parent.unwrap_or_else(|| panic!("{path} is in no folder"));
-        let Node::Folder(folder) = &mut self.nodes[parent] else {
-            panic!("{path} is in a file");
-        };
-        folder.set(at, name, node);
+        let (parent, name) = split(path);
+        self.folder(at, parent).set(at, [(name, node)]);
+    }
+
+    /// Within one folder both names change together; in two folders each may be lost.
+    fn rename(&mut self, at: usize, from: &str, to: &str) {
+        let node = self.find(from);
+        assert!(node.is_some(), "no file {from}");
+        let ((old_parent, old), (new_parent, new)) = (split(from), split(to));
+        if old_parent == new_parent {
+            let folder = self.folder(at, old_parent);
+            folder.set(at, [(old, None), (new, node)]);
+        } else {
+            self.name(at, to, node);
+            self.name(at, from, None);
+        }
+    }
+
+    /// The folder at `path`, which is made where it is not there: the call that made it may be seen to
+    /// end only after another thread has used it.
+    fn folder(&mut self, at: usize, path: &str) -> &mut Folder {
+        let node = self.find(path).unwrap_or_else(|| {
+            self.nodes.push(Node::Folder(Folder::default()));
+            let node = self.nodes.len() - 1;
+            self.name(at, path, Some(node));
+            node
+        });
+        match &mut self.nodes[node] {
+            Node::Folder(folder) => folder,
+            Node::File(_) => panic!("{path} is a file"),
+        }
     }
 
     /// What is there after a power loss: folders before what they hold.
@@ -223,6 +247,11 @@ impl Disk {
     }
 }
 
+/// The folder of `path`, and its name in it.
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
 #[derive(Default)]
 struct Image {
     entries: Vec<Entry>,
@@ -247,150 +276,4 @@ impl Entry {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The entries of a disk, one a line: folders, and files with their bytes.
-    fn shown(disk: &Disk, loss: Loss<'_>) -> String {
-        let line = |entry: Entry| match entry.bytes {
-            Some(bytes) => format!("{}={}\n", entry.path.display(), bytes.escape_ascii()),
-            None => format!("{}/\n", entry.path.display()),
-        };
-        disk.after(loss).into_iter().skip(1).map(line).collect()
-    }
-
-    fn open(fd: u32, path: &str, flags: &str) -> Op {
-        let (path, flags) = (path.to_owned(), flags.to_owned());
-        Op::Open { fd, path, flags }
-    }
-
-    fn write(fd: u32, bytes: &[u8]) -> Op {
-        let bytes = bytes.into();
-        Op::Write {
-            fd,
-            at: None,
-            bytes,
-            ended: 0,
-        }
-    }
-
-    fn sync(fd: u32) -> Op {
-        let path = String::new();
-        Op::Sync {
-            fd,
-            path,
-            began: 1000,
-        }
-    }
-
-    fn after(ops: impl IntoIterator<Item = Op>) -> Disk {
-        let mut disk = Disk::default();
-        ops.into_iter()
-            .enumerate()
-            .for_each(|(at, op)| disk.apply(at, &op));
-        disk
-    }
-
-    #[test]
-    fn a_file_is_there_once_it_and_its_folder_are_synced() {
-        let new = || {
-            vec![
-                open(3, "a", "O_RDWR|O_CREAT"),
-                write(3, b"x"),
-                write(3, b"y"),
-            ]
-        };
-        let folder = || [open(4, "", "O_RDONLY"), sync(4)];
-        assert_eq!(shown(&after(new()), Loss::All), "");
-        assert_eq!(shown(&after(new()), Loss::Nothing), "a=xy\n");
-        let named = after(new().into_iter().chain(folder()));
-        assert_eq!(shown(&named, Loss::All), "a=\n");
-        let unnamed = after(new().into_iter().chain([sync(3)]));
-        assert_eq!(shown(&unnamed, Loss::All), "");
-        let both = after(new().into_iter().chain([sync(3)]).chain(folder()));
-        assert_eq!(shown(&both, Loss::All), "a=xy\n");
-    }
-
-    #[test]
-    fn a_second_name_is_as_uncertain_as_the_first_and_names_the_same_bytes() {
-        let path = |path: &str| path.to_owned();
-        let mut disk = after([
-            Op::MakeFolder { path: path("f") },
-            open(3, "a", "O_WRONLY|O_CREAT"),
-            write(3, b"x"),
-            Op::Link {
-                from: path("a"),
-                to: path("f/b"),
-            },
-            Op::Unlink { path: path("a") },
-            sync(3),
-            open(4, "f", "O_RDONLY|O_DIRECTORY"),
-            sync(4),
-        ]);
-        assert_eq!(shown(&disk, Loss::Nothing), "f/\nf/b=x\n");
-        // The folder's own name was never synced.
-        assert_eq!(shown(&disk, Loss::All), "");
-        disk.apply(10, &open(5, "", "O_RDONLY"));
-        disk.apply(11, &sync(5));
-        assert_eq!(shown(&disk, Loss::All), "f/\nf/b=x\n");
-        disk.apply(12, &Op::Unlink { path: path("f/b") });
-        disk.apply(13, &Op::RemoveFolder { path: path("f") });
-        assert_eq!(shown(&disk, Loss::All), "f/\nf/b=x\n");
-        assert_eq!(shown(&disk, Loss::Nothing), "");
-        // Each of the two may have gone.
-        assert_eq!(shown(&disk, Loss::Some(&mut |_| 0)), "");
-        assert_eq!(shown(&disk, Loss::Some(&mut |_| 1)), "f/\nf/b=x\n");
-    }
-
-    #[test]
-    fn descriptors_have_positions_of_their_own() {
-        let disk = after([
-            open(3, "a", "O_RDWR|O_CREAT"),
-            write(3, b"abcdef"),
-            open(4, "a", "O_WRONLY|O_APPEND"),
-            Op::Seek { fd: 3, to: 1 },
-            write(3, b"X"),
-            write(4, b"end"),
-            Op::Close { fd: 3 },
-            open(3, "a", "O_WRONLY"),
-            write(3, b"Y"),
-        ]);
-        assert_eq!(shown(&disk, Loss::Nothing), "a=YXcdefend\n");
-        let cut = after([
-            open(3, "a", "O_RDWR|O_CREAT"),
-            write(3, b"abc"),
-            open(4, "a", "O_WRONLY|O_CREAT|O_TRUNC"),
-        ]);
-        assert_eq!(shown(&cut, Loss::Nothing), "a=\n");
-    }
-
-    #[test]
-    fn bytes_are_copied_from_position_to_position_also_out_of_a_file_without_a_name() {
-        let disk = after([
-            open(3, "", "O_RDWR|O_TMPFILE"),
-            write(3, b"abcdef"),
-            Op::Seek { fd: 3, to: 1 },
-            open(4, "a", "O_WRONLY|O_CREAT"),
-            write(4, b"X"),
-            Op::Copy {
-                from: 3,
-                to: 4,
-                length: 2,
-                ended: 0,
-            },
-            Op::Copy {
-                from: 3,
-                to: 4,
-                length: 3,
-                ended: 0,
-            },
-        ]);
-        assert_eq!(shown(&disk, Loss::Nothing), "a=Xbcdef\n");
-    }
-
-    #[test]
-    #[should_panic(expected = "is not there")]
-    fn a_file_that_came_in_another_way_is_noticed() {
-        after([open(3, "a", "O_RDONLY")]);
-    }
-}
+mod tests;

@@ -11,9 +11,12 @@ pub(super) struct Folder {
     /// As its users see it.
     names: BTreeMap<String, usize>,
     certain: BTreeMap<String, usize>,
-    /// In order: names that came or went, each with the moment.
-    uncertain: Vec<(usize, String, Option<usize>)>,
+    /// In order, each with its moment.
+    uncertain: Vec<(usize, Change)>,
 }
+
+/// Names that came or went at once.
+type Change = Vec<(String, Option<usize>)>;
 
 impl Folder {
     /// What `name` names, as the service sees it.
@@ -21,19 +24,27 @@ impl Folder {
         self.names.get(name).copied()
     }
 
-    /// Gives `name` to a file or folder, or takes it away.
-    pub(super) fn set(&mut self, at: usize, name: &str, node: Option<usize>) {
-        set(&mut self.names, name, node);
-        self.uncertain.push((at, name.to_owned(), node));
+    /// Gives names to files or folders, or takes them away, all at once.
+    pub(super) fn set<'n>(
+        &mut self,
+        at: usize,
+        changed: impl IntoIterator<Item = (&'n str, Option<usize>)>,
+    ) {
+        let owned = changed
+            .into_iter()
+            .map(|(name, node)| (name.to_owned(), node));
+        let change: Change = owned.collect();
+        apply(&change, &mut self.names);
+        self.uncertain.push((at, change));
     }
 
     /// A sync that began at `began` has ended.
     pub(super) fn sync(&mut self, began: usize) {
-        for (at, name, node) in std::mem::take(&mut self.uncertain) {
+        for (at, change) in std::mem::take(&mut self.uncertain) {
             if at < began {
-                set(&mut self.certain, &name, node);
+                apply(&change, &mut self.certain);
             } else {
-                self.uncertain.push((at, name, node));
+                self.uncertain.push((at, change));
             }
         }
     }
@@ -41,23 +52,25 @@ impl Folder {
     /// The names after a power loss.
     pub(super) fn after(&self, loss: &mut Loss<'_>) -> BTreeMap<String, usize> {
         let mut names = self.certain.clone();
-        for (_, name, node) in &self.uncertain {
+        for (_, change) in &self.uncertain {
             let stays = match loss {
                 Loss::Nothing => true,
                 Loss::All => false,
                 Loss::Some(chance) => chance(2) == 0,
             };
             if stays {
-                set(&mut names, name, *node);
+                apply(change, &mut names);
             }
         }
         names
     }
 }
 
-fn set(names: &mut BTreeMap<String, usize>, name: &str, node: Option<usize>) {
-    match node {
-        Some(node) => names.insert(name.to_owned(), node),
-        None => names.remove(name),
-    };
+fn apply(change: &Change, to: &mut BTreeMap<String, usize>) {
+    for (name, node) in change {
+        match node {
+            Some(node) => to.insert(name.clone(), *node),
+            None => to.remove(name),
+        };
+    }
 }

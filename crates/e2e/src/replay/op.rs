@@ -73,6 +73,13 @@ pub enum Op {
         /// The new one.
         to: String,
     },
+    /// A file or folder got another name in place of its own.
+    Rename {
+        /// The name that it had.
+        from: String,
+        /// The new one.
+        to: String,
+    },
     /// A name of a file went.
     Unlink {
         /// The name.

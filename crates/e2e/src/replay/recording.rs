@@ -131,11 +131,14 @@ impl Reader {
                 fd,
                 to: small(result),
             }),
-            "ftruncate" => self.file(words[0]).map(|(fd, _)| Op::SetLength {
-                fd,
-                length: words[1].parse().unwrap_or_default(),
-                ended: call.ended,
-            }),
+            "ftruncate" => match self.file(words[0]) {
+                Some((fd, _)) => Some(Op::SetLength {
+                    fd,
+                    length: words[1].parse().map_err(|_| "no length")?,
+                    ended: call.ended,
+                }),
+                None => None,
+            },
             "fsync" | "fdatasync" => self.file(words[0]).map(|(fd, path)| Op::Sync {
                 fd,
                 path,
@@ -143,15 +146,10 @@ impl Reader {
             }),
             // At the positions of both, as `std::io::copy` does it.
             "copy_file_range" if words[1] == "NULL" && words[3] == "NULL" => {
-                match (self.file(words[0]), self.file(words[2])) {
-                    (Some((from, _)), Some((to, _))) => Some(Op::Copy {
-                        from,
-                        to,
-                        length: small(result),
-                        ended: call.ended,
-                    }),
-                    _ => self.refuse(words).map(|()| None)?,
-                }
+                self.copy(call, (words[0], words[2]), result, words)?
+            }
+            "sendfile" if words[2] == "NULL" => {
+                self.copy(call, (words[1], words[0]), result, words)?
             }
             "sendto" | "sendmsg" => None,
             _ => self.op_on_names(call, words, result)?,
@@ -164,6 +162,24 @@ impl Reader {
         Ok(op.map(|op| (at, op)))
     }
 
+    fn copy(
+        &self,
+        call: &Call,
+        (from, to): (&str, &str),
+        result: u64,
+        words: &[&str],
+    ) -> Result<Option<Op>, String> {
+        let (Some((from, _)), Some((to, _))) = (self.file(from), self.file(to)) else {
+            return self.refuse(words).map(|()| None);
+        };
+        Ok(Some(Op::Copy {
+            from,
+            to,
+            length: small(result),
+            ended: call.ended,
+        }))
+    }
+
     fn op_on_names(&self, call: &Call, words: &[&str], result: u64) -> Result<Option<Op>, String> {
         let open = |path: Option<String>, flags: &str| {
             path.map(|path| Op::Open {
@@ -172,11 +188,13 @@ impl Reader {
                 flags: flags.to_owned(),
             })
         };
-        let link = |from: Option<String>, to: Option<String>| match (from, to) {
-            (Some(from), Some(to)) => Ok(Some(Op::Link { from, to })),
+        let both = |from: Option<String>, to: Option<String>| match (from, to) {
+            (Some(from), Some(to)) => Ok(Some((from, to))),
             (None, None) => Ok(None),
-            _ => Err("a link into or out of the folder is not modelled".to_owned()),
+            _ => Err("a name from or to elsewhere is not modelled".to_owned()),
         };
+        let link = |(from, to)| Op::Link { from, to };
+        let rename = |(from, to)| Op::Rename { from, to };
         let unlink = |path: Option<String>| path.map(|path| Op::Unlink { path });
         let make = |path: Option<String>| path.map(|path| Op::MakeFolder { path });
         let remove = |path: Option<String>| path.map(|path| Op::RemoveFolder { path });
@@ -184,11 +202,19 @@ impl Reader {
             "open" => open(self.path(None, words[0]), words[1]),
             "openat" => open(self.path(Some(words[0]), words[1]), words[2]),
             "creat" => open(self.path(None, words[0]), "O_WRONLY|O_CREAT|O_TRUNC"),
-            "link" => link(self.path(None, words[0]), self.path(None, words[1]))?,
-            "linkat" => link(
+            "link" => both(self.path(None, words[0]), self.path(None, words[1]))?.map(link),
+            "linkat" => both(
                 self.path(Some(words[0]), words[1]),
                 self.path(Some(words[2]), words[3]),
-            )?,
+            )?
+            .map(link),
+            "rename" => both(self.path(None, words[0]), self.path(None, words[1]))?.map(rename),
+            // With flags it may refuse to replace, or exchange two names.
+            "renameat" | "renameat2" if words.get(4).is_none_or(|flags| *flags == "0") => both(
+                self.path(Some(words[0]), words[1]),
+                self.path(Some(words[2]), words[3]),
+            )?
+            .map(rename),
             "mkdir" => make(self.path(None, words[0])),
             "mkdirat" => make(self.path(Some(words[0]), words[1])),
             "rmdir" => remove(self.path(None, words[0])),
@@ -255,7 +281,8 @@ mod tests {
                    1 openat(AT_FDCWD</>, \"/other\", O_RDWR|O_CREAT, 0600) = 3</other>\n\
                    1 write(3</other>, \"x\", 1) = 1\n\
                    1 pwrite64(3</d/kinora.db-shm>, \"x\", 1, 0) = 1\n\
-                   1 renameat2(AT_FDCWD</>, \"/a\", AT_FDCWD</>, \"/b\", 0) = 0\n";
+                   1 renameat2(AT_FDCWD</>, \"/a\", AT_FDCWD</>, \"/b\", 0) = 0\n\
+                   1 sendfile(9<socket:[5]>, 4</other>, NULL, 5) = 5\n";
         assert!(recording(log).ops.is_empty());
     }
 
@@ -284,14 +311,36 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "not modelled")]
-    fn a_call_that_is_not_modelled_is_refused() {
-        recording("1 renameat2(AT_FDCWD</>, \"/d/a\", AT_FDCWD</>, \"/d/b\", 0) = 0\n");
+    fn renames_and_copies_are_read_from_every_call_that_makes_them() {
+        let log = "1 rename(\"/d/a\", \"/d/b\") = 0\n\
+                   1 renameat2(AT_FDCWD</>, \"/d/a\", 7</d/f>, \"b\", 0) = 0\n\
+                   1 copy_file_range(3</d/#7>(deleted), NULL, 4</d/b>, NULL, 9, 0) = 5\n\
+                   1 sendfile(4</d/b>, 3</d/a>, NULL, 9) = 5\n";
+        let ops = recording(log).ops;
+        let shown: Vec<String> = ops.iter().map(|(_, op)| format!("{op:?}")).collect();
+        let copy = |ended| format!("Copy {{ from: 3, to: 4, length: 5, ended: {ended} }}");
+        let rename = |to| format!("Rename {{ from: \"a\", to: \"{to}\" }}");
+        assert_eq!(shown, [rename("b"), rename("f/b"), copy(2), copy(3)]);
     }
 
     #[test]
     #[should_panic(expected = "not modelled")]
-    fn so_is_one_on_a_descriptor() {
+    fn a_call_that_is_not_modelled_is_refused() {
+        let flags = "RENAME_EXCHANGE";
+        recording(&format!(
+            "1 renameat2(AT_FDCWD</>, \"/d/a\", AT_FDCWD</>, \"/d/b\", {flags}) = 0\n"
+        ));
+    }
+
+    #[test]
+    #[should_panic(expected = "from or to elsewhere")]
+    fn so_is_a_file_that_comes_from_outside() {
+        recording("1 rename(\"/other\", \"/d/b\") = 0\n");
+    }
+
+    #[test]
+    #[should_panic(expected = "not modelled")]
+    fn so_is_one_on_a_descriptor_of_which_one_is_elsewhere() {
         recording("1 copy_file_range(3</d/a>, NULL, 4</other>, NULL, 5, 0) = 5\n");
     }
 
