@@ -9,7 +9,8 @@
 //!   began after it. Until then it may be there, be missing, be there in part (in sectors of 512
 //!   bytes), or have made the file longer and brought no bytes.
 //! - A name that was made or removed is certain once an `fsync` of its folder has ended that began
-//!   after it. Until then either may be found, whatever became of the file itself.
+//!   after it. Until then either may be found, whatever became of the file itself. A rename within a
+//!   folder is one change, and between two folders it is two.
 //! - Uncertain changes are independent of each other: a later one may be there and an earlier one not.
 //! - Bytes beside a write stay as they are, also when it is torn, as SQLite assumes of a disk
 //!   (<https://sqlite.org/psow.html>).
@@ -36,8 +37,8 @@ pub use recording::{Answer, Recording};
 
 use crate::server::Setup;
 
-/// The calls that change files, folders or descriptors, or send something. The last line has those
-/// whose effects are not modelled: [`Recording::read`] refuses them inside of the data folder.
+/// The calls that change files, folders or descriptors, or send something. [`Recording::read`] refuses
+/// those whose effects it does not model, where they concern the data folder.
 const CALLS: &str = "trace=?open,openat,?creat,close,lseek,write,writev,pwrite64,pwritev,pwritev2,ftruncate,\
     fsync,fdatasync,?link,linkat,?unlink,unlinkat,?mkdir,mkdirat,?rmdir,sendto,sendmsg,execve,\
     copy_file_range,?rename,?renameat,renameat2,truncate,fallocate,sendfile,splice,dup,?dup2,dup3";

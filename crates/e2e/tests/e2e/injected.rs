@@ -3,39 +3,41 @@
 //! completed once the disk works again.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kinora_e2e::{DataFolder, Server, Setup, until};
+use kinora_e2e::{DataFolder, Server, Setup};
 
 use crate::kills::asked;
-use crate::orders::{Client, Target, faults_of_database, files_that_are_not_whole, listed};
+use crate::orders::{
+    Client, Target, faults_of_database, files_that_are_not_whole, keep_busy, listed,
+};
 
 const CLIENTS: u64 = 3;
 /// Seconds that the calls of one round fail for; `KINORA_INJECTED_SECONDS` asks for more.
 const SECONDS: u64 = 4;
 /// Errors that a round must have brought before it ends.
-const INJECTED_MIN: usize = 10;
+const INJECTED_MIN: usize = 3;
 /// Runs of a task by default; every round ends with a kill, which may take one more.
 const ATTEMPTS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What fails in each round, as `strace --inject` takes it. The first few calls of each thread succeed.
+/// What fails in each round, as `strace --inject` takes it; `when` counts the calls of each thread. Results
+/// come first: after some deaths in a row the service may wait before it takes a task.
 const ROUNDS: [&[&str]; 8] = [
-    &["fdatasync:error=EIO:when=3+3"],
-    &["pwrite64:error=EIO:when=10+40"],
+    &["fsync:error=EIO:when=1+3", "linkat:error=EIO:when=1+3"],
+    &["?mkdir,mkdirat,linkat,?unlink,unlinkat,?rmdir:error=EROFS:when=1+2"],
     &[
         "pwrite64:error=ENOSPC:when=20+60",
         "copy_file_range:error=ENOSPC:when=1+3",
     ],
-    &["fsync:error=EIO:when=1+3", "linkat:error=EIO:when=1+3"],
+    &["openat,fdatasync,fsync,?mkdir,mkdirat,linkat:error=EROFS:when=2+4"],
     &[
         "openat:error=EMFILE:when=2+3",
         "accept4:error=EMFILE:when=5+5",
     ],
+    &["fdatasync:error=EIO:when=3+3"],
+    &["pwrite64:error=EIO:when=10+40"],
     &["openat:error=EIO:when=3+4", "ftruncate:error=EIO:when=1+2"],
-    &["?mkdir,mkdirat,linkat,?unlink,unlinkat,?rmdir:error=EROFS:when=1+2"],
-    &["openat,fdatasync,fsync,?mkdir,mkdirat,linkat:error=EROFS:when=2+4"],
 ];
 
 /// The shell becomes the tracer once it is told to: so it is the service's parent, which may trace
@@ -80,22 +82,9 @@ fn fail(data: &DataFolder, rules: &[&str], clients: &mut [Client]) {
     let to = Target::of(&server);
     std::fs::write(&log, "").unwrap();
     let seconds = Duration::from_secs(asked("KINORA_INJECTED_SECONDS", SECONDS));
-    let (over, begun) = (AtomicBool::new(false), Instant::now());
-    std::thread::scope(|scope| {
-        for client in clients {
-            let (to, over) = (&to, &over);
-            scope.spawn(move || {
-                while !over.load(Ordering::Relaxed) {
-                    client.act(to);
-                    std::thread::sleep(PAUSE);
-                }
-            });
-        }
-        until("enough errors", || {
-            let enough = begun.elapsed() >= seconds && injected(&log) >= INJECTED_MIN;
-            enough.then_some(())
-        });
-        over.store(true, Ordering::Relaxed);
+    let begun = Instant::now();
+    keep_busy(clients, &to, PAUSE, |_| {
+        begun.elapsed() >= seconds && injected(&log) >= INJECTED_MIN
     });
     println!("{rules:?}: {} errors", injected(&log));
     let service = server.children();

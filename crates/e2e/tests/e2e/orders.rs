@@ -4,6 +4,10 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use kinora_e2e::{Client as HttpClient, Reply, Server, raw, until};
 use serde_json::{Value, json};
@@ -59,6 +63,56 @@ enum Told {
     Deleted,
 }
 
+/// What clients have reached together.
+#[derive(Debug, Default)]
+pub(crate) struct Reached {
+    pub(crate) orders: usize,
+    pub(crate) completed: usize,
+}
+
+/// Lets all clients act at the same time, again and again, each with a pause in between, until `enough`
+/// is reached.
+pub(crate) fn keep_busy(
+    clients: &mut [Client],
+    to: &Target,
+    pause: Duration,
+    enough: impl Fn(&Reached) -> bool,
+) {
+    let (over, reached) = (AtomicBool::new(false), Mutex::new(Reached::default()));
+    thread::scope(|scope| {
+        let _over = SetAtEnd(&over);
+        for client in clients {
+            let (over, reached) = (&over, &reached);
+            scope.spawn(move || {
+                let _over = SetAtEnd(over);
+                while !over.load(Ordering::Relaxed) {
+                    let (orders, completed) = (client.orders.len(), client.completed());
+                    client.act(to);
+                    let mut reached = reached.lock().unwrap();
+                    reached.orders += client.orders.len() - orders;
+                    // One that was deleted does not count again.
+                    reached.completed += client.completed().saturating_sub(completed);
+                    drop(reached);
+                    thread::sleep(pause);
+                }
+            });
+        }
+        until("enough to look at", || {
+            let ended = over.load(Ordering::Relaxed) || enough(&reached.lock().unwrap());
+            ended.then_some(())
+        });
+    });
+}
+
+/// Set when whoever has it ends, also by a panic: the others would be waited for.
+struct SetAtEnd<'f>(&'f AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// An order.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
@@ -88,7 +142,7 @@ impl Client {
     }
 
     /// Orders that it knows to be completed.
-    pub(crate) fn completed(&self) -> usize {
+    fn completed(&self) -> usize {
         let completed = |order: &&Order| order.told == Told::Ended("completed".to_owned());
         self.orders.iter().filter(completed).count()
     }
@@ -233,6 +287,11 @@ impl Client {
 impl Order {
     fn path(&self) -> String {
         format!("/v1/videos/{}", self.id.as_deref().unwrap_or_default())
+    }
+
+    /// As [`Self::place`], until there is an answer.
+    pub(crate) fn place_again(&self, to: &Target) -> String {
+        until("an answer to an order", || self.place(to))
     }
 
     /// Places it, for the first time or again; gives the task.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kinora_e2e::replay::Entry;
 use kinora_e2e::{DataFolder, Setup};
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ const REPEATS: usize = 3;
 
 /// Knows what the service said, and when.
 pub(super) struct Witness<'r> {
+    key: &'r str,
     /// The JSON of every 200, with its moment.
     said: Vec<(usize, Value)>,
     orders: &'r [Order],
@@ -27,6 +29,23 @@ struct Said<'r> {
     deleted: BTreeSet<&'r str>,
 }
 
+impl<'r> Said<'r> {
+    /// Adds an answer; returns whether it promises something that no answer before it did.
+    fn add(&mut self, answer: &'r Value) -> bool {
+        let text = |name: &str| answer[name].as_str().unwrap_or_default();
+        let id = text("id");
+        match (text("object"), text("status")) {
+            ("video", status @ ("completed" | "failed")) => {
+                self.tasks.insert(id);
+                self.ended.insert(id, status).is_none()
+            }
+            ("video", _) => self.tasks.insert(id),
+            ("video.deleted", _) => self.deleted.insert(id),
+            _ => false,
+        }
+    }
+}
+
 impl<'r> Witness<'r> {
     pub(super) fn of(recorded: &'r Recorded) -> Self {
         let answers = recorded.recording.answers.iter();
@@ -34,45 +53,56 @@ impl<'r> Witness<'r> {
             .filter_map(|answer| Some((answer.at, json_of(&answer.bytes)?)))
             .collect();
         let witness = Self {
+            key: &recorded.key,
             said,
             orders: &recorded.orders,
         };
         // Whatever the clients were told is in the recording.
         let all = witness.said_before(usize::MAX);
-        for id in recorded
-            .orders
-            .iter()
-            .filter_map(|order| order.id.as_deref())
-        {
+        for id in recorded.orders.iter().filter_map(|one| one.id.as_deref()) {
             assert!(all.tasks.contains(id), "no recorded answer names {id}");
         }
-        assert!(!all.ended.is_empty() && !all.deleted.is_empty(), "{all:?}");
+        let completed = all.ended.values().any(|status| *status == "completed");
+        assert!(completed && !all.deleted.is_empty(), "{all:?}");
         witness
     }
 
     fn said_before(&self, moment: usize) -> Said<'_> {
         let mut before = Said::default();
-        for (_, video) in self.said.iter().take_while(|(at, _)| *at < moment) {
-            let text = |name: &str| video[name].as_str().unwrap_or_default();
-            match (text("object"), text("status")) {
-                ("video", status) => {
-                    before.tasks.insert(text("id"));
-                    if matches!(status, "completed" | "failed") {
-                        before.ended.insert(text("id"), status);
-                    }
-                }
-                ("video.deleted", _) => {
-                    before.deleted.insert(text("id"));
-                }
-                _ => {}
-            }
+        for (_, answer) in self.said.iter().take_while(|(at, _)| *at < moment) {
+            before.add(answer);
         }
         before
     }
 
+    /// The moments of the answers that promised something new.
+    pub(super) fn promises(&self) -> Vec<usize> {
+        let mut before = Said::default();
+        let promises = self.said.iter().filter(|(_, answer)| before.add(answer));
+        promises.map(|(at, _)| *at).collect()
+    }
+
+    /// The last task that was accepted and that nobody wanted to be deleted, with the moment of the answer.
+    pub(super) fn last_accepted(&self) -> (usize, &str) {
+        let kept = self.orders.iter().filter(|one| !one.was_to_be_deleted());
+        let kept: BTreeSet<&str> = kept.filter_map(|one| one.id.as_deref()).collect();
+        let (mut before, mut last) = (Said::default(), None);
+        for (at, answer) in &self.said {
+            let id = answer["id"].as_str().unwrap_or_default();
+            if before.add(answer) && answer["status"] == "queued" && kept.contains(id) {
+                last = Some((*at, id));
+            }
+        }
+        last.unwrap()
+    }
+
     /// What does not hold on a disk that was cut off at `moment`.
-    pub(super) fn judge(&self, folder: &DataFolder, moment: usize) -> Vec<String> {
-        let server = match Setup::on(folder).try_start() {
+    pub(super) fn judge(&self, image: &[Entry], moment: usize) -> Vec<String> {
+        let folder = DataFolder::with_key(self.key);
+        for entry in image {
+            entry.write(&folder.path()).unwrap();
+        }
+        let server = match Setup::on(&folder).try_start() {
             Ok(server) => server,
             Err(ended) => return vec![format!("the service does not start: {ended:#?}")],
         };
@@ -131,8 +161,8 @@ impl<'r> Witness<'r> {
         };
         let last = self.orders.iter().rev().filter(stands).take(REPEATS);
         last.filter_map(|order| {
-            let now = order.place(to);
-            (now != order.id).then(|| format!("{order:?} became {now:?}"))
+            let now = order.place_again(to);
+            (order.id.as_ref() != Some(&now)).then(|| format!("{order:?} became {now}"))
         })
         .collect()
     }

@@ -4,14 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kinora_e2e::replay::{self, Disk, Loss, Recording};
 use kinora_e2e::{DataFolder, Setup, until};
 
 use crate::kills::asked;
-use crate::orders::{Client, Order, Target};
+use crate::orders::{Client, Order, Target, keep_busy};
 
 const CLIENTS: u64 = 3;
 /// What a run needs before it ends; `KINORA_POWER_COMPLETED` and `KINORA_POWER_ORDERS` ask for more.
@@ -58,37 +57,15 @@ pub(super) fn record() -> Recorded {
 }
 
 fn serve_clients(to: &Target) -> Vec<Client> {
-    let (enough, completed, orders) = (
-        AtomicBool::new(false),
-        AtomicUsize::new(0),
-        AtomicUsize::new(0),
-    );
     let wanted = |variable, default| asked(variable, default) as usize;
-    let completed_min = wanted("KINORA_POWER_COMPLETED", COMPLETED);
-    let orders_min = wanted("KINORA_POWER_ORDERS", ORDERS);
-    let serve = |name: u64| {
-        let mut client = Client::new(name, 0x2545_f491 + name);
-        while !enough.load(Ordering::Relaxed) {
-            let before = (client.completed(), client.orders.len());
-            client.act(to);
-            let gained = client.completed().saturating_sub(before.0);
-            completed.fetch_add(gained, Ordering::Relaxed);
-            orders.fetch_add(client.orders.len() - before.1, Ordering::Relaxed);
-            std::thread::sleep(PAUSE);
-        }
-        client
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..CLIENTS)
-            .map(|name| scope.spawn(move || serve(name)))
-            .collect();
-        until("enough to look at", || {
-            let many = completed.load(Ordering::Relaxed) >= completed_min;
-            (many && orders.load(Ordering::Relaxed) >= orders_min).then_some(())
-        });
-        enough.store(true, Ordering::Relaxed);
-        threads.into_iter().map(|one| one.join().unwrap()).collect()
-    })
+    let completed = wanted("KINORA_POWER_COMPLETED", COMPLETED);
+    let orders = wanted("KINORA_POWER_ORDERS", ORDERS);
+    let client = |name| Client::new(name, 0x2545_f491 + name);
+    let mut clients: Vec<Client> = (0..CLIENTS).map(client).collect();
+    keep_busy(&mut clients, to, PAUSE, |reached| {
+        reached.completed >= completed && reached.orders >= orders
+    });
+    clients
 }
 
 /// The last lines of a file.
