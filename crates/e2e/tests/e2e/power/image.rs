@@ -102,7 +102,11 @@ impl<'r> Witness<'r> {
         for entry in image {
             entry.write(&folder.path()).unwrap();
         }
-        let server = match Setup::on(&folder).try_start() {
+        // What it runs is not looked at.
+        let setup = Setup::on(&folder)
+            .set("KINORA_WORKER_SLOTS", 1)
+            .set("KINORA_STORYBOARD_THREADS", 1);
+        let server = match setup.try_start() {
             Ok(server) => server,
             Err(ended) => return vec![format!("the service does not start: {ended:#?}")],
         };

@@ -99,7 +99,14 @@ fn assert_complete(recording: &Recording, folder: &Path) {
     made.remove(Path::new("first-key"));
     let mut left = BTreeMap::new();
     look_into(folder, Path::new(""), &mut left);
-    left.retain(|path, _| !path.to_string_lossy().ends_with("-shm"));
+    // The index of the log is not recorded, and a run that the stop cut short may have been about to
+    // write to the staging folder, which the next start empties.
+    let counts = |path: &Path| {
+        let staged = path.parent() == Some(Path::new("results/staging"));
+        !staged && !path.to_string_lossy().ends_with("-shm")
+    };
+    left.retain(|path, _| counts(path));
+    made.retain(|path, _| counts(path));
     let paths = |of: &BTreeMap<PathBuf, _>| of.keys().cloned().collect::<Vec<_>>();
     assert_eq!(paths(&made), paths(&left), "the recorder missed a name");
     for (path, bytes) in &left {
