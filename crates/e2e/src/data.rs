@@ -56,14 +56,19 @@ impl DataFolder {
 
     /// A folder that will be filled with what another had, by a restore; its key will be the same.
     pub fn to_restore(other: &Self) -> Self {
-        let empty = Self::default();
-        empty.0.key.set(other.key().unwrap().to_owned()).unwrap();
-        empty
+        Self::with_key(other.key().unwrap())
     }
 
     /// A path beside it, which is removed with it.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.root().join(name)
+    }
+
+    /// A folder whose contents, which are to be put there, have this first key.
+    pub fn with_key(key: &str) -> Self {
+        let folder = Self::default();
+        folder.0.key.set(key.to_owned()).unwrap();
+        folder
     }
 
     /// Where it is; the service makes it.

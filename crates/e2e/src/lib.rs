@@ -5,7 +5,7 @@
 //! [`Setup`] starts a [`Server`] on a [`DataFolder`]; [`Client`] speaks to it; [`Reply`] judges
 //! what came back; [`raw`] speaks to it below HTTP; [`media`] and
 //! [`compare`] look into files; [`Host`] serves what [`studio`] makes; [`WallClock`] and [`Hold`]
-//! choose the moment.
+//! choose the moment; [`replay`] makes the disks that a power loss may leave.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,6 +26,7 @@ mod host;
 pub mod media;
 mod process;
 pub mod raw;
+pub mod replay;
 mod reply;
 mod server;
 pub mod studio;

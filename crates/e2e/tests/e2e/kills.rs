@@ -301,7 +301,7 @@ fn assert_whole(client: &kinora_e2e::Client, video: &Video) {
 }
 
 /// What was asked for by a variable.
-fn asked(variable: &str, default: u64) -> u64 {
+pub(crate) fn asked(variable: &str, default: u64) -> u64 {
     let asked = std::env::var(variable).ok();
     asked.map_or(default, |text| text.parse().unwrap())
 }
