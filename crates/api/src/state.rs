@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
 use crate::files::Variant;
+use crate::lost::LostFiles;
 use crate::turns::Turns;
 
 /// The service as its endpoints see it.
@@ -36,6 +37,8 @@ pub struct Api {
     pub settings: Arc<Settings>,
     /// Who reads lists when.
     pub turns: Turns,
+    /// Results that are not as they were stored.
+    pub lost: LostFiles,
     /// Cancelled when the process is stopping: submits are refused from then on.
     pub stopping: CancellationToken,
 }

@@ -168,6 +168,7 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             reference_ports: kinora_contract::reference_url::Ports::default(),
         }),
         turns: kinora_api::Turns::default(),
+        lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),
     })
 }

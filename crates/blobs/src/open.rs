@@ -17,6 +17,23 @@ pub fn open(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
     }
 }
 
+/// Opens the store at `url` beside a process that may be using it: what that one has staged stays, and
+/// nothing is made. For commands that look at what is stored, or remove some of it.
+///
+/// # Errors
+/// [`BlobError::UnknownScheme`].
+pub fn open_beside(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
+    match url.split_once(':') {
+        Some(("file", path)) => Ok(beside(path.strip_prefix("//").unwrap_or(path))),
+        Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(url.to_owned())),
+        _ => Ok(beside(url)),
+    }
+}
+
+fn beside(path: &str) -> Arc<dyn BlobStore> {
+    Arc::new(LocalBlobs::beside(path))
+}
+
 fn local(path: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
     Ok(Arc::new(LocalBlobs::open(path)?))
 }

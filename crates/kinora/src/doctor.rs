@@ -5,6 +5,7 @@ mod descriptors;
 mod disk;
 mod sandbox;
 mod secrets;
+mod store;
 mod surroundings;
 
 use std::fmt::Write;
@@ -67,6 +68,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
         ("data folder", disk::folder(&config.data)),
     ];
     findings.extend(secrets::first_key(&config.data).map(|found| ("first key", found)));
+    findings.extend(store::examine(config));
     findings.push(("backups", disk::backups(config)));
     if let Some(folder) = disk::nearest_existing(&config.data) {
         findings.push(("file system", disk::file_system(&folder)));

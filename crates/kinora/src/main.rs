@@ -4,6 +4,8 @@
 mod cli;
 mod compose;
 mod config;
+mod damage;
+mod date;
 mod descriptors;
 mod doctor;
 mod engine_host;
@@ -16,6 +18,7 @@ mod keys;
 mod logging;
 mod memory;
 mod models;
+mod orphans;
 mod overlay;
 mod serve;
 mod system;
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Keys(args) => keys::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Orphans(args) => orphans::run(&args),
         Command::Config => {
             print(config::DEFAULT_FILE);
             Ok(())

@@ -87,7 +87,7 @@ async fn serve(
         stores,
         api,
         worker,
-    } = compose::service(config, base_url.clone())?;
+    } = compose::service(config, base_url.clone()).await?;
     welcome::greet(&*stores.keys, config, &base_url, place).await?;
     tracing::info!(
         %address,

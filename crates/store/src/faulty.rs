@@ -12,7 +12,7 @@ pub use kinora_faulty::{Fault, Injected, Plan, Rates};
 use tokio::sync::watch;
 
 use crate::{
-    Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
+    Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched, Gap,
     Idempotency, Insertion, Lease, NewTask, Page, PageRequest, Renewed, StoreError, SweepRequest,
     Swept, TaskStore, TaskView, Usage,
 };
@@ -58,6 +58,8 @@ pub enum Method {
     ChargeReferences,
     /// [`TaskStore::usage`].
     Usage,
+    /// [`TaskStore::close_gaps`].
+    CloseGaps,
 }
 
 impl Method {
@@ -208,6 +210,15 @@ impl TaskStore for FaultyStore {
     async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
         let call = self.inner.usage(project);
         self.call(Method::Usage, call).await
+    }
+
+    fn gaps(&self) -> Vec<Gap> {
+        self.inner.gaps()
+    }
+
+    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
+        self.call(Method::CloseGaps, self.inner.close_gaps(gaps))
+            .await
     }
 
     fn identity(&self) -> u64 {

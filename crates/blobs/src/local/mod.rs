@@ -17,7 +17,7 @@ use bytes::Bytes;
 use kinora_contract::StoredFile;
 use kinora_pool::Pool;
 
-use crate::{BlobEntry, BlobError, BlobKey, BlobStore, ByteStream};
+use crate::{BlobError, BlobKey, BlobStore, ByteStream, EntryStream};
 
 /// Bytes that a reader gets at once: what a download that nobody reads holds in memory.
 const CHUNK_BYTES: usize = 32 * 1024;
@@ -49,21 +49,27 @@ impl LocalBlobs {
     /// [`BlobError::Unavailable`] when the folders cannot be made or emptied.
     pub fn open(root: impl AsRef<Path>) -> Result<Self, BlobError> {
         let root = root.as_ref();
-        let (objects, staging) = (root.join("objects"), root.join("staging"));
-        fs::create_dir_all(&objects)?;
-        match fs::remove_dir_all(&staging) {
+        let opened = Self::beside(root);
+        fs::create_dir_all(&opened.objects)?;
+        match fs::remove_dir_all(&opened.staging) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-            _ => fs::create_dir(&staging)?,
+            _ => fs::create_dir(&opened.staging)?,
         }
         publish::sync_folder(root)?;
-        Ok(Self {
-            objects,
-            staging,
+        Ok(opened)
+    }
+
+    /// The store in the folder `root`, beside a process that may have it open: to read, list and delete.
+    pub(crate) fn beside(root: impl AsRef<Path>) -> Self {
+        let root = root.as_ref();
+        Self {
+            objects: root.join("objects"),
+            staging: root.join("staging"),
             next: AtomicU64::new(0),
             reading: Pool::new(READING_THREADS),
             writing: Pool::new(WRITING_THREADS),
             keeping: Pool::new(KEEPING_THREADS),
-        })
+        }
     }
 
     fn path(&self, key: &str) -> Result<PathBuf, BlobError> {
@@ -139,15 +145,12 @@ impl BlobStore for LocalBlobs {
         blocking(&self.keeping, move || publish::remove(&objects, &path)).await
     }
 
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<BlobEntry>, BlobError> {
-        let walk = walk::Walk::new(prefix, after, limit);
-        let objects = self.objects.clone();
-        blocking(&self.keeping, move || walk.run(&objects)).await
+    fn list(&self, prefix: &str) -> EntryStream {
+        walk::pages(
+            self.objects.clone(),
+            prefix.to_owned(),
+            self.keeping.clone(),
+        )
     }
 
     fn staging_dir(&self) -> &Path {

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use kinora_blobs::{BlobEntry, BlobError, BlobStore, ByteStream};
+use futures_util::{FutureExt, TryFutureExt, TryStreamExt};
+use kinora_blobs::{BlobError, BlobStore, ByteStream, EntryStream};
 use kinora_contract::{Clock, ManualClock, StoredFile, UnixMs};
 use sha2::{Digest, Sha256};
 
@@ -98,18 +99,17 @@ impl BlobStore for Ledger {
         deleted
     }
 
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<BlobEntry>, BlobError> {
-        let mut listed = self.inner.list(prefix, after, limit).await?;
-        let held = self.held();
-        for entry in &mut listed {
-            entry.modified_at_ms = held[&entry.key].put_at_ms;
-        }
-        Ok(listed)
+    fn list(&self, prefix: &str) -> EntryStream {
+        let held = self.held().clone();
+        let all = self.inner.list(prefix).try_concat().map_ok(move |mut all| {
+            for entry in &mut all {
+                entry.modified_at_ms = held[&entry.key].put_at_ms;
+            }
+            // Folders have no fixed order; equal seeds shall live alike.
+            all.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+            all
+        });
+        Box::pin(all.into_stream())
     }
 
     fn staging_dir(&self) -> &Path {

@@ -14,11 +14,17 @@ impl World {
     pub(crate) async fn look_for_orphans(&mut self) {
         let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
         let before = self.files();
-        let removed = kinora_worker::remove_orphans(&*tasks, &*blobs, self.now_ms()).await;
-        self.trace.result(&told(&removed));
+        let looked = kinora_worker::remove_orphans(&*tasks, &*blobs, self.now_ms()).await;
+        self.trace.result(&told(&looked));
         assert!(
-            removed.is_ok() || self.may_fail(),
-            "P11: no look without faults: {removed:?}"
+            looked.is_ok() || self.may_fail(),
+            "P11: no look without faults: {looked:?}"
+        );
+        // This store is the only one in its history, so that it knows every task.
+        let left = looked.unwrap_or_default().left;
+        assert_eq!(
+            left.files, 0,
+            "P3: own files taken for another history's: {left:?}"
         );
         let after = self.files();
         for key in before.difference(&after) {

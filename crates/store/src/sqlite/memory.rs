@@ -1,15 +1,15 @@
 //! What readers see without touching the disk, and the signal that wakes workers. The writer
 //! publishes each committed transaction here.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
 use super::cache::Cache;
 use super::queue::Queue;
 use super::record::{Change, Record};
-use crate::TaskView;
+use crate::{Gap, TaskView};
 
 /// Shared by the writer and all readers.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(super) struct Memory {
     pub(super) queue: Queue,
     /// Waiting tasks whose references are not at hand.
     unready: AtomicUsize,
+    gaps: RwLock<Vec<Gap>>,
     changes: watch::Sender<u64>,
 }
 
@@ -27,6 +28,7 @@ impl Memory {
             cache: Cache::new(finished_cached_bytes_max),
             queue: Queue::default(),
             unready: AtomicUsize::new(0),
+            gaps: RwLock::default(),
             changes: watch::Sender::new(0),
         }
     }
@@ -42,6 +44,16 @@ impl Memory {
             self.changes
                 .send_modify(|count| *count = count.wrapping_add(1));
         }
+    }
+
+    /// Shows what the store cannot know, as it was committed.
+    pub(super) fn show_gaps(&self, gaps: Vec<Gap>) {
+        *self.gaps.write().unwrap_or_else(PoisonError::into_inner) = gaps;
+    }
+
+    pub(super) fn gaps(&self) -> Vec<Gap> {
+        let gaps = self.gaps.read().unwrap_or_else(PoisonError::into_inner);
+        gaps.clone()
     }
 
     /// Follows how many waiting tasks have references that are not at hand.

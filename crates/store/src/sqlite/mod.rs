@@ -8,11 +8,15 @@ mod batch;
 mod cache;
 mod fault;
 mod fetches;
+mod gaps;
 mod index;
 mod insert;
+mod inspector;
 mod keys;
 mod leases;
+mod mark;
 mod memory;
+mod opening;
 mod owner;
 mod queue;
 mod reads;
@@ -21,10 +25,13 @@ mod recover;
 mod rows;
 mod schema;
 mod scrub;
+mod sum;
+mod sums;
 mod sweep;
 mod usage;
 mod writer;
 
+pub(crate) use inspector::Inspector;
 pub use keys::SqliteKeys;
 
 use std::fs::File;
@@ -37,9 +44,10 @@ use tokio::sync::watch;
 
 use crate::{
     ApiKey, Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
-    Idempotency, Insertion, KeyStore, Lease, NewKey, NewTask, OpenError, OpenOptions, Page,
-    PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
+    Gap, Holds, Idempotency, Insertion, KeyStore, Lease, NewKey, NewTask, OpenError, OpenOptions,
+    Page, PageRequest, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
 };
+use mark::Mark;
 use memory::Memory;
 use reads::Readers;
 use scrub::{Scrub, Scrubber};
@@ -53,6 +61,7 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     keys: keys::KeyReader,
     identity: u64,
+    holds: Holds,
     _scrubber: Scrubber,
     /// Last, so that the store is unlocked after the writer has stopped.
     _lock: File,
@@ -65,23 +74,33 @@ impl SqliteStore {
     /// [`OpenError`], with a message that is fit for an operator.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
         let lock = schema::lock(path)?;
+        // Kept until there is another connection: closing the last one would carry the log over.
+        let judged = opening::judge(path, options)?;
         let conn = schema::open_writer(path, options)?;
+        drop(judged);
         let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
-        let index = recover::recover(&conn, &memory, options.attempts_max)
+        let index = recover::recover(&conn, &memory, options)
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         let identity = rows::counter(&conn, "identity")
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
-        let scrub = Scrub::default();
+        let mark = Mark::begin(path, identity, index.changes);
+        let (scrub, mark_sync) = (Scrub::default(), mark.sync());
         Ok(Self {
             identity,
+            holds: rows::holds(&conn).map_err(schema::unavailable)?,
             readers: Arc::new(Readers::open(path, options)?),
             keys: keys::KeyReader::open(path, options)?,
-            writer: Writer::start(conn, index, memory.clone(), scrub.clone())
+            writer: Writer::start(conn, index, memory.clone(), mark, scrub.clone())
                 .map_err(schema::unavailable)?,
-            _scrubber: Scrubber::start(path, options, scrub)?,
+            _scrubber: Scrubber::start(path, options, scrub, mark_sync)?,
             memory,
             _lock: lock,
         })
+    }
+
+    /// What was there at the opening.
+    pub const fn holds(&self) -> Holds {
+        self.holds
     }
 }
 
@@ -259,6 +278,14 @@ impl TaskStore for SqliteStore {
 
     async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
         self.writer.call(usage::Ask(project.to_owned())).await
+    }
+
+    fn gaps(&self) -> Vec<Gap> {
+        self.memory.gaps()
+    }
+
+    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
+        self.writer.call(gaps::Close(gaps.to_vec())).await
     }
 
     fn identity(&self) -> u64 {

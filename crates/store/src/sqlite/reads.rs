@@ -13,7 +13,7 @@ use super::fault::{Done, Fault};
 use super::insert::{self, Bound};
 use super::memory::Memory;
 use super::record::Record;
-use super::rows::{self, int};
+use super::rows;
 use super::schema;
 use crate::{Idempotency, OpenError, OpenOptions, Order, Page, PageRequest, TaskView};
 
@@ -64,32 +64,59 @@ impl Readers {
         }
     }
 
-    /// A page: the index on disk says which, memory says how they stand.
+    /// A page: the index on disk says which, memory says how they stand. What cannot be read is passed
+    /// over, so that it ends no list.
     pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<Page> {
-        let mut ids = self.with(|conn| page_ids(conn, request))?;
-        let mut has_more = ids.len() > request.limit;
-        ids.truncate(request.limit);
-        let mut tasks: Vec<TaskView> = Vec::with_capacity(ids.len());
-        let mut bytes = 0;
-        for id in ids {
-            match self.find(memory, id) {
-                Ok(None) => {}
-                Ok(Some(record)) => {
-                    bytes += listed_bytes(&record.task);
-                    if bytes > PAGE_BYTES_MAX && !tasks.is_empty() {
-                        has_more = true;
-                        break;
-                    }
-                    tasks.push(memory.view(&record));
+        let mut tasks: Vec<TaskView> = Vec::new();
+        let (mut bytes, mut after) = (0, request.after);
+        loop {
+            let wanted = request.limit - tasks.len();
+            let ids = self.with(|conn| page_ids(conn, request, after, wanted))?;
+            // A damaged entry sorts anywhere: the next look goes on from one that is good, if there is one.
+            after = ids.ids.last().copied().or(after);
+            for id in ids.ids {
+                let Some(view) = self.listed(memory, request, id)? else {
+                    continue;
+                };
+                after = Some(id);
+                bytes += listed_bytes(&view.task);
+                if bytes > PAGE_BYTES_MAX && !tasks.is_empty() {
+                    return Ok(Page {
+                        tasks,
+                        has_more: true,
+                    });
                 }
-                Err(Fault::Corrupt(error)) => {
-                    tracing::error!(%id, error, "a task that cannot be read is left out of a list");
-                }
-                Err(fault) => return Err(fault),
+                tasks.push(view);
+            }
+            // A page without a task would leave its reader no place to go on from.
+            if !ids.has_more || tasks.len() == request.limit {
+                return Ok(Page {
+                    tasks,
+                    has_more: ids.has_more,
+                });
             }
         }
-        tasks.retain(|view| is_listed(&view.task, request));
-        Ok(Page { tasks, has_more })
+    }
+
+    /// A task of a page, unless it has gone since, or cannot be read.
+    fn listed(&self, memory: &Memory, request: &PageRequest, id: TaskId) -> Done<Option<TaskView>> {
+        match self.find(memory, id) {
+            Ok(Some(record)) => {
+                let view = Some(memory.view(&record));
+                Ok(view.filter(|view| is_listed(&view.task, request)))
+            }
+            Ok(None) => {
+                if self.with(|conn| is_indexed(conn, &request.project, id))? {
+                    tracing::error!(%id, "a damaged index entry is left out of a list");
+                }
+                Ok(None)
+            }
+            Err(Fault::Corrupt(error)) => {
+                tracing::error!(%id, error, "a task that cannot be read is left out of a list");
+                Ok(None)
+            }
+            Err(fault) => Err(fault),
+        }
     }
 
     fn with<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
@@ -106,13 +133,24 @@ fn is_listed(task: &Task, request: &PageRequest) -> bool {
     task.project == request.project && task.status().is_some()
 }
 
-/// One more than the page holds, to know whether there is more.
-fn page_ids(conn: &Connection, request: &PageRequest) -> Done<Vec<TaskId>> {
+/// Tasks of a page, and whether there are more behind them.
+struct Ids {
+    ids: Vec<TaskId>,
+    has_more: bool,
+}
+
+/// Up to `wanted` ids behind `after`. One more is read, to know whether there is more.
+fn page_ids(
+    conn: &Connection,
+    request: &PageRequest,
+    after: Option<TaskId>,
+    wanted: usize,
+) -> Done<Ids> {
     let (compare, direction) = match request.order {
         Order::Ascending => (">", "ASC"),
         Order::Descending => ("<", "DESC"),
     };
-    let after = match (request.after, request.order) {
+    let after = match (after, request.order) {
         (Some(id), _) => id.to_string(),
         (None, Order::Ascending) => String::new(),
         // Sorts behind every id.
@@ -120,17 +158,35 @@ fn page_ids(conn: &Connection, request: &PageRequest) -> Done<Vec<TaskId>> {
     };
     let mut query = conn.prepare_cached(&format!(
         "SELECT id FROM tasks WHERE project = ?1 AND phase <> 'expired' AND id {compare} ?2 \
-         ORDER BY id {direction} LIMIT ?3"
+         ORDER BY id {direction}"
     ))?;
-    let limit = int(request.limit as u64).saturating_add(1);
-    let mut rows = query.query(params![request.project, after, limit])?;
-    let mut ids = Vec::new();
+    let mut rows = query.query(params![request.project, after])?;
+    let mut ids: Vec<TaskId> = Vec::new();
     while let Some(row) = rows.next()? {
-        let id: String = row.get(0)?;
-        ids.push(
-            id.parse()
-                .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?,
-        );
+        let text = row.get_ref(0)?;
+        let Some(id) = text.as_str().ok().and_then(|id| id.parse::<TaskId>().ok()) else {
+            tracing::error!(?text, "a damaged task id is left out of a list");
+            continue;
+        };
+        if ids.len() == wanted {
+            return Ok(Ids {
+                ids,
+                has_more: true,
+            });
+        }
+        ids.push(id);
     }
-    Ok(ids)
+    Ok(Ids {
+        ids,
+        has_more: false,
+    })
+}
+
+/// Whether the index of pages has this id, of which there is no row by it.
+fn is_indexed(conn: &Connection, project: &str, id: TaskId) -> Done<bool> {
+    let mut query = conn.prepare_cached(
+        "SELECT 1 FROM tasks INDEXED BY tasks_of_project \
+         WHERE project = ?1 AND phase <> 'expired' AND id = ?2",
+    )?;
+    Ok(query.exists(params![project, id.to_string()])?)
 }

@@ -95,21 +95,27 @@ fn expire(request: &SweepRequest, batch: &mut Batch<'_>) -> Done<u64> {
     for phase in ["completed", "failed"] {
         let due = due(batch, phase, request.now_ms, request.batch)?;
         for (id, seq) in due {
-            expire_one(batch, id, seq)?;
-            expired += 1;
+            expired += u64::from(expire_one(request, batch, id, seq)?);
         }
     }
     Ok(expired)
 }
 
-fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
+/// Whether it has expired. What cannot be read may have another expiry than it seems: it is left for
+/// as long as any task is kept.
+fn expire_one(request: &SweepRequest, batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<bool> {
+    let found = rows::find(batch.conn, id);
+    let kept_until_ms = id.created_at_ms().saturating_add(request.retention_ms);
+    if matches!(found, Ok(None) | Err(Fault::Corrupt(_))) && kept_until_ms > request.now_ms {
+        return Ok(false);
+    }
     let artifact: Option<String> = batch
         .conn
         .prepare_cached("SELECT artifact FROM tasks WHERE seq = ?1")?
         .query_row([seq], |row| row.get(0))?;
     rows::add_garbage(batch.conn, &rows::files(artifact.as_deref()))?;
     batch.erase();
-    match rows::find(batch.conn, id) {
+    match found {
         Ok(Some(before)) => {
             let after = before.with(before.lease.clone(), |task| task.state = State::Expired);
             rows::update(batch.conn, &before, &after)?;
@@ -121,9 +127,10 @@ fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
         }
         Ok(None) => {}
         // One that this version cannot read ages like all others. It stays charged.
-        Err(Fault::Corrupt(_)) => {
+        Err(Fault::Corrupt(error)) => {
+            tracing::error!(%id, error, "a task that cannot be read has expired by its age");
             let mut query = batch.conn.prepare_cached(
-                "UPDATE tasks SET phase = 'expired', artifact = NULL, failure = NULL \
+                "UPDATE tasks SET phase = 'expired', artifact = NULL, failure = NULL, state_sum = NULL \
                  WHERE seq = ?1 RETURNING project",
             )?;
             let project: String = query.query_row([seq], |row| row.get(0))?;
@@ -132,7 +139,7 @@ fn expire_one(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
         }
         Err(fault) => return Err(fault),
     }
-    Ok(())
+    Ok(true)
 }
 
 fn forget(request: &SweepRequest, batch: &mut Batch<'_>) -> Done<u64> {
@@ -155,10 +162,12 @@ fn due(batch: &Batch<'_>, phase: &str, until_ms: UnixMs, limit: usize) -> Done<V
     let mut rows = query.query(params![phase, int(until_ms), int(limit as u64)])?;
     let mut due = Vec::new();
     while let Some(row) = rows.next()? {
-        let id: String = row.get(0)?;
-        let id = id
-            .parse()
-            .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?;
+        let id = row.get_ref(0)?;
+        let Some(id) = id.as_str().ok().and_then(|id| id.parse().ok()) else {
+            // It must not keep those behind it.
+            tracing::error!(?id, "a damaged task id is left where it stands");
+            continue;
+        };
         due.push((id, row.get(1)?));
     }
     Ok(due)

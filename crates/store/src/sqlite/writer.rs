@@ -10,9 +10,10 @@ use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::batch::{Batch, Mark};
+use super::batch::{self, Batch};
 use super::fault::{Done, Fault};
 use super::index::Index;
+use super::mark::Mark;
 use super::memory::Memory;
 use super::scrub::{self, Scrub};
 use crate::StoreError;
@@ -88,6 +89,7 @@ impl Writer {
         conn: Connection,
         index: Index,
         memory: Arc<Memory>,
+        mark: Mark,
         scrub: Scrub,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
@@ -95,6 +97,7 @@ impl Writer {
             conn,
             index,
             memory,
+            mark,
             scrub,
             works: true,
             runtime: Handle::try_current().ok(),
@@ -146,6 +149,7 @@ struct State {
     conn: Connection,
     index: Index,
     memory: Arc<Memory>,
+    mark: Mark,
     /// Whom to tell that texts were removed.
     scrub: Scrub,
     /// Whether the last changes succeeded: a store that stays away is logged once.
@@ -234,12 +238,14 @@ impl State {
     /// One transaction. Readers see it after its commit; after a failure all is as before.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Failures> {
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        let rows_before = self.conn.total_changes();
         let mut batch = Batch::new(&self.conn, &mut self.index);
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
-            batch.write_usage()?;
+            let changes = batch.write_sums(jobs.len() as u64, rows_before)?;
             self.conn.execute_batch("COMMIT")?;
             kinora_crash::point("store.after_commit");
+            batch.settle(changes);
             Ok(failures)
         });
         if done.is_ok() {
@@ -247,8 +253,10 @@ impl State {
                 self.scrub.request();
             }
             self.memory.publish(batch.into_changes());
+            self.memory.show_gaps(self.index.gaps.all());
+            self.mark.write(self.index.changes);
         } else {
-            batch.undo_to(Mark::default());
+            batch.undo_to(batch::Mark::default());
             roll_back(&self.conn);
         }
         done
@@ -268,7 +276,7 @@ fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures>
         let lost = run_each(batch, jobs, &mut failures)?;
         let Some(text) = lost else { break };
         // Full disks and the like end the whole transaction: begin again without the culprit.
-        batch.undo_to(Mark::default());
+        batch.undo_to(batch::Mark::default());
         if restarts == RESTARTS_MAX {
             return Err(Fault::GivenUp(text));
         }
