@@ -107,7 +107,7 @@ impl BlobStore for FaultyBlobs {
                 let page = plan
                     .call(Method::List, next, |how| injected(how).into())
                     .await?;
-                Ok(page.map(|page| (page, pages)))
+                Ok::<_, BlobError>(page.map(|page| (page, pages)))
             }
         };
         Box::pin(stream::try_unfold(pages, page))

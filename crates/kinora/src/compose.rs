@@ -48,7 +48,7 @@ pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service
         ..OpenOptions::default()
     };
     let stores = kinora_store::open(&config.store_url(), &options).map_err(damage::refused)?;
-    damage::check_signing_key(config, stores.holds)?;
+    damage::check_signing_key(config, &stores.holds)?;
     let blobs = kinora_blobs::open(&config.results_url())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
     damage::check_results(config, &stores, &*blobs).await?;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use kinora_blobs::BlobStore;
+use kinora_blobs::{BlobError, BlobStore};
 use kinora_store::{Holds, Loss, OpenError, Stores};
 
 use crate::config::Config;
@@ -43,7 +43,7 @@ pub(crate) fn lost(loss: &Loss) -> String {
 }
 
 /// Refuses a new signing key beside tasks whose addresses the old one has signed.
-pub(crate) fn check_signing_key(config: &Config, holds: Holds) -> Result<(), Failure> {
+pub(crate) fn check_signing_key(config: &Config, holds: &Holds) -> Result<(), Failure> {
     let path = signing_key(config);
     if !holds.tasks || path.exists() {
         return Ok(());
@@ -73,11 +73,12 @@ pub(crate) async fn check_results(
         return Ok(());
     }
     let results = config.results_url();
-    if stores.holds.results {
+    let has_any = has_any(blobs, &stores.holds.results).await;
+    if !has_any.map_err(|error| failed(&error))? {
         if !config.accept_loss {
             return Err(Failure::new(format!(
-                "The results in {results} are not those of this store, which has completed tasks: its \
-                 mark is not there. Is the volume mounted, and the right one? {WAY_ON}"
+                "The results in {results} are not those of this store, which has completed tasks: neither \
+                 its mark nor their files are there. Is the volume mounted, and the right one? {WAY_ON}"
             )));
         }
         tracing::warn!(
@@ -85,12 +86,20 @@ pub(crate) async fn check_results(
             "loss accepted; results of completed tasks may be missing"
         );
     }
-    match kinora_worker::put_mark(&*stores.tasks, blobs).await {
-        Ok(()) => Ok(()),
+    if let Err(error) = kinora_worker::put_mark(&*stores.tasks, blobs).await {
         // A full disk is no reason not to serve what is there; the look for orphans puts the mark.
-        Err(error) => {
-            tracing::warn!(%error, "results not marked as those of this store");
-            Ok(())
+        tracing::warn!(%error, "results not marked as those of this store");
+    }
+    Ok(())
+}
+
+/// Whether any of the results is there, as where files were restored without the store's mark, or there
+/// is none that should be.
+async fn has_any(blobs: &dyn BlobStore, results: &[String]) -> Result<bool, BlobError> {
+    for key in results {
+        if blobs.head(key).await?.is_some() {
+            return Ok(true);
         }
     }
+    Ok(results.is_empty())
 }

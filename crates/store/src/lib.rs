@@ -227,12 +227,12 @@ pub struct Stores {
 }
 
 /// What a store held when it was opened: what must then be there beside it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holds {
     /// Whether there is any task.
     pub tasks: bool,
-    /// Whether any task has a result.
-    pub results: bool,
+    /// Keys of the videos of a few completed tasks, those that are kept longest; none where no task has a result.
+    pub results: Vec<String>,
 }
 
 /// Why a store did not do what it was asked to.

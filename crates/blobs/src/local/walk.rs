@@ -24,7 +24,7 @@ pub(super) fn pages(objects: PathBuf, prefix: String, pool: Pool) -> EntryStream
         let pool = pool.clone();
         async move {
             let page = blocking(&pool, move || Ok((walk.page()?, walk))).await?;
-            Ok((!page.0.is_empty()).then_some(page))
+            Ok::<_, BlobError>((!page.0.is_empty()).then_some(page))
         }
     }))
 }

@@ -28,13 +28,13 @@ pub(crate) struct Held {
 pub(crate) struct Ledger {
     inner: Arc<dyn BlobStore>,
     clock: Arc<ManualClock>,
-    held: Mutex<HeldFiles>,
+    held: Arc<Mutex<HeldFiles>>,
 }
 
 impl Ledger {
     /// Around a store that holds what `held` says.
     pub(crate) fn new(inner: Arc<dyn BlobStore>, clock: Arc<ManualClock>, held: HeldFiles) -> Self {
-        let held = Mutex::new(held);
+        let held = Arc::new(Mutex::new(held));
         Self { inner, clock, held }
     }
 
@@ -49,12 +49,19 @@ impl Ledger {
             *told, measured,
             "P4: the blob store tells another length or hash"
         );
-        let held = Held {
-            put_at_ms: self.clock.now_ms(),
-            file: measured,
-        };
-        let before = self.held().insert(told.key.clone(), held);
-        assert!(before.is_none(), "P3: {} was published twice", told.key);
+        let mut held = self.held();
+        // A put whose answer was lost is repeated.
+        if let Some(before) = held.get(&told.key) {
+            assert_eq!(
+                before.file, measured,
+                "P3: {} was published twice",
+                told.key
+            );
+            return;
+        }
+        let put_at_ms = self.clock.now_ms();
+        let file = measured;
+        held.insert(told.key.clone(), Held { file, put_at_ms });
     }
 }
 
@@ -100,8 +107,10 @@ impl BlobStore for Ledger {
     }
 
     fn list(&self, prefix: &str) -> EntryStream {
-        let held = self.held().clone();
+        let held = self.held.clone();
         let all = self.inner.list(prefix).try_concat().map_ok(move |mut all| {
+            // Looked up after the list, since files may be put meanwhile.
+            let held = held.lock().unwrap_or_else(PoisonError::into_inner);
             for entry in &mut all {
                 entry.modified_at_ms = held[&entry.key].put_at_ms;
             }

@@ -51,7 +51,7 @@ impl Inspector {
     }
 
     pub(crate) fn check(&self) -> Result<Vec<String>, OpenError> {
-        match opening::check(&mut self.conn(), "integrity_check", None)? {
+        match opening::check(&mut self.conn(), None)? {
             Checked::Damaged(findings) => Ok(findings),
             Checked::Whole | Checked::Partly => Ok(Vec::new()),
         }

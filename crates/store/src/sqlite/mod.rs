@@ -87,7 +87,8 @@ impl SqliteStore {
         let (scrub, mark_sync) = (Scrub::default(), mark.sync());
         Ok(Self {
             identity,
-            holds: rows::holds(&conn).map_err(schema::unavailable)?,
+            holds: rows::holds(&conn)
+                .map_err(|fault| schema::unavailable(StoreError::from(fault)))?,
             readers: Arc::new(Readers::open(path, options)?),
             keys: keys::KeyReader::open(path, options)?,
             writer: Writer::start(conn, index, memory.clone(), mark, scrub.clone())
@@ -99,8 +100,8 @@ impl SqliteStore {
     }
 
     /// What was there at the opening.
-    pub const fn holds(&self) -> Holds {
-        self.holds
+    pub fn holds(&self) -> Holds {
+        self.holds.clone()
     }
 }
 

@@ -64,59 +64,9 @@ impl Readers {
         }
     }
 
-    /// A page: the index on disk says which, memory says how they stand. What cannot be read is passed
-    /// over, so that it ends no list.
+    /// A page: the index on disk says which, memory says how they stand.
     pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<Page> {
-        let mut tasks: Vec<TaskView> = Vec::new();
-        let (mut bytes, mut after) = (0, request.after);
-        loop {
-            let wanted = request.limit - tasks.len();
-            let ids = self.with(|conn| page_ids(conn, request, after, wanted))?;
-            // A damaged entry sorts anywhere: the next look goes on from one that is good, if there is one.
-            after = ids.ids.last().copied().or(after);
-            for id in ids.ids {
-                let Some(view) = self.listed(memory, request, id)? else {
-                    continue;
-                };
-                after = Some(id);
-                bytes += listed_bytes(&view.task);
-                if bytes > PAGE_BYTES_MAX && !tasks.is_empty() {
-                    return Ok(Page {
-                        tasks,
-                        has_more: true,
-                    });
-                }
-                tasks.push(view);
-            }
-            // A page without a task would leave its reader no place to go on from.
-            if !ids.has_more || tasks.len() == request.limit {
-                return Ok(Page {
-                    tasks,
-                    has_more: ids.has_more,
-                });
-            }
-        }
-    }
-
-    /// A task of a page, unless it has gone since, or cannot be read.
-    fn listed(&self, memory: &Memory, request: &PageRequest, id: TaskId) -> Done<Option<TaskView>> {
-        match self.find(memory, id) {
-            Ok(Some(record)) => {
-                let view = Some(memory.view(&record));
-                Ok(view.filter(|view| is_listed(&view.task, request)))
-            }
-            Ok(None) => {
-                if self.with(|conn| is_indexed(conn, &request.project, id))? {
-                    tracing::error!(%id, "a damaged index entry is left out of a list");
-                }
-                Ok(None)
-            }
-            Err(Fault::Corrupt(error)) => {
-                tracing::error!(%id, error, "a task that cannot be read is left out of a list");
-                Ok(None)
-            }
-            Err(fault) => Err(fault),
-        }
+        self.with(|conn| page(conn, memory, request))
     }
 
     fn with<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
@@ -128,29 +78,14 @@ impl Readers {
     }
 }
 
-/// One task may have expired between the two looks.
-fn is_listed(task: &Task, request: &PageRequest) -> bool {
-    task.project == request.project && task.status().is_some()
-}
-
-/// Tasks of a page, and whether there are more behind them.
-struct Ids {
-    ids: Vec<TaskId>,
-    has_more: bool,
-}
-
-/// Up to `wanted` ids behind `after`. One more is read, to know whether there is more.
-fn page_ids(
-    conn: &Connection,
-    request: &PageRequest,
-    after: Option<TaskId>,
-    wanted: usize,
-) -> Done<Ids> {
+/// Reads a page in one pass over the index. What cannot be read is passed over, so that it ends no list; and
+/// more is promised only where more can be read, so that every page but the last has a place to go on from.
+fn page(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Page> {
     let (compare, direction) = match request.order {
         Order::Ascending => (">", "ASC"),
         Order::Descending => ("<", "DESC"),
     };
-    let after = match (after, request.order) {
+    let after = match (request.after, request.order) {
         (Some(id), _) => id.to_string(),
         (None, Order::Ascending) => String::new(),
         // Sorts behind every id.
@@ -161,32 +96,58 @@ fn page_ids(
          ORDER BY id {direction}"
     ))?;
     let mut rows = query.query(params![request.project, after])?;
-    let mut ids: Vec<TaskId> = Vec::new();
+    let mut page = Page {
+        tasks: Vec::new(),
+        has_more: false,
+    };
+    let mut bytes = 0;
     while let Some(row) = rows.next()? {
         let text = row.get_ref(0)?;
         let Some(id) = text.as_str().ok().and_then(|id| id.parse::<TaskId>().ok()) else {
-            tracing::error!(?text, "a damaged task id is left out of a list");
+            tracing::error!(?text, "damaged task id left out of a list");
             continue;
         };
-        if ids.len() == wanted {
-            return Ok(Ids {
-                ids,
-                has_more: true,
-            });
+        let Some(view) = listed(conn, memory, request, id)? else {
+            continue;
+        };
+        bytes += listed_bytes(&view.task);
+        let over = bytes > PAGE_BYTES_MAX && !page.tasks.is_empty();
+        if over || page.tasks.len() == request.limit {
+            page.has_more = true;
+            break;
         }
-        ids.push(id);
+        page.tasks.push(view);
     }
-    Ok(Ids {
-        ids,
-        has_more: false,
-    })
+    Ok(page)
 }
 
-/// Whether the index of pages has this id, of which there is no row by it.
-fn is_indexed(conn: &Connection, project: &str, id: TaskId) -> Done<bool> {
-    let mut query = conn.prepare_cached(
-        "SELECT 1 FROM tasks INDEXED BY tasks_of_project \
-         WHERE project = ?1 AND phase <> 'expired' AND id = ?2",
-    )?;
-    Ok(query.exists(params![project, id.to_string()])?)
+/// A task of a page, unless it has gone since, or cannot be read.
+fn listed(
+    conn: &Connection,
+    memory: &Memory,
+    request: &PageRequest,
+    id: TaskId,
+) -> Done<Option<TaskView>> {
+    // Not offered to the cache: the pass sees the moment at which it began.
+    let found = memory
+        .cache
+        .get(id)
+        .map_or_else(|_| rows::find(conn, id), |record| Ok(Some(record)));
+    match found {
+        Ok(Some(record)) => Ok(is_listed(&record.task, request).then(|| memory.view(&record))),
+        Ok(None) => {
+            tracing::error!(%id, "damaged index entry left out of a list");
+            Ok(None)
+        }
+        Err(Fault::Corrupt(error)) => {
+            tracing::error!(%id, error, "unreadable task left out of a list");
+            Ok(None)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+/// One task may have expired between the two looks.
+fn is_listed(task: &Task, request: &PageRequest) -> bool {
+    task.project == request.project && task.status().is_some()
 }

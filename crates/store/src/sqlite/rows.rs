@@ -18,6 +18,9 @@ pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, en
      worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
      reference_bytes, charged_bytes, texts_sum, state_sum";
 
+/// Results that [`holds`] names.
+const HELD_RESULTS_MAX: u32 = 8;
+
 /// SQLite's integers are signed; a time past the year 292 million is the end of time.
 pub(super) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
@@ -222,13 +225,19 @@ pub(super) fn files(artifact: Option<&str>) -> Vec<String> {
 }
 
 /// What there is.
-pub(super) fn holds(conn: &Connection) -> rusqlite::Result<Holds> {
-    let exists = |query: &str| conn.prepare(query)?.exists([]);
+pub(super) fn holds(conn: &Connection) -> Done<Holds> {
+    let tasks = conn.prepare("SELECT 1 FROM tasks LIMIT 1")?.exists([])?;
+    let mut query = conn.prepare(
+        "SELECT artifact FROM tasks WHERE phase = 'completed' AND expires_at_ms IS NOT NULL \
+         ORDER BY expires_at_ms DESC LIMIT ?1",
+    )?;
+    let artifacts = query.query_map([HELD_RESULTS_MAX], |row| row.get::<_, String>(0))?;
+    // One that cannot be read is told where it is read.
+    let artifacts = artifacts.filter_map(Result::ok);
+    let results = artifacts.filter_map(|text| from_str::<Artifact>(&text).ok());
     Ok(Holds {
-        tasks: exists("SELECT 1 FROM tasks LIMIT 1")?,
-        results: exists(
-            "SELECT 1 FROM tasks WHERE phase = 'completed' AND expires_at_ms IS NOT NULL LIMIT 1",
-        )?,
+        tasks,
+        results: results.map(|artifact| artifact.video.key).collect(),
     })
 }
 
