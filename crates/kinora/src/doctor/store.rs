@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
 use kinora_blobs::BlobStore;
-use kinora_contract::{State, StoredFile};
+use kinora_contract::{State, StoredFile, Task, TaskId};
 use kinora_store::{Inspection, OpenError};
+use tokio::runtime::Runtime;
 
 use super::Finding;
 use crate::config::Config;
@@ -15,6 +16,8 @@ use crate::{damage, orphans};
 
 /// Findings of one kind that are shown.
 const SHOWN_MAX: usize = 3;
+/// Files that are looked at again, since their tasks may have been deleted or have expired meanwhile.
+const SUSPECTS_MAX: usize = 1000;
 /// Tasks between two lines of progress.
 const PROGRESS_EVERY: u64 = 1000;
 
@@ -41,7 +44,7 @@ pub(super) fn examine(config: &Config) -> Vec<Found> {
     let database = database(&store, &mut stored);
     vec![
         ("database", database),
-        ("results", results(config, &store, &stored)),
+        ("results", results(config, &store)),
         ("signing key", signing_key(config, &stored)),
         ("orphans", stray(config)),
     ]
@@ -51,8 +54,9 @@ pub(super) fn examine(config: &Config) -> Vec<Found> {
 #[derive(Debug, Default)]
 struct Stored {
     tasks: u64,
+    /// Why some cannot be read: the first of them.
     unreadable: Vec<String>,
-    files: Vec<StoredFile>,
+    unreadable_count: u64,
 }
 
 fn database(store: &Inspection, stored: &mut Stored) -> Finding {
@@ -71,21 +75,19 @@ fn database(store: &Inspection, stored: &mut Stored) -> Finding {
     let read = store.tasks(&mut |task| {
         stored.tasks += 1;
         progress.show(stored.tasks);
-        match task {
-            Ok(task) => {
-                if let State::Completed(artifact) = &task.state {
-                    stored.files.extend(artifact.files().map(Clone::clone));
-                }
+        if let Err(error) = task {
+            stored.unreadable_count += 1;
+            if stored.unreadable.len() < SHOWN_MAX {
+                stored.unreadable.push(error.to_string());
             }
-            Err(error) => stored.unreadable.push(error.to_string()),
         }
     });
     progress.end();
     wrong.extend(read.err().map(|error| error.to_string()));
-    if !stored.unreadable.is_empty() {
-        let count = stored.unreadable.len();
+    if stored.unreadable_count > 0 {
         wrong.push(format!(
-            "{count} tasks cannot be read: {}",
+            "{} tasks cannot be read, for example {}",
+            stored.unreadable_count,
             some(&stored.unreadable)
         ));
     }
@@ -105,21 +107,18 @@ fn some(all: &[String]) -> String {
     text
 }
 
-fn results(config: &Config, store: &Inspection, stored: &Stored) -> Finding {
-    match compare(config, store, stored) {
-        Ok(wrong) if wrong.is_empty() => {
-            let files = stored.files.len();
-            Finding::Good(format!(
-                "all {files} files of completed tasks, with their lengths"
-            ))
-        }
-        Ok(wrong) => Finding::Bad(format!("{}; restore a backup", some(&wrong))),
+fn results(config: &Config, store: &Inspection) -> Finding {
+    match compare(config, store) {
+        Ok((files, wrong)) if wrong.is_empty() => Finding::Good(format!(
+            "all {files} files of completed tasks, with their lengths"
+        )),
+        Ok((_, wrong)) => Finding::Bad(format!("{}; restore a backup", some(&wrong))),
         Err(failure) => Finding::Bad(failure.to_string()),
     }
 }
 
-/// What is wrong with the files that the tasks name.
-fn compare(config: &Config, store: &Inspection, stored: &Stored) -> Result<Vec<String>, Failure> {
+/// How many files the completed tasks name, and what is wrong with them.
+fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::because("The results cannot be read", error);
     let blobs = kinora_blobs::open_beside(&config.results_url());
@@ -127,33 +126,100 @@ fn compare(config: &Config, store: &Inspection, stored: &Stored) -> Result<Vec<S
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| failed(&error))?;
     let marked = runtime.block_on(kinora_worker::is_marked(store, &*blobs));
-    let mut wrong = Vec::new();
-    if !stored.files.is_empty() && !marked.map_err(|error| failed(&error))? {
-        wrong.push(format!(
-            "the mark of this store is not in {}: is its volume mounted?",
-            config.results_url()
-        ));
+    let marked = marked.map_err(|error| failed(&error))?;
+    let looked = Looked::at_all(&runtime, store, &*blobs).map_err(|error| failed(&error))?;
+    let mut wrong = looked.confirmed(&runtime, store, &*blobs);
+    // Restored results have their mark after the next start.
+    if !marked && looked.files > 0 && looked.wrong == looked.files {
+        let results = config.results_url();
+        wrong.insert(
+            0,
+            format!("{results} are not the results of this store: is the volume mounted?"),
+        );
     }
-    wrong.extend(runtime.block_on(differing(&*blobs, &stored.files)));
-    Ok(wrong)
+    Ok((looked.files, wrong))
 }
 
-async fn differing(blobs: &dyn BlobStore, files: &[StoredFile]) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let mut progress = Progress::begin("checking results");
-    progress.whole = files.len() as u64;
-    for (number, file) in (1..).zip(files) {
-        progress.show(number);
-        let StoredFile { key, bytes, .. } = file;
-        match blobs.head(key).await {
-            Ok(Some(found)) if found == *bytes => {}
-            Ok(Some(found)) => wrong.push(format!("{key} has {found} bytes instead of {bytes}")),
-            Ok(None) => wrong.push(format!("{key} is gone")),
-            Err(error) => wrong.push(format!("{key}: {error}")),
+/// The files of all completed tasks, as they were found.
+#[derive(Debug, Default)]
+struct Looked {
+    files: u64,
+    wrong: u64,
+    /// The first that are wrong.
+    suspects: Vec<(TaskId, StoredFile)>,
+}
+
+impl Looked {
+    fn at_all(
+        runtime: &Runtime,
+        store: &Inspection,
+        blobs: &dyn BlobStore,
+    ) -> Result<Self, kinora_store::StoreError> {
+        let mut looked = Self::default();
+        let mut progress = Progress::begin("checking results");
+        progress.whole = store.count().unwrap_or(0);
+        let mut tasks = 0;
+        let done = store.tasks(&mut |task| {
+            tasks += 1;
+            progress.show(tasks);
+            if let Ok(task) = task {
+                looked.task(runtime, task, blobs);
+            }
+        });
+        progress.end();
+        done.map(|()| looked)
+    }
+
+    fn task(&mut self, runtime: &Runtime, task: &Task, blobs: &dyn BlobStore) {
+        let State::Completed(artifact) = &task.state else {
+            return;
+        };
+        for file in artifact.files() {
+            self.files += 1;
+            if runtime.block_on(fault(blobs, file)).is_some() {
+                self.wrong += 1;
+                if self.suspects.len() < SUSPECTS_MAX {
+                    self.suspects.push((task.id, file.clone()));
+                }
+            }
         }
     }
-    progress.end();
-    wrong
+
+    /// What is wrong with files that their tasks still name.
+    fn confirmed(
+        &self,
+        runtime: &Runtime,
+        store: &Inspection,
+        blobs: &dyn BlobStore,
+    ) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (id, file) in &self.suspects {
+            let is_named = match store.task(*id) {
+                Ok(None) => false,
+                Ok(Some(task)) => matches!(task.state, State::Completed(_)),
+                Err(_) => true,
+            };
+            if is_named {
+                wrong.extend(runtime.block_on(fault(blobs, file)));
+            }
+        }
+        let more = self.wrong - self.suspects.len() as u64;
+        if more > 0 {
+            wrong.push(format!("{more} more files are gone or cut"));
+        }
+        wrong
+    }
+}
+
+/// What is wrong with a file.
+async fn fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
+    let StoredFile { key, bytes, .. } = file;
+    match blobs.head(key).await {
+        Ok(Some(found)) if found == *bytes => None,
+        Ok(Some(found)) => Some(format!("{key} has {found} bytes instead of {bytes}")),
+        Ok(None) => Some(format!("{key} is gone")),
+        Err(error) => Some(format!("{key}: {error}")),
+    }
 }
 
 fn signing_key(config: &Config, stored: &Stored) -> Finding {
