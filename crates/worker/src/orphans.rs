@@ -118,9 +118,16 @@ struct Orphan {
     bytes: u64,
     modified_at_ms: UnixMs,
     task: TaskId,
+    /// Whether the store has the task, which names other files: one of its runs may be about to.
+    is_known: bool,
 }
 
 impl Orphan {
+    /// Whether its task may be one of another history of the store.
+    fn is_strange(&self, gaps: &[Gap]) -> bool {
+        !self.is_known && gaps.iter().any(|gap| gap.holds(self.task))
+    }
+
     /// Whether no run can be about to finish with it.
     fn is_old(&self, now_ms: UnixMs) -> bool {
         self.modified_at_ms.saturating_add(YOUNG_MS) < now_ms
@@ -194,10 +201,7 @@ pub async fn remove_orphans(
             named += page.len();
             for orphan in orphans(tasks, page).await? {
                 named -= 1;
-                if TaskStore::gaps(tasks)
-                    .iter()
-                    .any(|gap| gap.holds(orphan.task))
-                {
+                if orphan.is_strange(&TaskStore::gaps(tasks)) {
                     looked.left.count(&orphan);
                     for (gap, open) in gaps.iter().zip(&mut open) {
                         *open |= gap.holds(orphan.task);
@@ -240,8 +244,7 @@ pub async fn look_for_orphans(
         let mut pages = blobs.list(prefix);
         while let Some(page) = pages.try_next().await? {
             for orphan in orphans(tasks, page).await? {
-                let strange = gaps.iter().any(|gap| gap.holds(orphan.task));
-                if (strange || orphan.is_old(now_ms))
+                if (orphan.is_strange(&gaps) || orphan.is_old(now_ms))
                     && (!removes || remove(blobs, &orphan.key).await)
                 {
                     found.count(&orphan);
@@ -342,6 +345,7 @@ async fn orphans(
                 bytes,
                 modified_at_ms,
                 task: id,
+                is_known: found.is_some(),
             });
         }
         last = Some((id, found));

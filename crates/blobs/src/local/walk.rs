@@ -19,6 +19,8 @@ pub(super) fn pages(objects: PathBuf, prefix: String, pool: Pool) -> EntryStream
         objects,
         prefix,
         open: None,
+        #[cfg(test)]
+        opened: 0,
     };
     Box::pin(stream::try_unfold(begun, move |mut walk| {
         let pool = pool.clone();
@@ -35,6 +37,9 @@ struct Walk {
     prefix: String,
     /// The folders that are being read, the innermost last; `None` before the first page.
     open: Option<Vec<Folder>>,
+    /// How often a folder was opened.
+    #[cfg(test)]
+    opened: usize,
 }
 
 /// A folder that is being read.
@@ -78,6 +83,10 @@ impl Walk {
             let at = key + "/";
             if at.starts_with(&self.prefix) || self.prefix.starts_with(&at) {
                 open.extend(folder(&entry.path(), at)?);
+                #[cfg(test)]
+                {
+                    self.opened += 1;
+                }
             }
         }
         self.open = Some(open);
@@ -114,4 +123,32 @@ fn blob(key: String, entry: &DirEntry) -> Result<Option<BlobEntry>, BlobError> {
         bytes: data.len(),
         modified_at_ms,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_folder_is_read_once_however_many_pages_there_are() {
+        const FOLDERS: usize = 20;
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..FOLDERS {
+            let folder = root.path().join(format!("videos/{number}"));
+            fs::create_dir_all(&folder).unwrap();
+            for file in 0..2 * PAGE_MAX / FOLDERS {
+                fs::write(folder.join(file.to_string()), "").unwrap();
+            }
+        }
+        let mut walk = Walk {
+            objects: root.path().to_owned(),
+            prefix: "videos/".to_owned(),
+            open: None,
+            opened: 0,
+        };
+        let pages = [(); 3].map(|()| walk.page().unwrap().len());
+        assert_eq!(pages, [PAGE_MAX, PAGE_MAX, 0]);
+        // With the one that holds them all.
+        assert_eq!(walk.opened, FOLDERS + 1);
+    }
 }

@@ -2,7 +2,7 @@
 //! one; the first task accepted after it ends and records it, unless a look at all files has closed
 //! it before.
 
-use kinora_contract::UnixMs;
+use kinora_contract::{TaskId, UnixMs};
 use rusqlite::{Connection, params};
 
 use super::batch::Batch;
@@ -31,9 +31,9 @@ impl Gaps {
     pub(super) fn load(conn: &Connection) -> Done<Self> {
         let newest_id: Option<String> =
             conn.query_row("SELECT max(id) FROM tasks", [], |row| row.get(0))?;
-        let newest_id = newest_id.and_then(|id| id.parse::<kinora_contract::TaskId>().ok());
+        let newest_id = newest_id.and_then(|id| id.parse().ok());
         let newest_ms = rows::counter(conn, "newest_ms")?;
-        let newest_ms = newest_ms.max(newest_id.map_or(0, |id| id.created_at_ms()));
+        let newest_ms = newest_ms.max(newest_id.map_or(0, TaskId::created_at_ms));
         let mut query = conn.prepare("SELECT after_ms, before_ms FROM gaps ORDER BY after_ms")?;
         let earlier = query.query_map([], |row| {
             Ok(Gap {

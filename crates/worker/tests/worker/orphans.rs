@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use kinora_blobs::BlobStore;
-use kinora_contract::TaskId;
-
-use kinora_worker::Looked;
+use kinora_contract::{Task, TaskId};
+use kinora_store::{Gap, StoreError};
+use kinora_worker::{Known, Looked};
 
 use crate::bench::{Bench, NOW, Running, until};
 use crate::engines::{Act, Puppet};
@@ -92,4 +93,43 @@ async fn p03_old_files_that_no_task_names_are_removed_and_no_others() {
     second.drained().await;
     assert!(bench.keys().await.contains(&not_ours));
     bench.is_whole(&artifact).await;
+}
+
+/// A store as it is seen from beside its service: it does not know when the newest task was accepted.
+struct Beside(Arc<Task>);
+
+#[async_trait]
+impl Known for Beside {
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        Ok((id == self.0.id).then(|| self.0.clone()))
+    }
+
+    fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        Ok(vec![Gap {
+            after_ms: 0,
+            before_ms: u64::MAX,
+        }])
+    }
+
+    fn identity(&self) -> Result<u64, StoreError> {
+        Ok(1)
+    }
+}
+
+/// The command works beside a service, whose runs publish files before their tasks name them.
+#[tokio::test(flavor = "multi_thread")]
+async fn p03_an_operator_removes_no_file_of_a_task_that_runs() {
+    let bench = Bench::new();
+    let id = bench.submit().await;
+    let known = Beside(bench.task(id).await);
+    let published = format!("videos/{id}/1/video.mp4");
+    let unknown = TaskId::from_parts(NOW, [9; 10]);
+    let strange = format!("videos/{unknown}/1/video.mp4");
+    let mut written_at_ms = 0;
+    for key in [&published, &strange] {
+        written_at_ms = put(&bench, key).await;
+    }
+    let look = kinora_worker::look_for_orphans(&known, &*bench.blobs, written_at_ms, true);
+    assert_eq!(look.await.unwrap().unwrap().files, 1);
+    assert_eq!(bench.keys().await, [published]);
 }
