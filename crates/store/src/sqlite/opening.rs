@@ -139,7 +139,7 @@ pub(super) fn lost(path: &Path, conn: Option<&Connection>) -> Result<(), OpenErr
         return Ok(());
     };
     let known = match conn {
-        Some(conn) => known(conn).map_err(schema::unavailable)?,
+        Some(conn) => known(conn).map_err(|error| named(schema::unavailable(error)))?,
         None => Known::default(),
     };
     let foreign = known.identity.is_some_and(|own| own != noted.identity);
