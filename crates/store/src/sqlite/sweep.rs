@@ -112,7 +112,8 @@ fn expire_one(request: &SweepRequest, batch: &mut Batch<'_>, id: TaskId, seq: i6
     let artifact: Option<String> = batch
         .conn
         .prepare_cached("SELECT artifact FROM tasks WHERE seq = ?1")?
-        .query_row([seq], |row| row.get(0))?;
+        // A damaged text must not keep the tasks behind it; what it named are orphans.
+        .query_row([seq], |row| Ok(row.get(0).unwrap_or_default()))?;
     rows::add_garbage(batch.conn, &rows::files(artifact.as_deref()))?;
     batch.erase();
     match found {
@@ -133,8 +134,10 @@ fn expire_one(request: &SweepRequest, batch: &mut Batch<'_>, id: TaskId, seq: i6
                 "UPDATE tasks SET phase = 'expired', artifact = NULL, failure = NULL, state_sum = NULL \
                  WHERE seq = ?1 RETURNING project",
             )?;
-            let project: String = query.query_row([seq], |row| row.get(0))?;
-            batch.charge(Charge::of(&project, 0, -1));
+            let project: Option<String> = query.query_row([seq], |row| Ok(row.get(0).ok()))?;
+            if let Some(project) = project {
+                batch.charge(Charge::of(&project, 0, -1));
+            }
             batch.note(id, None);
         }
         Err(fault) => return Err(fault),
