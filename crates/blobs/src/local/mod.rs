@@ -118,7 +118,8 @@ impl BlobStore for LocalBlobs {
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
         let path = self.path(key)?;
-        blocking(&self.keeping, move || match fs::metadata(path) {
+        // Downloads ask for it: they must not wait behind removals.
+        blocking(&self.reading, move || match fs::metadata(path) {
             Ok(data) if data.is_file() => Ok(Some(data.len())),
             Ok(_) => Ok(None),
             Err(error) if is_absent(&error) => Ok(None),
