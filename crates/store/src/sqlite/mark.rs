@@ -8,7 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::UNIX_EPOCH;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, UNIX_EPOCH};
 
 use kinora_contract::UnixMs;
 
@@ -19,6 +20,9 @@ const MAGIC: &[u8; 8] = b"KINMARK1";
 const SLOT_BYTES: usize = 32;
 /// Two slots in turns, in different pages: a write that is torn leaves the other.
 const OFFSETS: [u64; 2] = [0, 4096];
+
+/// Between a write and the sync of it and of those that follow: a power loss finds a mark that is seconds old.
+const SYNC_AFTER: Duration = Duration::from_secs(5);
 
 /// What a mark says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +99,8 @@ pub(super) struct Mark {
     changes: u64,
     turn: usize,
     unsynced: Arc<AtomicBool>,
+    /// Tells the thread that syncs it; that ends with the mark.
+    written: SyncSender<()>,
     works: bool,
 }
 
@@ -108,12 +114,22 @@ impl Mark {
                 None
             }
         };
+        let unsynced = Arc::new(AtomicBool::new(false));
+        let (written, writes) = mpsc::sync_channel(1);
+        if let Some(file) = file.clone() {
+            let unsynced = unsynced.clone();
+            let thread = std::thread::Builder::new().name("store-mark".to_owned());
+            if let Err(error) = thread.spawn(move || keep_synced(&file, &unsynced, &writes)) {
+                tracing::warn!(%error, "high-water mark is synced by the system alone");
+            }
+        }
         Self {
             file,
             identity,
             changes,
             turn: 0,
-            unsynced: Arc::default(),
+            unsynced,
+            written,
             works: true,
         }
     }
@@ -126,41 +142,32 @@ impl Mark {
         }
         self.changes = changes;
         let slot = encode(self.identity, changes);
-        let written = file.write_all_at(&slot, OFFSETS[self.turn]);
+        let done = file.write_all_at(&slot, OFFSETS[self.turn]);
         self.turn = 1 - self.turn;
-        self.unsynced.store(true, Ordering::Release);
-        if let Err(error) = &written
+        if !self.unsynced.swap(true, Ordering::AcqRel) {
+            // Fails only where nobody syncs it.
+            let _ = self.written.try_send(());
+        }
+        if let Err(error) = &done
             && self.works
         {
             tracing::warn!(%error, "high-water mark not written; a torn log may not be noticed");
         }
-        self.works = written.is_ok();
-    }
-
-    /// A handle that syncs it.
-    pub(super) fn sync(&self) -> MarkSync {
-        MarkSync {
-            file: self.file.clone(),
-            unsynced: self.unsynced.clone(),
-        }
+        self.works = done.is_ok();
     }
 }
 
-/// Syncs a mark now and then, so that a power loss finds one that is seconds old.
-#[derive(Clone, Debug)]
-pub(super) struct MarkSync {
-    file: Option<Arc<File>>,
-    unsynced: Arc<AtomicBool>,
-}
-
-impl MarkSync {
-    /// Syncs the mark if it was written since.
-    pub(super) fn sync(&self) {
-        if self.unsynced.swap(false, Ordering::AcqRel)
-            && let Some(file) = &self.file
-            && let Err(error) = file.sync_data()
-        {
+/// Syncs a mark some time after it was written, until it is closed. The writer never waits for it.
+fn keep_synced(file: &File, unsynced: &AtomicBool, writes: &Receiver<()>) {
+    while writes.recv().is_ok() {
+        let closed = writes.recv_timeout(SYNC_AFTER) == Err(RecvTimeoutError::Disconnected);
+        // First, so that what is written meanwhile is synced the next time.
+        unsynced.store(false, Ordering::Release);
+        if let Err(error) = file.sync_data() {
             tracing::debug!(%error, "high-water mark not synced");
+        }
+        if closed {
+            return;
         }
     }
 }
@@ -194,7 +201,6 @@ mod tests {
         let mut mark = Mark::begin(&database, 7, 3);
         for changes in 4..=9 {
             mark.write(changes);
-            mark.sync().sync();
             let noted = read(&database).unwrap().unwrap();
             assert_eq!((noted.identity, noted.changes), (7, changes));
             assert!(noted.written_ms > 0);

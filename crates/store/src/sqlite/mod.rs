@@ -84,7 +84,7 @@ impl SqliteStore {
         let identity = rows::counter(&conn, "identity")
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         let mark = Mark::begin(path, identity, index.changes);
-        let (scrub, mark_sync) = (Scrub::default(), mark.sync());
+        let scrub = Scrub::default();
         Ok(Self {
             identity,
             holds: rows::holds(&conn)
@@ -93,7 +93,7 @@ impl SqliteStore {
             keys: keys::KeyReader::open(path, options)?,
             writer: Writer::start(conn, index, memory.clone(), mark, scrub.clone())
                 .map_err(schema::unavailable)?,
-            _scrubber: Scrubber::start(path, options, scrub, mark_sync)?,
+            _scrubber: Scrubber::start(path, options, scrub)?,
             memory,
             _lock: lock,
         })

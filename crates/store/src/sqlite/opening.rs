@@ -73,8 +73,8 @@ pub(super) enum Checked {
     Damaged(Vec<String>),
 }
 
-/// Runs SQLite's check of pages, rows and indexes. The quick one would pass over an index that does not
-/// agree with its table, which ends lists early; it would be done sooner only where the limit ends both.
+/// Runs SQLite's check of pages, rows and indexes. `quick_check` would not compare indexes with their tables,
+/// and an index that disagrees ends lists early; a limit bounds both alike.
 pub(super) fn check(conn: &mut Connection, limit: Option<Duration>) -> Result<Checked, OpenError> {
     if let Some(limit) = limit {
         let begun = Instant::now();

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::mark::MarkSync;
 use super::schema;
 use crate::{OpenError, OpenOptions};
 
@@ -17,8 +16,6 @@ use crate::{OpenError, OpenOptions};
 const AFTER: Duration = Duration::from_secs(1);
 /// Between two times.
 const EVERY: Duration = Duration::from_secs(10);
-/// Between two syncs of the high-water mark.
-const MARK_EVERY: Duration = Duration::from_secs(5);
 /// How long writers may be held up by readers that are being waited for.
 const BUSY: Duration = Duration::from_millis(200);
 
@@ -39,18 +36,15 @@ impl Scrub {
         self.0.1.notify_all();
     }
 
-    /// Waits for a request, and syncs the high-water mark meanwhile; `false` when the store closes.
-    fn requested(&self, mark: &MarkSync) -> bool {
-        loop {
-            mark.sync();
-            let idle = |state: &mut State| !state.wanted && !state.closing;
-            let waited = self.0.1.wait_timeout_while(self.state(), MARK_EVERY, idle);
-            let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if state.wanted || state.closing {
-                state.wanted = false;
-                return !state.closing;
-            }
-        }
+    /// Waits for a request; `false` when the store closes.
+    fn requested(&self) -> bool {
+        let state = self
+            .0
+            .1
+            .wait_while(self.state(), |state| !state.wanted && !state.closing);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        state.wanted = false;
+        !state.closing
     }
 
     /// Waits for so long; `false` when the store closes.
@@ -79,14 +73,13 @@ impl Scrubber {
         path: &Path,
         options: &OpenOptions,
         scrub: Scrub,
-        mark: MarkSync,
     ) -> Result<Self, OpenError> {
         let conn = schema::open_scrubber(path, options)?;
         conn.busy_timeout(BUSY).map_err(schema::unavailable)?;
         let own = scrub.clone();
         let thread = std::thread::Builder::new().name("store-scrubber".to_owned());
         let thread = thread
-            .spawn(move || serve(&own, &conn, &mark))
+            .spawn(move || serve(&own, &conn))
             .map_err(schema::unavailable)?;
         Ok(Self {
             scrub,
@@ -109,8 +102,8 @@ impl Drop for Scrubber {
     }
 }
 
-fn serve(scrub: &Scrub, conn: &Connection, mark: &MarkSync) {
-    while scrub.requested(mark) && scrub.rest(AFTER) {
+fn serve(scrub: &Scrub, conn: &Connection) {
+    while scrub.requested() && scrub.rest(AFTER) {
         // The bulk is carried over beside the writer, which waits for the rest alone.
         let _ = checkpoint(conn, "PASSIVE");
         if !truncate_log(conn) {
