@@ -83,7 +83,7 @@ fn encode(identity: u64, changes: u64) -> [u8; SLOT_BYTES] {
 
 fn decode(slot: &[u8; SLOT_BYTES]) -> Option<(u64, u64)> {
     let number = |at: usize| {
-        let bytes = slot[at..at + 8].try_into();
+        let bytes: Result<[u8; 8], _> = slot[at..at + 8].try_into();
         bytes.map(u64::from_le_bytes).unwrap_or_default()
     };
     let (identity, changes) = (number(8), number(16));
