@@ -21,7 +21,7 @@ fn accepting(data: &DataFolder) -> Setup {
     Setup::on(data).set("KINORA_ACCEPT_LOSS", 1)
 }
 
-/// A start that must be refused, with all of `words`.
+/// A start that must be refused, with all of `words`. Returns why.
 fn refused(data: &DataFolder, words: &[&str]) -> String {
     let ended = Setup::on(data).try_start();
     let ended = ended.map(|server| server.log()).unwrap_err();
@@ -30,7 +30,11 @@ fn refused(data: &DataFolder, words: &[&str]) -> String {
         assert!(ended.stderr.contains(word), "{word}: {}", ended.stderr);
     }
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
-    ended.stderr
+    let why = ended
+        .stderr
+        .lines()
+        .find(|line| line.starts_with("kinora: "));
+    why.unwrap_or_else(|| panic!("{ended:#?}")).to_owned()
 }
 
 fn command(data: &DataFolder, words: &[&str]) -> Finished {
@@ -349,8 +353,8 @@ fn p17_flipped_bits_are_refused_or_told_or_harmless() {
         let client = server.client().forgetful();
         let after: Vec<_> = ids.iter().map(|id| told(&client, id)).collect();
         let list = listed(&client);
-        // The key's own row: it is unknown, or another project's.
-        let is_keyless = |is: &Result<Value, u16>| matches!(is, Err(401 | 403 | 404));
+        // The key's own row: it is unknown, another project's, or has another limit.
+        let is_keyless = |is: &Result<Value, u16>| matches!(is, Err(401 | 403 | 404 | 429));
         if after.iter().all(is_keyless) {
             continue;
         }
