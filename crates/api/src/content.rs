@@ -1,12 +1,14 @@
 //! `GET /v1/videos/{id}/content`: the bytes, by key or by signed address, with ranges and
 //! validators. A signed address opens one variant of one task until it expires.
 
+use std::ops::Range;
+
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use kinora_blobs::BlobError;
 use kinora_blobs::sign::SignatureError;
+use kinora_blobs::{BlobError, ByteStream};
 use kinora_contract::{ErrorCode, State as TaskState, StoredFile, Task, TaskId};
 use kinora_store::{Scope, TaskView};
 
@@ -14,6 +16,7 @@ use crate::auth;
 use crate::conditional::{Condition, names};
 use crate::error::ApiError;
 use crate::files::Variant;
+use crate::lost;
 use crate::openapi::refusals::OfContent;
 use crate::preview::preview;
 use crate::range::{Stretch, stretch};
@@ -193,15 +196,7 @@ async fn send(
         Stretch::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
         Stretch::Unsatisfiable => return Ok(unsatisfiable(file.bytes)),
     };
-    let stream = api
-        .blobs
-        .read(&file.key, part.clone())
-        .await
-        .map_err(|error| match error {
-            // Expired between the look at the task and the look at the file.
-            BlobError::NotFound(_) => ApiError::expired(),
-            error => ApiError::storage(&error),
-        })?;
+    let stream = open(api, id, file, part.clone()).await?;
     let mut response = Response::new(Body::from_stream(stream));
     *response.status_mut() = status;
     let out = response.headers_mut();
@@ -223,6 +218,25 @@ async fn send(
         insert_text(out, header::CONTENT_RANGE, &text);
     }
     Ok(response)
+}
+
+/// The bytes of a file in `part`, once it is sure that all of them are there.
+async fn open(
+    api: &Api,
+    id: TaskId,
+    file: &StoredFile,
+    part: Range<u64>,
+) -> Result<ByteStream, ApiError> {
+    let found = api.blobs.head(&file.key).await;
+    let found = found.map_err(|error| ApiError::storage(&error))?;
+    if found != Some(file.bytes) {
+        return Err(lost::refusal(api, id, file, found).await);
+    }
+    match api.blobs.read(&file.key, part).await {
+        Ok(stream) => Ok(stream),
+        Err(BlobError::NotFound(_)) => Err(lost::refusal(api, id, file, None).await),
+        Err(error) => Err(ApiError::storage(&error)),
+    }
 }
 
 /// A result never changes: its client may keep it, and a browser may play it.

@@ -22,6 +22,7 @@ mod idempotency;
 mod journal;
 mod list;
 mod listen;
+mod lost;
 mod models;
 mod multipart;
 mod openapi;
@@ -40,6 +41,7 @@ mod wire;
 
 pub use cors::{BadOrigin, Cors};
 pub use listen::{Guards, ListenSettings, Stop, Tls, TlsError, serve, serve_guarded};
+pub use lost::LostFiles;
 pub use openapi::document;
 pub use proxies::TrustedProxies;
 pub use router::router;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
 use crate::files::Variant;
+use crate::lost::LostFiles;
 use crate::turns::Turns;
 
 /// The service as its endpoints see it.
@@ -40,6 +41,8 @@ pub struct Api {
     pub turns: Turns,
     /// Whether accepted tasks can be run, as the worker says.
     pub readiness: Readiness,
+    /// Results that are not as they were stored.
+    pub lost: LostFiles,
     /// Cancelled when the process is stopping: submits are refused from then on.
     pub stopping: CancellationToken,
 }

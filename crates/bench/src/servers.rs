@@ -171,6 +171,7 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
         }),
         turns: kinora_api::Turns::default(),
         readiness: kinora_contract::Readiness::default(),
+        lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),
     })
 }

@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{TryStreamExt, future};
 use kinora_contract::StoredFile;
 
-use crate::{BlobError, BlobStore};
+use crate::{BlobEntry, BlobError, BlobStore, PAGE_MAX};
 
 /// SHA-256 of `abc` (FIPS 180-2, appendix B.1).
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -26,12 +26,14 @@ where
 {
     what_is_put_is_read_with_its_length_and_hash(&make().await).await;
     an_existing_key_is_never_overwritten(&make().await).await;
+    the_same_put_again_is_done(&make().await).await;
     of_concurrent_puts_one_wins_and_is_whole(&make().await).await;
     ranges_are_cut_at_the_end(&make().await).await;
     absent_keys_are_absent_everywhere(&make().await).await;
     malformed_keys_are_refused_everywhere(&make().await).await;
     a_reader_outlives_the_delete(&make().await).await;
-    pages_join_to_the_whole_list(&make().await).await;
+    a_list_has_every_blob_of_its_prefix_once(&make().await).await;
+    a_list_holds_its_place(&make().await).await;
     failed_puts_leave_nothing(&make().await).await;
     a_probe_leaves_nothing(&make().await).await;
 }
@@ -106,6 +108,22 @@ async fn an_existing_key_is_never_overwritten(store: &impl BlobStore) {
     assert_eq!(read(store, "a/b", 0..99).await, "first");
 }
 
+async fn the_same_put_again_is_done(store: &impl BlobStore) {
+    let bytes = pattern(300_000);
+    let first = store.put_bytes("a/b", bytes.clone()).await.unwrap();
+    let from = store.staging_dir().join("again");
+    std::fs::write(&from, &bytes).unwrap();
+    assert_eq!(store.put_file("a/b", &from).await.unwrap(), first);
+    assert!(!from.exists(), "the staged file is gone");
+    assert_eq!(store.put_bytes("a/b", bytes.clone()).await.unwrap(), first);
+    // Of the same length, and not the same.
+    let mut other = bytes.to_vec();
+    other[299_999] ^= 1;
+    let other = store.put_bytes("a/b", other.into()).await;
+    assert!(matches!(other, Err(BlobError::Exists(_))), "{other:?}");
+    assert!(read(store, "a/b", 0..u64::MAX).await == bytes);
+}
+
 async fn of_concurrent_puts_one_wins_and_is_whole(store: &impl BlobStore) {
     let bodies: Vec<Bytes> = (0..16_u8).map(|n| Bytes::from(vec![n; 50_000])).collect();
     let puts = bodies
@@ -131,7 +149,7 @@ async fn of_concurrent_puts_one_wins_and_is_whole(store: &impl BlobStore) {
         }
     });
     future::join_all(churn).await;
-    assert_eq!(store.list("busy", None, 9).await.unwrap(), []);
+    assert_eq!(listed(store, "busy").await, [""; 0]);
 }
 
 async fn ranges_are_cut_at_the_end(store: &impl BlobStore) {
@@ -230,7 +248,18 @@ async fn a_reader_outlives_the_delete(store: &impl BlobStore) {
     assert!([first].into_iter().chain(rest).flatten().eq(whole));
 }
 
-async fn pages_join_to_the_whole_list(store: &impl BlobStore) {
+/// The keys under a prefix, sorted. Pages have their bound, and no key comes twice.
+async fn listed(store: &impl BlobStore, prefix: &str) -> Vec<String> {
+    let pages: Vec<_> = store.list(prefix).try_collect().await.unwrap();
+    let bounded = |page: &Vec<BlobEntry>| (1..=PAGE_MAX).contains(&page.len());
+    assert!(pages.iter().all(bounded), "{prefix:?}: pages are bounded");
+    let mut keys: Vec<String> = pages.into_iter().flatten().map(|one| one.key).collect();
+    keys.sort_unstable();
+    assert!(keys.is_sorted_by(|a, b| a < b), "{prefix:?}: {keys:?}");
+    keys
+}
+
+async fn a_list_has_every_blob_of_its_prefix_once(store: &impl BlobStore) {
     let mut keys = vec![
         "a", "a-b", "a.b/c", "b/a", "b/a-1", "b/b/c", "b/b/d", "b-/x", "b_/x", "b0", "c/d/e/f",
     ];
@@ -242,25 +271,37 @@ async fn pages_join_to_the_whole_list(store: &impl BlobStore) {
     }
     keys.sort_unstable();
     for prefix in ["", "b", "b/", "b/b", "a", "c/d/e/f", "c/d/e/f/g", "zz"] {
-        let wanted: Vec<_> = keys.iter().filter(|key| key.starts_with(prefix)).collect();
-        for limit in [1, 2, 3, 100] {
-            let (mut found, mut after) = (Vec::new(), None);
-            loop {
-                let page = store.list(prefix, after.as_deref(), limit).await.unwrap();
-                assert!(page.len() <= limit && page.iter().all(|entry| entry.bytes == 5));
-                let full = page.len() == limit;
-                found.extend(page.into_iter().map(|entry| entry.key));
-                after = found.last().cloned();
-                if !full {
-                    break;
-                }
-            }
-            assert!(
-                found.iter().eq(wanted.iter().copied()),
-                "{prefix:?} by {limit}: {found:?}"
-            );
-        }
+        let wanted = keys.iter().filter(|key| key.starts_with(prefix));
+        let found = listed(store, prefix).await;
+        assert!(found.iter().eq(wanted), "{prefix:?}: {found:?}");
     }
+    let entries = store.list("").try_concat().await.unwrap();
+    assert!(entries.iter().all(|entry| entry.bytes == 5));
+}
+
+/// What is deleted and put behind a list's back neither ends it nor makes it miss others.
+async fn a_list_holds_its_place(store: &impl BlobStore) {
+    let mut keys: Vec<String> = (0..PAGE_MAX + 100)
+        .map(|n| format!("v/{:02}/{n:05}", n % 50))
+        .collect();
+    for key in &keys {
+        store.put_bytes(key, Bytes::new()).await.unwrap();
+    }
+    let mut pages = store.list("v/");
+    let mut found = Vec::new();
+    while let Some(page) = pages.try_next().await.unwrap() {
+        // As the look for orphans does.
+        for entry in page {
+            store.delete(&entry.key).await.unwrap();
+            found.push(entry.key);
+        }
+        store.put_bytes("v/late/one", Bytes::new()).await.unwrap();
+        store.delete("v/late/one").await.unwrap();
+    }
+    found.sort_unstable();
+    keys.sort_unstable();
+    assert_eq!(found, keys);
+    assert_eq!(listed(store, "").await, [""; 0]);
 }
 
 async fn failed_puts_leave_nothing(store: &impl BlobStore) {
@@ -271,7 +312,7 @@ async fn failed_puts_leave_nothing(store: &impl BlobStore) {
         "a folder is no file"
     );
     assert_eq!(store.head("x/y").await.unwrap(), None);
-    assert_eq!(store.list("", None, 9).await.unwrap(), []);
+    assert_eq!(listed(store, "").await, [""; 0]);
 }
 
 async fn a_probe_leaves_nothing(store: &impl BlobStore) {

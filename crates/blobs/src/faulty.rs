@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use kinora_contract::StoredFile;
 pub use kinora_faulty::{Fault, Injected, Plan, Rates};
 
-use crate::{BlobEntry, BlobError, BlobStore, ByteStream};
+use crate::{BlobError, BlobStore, ByteStream, EntryStream};
 
 /// The methods of [`BlobStore`] that may go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ pub enum Method {
     Read,
     /// [`BlobStore::delete`].
     Delete,
-    /// [`BlobStore::list`].
+    /// One page of [`BlobStore::list`].
     List,
     /// [`BlobStore::probe`].
     Probe,
@@ -99,14 +99,20 @@ impl BlobStore for FaultyBlobs {
         self.call(Method::Delete, self.inner.delete(key)).await
     }
 
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<BlobEntry>, BlobError> {
-        self.call(Method::List, self.inner.list(prefix, after, limit))
-            .await
+    fn list(&self, prefix: &str) -> EntryStream {
+        let (plan, pages) = (self.plan.clone(), self.inner.list(prefix));
+        let page = move |pages: EntryStream| {
+            let plan = plan.clone();
+            async move {
+                let mut pages = pages;
+                let next = async { pages.try_next().await };
+                let page = plan
+                    .call(Method::List, next, |how| injected(how).into())
+                    .await?;
+                Ok::<_, BlobError>(page.map(|page| (page, pages)))
+            }
+        };
+        Box::pin(stream::try_unfold(pages, page))
     }
 
     async fn probe(&self) -> Result<(), BlobError> {

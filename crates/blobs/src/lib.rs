@@ -15,7 +15,7 @@ pub mod sign;
 
 pub use key::{BlobKey, KEY_BYTES_MAX};
 pub use local::LocalBlobs;
-pub use open::{open, root};
+pub use open::{open, open_beside, root};
 pub use reserve::Reserve;
 
 use std::fmt::Debug;
@@ -36,6 +36,12 @@ pub const THREADS: usize = local::THREADS;
 /// reader but one chunk.
 pub type ByteStream = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
+/// Blobs as they are listed, in pages of at most [`PAGE_MAX`] entries.
+pub type EntryStream = Pin<Box<dyn Stream<Item = Result<Vec<BlobEntry>, BlobError>> + Send>>;
+
+/// Entries of one page of a list at most.
+pub const PAGE_MAX: usize = 500;
+
 /// Keeps finished files by key. What a key names never changes: it appears whole, once, and
 /// may be deleted.
 #[async_trait]
@@ -46,13 +52,13 @@ pub trait BlobStore: Send + Sync + Debug {
     /// store's [`BlobStore::staging_dir`].
     ///
     /// # Errors
-    /// [`BlobError::Exists`] for a key that is taken, whatever it holds.
+    /// [`BlobError::Exists`] for a key that holds other bytes. With the same, the put is done.
     async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError>;
 
     /// Publishes `bytes` under `key`, with the guarantees of [`BlobStore::put_file`].
     ///
     /// # Errors
-    /// [`BlobError::Exists`] for a key that is taken, whatever it holds.
+    /// [`BlobError::Exists`] for a key that holds other bytes. With the same, the put is done.
     async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError>;
 
     /// The length in bytes, or `None` for an unknown key.
@@ -74,18 +80,10 @@ pub trait BlobStore: Send + Sync + Debug {
     /// [`BlobError`] when it may still be there.
     async fn delete(&self, key: &str) -> Result<(), BlobError>;
 
-    /// Up to `limit` blobs whose keys begin with `prefix` and come after `after`, in the order
-    /// of the keys' bytes. For the sweep of orphans: begin with `None`, go on with the last key,
-    /// stop at a page that is not full.
-    ///
-    /// # Errors
-    /// [`BlobError`] when they cannot be listed.
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<BlobEntry>, BlobError>;
+    /// All blobs whose keys begin with `prefix`, in pages, in no order. One pass over what is stored,
+    /// which holds its place: blobs may be put and deleted meanwhile, and one that is there from its
+    /// beginning to its end comes exactly once. An error is the last item.
+    fn list(&self, prefix: &str) -> EntryStream;
 
     /// Finds out whether blobs can be put now: makes folders of the store again that are gone, then
     /// writes, syncs, names, reads back and removes a small file, which is never listed.
@@ -120,7 +118,7 @@ pub enum BlobError {
     /// Nothing under this key.
     #[error("no blob {0:?}")]
     NotFound(String),
-    /// The key is taken; nothing was changed.
+    /// The key holds other bytes; nothing was changed.
     #[error("the blob {0:?} exists already")]
     Exists(String),
     /// The address names no implementation.

@@ -14,6 +14,15 @@ pub fn open(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
     Ok(Arc::new(LocalBlobs::open(root(url)?)?))
 }
 
+/// Opens the store at `url` beside a process that may be using it: what that one has staged stays, and
+/// nothing is made. For commands that look at what is stored, or remove some of it.
+///
+/// # Errors
+/// [`BlobError::UnknownScheme`].
+pub fn open_beside(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
+    Ok(Arc::new(LocalBlobs::beside(root(url)?)))
+}
+
 /// The folder of the store at `url`, which is neither opened nor made.
 ///
 /// # Errors

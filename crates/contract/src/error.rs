@@ -114,6 +114,8 @@ error_codes! {
     HeadersTooLarge = "headers_too_large", 431, InvalidRequest;
     /// A fault of the service.
     InternalError = "internal_error", 500, Server;
+    /// A file of a completed task is gone or damaged, before its time.
+    ContentLost = "content_lost", 500, Server;
     /// The store cannot take or give anything at the moment.
     StorageUnavailable = "storage_unavailable", 503, Server;
     /// There is no room for a further connection.

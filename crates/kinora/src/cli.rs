@@ -39,6 +39,13 @@ pub(crate) enum Command {
     Backup(BackupArgs),
     /// Restore a backup into an empty data folder.
     Restore(RestoreArgs),
+    /// Count the result files that no task names; remove them with --remove.
+    #[command(
+        after_help = "Works while the service runs. For example, after an older database was put back for \
+                      good:\n  kinora orphans --data /var/lib/kinora\n  \
+                      kinora orphans --remove --data /var/lib/kinora"
+    )]
+    Orphans(OrphansArgs),
     /// Print the configuration file with all defaults and what they mean.
     #[command(
         after_help = "Keep the lines that you change; every key may be left out:\n  \
@@ -88,6 +95,23 @@ pub(crate) struct ServeArgs {
     /// Form of the log on standard error
     #[arg(long, value_name = "FORM")]
     pub(crate) log_format: Option<LogFormat>,
+    /// Start although acknowledged tasks, results or keys are missing or damaged, and serve what is
+    /// left; give it once. Also as KINORA_ACCEPT_LOSS=1
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
+}
+
+/// What to do with files that no task names.
+#[derive(Debug, Args)]
+pub(crate) struct OrphansArgs {
+    /// Remove them
+    #[arg(long)]
+    pub(crate) remove: bool,
+    /// Print JSON, with times in Unix seconds
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
 }
 
 /// Forms of the log.

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{self, Config};
 use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
-use crate::{engine_host, folder};
+use crate::{damage, engine_host, folder, keys};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -39,19 +39,22 @@ pub(crate) struct Service {
 }
 
 /// Opens everything that `config` names.
-pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Failure> {
+pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service, Failure> {
     folder::prepare(&config.data)?;
     let options = OpenOptions {
         attempts_max: config.worker.attempts_max,
+        token_stride: token_stride()?,
+        accepts_loss: config.accept_loss,
         ..OpenOptions::default()
     };
-    let stores = kinora_store::open(&config.store_url(), &options)
-        .map_err(|error| Failure::because("The store cannot be opened", error))?;
+    let stores = kinora_store::open(&config.store_url(), &options).map_err(damage::refused)?;
+    damage::check_signing_key(config, &stores.holds)?;
     let blobs = kinora_blobs::open(&config.results_url())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
+    damage::check_results(config, &stores, &*blobs).await?;
     #[cfg(feature = "test-faults")]
     let (stores, blobs) = crate::faults::around(stores, blobs);
-    let secret = Secret::load_or_create(&config.data.join("signing.key"))
+    let secret = Secret::load_or_create(&damage::signing_key(config))
         .map_err(|error| Failure::because("The signing secret cannot be read", error))?;
     let (catalog, lineup) = models(config)?;
     let reserve = reserve(config, &*blobs);
@@ -68,6 +71,7 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         settings: Arc::new(api_settings(config, base_url, reserve.clone())?),
         turns: kinora_api::Turns::default(),
         readiness: readiness.clone(),
+        lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),
     };
     let worker = Worker {
@@ -79,6 +83,11 @@ pub(crate) fn service(config: &Config, base_url: String) -> Result<Service, Fail
         api,
         worker,
     })
+}
+
+/// How far the fencing tokens of this opening are past all earlier ones, from 1 to 2^40.
+fn token_stride() -> Result<u64, Failure> {
+    Ok((u64::from_le_bytes(keys::random()?) >> 24) + 1)
 }
 
 fn api_settings(

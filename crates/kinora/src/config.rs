@@ -43,6 +43,9 @@ pub(crate) struct Config {
     #[serde(default)]
     pub(crate) engines: Vec<Engine>,
     pub(crate) models: Vec<Model>,
+    /// Not a setting, since it is said once.
+    #[serde(skip)]
+    pub(crate) accept_loss: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -316,11 +319,19 @@ mod tests {
             listen: Some("localhost:8081".parse().unwrap()),
             base_url: Some("https://video.example.com".to_owned()),
             log_format: Some(LogFormat::Text),
+            accept_loss: false,
         };
         let config = Config::for_serving_under(&args, &[]).unwrap();
         assert_eq!(config.listen.to_string(), "localhost:8081");
         assert_eq!(config.base_url, "https://video.example.com");
         assert_eq!(config.log.format, LogFormat::Text);
+        assert!(!config.accept_loss);
+        let said = [("KINORA_ACCEPT_LOSS".to_owned(), "1".to_owned())];
+        assert!(Config::for_serving_under(&args, &said).unwrap().accept_loss);
+        let unclear = [("KINORA_ACCEPT_LOSS".to_owned(), "perhaps".to_owned())];
+        assert!(Config::for_serving_under(&args, &unclear).is_err());
+        args.accept_loss = true;
+        assert!(Config::for_serving_under(&args, &[]).unwrap().accept_loss);
         args.base_url = Some("https://video.example.com/?a=b".to_owned());
         let error = Config::for_serving_under(&args, &[])
             .unwrap_err()

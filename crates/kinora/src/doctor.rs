@@ -6,6 +6,7 @@ mod descriptors;
 mod disk;
 mod sandbox;
 mod secrets;
+mod store;
 mod surroundings;
 
 use std::fmt::Write;
@@ -71,6 +72,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
         ("data folder", disk::folder(&config.data)),
     ];
     findings.extend(secrets::first_key(&config.data).map(|found| ("first key", found)));
+    findings.extend(store::examine(config));
     findings.push(("backups", backups::last(&config.data, SystemClock.now_ms())));
     if let Some(folder) = disk::nearest_existing(&config.data) {
         findings.push(("file system", disk::file_system(&folder)));

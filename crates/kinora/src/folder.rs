@@ -16,6 +16,7 @@ const CONTENTS: [&str; 8] = [
     "kinora.db-wal",
     "kinora.db-shm",
     "kinora.db.lock",
+    "kinora.mark",
     "signing.key",
     "results",
     FIRST_KEY,

@@ -15,7 +15,6 @@ use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
 use crate::{folder, hint, print};
 pub(crate) use judged::NewKeyParts;
-pub(crate) use listing::date;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 

@@ -5,6 +5,8 @@ mod backup;
 mod cli;
 mod compose;
 mod config;
+mod damage;
+mod date;
 mod descriptors;
 mod doctor;
 mod engine_host;
@@ -17,6 +19,7 @@ mod keys;
 mod logging;
 mod memory;
 mod models;
+mod orphans;
 mod overlay;
 mod restore;
 mod serve;
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
+        Command::Orphans(args) => orphans::run(&args),
         Command::Config => {
             print(config::DEFAULT_FILE);
             Ok(())

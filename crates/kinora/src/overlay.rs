@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use crate::failure::Failure;
 
 /// Variables that are no settings.
-const OTHER_VARIABLES: [&str; 2] = ["KINORA_CONFIG", "KINORA_KEY"];
+const OTHER_VARIABLES: [&str; 3] = ["KINORA_CONFIG", "KINORA_KEY", "KINORA_ACCEPT_LOSS"];
 
 /// Reads a file's text; `name` is for the message.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Failure> {

@@ -94,7 +94,7 @@ async fn serve(
         stores,
         api,
         worker,
-    } = compose::service(config, base_url.clone())?;
+    } = compose::service(config, base_url.clone()).await?;
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
     }

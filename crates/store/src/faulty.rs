@@ -12,7 +12,7 @@ pub use kinora_faulty::{Fault, Injected, Plan, Rates};
 use tokio::sync::watch;
 
 use crate::{
-    Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
+    Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched, Gap,
     Idempotency, Insertion, Lease, NewTask, Page, PageRequest, Place, Postpone, Renewed,
     StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
 };
@@ -64,6 +64,8 @@ pub enum Method {
     Usage,
     /// [`TaskStore::settle`].
     Settle,
+    /// [`TaskStore::close_gaps`].
+    CloseGaps,
 }
 
 impl Method {
@@ -236,6 +238,15 @@ impl TaskStore for FaultyStore {
 
     async fn settle(&self) -> Result<(), StoreError> {
         self.call(Method::Settle, self.inner.settle()).await
+    }
+
+    fn gaps(&self) -> Vec<Gap> {
+        self.inner.gaps()
+    }
+
+    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
+        self.call(Method::CloseGaps, self.inner.close_gaps(gaps))
+            .await
     }
 
     fn identity(&self) -> u64 {

@@ -10,6 +10,8 @@ mod deaths;
 pub mod faulty;
 mod fetch;
 mod files;
+mod gap;
+mod inspect;
 mod keys;
 mod lease;
 mod open;
@@ -20,9 +22,11 @@ mod task;
 pub use backup::{BackupSource, Counts, TaskFiles};
 pub use fetch::{Fetch, FetchRequest, Fetched};
 pub use files::{mark_key, names_file, reference_keys};
+pub use gap::Gap;
+pub use inspect::{Inspection, inspect};
 pub use keys::{ApiKey, KeyStore, NewKey, Scope};
 pub use lease::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, Renewed};
-pub use open::{OpenError, OpenOptions, open, open_keys, open_snapshot, open_source};
+pub use open::{Loss, OpenError, OpenOptions, open, open_keys, open_snapshot, open_source};
 pub use outage::Outage;
 pub use sqlite::Snapshot;
 pub use task::{
@@ -233,6 +237,16 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when the store cannot change now.
     async fn settle(&self) -> Result<(), StoreError>;
 
+    /// What this store cannot know: creation times between which it accepted no task itself, so that
+    /// files of such tasks come from a copy of it. They are left until an operator says otherwise.
+    fn gaps(&self) -> Vec<Gap>;
+
+    /// Confirms that a look at all files found none of a task in these gaps.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError>;
+
     /// A number that is this store's own, drawn when it was made: it tells apart the stores that
     /// share a result store.
     fn identity(&self) -> u64;
@@ -249,6 +263,17 @@ pub struct Stores {
     pub tasks: Arc<dyn TaskStore>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
+    /// What was there when they were opened.
+    pub holds: Holds,
+}
+
+/// What a store held when it was opened: what must then be there beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holds {
+    /// Whether there is any task.
+    pub tasks: bool,
+    /// Keys of the videos of a few completed tasks, those that are kept longest; none where no task has a result.
+    pub results: Vec<String>,
 }
 
 /// Why a store did not do what it was asked to.

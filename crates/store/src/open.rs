@@ -1,8 +1,11 @@
 //! Finds a store by its address. A new implementation is one arm here.
 
 use std::error::Error;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use kinora_contract::UnixMs;
 
 use crate::sqlite::{Snapshot, SqliteKeys, SqliteSource, SqliteStore};
 use crate::{BackupSource, KeyStore, Stores};
@@ -20,6 +23,11 @@ pub struct OpenOptions {
     /// Bound on the database file, in pages of 4 KiB; `None` for none. Past it submits are
     /// refused as by a full disk.
     pub pages_max: Option<u32>,
+    /// By so much the fencing tokens of this opening are past all earlier ones. Drawn at random (up to
+    /// 2^40), so that copies of a store that both go on never use the same tokens.
+    pub token_stride: u64,
+    /// Whether to serve what is left of a store that is damaged or that lacks acknowledged changes.
+    pub accepts_loss: bool,
 }
 
 impl Default for OpenOptions {
@@ -29,6 +37,8 @@ impl Default for OpenOptions {
             finished_cached_bytes_max: 64 << 20,
             busy_timeout_ms: 5_000,
             pages_max: None,
+            token_stride: 0,
+            accepts_loss: false,
         }
     }
 }
@@ -42,6 +52,7 @@ impl Default for OpenOptions {
 pub fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
     let store = Arc::new(SqliteStore::open(&sqlite_path(url)?, options)?);
     Ok(Stores {
+        holds: store.holds(),
         tasks: store.clone(),
         keys: store,
     })
@@ -75,7 +86,7 @@ pub fn open_snapshot(file: &Path) -> Result<Snapshot, OpenError> {
     Snapshot::open(file)
 }
 
-fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {
+pub(crate) fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {
     match url.split_once(':') {
         Some(("sqlite", path)) if !path.is_empty() => {
             Ok(path.strip_prefix("//").unwrap_or(path).into())
@@ -84,6 +95,37 @@ fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {
         other => Err(OpenError::UnknownScheme(
             other.map_or("", |(scheme, _)| scheme).to_owned(),
         )),
+    }
+}
+
+/// What a store lacks, by its high-water mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Acknowledged changes that are missing.
+    pub changes: u64,
+    /// When the newest task that is there was accepted; `None` where there is none.
+    pub newest_ms: Option<UnixMs>,
+    /// When the newest change was committed.
+    pub noted_ms: UnixMs,
+    /// Whether the mark is that of another store.
+    pub foreign: bool,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { changes, .. } = self;
+        if self.foreign {
+            return write!(
+                f,
+                "the high-water mark beside the database is that of another store, with {changes} \
+                 acknowledged changes"
+            );
+        }
+        write!(
+            f,
+            "the last {changes} acknowledged changes are missing from the database: its log is torn or \
+             gone, or an older copy was put back"
+        )
     }
 }
 
@@ -110,6 +152,23 @@ pub enum OpenError {
         /// Newest version that this program knows.
         known: u32,
     },
+    /// An earlier version of the program has written here, and this command does not change that.
+    #[error(
+        "the store's schema has version {found}, this program knows {known}: `kinora serve` brings it up \
+         to date"
+    )]
+    OlderSchema {
+        /// Version of the store.
+        found: u32,
+        /// Version that this program needs.
+        known: u32,
+    },
+    /// What is stored is not what was written.
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
+    /// Changes that were acknowledged are not there.
+    #[error("{0}")]
+    Lost(Loss),
     /// The file system or the database refuses.
     #[error("the store cannot be opened: {0}")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),

@@ -55,7 +55,9 @@ use kinora_contract::Clock;
 use kinora_media::{Films, RecorderOptions};
 use kinora_store::TaskStore;
 pub use lineup::{Lineup, Maker, Served};
-pub use orphans::{OrphanError, remove_orphans};
+pub use orphans::{
+    Known, Looked, OrphanError, Orphans, is_marked, look_for_orphans, put_mark, remove_orphans,
+};
 pub use pools::Pools;
 pub use references::References;
 use sweep::Sweeper;

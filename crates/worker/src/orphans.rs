@@ -1,14 +1,16 @@
 //! Removes files that no task names: what a run put after its lease was lost and everything else
-//! had been swept. The store's garbage list is the usual way; this is for what slips by it. Where
-//! another store has left its mark beside ours nothing is removed: its tasks are not known here.
+//! had been swept. The store's garbage list is the usual way; this is for what slips by it. Files of
+//! tasks that the store cannot know, since a copy of it accepted them, are left until an operator
+//! says otherwise; so is everything where another store has left its mark beside ours.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use kinora_blobs::{BlobEntry, BlobError, BlobStore};
-use kinora_contract::{TaskId, UnixMs};
-use kinora_store::{StoreError, TaskStore, names_file};
+use kinora_contract::{Task, TaskId, UnixMs};
+use kinora_store::{Gap, Inspection, StoreError, TaskStore, names_file};
 
 use crate::Worker;
 use crate::drain::Shutdown;
@@ -17,8 +19,6 @@ use crate::drain::Shutdown;
 const PREFIXES: [&str; 2] = ["videos/", "references/"];
 /// Where each store that uses a result store leaves its mark: an empty file.
 const MARKS: &str = "stores/";
-/// Files that are listed at once.
-const PAGE: usize = 500;
 /// Younger files may be of a run whose task has just changed hands.
 const YOUNG_MS: u64 = 60 * 60 * 1000;
 /// How often all files are looked through.
@@ -35,14 +35,121 @@ pub enum OrphanError {
     Store(#[from] StoreError),
 }
 
+/// Who knows which tasks there are: a store, or one that is looked at from beside its service.
+#[async_trait::async_trait]
+pub trait Known: Send + Sync {
+    /// The task with this id.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError>;
+
+    /// What is not known, as [`TaskStore::gaps`].
+    ///
+    /// # Errors
+    /// [`StoreError`] when that cannot be read.
+    fn gaps(&self) -> Result<Vec<Gap>, StoreError>;
+
+    /// As [`TaskStore::identity`].
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    fn identity(&self) -> Result<u64, StoreError>;
+}
+
+#[async_trait::async_trait]
+impl Known for dyn TaskStore + '_ {
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        let found = self.get_of_any_project(id).await?;
+        Ok(found.map(|view| view.task))
+    }
+
+    fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        Ok(TaskStore::gaps(self))
+    }
+
+    fn identity(&self) -> Result<u64, StoreError> {
+        Ok(TaskStore::identity(self))
+    }
+}
+
+#[async_trait::async_trait]
+impl Known for Inspection {
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        Self::task(self, id)
+    }
+
+    fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        Self::gaps(self)
+    }
+
+    fn identity(&self) -> Result<u64, StoreError> {
+        Self::identity(self)
+    }
+}
+
+/// Files that no task names, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Orphans {
+    /// How many there are.
+    pub files: u64,
+    /// What they take.
+    pub bytes: u64,
+    /// When the oldest of their tasks was accepted.
+    pub oldest_ms: Option<UnixMs>,
+    /// When the newest of their tasks was accepted.
+    pub newest_ms: Option<UnixMs>,
+}
+
+impl Orphans {
+    fn count(&mut self, file: &Orphan) {
+        let at_ms = file.task.created_at_ms();
+        self.files += 1;
+        self.bytes += file.bytes;
+        self.oldest_ms = Some(self.oldest_ms.map_or(at_ms, |oldest| oldest.min(at_ms)));
+        self.newest_ms = Some(self.newest_ms.map_or(at_ms, |newest| newest.max(at_ms)));
+    }
+}
+
+/// A file that no task names.
+#[derive(Debug)]
+struct Orphan {
+    key: String,
+    bytes: u64,
+    modified_at_ms: UnixMs,
+    task: TaskId,
+    /// Whether the store has the task, which names other files: one of its runs may be about to.
+    is_known: bool,
+}
+
+impl Orphan {
+    /// Whether its task may be one of another history of the store.
+    fn is_strange(&self, gaps: &[Gap]) -> bool {
+        !self.is_known && gaps.iter().any(|gap| gap.holds(self.task))
+    }
+
+    /// Whether no run can be about to finish with it.
+    fn is_old(&self, now_ms: UnixMs) -> bool {
+        self.modified_at_ms.saturating_add(YOUNG_MS) < now_ms
+    }
+}
+
+/// What a look came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// Files that were removed.
+    pub removed: u64,
+    /// Files of tasks that the store cannot know, which were left.
+    pub left: Orphans,
+}
+
 /// Looks at the start and every hour, until a drain.
 pub(crate) async fn sweep_orphans_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     while !shutdown.is_draining() {
         let now_ms = worker.clock.now_ms();
         tokio::select! {
-            swept = remove_orphans(&*worker.tasks, &*worker.blobs, now_ms) => match swept {
-                Ok(0) => {}
-                Ok(files) => tracing::info!(files, "files that no task names were removed"),
+            looked = remove_orphans(&*worker.tasks, &*worker.blobs, now_ms) => match looked {
+                Ok(looked) => tell(&looked),
                 Err(error) => tracing::warn!(%error, "orphans are looked for again in an hour"),
             },
             () = shutdown.draining() => return,
@@ -54,8 +161,25 @@ pub(crate) async fn sweep_orphans_until_drain(worker: Arc<Worker>, shutdown: Shu
     }
 }
 
+fn tell(looked: &Looked) {
+    if looked.removed > 0 {
+        let files = looked.removed;
+        tracing::info!(files, "files that no task names were removed");
+    }
+    let Orphans { files, bytes, .. } = looked.left;
+    if files > 0 {
+        tracing::warn!(
+            files,
+            bytes,
+            "result files left alone: no task names them, and this store was not there when their tasks \
+             were accepted. An older copy of the database was put back, or tasks were lost. Restore the \
+             newer database to have them back, or see `kinora orphans`, which also removes them"
+        );
+    }
+}
+
 /// Removes every file of `blobs` that is an hour old at `now_ms` and that no task of `tasks`
-/// names. Returns how many there were; one that cannot be removed is left for the next look.
+/// names, unless the store cannot know its task. One that cannot be removed is left for the next look.
 ///
 /// # Errors
 /// [`OrphanError`] when not all files could be looked at.
@@ -63,71 +187,163 @@ pub async fn remove_orphans(
     tasks: &dyn TaskStore,
     blobs: &dyn BlobStore,
     now_ms: UnixMs,
-) -> Result<u64, OrphanError> {
+) -> Result<Looked, OrphanError> {
     if !are_ours(tasks, blobs).await? {
-        return Ok(0);
+        return Ok(Looked::default());
     }
-    let mut removed = 0;
+    let gaps = TaskStore::gaps(tasks);
+    let mut open = vec![false; gaps.len()];
+    let mut looked = Looked::default();
+    let mut named = 0;
     for prefix in PREFIXES {
-        let mut after: Option<String> = None;
-        loop {
-            let page = blobs.list(prefix, after.as_deref(), PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.key.clone());
-            for BlobEntry {
-                key,
-                modified_at_ms,
-                ..
-            } in page
-            {
-                let old = modified_at_ms.saturating_add(YOUNG_MS) < now_ms;
-                if !old || !is_orphan(tasks, &key).await? {
-                    continue;
-                }
-                match blobs.delete(&key).await {
-                    Ok(()) => removed += 1,
-                    // It must not keep those behind it.
-                    Err(error) => tracing::warn!(%error, %key, "an orphan could not be removed"),
+        let mut pages = blobs.list(prefix);
+        while let Some(page) = pages.try_next().await? {
+            named += page.len();
+            for orphan in orphans(tasks, page).await? {
+                named -= 1;
+                if orphan.is_strange(&TaskStore::gaps(tasks)) {
+                    looked.left.count(&orphan);
+                    for (gap, open) in gaps.iter().zip(&mut open) {
+                        *open |= gap.holds(orphan.task);
+                    }
+                } else if orphan.is_old(now_ms) && remove(blobs, &orphan.key).await {
+                    looked.removed += 1;
                 }
             }
         }
     }
-    Ok(removed)
+    let closed = gaps.into_iter().zip(open).filter(|(_, open)| !open);
+    let closed: Vec<Gap> = closed.map(|(gap, _)| gap).collect();
+    if !closed.is_empty() {
+        tasks.close_gaps(&closed).await?;
+    }
+    // An empty folder may be a volume that is away: it is not ours for being there.
+    if named > 0 && !is_marked(tasks, blobs).await? {
+        put_mark(tasks, blobs).await?;
+    }
+    Ok(looked)
 }
 
-/// Leaves the store's mark, and says whether it is the only one. A wrong or new database beside
-/// old results must not take them all for orphans.
-async fn are_ours(tasks: &dyn TaskStore, blobs: &dyn BlobStore) -> Result<bool, BlobError> {
-    let mark = kinora_store::mark_key(tasks.identity());
-    match blobs.put_bytes(&mark, Bytes::new()).await {
-        Ok(_) | Err(BlobError::Exists(_)) => {}
-        Err(error) => return Err(error),
+/// Counts what no task of `tasks` names, or removes it: an operator's word, which goes also for
+/// files of tasks that the store cannot know. `None` where another store uses the same results.
+///
+/// # Errors
+/// [`OrphanError`] when not all files could be looked at.
+pub async fn look_for_orphans(
+    tasks: &(impl Known + ?Sized),
+    blobs: &dyn BlobStore,
+    now_ms: UnixMs,
+    removes: bool,
+) -> Result<Option<Orphans>, OrphanError> {
+    if !are_ours(tasks, blobs).await? {
+        return Ok(None);
     }
-    let marks = blobs.list(MARKS, None, 2).await?;
-    if marks.len() > 1 {
+    let gaps = tasks.gaps()?;
+    let mut found = Orphans::default();
+    for prefix in PREFIXES {
+        let mut pages = blobs.list(prefix);
+        while let Some(page) = pages.try_next().await? {
+            for orphan in orphans(tasks, page).await? {
+                if (orphan.is_strange(&gaps) || orphan.is_old(now_ms))
+                    && (!removes || remove(blobs, &orphan.key).await)
+                {
+                    found.count(&orphan);
+                }
+            }
+        }
+    }
+    Ok(Some(found))
+}
+
+async fn remove(blobs: &dyn BlobStore, key: &str) -> bool {
+    let removed = blobs.delete(key).await;
+    if let Err(error) = &removed {
+        // It must not keep those behind it.
+        tracing::warn!(%error, %key, "an orphan could not be removed");
+    }
+    removed.is_ok()
+}
+
+/// Whether the results are those of this store, by its mark.
+///
+/// # Errors
+/// [`OrphanError`] when that cannot be told.
+pub async fn is_marked(
+    tasks: &(impl Known + ?Sized),
+    blobs: &dyn BlobStore,
+) -> Result<bool, OrphanError> {
+    let mark = kinora_store::mark_key(tasks.identity()?);
+    Ok(blobs.head(&mark).await?.is_some())
+}
+
+/// Leaves the store's mark beside its results.
+///
+/// # Errors
+/// [`BlobError`] when it could not be put there.
+pub async fn put_mark(tasks: &dyn TaskStore, blobs: &dyn BlobStore) -> Result<(), BlobError> {
+    let mark = kinora_store::mark_key(TaskStore::identity(tasks));
+    match blobs.put_bytes(&mark, Bytes::new()).await {
+        Ok(_) | Err(BlobError::Exists(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether no other store has left its mark. A wrong or new database beside old results must not take
+/// them all for orphans.
+async fn are_ours(
+    tasks: &(impl Known + ?Sized),
+    blobs: &dyn BlobStore,
+) -> Result<bool, OrphanError> {
+    let mark = kinora_store::mark_key(tasks.identity()?);
+    let marks: Vec<BlobEntry> = blobs.list(MARKS).try_concat().await?;
+    let ours = marks.iter().all(|entry| entry.key == mark);
+    if !ours {
         tracing::warn!(
             %mark,
             "files that no task names are left alone, since another store uses the same results: \
              give each store its own, or remove the mark of one that is gone"
         );
     }
-    Ok(marks.len() == 1)
+    Ok(ours)
 }
 
-/// Whether a file is a task's that does not name it, or is not there. What is not of our naming
+/// Those of `page` whose task does not name them, or is not there. What is not of our naming
 /// is left alone.
-async fn is_orphan(tasks: &dyn TaskStore, key: &str) -> Result<bool, StoreError> {
-    let task = key
-        .split('/')
-        .nth(1)
-        .and_then(|id| id.parse::<TaskId>().ok());
-    let Some(task) = task else {
-        return Ok(false);
-    };
-    match tasks.get_of_any_project(task).await {
-        Ok(found) => Ok(found.is_none_or(|view| !names_file(&view.task, key))),
-        // It is there, and what it names is not for this version to say.
-        Err(StoreError::Corrupt(_)) => Ok(false),
-        Err(error) => Err(error),
+async fn orphans(
+    tasks: &(impl Known + ?Sized),
+    page: Vec<BlobEntry>,
+) -> Result<Vec<Orphan>, OrphanError> {
+    let mut orphans = Vec::new();
+    // Files of one task come together: it is looked up once.
+    let mut last: Option<(TaskId, Option<Arc<Task>>)> = None;
+    for BlobEntry {
+        key,
+        bytes,
+        modified_at_ms,
+    } in page
+    {
+        let id = key.split('/').nth(1).and_then(|id| id.parse().ok());
+        let Some(id): Option<TaskId> = id else {
+            continue;
+        };
+        let found = match last.take().filter(|(known, _)| *known == id) {
+            Some((_, found)) => found,
+            None => match tasks.task(id).await {
+                // It is there, and what it names is not for this version to say.
+                Err(StoreError::Corrupt(_)) => continue,
+                found => found?,
+            },
+        };
+        if found.as_ref().is_none_or(|task| !names_file(task, &key)) {
+            orphans.push(Orphan {
+                key,
+                bytes,
+                modified_at_ms,
+                task: id,
+                is_known: found.is_some(),
+            });
+        }
+        last = Some((id, found));
     }
+    Ok(orphans)
 }

@@ -91,7 +91,7 @@ refusals! {
     /// `GET /v1/videos/{id}/content`.
     OfContent = ANY, KEY, &[
         UnknownParameter, VideoNotFound, VideoNotReady, VideoFailed, VideoExpired, PreconditionFailed,
-        RangeNotSatisfiable,
+        RangeNotSatisfiable, ContentLost,
     ];
     /// `GET /v1/models`.
     OfModels = ANY, KEY;

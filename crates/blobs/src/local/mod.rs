@@ -22,7 +22,7 @@ use bytes::Bytes;
 use kinora_contract::StoredFile;
 use kinora_pool::Pool;
 
-use crate::{BlobEntry, BlobError, BlobKey, BlobStore, ByteStream};
+use crate::{BlobError, BlobKey, BlobStore, ByteStream, EntryStream};
 use folders::Folders;
 
 /// Bytes that a reader gets at once: what a download that nobody reads holds in memory.
@@ -56,13 +56,22 @@ impl LocalBlobs {
         let root = root.as_ref();
         let folders = Folders::open(root)?;
         probe::remove_leftover(&folders);
-        Ok(Self {
+        Ok(Self::of(folders))
+    }
+
+    /// The store in the folder `root`, beside a process that may have it open: to read, list and delete.
+    pub(crate) fn beside(root: impl AsRef<Path>) -> Self {
+        Self::of(Folders::at(root.as_ref()))
+    }
+
+    fn of(folders: Folders) -> Self {
+        Self {
             folders: Arc::new(folders),
             next: AtomicU64::new(0),
             reading: Pool::new(READING_THREADS),
             writing: Pool::new(WRITING_THREADS),
             keeping: Pool::new(KEEPING_THREADS),
-        })
+        }
     }
 
     fn path(&self, key: &str) -> Result<PathBuf, BlobError> {
@@ -113,7 +122,8 @@ impl BlobStore for LocalBlobs {
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
         let path = self.path(key)?;
-        blocking(&self.keeping, move || match fs::metadata(path) {
+        // Downloads ask for it: they must not wait behind removals.
+        blocking(&self.reading, move || match fs::metadata(path) {
             Ok(data) if data.is_file() => Ok(Some(data.len())),
             Ok(_) => Ok(None),
             Err(error) if is_absent(&error) => Ok(None),
@@ -143,15 +153,12 @@ impl BlobStore for LocalBlobs {
         .await
     }
 
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<BlobEntry>, BlobError> {
-        let walk = walk::Walk::new(prefix, after, limit);
-        let folders = self.folders.clone();
-        blocking(&self.keeping, move || walk.run(&folders.objects)).await
+    fn list(&self, prefix: &str) -> EntryStream {
+        walk::pages(
+            self.folders.objects.clone(),
+            prefix.to_owned(),
+            self.keeping.clone(),
+        )
     }
 
     async fn probe(&self) -> Result<(), BlobError> {

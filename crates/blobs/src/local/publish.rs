@@ -25,13 +25,20 @@ pub(super) fn publish(objects: &Path, key: String, from: &Path) -> Result<Stored
     file.sync_all()?;
     kinora_crash::point("blobs.synced");
     let path = objects.join(&key);
-    link(from, &path).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => BlobError::Exists(key.clone()),
-        _ => error.into(),
-    })?;
+    let is_new = match link(from, &path).map_err(|error| (error.kind(), error)) {
+        Ok(()) => true,
+        // An earlier put whose answer was lost.
+        Err((ErrorKind::AlreadyExists, _)) if holds(&path, bytes, &sha256)? => false,
+        Err((ErrorKind::AlreadyExists | ErrorKind::NotADirectory, _)) => {
+            return Err(BlobError::Exists(key));
+        }
+        Err((_, error)) => return Err(error.into()),
+    };
     kinora_crash::point("blobs.linked");
     if let Err(error) = sync_upwards(objects, &path) {
-        let _ = fs::remove_file(&path);
+        if is_new {
+            let _ = fs::remove_file(&path);
+        }
         return Err(error.into());
     }
     if let Err(error) = fs::remove_file(from) {
@@ -87,6 +94,20 @@ pub(crate) fn measure(file: &mut File) -> io::Result<(u64, String)> {
         bytes,
         digest.iter().map(|byte| format!("{byte:02x}")).collect(),
     ))
+}
+
+/// Whether the file at `path` has these bytes, which are then synced.
+fn holds(path: &Path, bytes: u64, sha256: &str) -> io::Result<bool> {
+    let mut file = match File::open(path) {
+        Err(error) if is_absent(&error) => return Ok(false),
+        file => file?,
+    };
+    let data = file.metadata()?;
+    if !data.is_file() || data.len() != bytes || measure(&mut file)?.1 != sha256 {
+        return Ok(false);
+    }
+    file.sync_all()?;
+    Ok(true)
 }
 
 /// A second name for the file; unlike a rename it refuses to replace.

@@ -1,80 +1,107 @@
-//! Lists keys in the order of their bytes, page by page, without reading folders that lie
-//! outside of the page. Files that are no blobs (their names are no keys) are left out.
+//! Lists the files under a prefix: one pass over the folders, which are held open, so that nothing
+//! is read twice and nothing is kept in memory. Files that are no blobs (their names are no keys)
+//! are left out.
 
-use std::fs::{self, DirEntry};
-use std::path::Path;
+use std::fs::{self, DirEntry, ReadDir};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::is_absent;
-use crate::{BlobEntry, BlobError, BlobKey};
+use futures_util::stream;
+use kinora_pool::Pool;
 
-/// One page's bounds, and what was found for it.
-pub(super) struct Walk {
+use super::{blocking, is_absent};
+use crate::{BlobEntry, BlobError, BlobKey, EntryStream, PAGE_MAX};
+
+/// The blobs of the folder `objects` whose keys begin with `prefix`.
+pub(super) fn pages(objects: PathBuf, prefix: String, pool: Pool) -> EntryStream {
+    let begun = Walk {
+        objects,
+        prefix,
+        open: None,
+        #[cfg(test)]
+        opened: 0,
+    };
+    Box::pin(stream::try_unfold(begun, move |mut walk| {
+        let pool = pool.clone();
+        async move {
+            let page = blocking(&pool, move || Ok((walk.page()?, walk))).await?;
+            Ok::<_, BlobError>((!page.0.is_empty()).then_some(page))
+        }
+    }))
+}
+
+/// The place that a list has come to.
+struct Walk {
+    objects: PathBuf,
     prefix: String,
-    after: Option<String>,
-    limit: usize,
-    found: Vec<BlobEntry>,
+    /// The folders that are being read, the innermost last; `None` before the first page.
+    open: Option<Vec<Folder>>,
+    /// How often a folder was opened.
+    #[cfg(test)]
+    opened: usize,
+}
+
+/// A folder that is being read.
+struct Folder {
+    /// Its key with a slash at its end; empty for the outermost.
+    at: String,
+    entries: ReadDir,
 }
 
 impl Walk {
-    pub(super) fn new(prefix: &str, after: Option<&str>, limit: usize) -> Self {
-        Self {
-            prefix: prefix.to_owned(),
-            after: after.map(str::to_owned),
-            limit,
-            found: Vec::new(),
-        }
-    }
-
-    pub(super) fn run(mut self, objects: &Path) -> Result<Vec<BlobEntry>, BlobError> {
-        self.folder(objects, "")?;
-        Ok(self.found)
-    }
-
-    /// `at` is the key of the folder with its closing slash; empty for the root.
-    fn folder(&mut self, path: &Path, at: &str) -> Result<(), BlobError> {
-        let entries = match fs::read_dir(path) {
-            // Deleted since it was seen.
-            Err(error) if is_absent(&error) => return Ok(()),
-            entries => entries?,
+    /// The next blobs; none at the end.
+    fn page(&mut self) -> Result<Vec<BlobEntry>, BlobError> {
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => folder(&self.objects, String::new())?.into_iter().collect(),
         };
-        let mut names = Vec::new();
-        for entry in entries {
+        let mut found = Vec::new();
+        while let Some(innermost) = open.last_mut() {
+            if found.len() == PAGE_MAX {
+                break;
+            }
+            let Some(entry) = innermost.entries.next() else {
+                open.pop();
+                continue;
+            };
             let entry = entry?;
             let Some(name) = entry.file_name().to_str().map(str::to_owned) else {
                 continue;
             };
-            let slash = if entry.file_type()?.is_dir() { "/" } else { "" };
-            names.push((format!("{at}{name}{slash}"), entry));
-        }
-        // With its slash a folder sorts exactly where its keys do.
-        names.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        for (key, entry) in names {
-            if self.found.len() >= self.limit {
-                break;
-            }
-            if key.ends_with('/') {
-                if self.may_hold(&key) {
-                    self.folder(&entry.path(), &key)?;
+            let key = format!("{}{name}", innermost.at);
+            let is_folder = match entry.file_type() {
+                Err(error) if is_absent(&error) => continue,
+                kind => kind?.is_dir(),
+            };
+            if !is_folder {
+                if key.starts_with(&self.prefix) {
+                    found.extend(blob(key, &entry)?);
                 }
-            } else if self.takes(&key) {
-                self.found.extend(blob(key, &entry)?);
+                continue;
+            }
+            let at = key + "/";
+            if at.starts_with(&self.prefix) || self.prefix.starts_with(&at) {
+                open.extend(folder(&entry.path(), at)?);
+                #[cfg(test)]
+                {
+                    self.opened += 1;
+                }
             }
         }
-        Ok(())
+        self.open = Some(open);
+        Ok(found)
     }
+}
 
-    fn takes(&self, key: &str) -> bool {
-        key.starts_with(&self.prefix) && self.after.as_deref().is_none_or(|after| after < key)
-    }
-
-    /// Whether a key of this folder can be in the page.
-    fn may_hold(&self, folder: &str) -> bool {
-        (folder.starts_with(&self.prefix) || self.prefix.starts_with(folder))
-            && self
-                .after
-                .as_deref()
-                .is_none_or(|after| after < folder || after.starts_with(folder))
+/// The folder, opened, unless it was deleted since it was seen.
+fn folder(path: &Path, at: String) -> io::Result<Option<Folder>> {
+    match fs::read_dir(path) {
+        Err(error) if is_absent(&error) => Ok(None),
+        entries => Ok(Some(Folder {
+            at,
+            entries: entries?,
+        })),
     }
 }
 
@@ -96,4 +123,32 @@ fn blob(key: String, entry: &DirEntry) -> Result<Option<BlobEntry>, BlobError> {
         bytes: data.len(),
         modified_at_ms,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_folder_is_read_once_however_many_pages_there_are() {
+        const FOLDERS: usize = 20;
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..FOLDERS {
+            let folder = root.path().join(format!("videos/{number}"));
+            fs::create_dir_all(&folder).unwrap();
+            for file in 0..2 * PAGE_MAX / FOLDERS {
+                fs::write(folder.join(file.to_string()), "").unwrap();
+            }
+        }
+        let mut walk = Walk {
+            objects: root.path().to_owned(),
+            prefix: "videos/".to_owned(),
+            open: None,
+            opened: 0,
+        };
+        let pages = [(); 3].map(|()| walk.page().unwrap().len());
+        assert_eq!(pages, [PAGE_MAX, PAGE_MAX, 0]);
+        // With the one that holds them all.
+        assert_eq!(walk.opened, FOLDERS + 1);
+    }
 }

@@ -17,6 +17,7 @@ mod capabilities;
 mod cases;
 mod cli;
 mod clocks;
+mod damage;
 mod dice;
 mod downloads;
 mod drafts;

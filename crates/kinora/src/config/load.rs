@@ -7,6 +7,9 @@ use crate::cli::{PlaceArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::overlay;
 
+/// The variable for `--accept-loss`.
+const ACCEPT_LOSS: &str = "KINORA_ACCEPT_LOSS";
+
 impl Config {
     /// Reads file and variables, and applies the flags that every command has.
     pub(crate) fn load(place: &PlaceArgs) -> Result<Self, Failure> {
@@ -35,6 +38,7 @@ impl Config {
         if let Some(format) = args.log_format {
             config.log.format = format;
         }
+        config.accept_loss = args.accept_loss || accepts_loss(variables)?;
         config.check()?;
         Ok(config)
     }
@@ -75,6 +79,18 @@ impl Config {
         settings
             .try_into()
             .map_err(|error| Failure::because("The configuration is wrong", error))
+    }
+}
+
+/// Whether a variable accepts the loss of what is missing.
+fn accepts_loss(variables: &[(String, String)]) -> Result<bool, Failure> {
+    let said = variables.iter().find(|(name, _)| name == ACCEPT_LOSS);
+    match said.map(|(_, text)| text.as_str()) {
+        None | Some("" | "0" | "false") => Ok(false),
+        Some("1" | "true") => Ok(true),
+        Some(_) => Err(Failure::new(format!(
+            "The variable {ACCEPT_LOSS} must be 1 or 0."
+        ))),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Finding;
 use crate::backup::last::{Made, Record};
-use crate::keys::date;
+use crate::date::date;
 
 /// An older backup deserves a word.
 const OLD_SECONDS: u64 = 7 * 24 * 60 * 60;

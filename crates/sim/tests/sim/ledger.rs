@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use kinora_blobs::{BlobEntry, BlobError, BlobStore, ByteStream};
+use futures_util::{FutureExt, TryFutureExt, TryStreamExt};
+use kinora_blobs::{BlobError, BlobStore, ByteStream, EntryStream};
 use kinora_contract::{Clock, ManualClock, StoredFile, UnixMs};
 use sha2::{Digest, Sha256};
 
@@ -27,13 +28,13 @@ pub(crate) struct Held {
 pub(crate) struct Ledger {
     inner: Arc<dyn BlobStore>,
     clock: Arc<ManualClock>,
-    held: Mutex<HeldFiles>,
+    held: Arc<Mutex<HeldFiles>>,
 }
 
 impl Ledger {
     /// Around a store that holds what `held` says.
     pub(crate) fn new(inner: Arc<dyn BlobStore>, clock: Arc<ManualClock>, held: HeldFiles) -> Self {
-        let held = Mutex::new(held);
+        let held = Arc::new(Mutex::new(held));
         Self { inner, clock, held }
     }
 
@@ -48,12 +49,19 @@ impl Ledger {
             *told, measured,
             "P4: the blob store tells another length or hash"
         );
-        let held = Held {
-            put_at_ms: self.clock.now_ms(),
-            file: measured,
-        };
-        let before = self.held().insert(told.key.clone(), held);
-        assert!(before.is_none(), "P3: {} was published twice", told.key);
+        let mut held = self.held();
+        // A put whose answer was lost is repeated.
+        if let Some(before) = held.get(&told.key) {
+            assert_eq!(
+                before.file, measured,
+                "P3: {} was published twice",
+                told.key
+            );
+            return;
+        }
+        let put_at_ms = self.clock.now_ms();
+        let file = measured;
+        held.insert(told.key.clone(), Held { file, put_at_ms });
     }
 }
 
@@ -98,18 +106,19 @@ impl BlobStore for Ledger {
         deleted
     }
 
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<BlobEntry>, BlobError> {
-        let mut listed = self.inner.list(prefix, after, limit).await?;
-        let held = self.held();
-        for entry in &mut listed {
-            entry.modified_at_ms = held[&entry.key].put_at_ms;
-        }
-        Ok(listed)
+    fn list(&self, prefix: &str) -> EntryStream {
+        let held = self.held.clone();
+        let all = self.inner.list(prefix).try_concat().map_ok(move |mut all| {
+            // Looked up after the list, since files may be put meanwhile.
+            let held = held.lock().unwrap_or_else(PoisonError::into_inner);
+            for entry in &mut all {
+                entry.modified_at_ms = held[&entry.key].put_at_ms;
+            }
+            // Folders have no fixed order; equal seeds shall live alike.
+            all.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+            all
+        });
+        Box::pin(all.into_stream())
     }
 
     async fn probe(&self) -> Result<(), BlobError> {

@@ -178,6 +178,7 @@ impl World {
             attempts_max: ATTEMPTS_MAX,
             // As large as it is: SQLite takes no less.
             pages_max: self.full.then_some(1),
+            token_stride: self.rng.below(1 << 40) + 1,
             ..OpenOptions::default()
         };
         let real = kinora_store::open(&url, &options).expect("P11: the store opens");
@@ -212,6 +213,7 @@ impl World {
             }),
             turns: kinora_api::Turns::default(),
             readiness: kinora_contract::Readiness::default(),
+            lost: kinora_api::LostFiles::default(),
             stopping: CancellationToken::new(),
         });
         self.service = Some(Service {
@@ -261,6 +263,9 @@ impl World {
             bytes.extend((0..torn).map(|_| self.rng.next() as u8));
         }
         std::fs::write(log(&to), bytes).unwrap();
+        // Never ahead of the log, so that no kill is taken for a loss.
+        let mark = |path: &Path| path.with_extension("mark");
+        std::fs::copy(mark(&from), mark(&to)).unwrap();
         self.reopen().await;
     }
 

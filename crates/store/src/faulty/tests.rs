@@ -30,7 +30,7 @@ impl Harness for Calm {
         let plan = Arc::new(Plan::seeded(1));
         Stores {
             tasks: Arc::new(FaultyStore::new(stores.tasks, plan)),
-            keys: stores.keys,
+            ..stores
         }
     }
 }

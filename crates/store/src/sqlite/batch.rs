@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::abandoned;
 use super::alone;
 use super::fault::Done;
+use super::gaps::Gaps;
 use super::index::Index;
 use super::record::{Change, Record};
 use super::rows;
@@ -23,6 +24,7 @@ pub(super) struct Batch<'a> {
     index: &'a mut Index,
     changes: Vec<Change>,
     charges: Vec<Charge>,
+    gaps: Gaps,
     erases: bool,
 }
 
@@ -34,9 +36,10 @@ pub(super) struct Mark {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) const fn new(conn: &'a Connection, index: &'a mut Index) -> Self {
+    pub(super) fn new(conn: &'a Connection, index: &'a mut Index) -> Self {
         Self {
             conn,
+            gaps: index.gaps.clone(),
             index,
             changes: Vec::new(),
             charges: Vec::new(),
@@ -83,6 +86,7 @@ impl<'a> Batch<'a> {
     /// Adds a record.
     pub(super) fn insert(&mut self, record: Arc<Record>) -> Done<()> {
         rows::insert(self.conn, &record)?;
+        self.gaps.accept(record.task.id.created_at_ms());
         self.charge(Charge::added(&record));
         self.note(record.task.id, Some(record));
         Ok(())
@@ -151,8 +155,32 @@ impl<'a> Batch<'a> {
         self.erases
     }
 
-    /// Writes what the charged projects use now; last in its transaction.
-    pub(super) fn write_usage(&self) -> Done<()> {
+    /// What the store knows of gaps, as it will stand after the transaction.
+    pub(super) const fn gaps_mut(&mut self) -> &mut Gaps {
+        &mut self.gaps
+    }
+
+    /// Writes the sums and counters of the transaction; last in it. `jobs` of it are counted as changes
+    /// if it changed anything.
+    pub(super) fn write_sums(&self, jobs: u64, rows_before: u64) -> Done<u64> {
+        self.write_usage()?;
+        self.gaps.write(&self.index.gaps, self.conn)?;
+        if self.conn.total_changes() == rows_before {
+            return Ok(self.index.changes);
+        }
+        let changes = self.index.changes.saturating_add(jobs);
+        rows::set_counter(self.conn, "changes", changes)?;
+        Ok(changes)
+    }
+
+    /// Keeps what was written of sums, after the commit.
+    pub(super) fn settle(&mut self, changes: u64) {
+        self.index.changes = changes;
+        self.index.gaps.clone_from(&self.gaps);
+    }
+
+    /// Writes what the charged projects use now.
+    fn write_usage(&self) -> Done<()> {
         let charges = self.charges.iter().filter(|charge| !charge.is_nothing());
         let projects: BTreeSet<&str> = charges.map(|charge| &*charge.project).collect();
         for project in projects {

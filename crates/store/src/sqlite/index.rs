@@ -13,6 +13,7 @@ use std::sync::Arc;
 use kinora_contract::{SteadyMs, TaskId};
 
 use super::alone;
+use super::gaps::Gaps;
 use super::record::{Change, Record, References};
 use super::usage::{Charge, Usages};
 use crate::Usage;
@@ -44,6 +45,10 @@ pub(super) struct Index {
     pub(super) token: u64,
     /// Largest token of a fetch given out.
     pub(super) fetch_token: u64,
+    /// Changes that were ever committed.
+    pub(super) changes: u64,
+    /// What the store cannot know.
+    pub(super) gaps: Gaps,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,15 +1,15 @@
 //! What readers see without touching the disk, and the signal that wakes workers. The writer
 //! publishes each committed transaction here.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
 use super::cache::Cache;
 use super::queue::Queue;
 use super::record::{Change, Record};
-use crate::TaskView;
+use crate::{Gap, TaskView};
 
 /// Shared by the writer and all readers.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub(super) struct Memory {
     writable: AtomicBool,
     /// Whether the files of the store are those that it opened.
     in_place: AtomicBool,
+    gaps: RwLock<Vec<Gap>>,
     changes: watch::Sender<u64>,
 }
 
@@ -33,6 +34,7 @@ impl Memory {
             unready: AtomicUsize::new(0),
             writable: AtomicBool::new(true),
             in_place: AtomicBool::new(true),
+            gaps: RwLock::default(),
             changes: watch::Sender::new(0),
         }
     }
@@ -48,6 +50,16 @@ impl Memory {
             self.changes
                 .send_modify(|count| *count = count.wrapping_add(1));
         }
+    }
+
+    /// Shows what the store cannot know, as it was committed.
+    pub(super) fn show_gaps(&self, gaps: Vec<Gap>) {
+        *self.gaps.write().unwrap_or_else(PoisonError::into_inner) = gaps;
+    }
+
+    pub(super) fn gaps(&self) -> Vec<Gap> {
+        let gaps = self.gaps.read().unwrap_or_else(PoisonError::into_inner);
+        gaps.clone()
     }
 
     /// Follows how many waiting tasks have references that are not at hand.

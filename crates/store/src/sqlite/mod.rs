@@ -13,12 +13,16 @@ mod ending;
 mod fault;
 mod fetches;
 mod files;
+mod gaps;
 mod index;
 mod insert;
+mod inspector;
 mod key_store;
 mod keys;
 mod leases;
+mod mark;
 mod memory;
+mod opening;
 mod owner;
 mod pages;
 mod postpone;
@@ -31,6 +35,8 @@ mod rows;
 mod schema;
 mod shares;
 mod starts;
+mod sum;
+mod sums;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -40,6 +46,7 @@ mod writer;
 mod writes;
 
 pub use backup::{Snapshot, SqliteSource};
+pub(crate) use inspector::Inspector;
 pub use keys::SqliteKeys;
 
 use std::path::Path;
@@ -50,7 +57,7 @@ use kinora_contract::{Artifact, Failure, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::{
-    Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched,
+    Attempt, Cancellation, Claim, ClaimRequest, Deletion, Fetch, FetchRequest, Fetched, Gap, Holds,
     Idempotency, Insertion, Lease, NewTask, OpenError, OpenOptions, Page, PageRequest, Place,
     Postpone, Renewed, StoreError, SweepRequest, Swept, TaskStore, TaskView, Usage,
 };
@@ -58,11 +65,12 @@ use checkpoint::{Checkpointer, Log};
 use fault::Done;
 use files::Files;
 use kinora_pool::Pool;
+use mark::Mark;
 use memory::Memory;
 use reads::Readers;
 use record::Record;
 use shares::Shares;
-use writer::Writer;
+use writer::{Kept, Writer};
 
 /// Threads of the runtime that a store reads with at most, pages of lists apart.
 pub const THREADS: usize = reads::CONNECTIONS + 2;
@@ -72,6 +80,7 @@ pub const THREADS: usize = reads::CONNECTIONS + 2;
 pub struct SqliteStore {
     memory: Arc<Memory>,
     identity: u64,
+    holds: Holds,
     // Closed in this order: when the writer carries over the log for the last time, nobody reads it, and
     // SQLite removes it with the last connection.
     readers: Arc<Readers>,
@@ -95,11 +104,14 @@ impl SqliteStore {
     /// [`OpenError`], with a message that is fit for an operator.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
         let mut locks = schema::lock(path)?;
+        // Kept until there is another connection: closing the last one would carry the log over.
+        let judged = opening::judge(path, options)?;
         let conn = schema::open_writer(path, options)?;
+        drop(judged);
         // Of a process that was killed, also where the log had filled the disk.
         checkpoint::carry_over(&conn);
         let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
-        let index = recover::recover(&conn, &memory, options.attempts_max)
+        let index = recover::recover(&conn, &memory, options)
             .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
         let unclean_starts =
             starts::begin(&conn).map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
@@ -111,19 +123,27 @@ impl SqliteStore {
         let database = locks.database(path)?;
         let files = Files::of(path, database, log.clone()).map_err(schema::unavailable)?;
         let locks = Arc::new(locks);
+        let mark = Mark::begin(path, identity, index.changes);
         Ok(Self {
             identity,
             unclean_starts,
+            holds: rows::holds(&conn)
+                .map_err(|fault| schema::unavailable(StoreError::from(fault)))?,
             readers: Arc::new(Readers::open(path, options)?),
             reading: Shares::new(reads::CONNECTIONS),
             keys: Arc::new(keys::KeyReader::open(path, options)?),
             key_reading: [Pool::new(1), Pool::new(1)],
             _checkpointer: Checkpointer::start(path, options, log)?,
-            writer: Writer::start(conn, index, memory.clone(), files, locks.clone())
+            writer: Writer::start(conn, index, memory.clone(), Kept { files, mark, locks: locks.clone() })
                 .map_err(schema::unavailable)?,
             memory,
             _locks: locks,
         })
+    }
+
+    /// What was there at the opening.
+    pub fn holds(&self) -> Holds {
+        self.holds.clone()
     }
 
     /// The record, from memory where it is there: that takes no thread, and waits for nobody. Otherwise
@@ -349,6 +369,14 @@ impl TaskStore for SqliteStore {
 
     async fn settle(&self) -> Result<(), StoreError> {
         self.writer.call(starts::Settle).await
+    }
+
+    fn gaps(&self) -> Vec<Gap> {
+        self.memory.gaps()
+    }
+
+    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
+        self.writer.call(gaps::Close(gaps.to_vec())).await
     }
 
     fn identity(&self) -> u64 {

@@ -8,22 +8,36 @@ use rusqlite::Connection;
 use super::alone::{self, Company};
 use super::batch::{Batch, Mark};
 use super::fault::{Done, Fault};
+use super::gaps::Gaps;
 use super::index::Index;
 use super::memory::Memory;
 use super::record::{Change, Record};
 use super::usage::Usages;
 use super::{rows, sweep};
+use crate::OpenOptions;
 use crate::deaths::Verdict;
+
+/// Larger numbers were never counted up to: a damaged one is found before it is used.
+const NUMBER_MAX: u64 = 1 << 62;
 
 /// Reads the unfinished tasks, gives back to the queue what was running, and shows them to
 /// `memory`.
-pub(super) fn recover(conn: &Connection, memory: &Memory, attempts_max: u32) -> Done<Index> {
+pub(super) fn recover(conn: &Connection, memory: &Memory, options: &OpenOptions) -> Done<Index> {
     let mut index = Index::with_usages(Usages::load(conn)?);
-    index.token = rows::counter(conn, "token")?;
+    index.changes = counter(conn, "changes")?;
+    index.gaps = Gaps::load(conn)?;
+    memory.show_gaps(index.gaps.all());
     index.seq = conn.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)
     })?;
-    let changes: Vec<Change> = unfinished(conn)?
+    if index.seq > NUMBER_MAX {
+        return Err(Fault::Corrupt(
+            "a task's place is out of its range".to_owned(),
+        ));
+    }
+    let unfinished = unfinished(conn)?;
+    index.token = first_token(conn, &unfinished, options.token_stride)?;
+    let changes: Vec<Change> = unfinished
         .into_iter()
         .map(|record| Change {
             id: record.task.id,
@@ -33,8 +47,35 @@ pub(super) fn recover(conn: &Connection, memory: &Memory, attempts_max: u32) -> 
         .collect();
     changes.iter().for_each(|change| index.apply(change));
     memory.publish(changes);
-    memory.publish(requeue(conn, &mut index, attempts_max)?);
+    memory.publish(requeue(conn, &mut index, options.attempts_max)?);
     Ok(index)
+}
+
+/// Past all tokens that this store has given out, by a stride that differs from opening to opening: copies
+/// of a store never use the same ones, nor the same keys of files.
+fn first_token(conn: &Connection, unfinished: &[Arc<Record>], stride: u64) -> Done<u64> {
+    let counted = counter(conn, "token")?;
+    let held = unfinished.iter().filter_map(|record| record.token()).max();
+    let held = held.unwrap_or(0);
+    if held > counted {
+        tracing::error!(
+            counted,
+            held,
+            "token counter damaged: it is behind a lease; raised"
+        );
+    }
+    Ok(counted.max(held).saturating_add(stride))
+}
+
+/// One of the counters, if it can be true.
+fn counter(conn: &Connection, name: &str) -> Done<u64> {
+    let value = rows::counter(conn, name)?;
+    if value > NUMBER_MAX {
+        return Err(Fault::Corrupt(format!(
+            "the counter {name} is out of its range"
+        )));
+    }
+    Ok(value)
 }
 
 fn unfinished(conn: &Connection) -> Done<Vec<Arc<Record>>> {

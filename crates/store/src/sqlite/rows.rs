@@ -9,13 +9,17 @@ use serde_json::{from_str, to_string};
 
 use super::fault::{Done, Fault};
 use super::record::{Held, Record, References};
-use crate::Usage;
+use super::sums::{self, Texts};
+use crate::{Holds, Usage};
 
 /// What [`read`] needs of a row.
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
      created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
      worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
-     reference_bytes, charged_bytes, deaths";
+     reference_bytes, charged_bytes, deaths, texts_sum, state_sum";
+
+/// Results that [`holds`] names.
+const HELD_RESULTS_MAX: u32 = 8;
 
 /// SQLite's integers are signed; a time past the year 292 million is the end of time.
 pub(super) fn int(value: u64) -> i64 {
@@ -36,16 +40,21 @@ pub(super) const fn phase_name(phase: Phase) -> &'static str {
 pub(super) fn find(conn: &Connection, id: TaskId) -> Done<Option<Arc<Record>>> {
     let mut query = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1"))?;
     let mut rows = query.query([id.to_string()])?;
-    Ok(rows.next()?.map(read).transpose()?.map(Arc::new))
+    let found = rows.next()?.map(read).transpose()?;
+    if found.as_ref().is_some_and(|record| record.task.id != id) {
+        return Err(Fault::Corrupt(format!("the row of {id} is another's")));
+    }
+    Ok(found.map(Arc::new))
 }
 
 /// Adds a waiting task.
 pub(super) fn insert(conn: &Connection, record: &Record) -> Done<()> {
     let task = &record.task;
+    let (spec, metadata) = (to_string(&task.spec)?, to_string(&task.metadata)?);
     let mut query = conn.prepare_cached(
         "INSERT INTO tasks (seq, id, project, phase, progress, attempt, created_at_ms, \
-         spec_version, spec, metadata, reference_bytes, charged_bytes) \
-         VALUES (?1, ?2, ?3, 'waiting', 0, 0, ?4, ?5, ?6, ?7, ?8, ?9)",
+         spec_version, spec, metadata, reference_bytes, charged_bytes, texts_sum, state_sum) \
+         VALUES (?1, ?2, ?3, 'waiting', 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?;
     query.execute(params![
         int(record.seq),
@@ -53,10 +62,12 @@ pub(super) fn insert(conn: &Connection, record: &Record) -> Done<()> {
         task.project,
         int(task.created_at_ms),
         task.spec.version,
-        to_string(&task.spec)?,
-        to_string(&task.metadata)?,
+        spec,
+        metadata,
         int(record.reference_bytes),
         int(record.charged_bytes),
+        sums::of_texts(task, &spec, &metadata),
+        sums::of_state(record, &Texts::default()),
     ])?;
     Ok(())
 }
@@ -64,17 +75,14 @@ pub(super) fn insert(conn: &Connection, record: &Record) -> Done<()> {
 /// Replaces what may change of a record, by compare-and-set on phase and token.
 pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     let task = &after.task;
-    let (artifact, failure) = match &task.state {
-        State::Completed(artifact) => (Some(to_string(artifact)?), None),
-        State::Failed(failure) => (None, Some(to_string(failure)?)),
-        _ => (None, None),
-    };
+    let texts = Texts::of(after)?;
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET phase = :phase, progress = :progress, attempt = :attempt, \
          engine = :engine, started_at_ms = :started, finished_at_ms = :finished, \
          expires_at_ms = :expires, lease_token = :token, lease_until_ms = :until, \
          worker = :worker, artifact = :artifact, failure = :failure, kept = :kept, \
-         references_ready = :ready, charged_bytes = :charged, deaths = :deaths \
+         references_ready = :ready, charged_bytes = :charged, deaths = :deaths, \
+         warnings = :warnings, state_sum = :sum \
          WHERE seq = :seq AND phase = :was AND lease_token IS :held",
     )?;
     let changed = query.execute(named_params! {
@@ -88,11 +96,13 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
         ":token": after.token().map(int),
         ":until": after.lease.as_ref().map(|held| int(held.until_ms)),
         ":worker": after.lease.as_ref().map(|held| &held.worker),
-        ":artifact": artifact,
-        ":failure": failure,
+        ":artifact": texts.artifact,
+        ":failure": texts.failure,
+        ":warnings": texts.warnings,
         ":kept": after.kept.as_deref(),
         ":charged": int(after.charged_bytes),
         ":deaths": after.deaths,
+        ":sum": sums::of_state(after, &texts),
         ":ready": after.references == References::AtHand,
         ":seq": int(before.seq),
         ":was": phase_name(before.task.state.phase()),
@@ -108,10 +118,12 @@ fn set_texts(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     if was.spec == is.spec && was.metadata == is.metadata {
         return Ok(());
     }
-    let mut query =
-        conn.prepare_cached("UPDATE tasks SET spec = ?1, metadata = ?2 WHERE seq = ?3")?;
+    let mut query = conn.prepare_cached(
+        "UPDATE tasks SET spec = ?1, metadata = ?2, texts_sum = ?3 WHERE seq = ?4",
+    )?;
     let (spec, metadata) = (to_string(&is.spec)?, to_string(&is.metadata)?);
-    expect_one(query.execute(params![spec, metadata, int(after.seq)])?)
+    let sum = sums::of_texts(is, &spec, &metadata);
+    expect_one(query.execute(params![spec, metadata, sum, int(after.seq)])?)
 }
 
 /// Writes what the references of a record take.
@@ -153,13 +165,16 @@ pub(super) fn usages(conn: &Connection) -> Done<Vec<(String, Usage)>> {
 /// Extends a lease, without touching what the indexes hold.
 pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     let mut query = conn.prepare_cached(
-        "UPDATE tasks SET progress = ?1, engine = ?2, lease_until_ms = ?3 \
-         WHERE seq = ?4 AND phase = 'running' AND lease_token = ?5",
+        "UPDATE tasks SET progress = ?1, engine = ?2, lease_until_ms = ?3, warnings = ?4, \
+         state_sum = ?5 WHERE seq = ?6 AND phase = 'running' AND lease_token = ?7",
     )?;
+    let texts = Texts::of(after)?;
     let changed = query.execute(params![
         after.task.progress,
         after.task.engine,
         after.lease.as_ref().map(|held| int(held.until_ms)),
+        texts.warnings,
+        sums::of_state(after, &texts),
         int(after.seq),
         after.token().map(int),
     ])?;
@@ -167,11 +182,6 @@ pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<
     if before.kept != after.kept {
         let mut query = conn.prepare_cached("UPDATE tasks SET kept = ?1 WHERE seq = ?2")?;
         expect_one(query.execute(params![after.kept.as_deref(), int(after.seq)])?)?;
-    }
-    if before.task.warnings != after.task.warnings {
-        let mut query = conn.prepare_cached("UPDATE tasks SET warnings = ?1 WHERE seq = ?2")?;
-        let warnings = to_string(&after.task.warnings)?;
-        expect_one(query.execute(params![warnings, int(after.seq)])?)?;
     }
     set_texts(conn, before, after)
 }
@@ -215,6 +225,23 @@ pub(super) fn files(artifact: Option<&str>) -> Vec<String> {
     }
 }
 
+/// What there is.
+pub(super) fn holds(conn: &Connection) -> Done<Holds> {
+    let tasks = conn.prepare("SELECT 1 FROM tasks LIMIT 1")?.exists([])?;
+    let mut query = conn.prepare(
+        "SELECT artifact FROM tasks WHERE phase = 'completed' AND expires_at_ms IS NOT NULL \
+         ORDER BY expires_at_ms DESC LIMIT ?1",
+    )?;
+    let artifacts = query.query_map([HELD_RESULTS_MAX], |row| row.get::<_, String>(0))?;
+    // One that cannot be read is told where it is read.
+    let artifacts = artifacts.filter_map(Result::ok);
+    let results = artifacts.filter_map(|text| from_str::<Artifact>(&text).ok());
+    Ok(Holds {
+        tasks,
+        results: results.map(|artifact| artifact.video.key).collect(),
+    })
+}
+
 /// Reads a row of [`COLUMNS`].
 pub(super) fn read(row: &Row<'_>) -> Done<Record> {
     let version: u32 = row.get("spec_version")?;
@@ -254,7 +281,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
     let seq = time(row, "seq")?.unwrap_or(0);
     let ready: bool = row.get("references_ready")?;
     let kept: Option<String> = row.get("kept")?;
-    Ok(Record {
+    let record = Record {
         seq,
         references: References::stored(ready, &task),
         task: Arc::new(task),
@@ -264,7 +291,9 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         charged_bytes: time(row, "charged_bytes")?.unwrap_or(0),
         preview: None,
         deaths: row.get("deaths")?,
-    })
+    };
+    sums::judge(row, &record)?;
+    Ok(record)
 }
 
 fn state(row: &Row<'_>) -> Done<State> {

@@ -21,7 +21,13 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0007_warnings.sql"),
     include_str!("../../../../migrations/sqlite/0008_key_use.sql"),
     include_str!("../../../../migrations/sqlite/0009_deaths.sql"),
+    include_str!("../../../../migrations/sqlite/0012_damage.sql"),
 ];
+
+/// The schema that this program knows.
+pub(super) fn known_version() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
 
 /// Pages of the log that are carried into the database at once (64 MiB): submits wait meanwhile,
 /// so that a quarter of it made their 99th percentile half as long again.
@@ -243,7 +249,7 @@ fn begin_log(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
 /// Brings the schema up to date, in one transaction, so that processes that open the store at
 /// the same moment do it once.
 fn migrate(conn: &Connection) -> Result<(), OpenError> {
-    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let known = known_version();
     if version(conn)? == known {
         return Ok(());
     }
@@ -269,7 +275,7 @@ fn migrate_from(conn: &Connection, found: u32, known: u32) -> Result<(), OpenErr
         .map_err(unavailable)
 }
 
-fn version(conn: &Connection) -> Result<u32, OpenError> {
+pub(super) fn version(conn: &Connection) -> Result<u32, OpenError> {
     conn.pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(unavailable)
 }

@@ -10,11 +10,12 @@ use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::batch::{Batch, Mark};
+use super::batch::{self, Batch};
 use super::ending;
 use super::fault::{Done, Fault};
 use super::files::Files;
 use super::index::Index;
+use super::mark::Mark;
 use super::memory::Memory;
 use super::schema::Locks;
 use super::starts;
@@ -93,19 +94,17 @@ impl Writer {
         conn: Connection,
         index: Index,
         memory: Arc<Memory>,
-        files: Files,
-        locks: Arc<Locks>,
+        kept: Kept,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = State {
             conn,
             index,
             memory: memory.clone(),
-            files,
+            kept,
             writes: Writes::new(memory),
             runtime: Handle::try_current().ok(),
             queue: jobs.downgrade(),
-            _locks: locks,
         };
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || state.serve(queue))?;
@@ -149,20 +148,26 @@ struct Committed {
 /// A way to run the jobs of a transaction.
 type Run = fn(&mut Batch<'_>, &mut [Box<dyn Job>]) -> Done<Failures>;
 
+/// What the writer has besides its connection.
+pub(super) struct Kept {
+    pub(super) files: Files,
+    pub(super) mark: Mark,
+    /// Held as long as the thread may write, also after the closing store has stopped waiting for it.
+    pub(super) _locks: Arc<Locks>,
+}
+
 /// What the writer's thread owns.
 struct State {
     conn: Connection,
     index: Index,
     memory: Arc<Memory>,
-    files: Files,
+    kept: Kept,
     /// Whether writes work.
     writes: Writes,
     /// Where callers wait; the runtime in which the store was opened.
     runtime: Option<Handle>,
     /// This writer's own door; weak, so that closing it is not prevented.
     queue: mpsc::WeakSender<Box<dyn Job>>,
-    /// Held as long as this thread may write, also after the closing store has stopped waiting for it.
-    _locks: Arc<Locks>,
 }
 
 impl State {
@@ -174,7 +179,7 @@ impl State {
             if jobs.is_empty() {
                 let Some(job) = self.writes.next_job(&self.conn, &mut queue) else {
                     starts::end(&self.conn);
-                    self.files.carry_over_last(&self.conn);
+                    self.kept.files.carry_over_last(&self.conn);
                     return;
                 };
                 jobs.push(job);
@@ -217,14 +222,14 @@ impl State {
 
     /// Commits the jobs, and says what became of each.
     fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
-        let refusal = self.files.refusal(&self.conn);
+        let refusal = self.kept.files.refusal(&self.conn);
         self.memory.set_in_place(refusal.is_none());
         if let Some(text) = refusal {
             return jobs.iter().map(|_| Some(unavailable(&text))).collect();
         }
         let together = self.attempt(jobs, run_together);
         if matches!(&together, Err(Fault::Sql(error)) if is_full(error)) {
-            self.files.log.make_room();
+            self.kept.files.log.make_room();
         }
         let done = match together {
             Err(Fault::Sql(error)) if is_hopeless(&error) => Err(Fault::Sql(error)),
@@ -253,30 +258,33 @@ impl State {
     /// One transaction. Readers see it after its commit; after a failure all is as before.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
-        let changed_before = self.conn.total_changes();
+        let rows_before = self.conn.total_changes();
         let mut batch = Batch::new(&self.conn, &mut self.index);
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
-            batch.write_usage()?;
+            let changes = batch.write_sums(jobs.len() as u64, rows_before)?;
             self.conn.execute_batch("COMMIT")?;
             kinora_crash::point("store.after_commit");
+            batch.settle(changes);
             Ok(failures)
         });
         match done {
             Ok(failures) => {
                 if batch.erases() {
-                    self.files.log.erase();
+                    self.kept.files.log.erase();
                 }
                 // A commit that changed nothing leaves the log as it is.
-                let wrote = self.conn.total_changes() > changed_before;
+                let wrote = self.conn.total_changes() > rows_before;
                 if wrote {
-                    self.files.log.committed();
+                    self.kept.files.log.committed();
                 }
                 self.memory.publish(batch.into_changes());
+                self.memory.show_gaps(self.index.gaps.all());
+                self.kept.mark.write(self.index.changes);
                 Ok(Committed { failures, wrote })
             }
             Err(fault) => {
-                batch.undo_to(Mark::default());
+                batch.undo_to(batch::Mark::default());
                 roll_back(&self.conn);
                 Err(fault)
             }
@@ -297,7 +305,7 @@ fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures>
         let lost = run_each(batch, jobs, &mut failures)?;
         let Some(text) = lost else { break };
         // Full disks and the like end the whole transaction: begin again without the culprit.
-        batch.undo_to(Mark::default());
+        batch.undo_to(batch::Mark::default());
         // Without a job left an empty commit would hide that nothing can be written.
         if restarts == RESTARTS_MAX || failures.iter().all(Option::is_some) {
             return Err(Fault::GivenUp(text));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use kinora_blobs::faulty::{self as blobs, FaultyBlobs};
 use kinora_blobs::{BlobStore, LocalBlobs};
 use kinora_contract::spec::SPEC_VERSION;
@@ -276,9 +276,11 @@ impl Bench {
 
     /// Keys of all blobs but the marks of stores.
     pub(crate) async fn keys(&self) -> Vec<String> {
-        let listed = self.blobs.list("", None, 1000).await.unwrap();
+        let listed = self.blobs.list("").try_concat().await.unwrap();
         let keys = listed.into_iter().map(|entry| entry.key);
-        keys.filter(|key| !key.starts_with("stores/")).collect()
+        let mut keys: Vec<String> = keys.filter(|key| !key.starts_with("stores/")).collect();
+        keys.sort_unstable();
+        keys
     }
 
     /// Waits until there are no other blobs than those of `artifacts`, which must be whole, and

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use kinora_blobs::{BlobEntry, BlobError, BlobStore, ByteStream};
+use kinora_blobs::{BlobError, BlobStore, ByteStream, EntryStream};
 use kinora_contract::StoredFile;
 use tokio::sync::watch;
 
@@ -84,13 +84,8 @@ impl BlobStore for HeldBlobs {
         self.inner.delete(key).await
     }
 
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<BlobEntry>, BlobError> {
-        self.inner.list(prefix, after, limit).await
+    fn list(&self, prefix: &str) -> EntryStream {
+        self.inner.list(prefix)
     }
 
     async fn probe(&self) -> Result<(), BlobError> {

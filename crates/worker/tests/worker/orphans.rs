@@ -3,9 +3,13 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use kinora_blobs::BlobStore;
-use kinora_contract::TaskId;
+use kinora_contract::{Task, TaskId};
+use kinora_store::{Gap, StoreError};
+use kinora_worker::{Known, Looked};
 
 use crate::bench::{Bench, NOW, Running, until};
 use crate::engines::{Act, Puppet};
@@ -15,7 +19,7 @@ const HOUR_MS: u64 = 60 * 60 * 1000;
 async fn put(bench: &Bench, key: &str) -> u64 {
     let bytes = Bytes::from_static(b"late");
     bench.blobs.put_bytes(key, bytes).await.unwrap();
-    let listed = bench.blobs.list(key, None, 1).await.unwrap();
+    let listed = bench.blobs.list(key).try_concat().await.unwrap();
     listed[0].modified_at_ms
 }
 
@@ -29,18 +33,37 @@ async fn p04_results_that_another_store_may_know_are_left_alone() {
     let written_at_ms = put(&bench, &theirs).await;
     let later_ms = written_at_ms + 2 * HOUR_MS;
     let look = async || kinora_worker::remove_orphans(&*bench.store, &*bench.blobs, later_ms).await;
-    assert_eq!(look().await.unwrap(), 0);
-    assert_eq!(bench.keys().await, [theirs]);
-    // Who has gone for good takes its mark away, and then what it left is nobody's.
+    let say = async |removes| {
+        let (tasks, blobs) = (&*bench.store, &*bench.blobs);
+        let said = kinora_worker::look_for_orphans(tasks, blobs, later_ms, removes).await;
+        said.unwrap()
+    };
+    assert_eq!(look().await.unwrap(), Looked::default());
+    assert_eq!(say(true).await, None);
+    assert_eq!(bench.keys().await, std::slice::from_ref(&theirs));
+    // Who has gone for good takes its mark away, and then what it left is nobody's, but for an operator:
+    // this store was not there.
     bench.blobs.delete("stores/0000000000000001").await.unwrap();
-    assert_eq!(look().await.unwrap(), 1);
+    for _ in 0..2 {
+        let looked = look().await.unwrap();
+        assert_eq!((looked.removed, looked.left.files), (0, 1));
+        assert_eq!(looked.left.newest_ms, Some(NOW));
+    }
+    assert_eq!(say(false).await.unwrap().files, 1);
+    assert_eq!(bench.keys().await, [theirs]);
+    assert_eq!(say(true).await.unwrap().files, 1);
     assert_eq!(bench.keys().await, [""; 0]);
+    assert_eq!(look().await.unwrap(), Looked::default());
+    assert_eq!(bench.store.gaps(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p03_old_files_that_no_task_names_are_removed_and_no_others() {
     let bench = Bench::new();
     let engine = Arc::new(Puppet::new(Act::Good));
+    // The store was there when it would have been accepted.
+    let gaps = bench.store.gaps();
+    bench.store.close_gaps(&gaps).await.unwrap();
     let unknown = TaskId::from_parts(NOW, [9; 10]);
     let of_unknown = format!("videos/{unknown}/1/video.mp4");
     let written_at_ms = put(&bench, &of_unknown).await;
@@ -70,4 +93,43 @@ async fn p03_old_files_that_no_task_names_are_removed_and_no_others() {
     second.drained().await;
     assert!(bench.keys().await.contains(&not_ours));
     bench.is_whole(&artifact).await;
+}
+
+/// A store as it is seen from beside its service: it does not know when the newest task was accepted.
+struct Beside(Arc<Task>);
+
+#[async_trait]
+impl Known for Beside {
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        Ok((id == self.0.id).then(|| self.0.clone()))
+    }
+
+    fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        Ok(vec![Gap {
+            after_ms: 0,
+            before_ms: u64::MAX,
+        }])
+    }
+
+    fn identity(&self) -> Result<u64, StoreError> {
+        Ok(1)
+    }
+}
+
+/// The command works beside a service, whose runs publish files before their tasks name them.
+#[tokio::test(flavor = "multi_thread")]
+async fn p03_an_operator_removes_no_file_of_a_task_that_runs() {
+    let bench = Bench::new();
+    let id = bench.submit().await;
+    let known = Beside(bench.task(id).await);
+    let published = format!("videos/{id}/1/video.mp4");
+    let unknown = TaskId::from_parts(NOW, [9; 10]);
+    let strange = format!("videos/{unknown}/1/video.mp4");
+    let mut written_at_ms = 0;
+    for key in [&published, &strange] {
+        written_at_ms = put(&bench, key).await;
+    }
+    let look = kinora_worker::look_for_orphans(&known, &*bench.blobs, written_at_ms, true);
+    assert_eq!(look.await.unwrap().unwrap().files, 1);
+    assert_eq!(bench.keys().await, [published]);
 }

@@ -1,0 +1,289 @@
+//! What is stored, looked at thoroughly and read-only: the database, the files of its tasks, the key
+//! that signs their addresses. A running service is not disturbed, and no store is made.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write};
+
+use kinora_blobs::BlobStore;
+use kinora_contract::{State, StoredFile, Task, TaskId};
+use kinora_store::{Inspection, OpenError};
+use tokio::runtime::Runtime;
+
+use super::Finding;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::{damage, orphans};
+
+/// Findings of one kind that are shown.
+const SHOWN_MAX: usize = 3;
+/// Files that are looked at again, since their tasks may have been deleted or have expired meanwhile.
+const SUSPECTS_MAX: usize = 1000;
+/// Tasks between two lines of progress.
+const PROGRESS_EVERY: u64 = 1000;
+
+type Found = (&'static str, Finding);
+
+/// Looks at everything that is stored.
+pub(super) fn examine(config: &Config) -> Vec<Found> {
+    let store = match kinora_store::inspect(&config.store_url()) {
+        Ok(Some(store)) => store,
+        Ok(None) => {
+            let none = Finding::Good("none yet; the first `kinora serve` makes it".to_owned());
+            return vec![("database", none)];
+        }
+        Err(OpenError::OlderSchema { .. }) => {
+            let older = "of an earlier version; the next `kinora serve` brings it up to date";
+            return vec![("database", Finding::Note(older.to_owned()))];
+        }
+        Err(error) => {
+            let refused = damage::refused(error).to_string();
+            return vec![("database", Finding::Bad(refused))];
+        }
+    };
+    let mut stored = Stored::default();
+    let database = database(&store, &mut stored);
+    vec![
+        ("database", database),
+        ("results", results(config, &store)),
+        ("signing key", signing_key(config, &stored)),
+        ("orphans", stray(config)),
+    ]
+}
+
+/// What the tasks name.
+#[derive(Debug, Default)]
+struct Stored {
+    tasks: u64,
+    /// Why some cannot be read: the first of them.
+    unreadable: Vec<String>,
+    unreadable_count: u64,
+}
+
+fn database(store: &Inspection, stored: &mut Stored) -> Finding {
+    let mut wrong = Vec::new();
+    match store.loss() {
+        Ok(None) => {}
+        Ok(Some(loss)) => wrong.push(damage::lost(&loss)),
+        Err(error) => wrong.push(error.to_string()),
+    }
+    let mut progress = Progress::begin("checking the database");
+    match store.check() {
+        Ok(findings) => wrong.extend(findings),
+        Err(error) => wrong.push(error.to_string()),
+    }
+    progress.whole = store.count().unwrap_or(0);
+    let read = store.tasks(&mut |task| {
+        stored.tasks += 1;
+        progress.show(stored.tasks);
+        if let Err(error) = task {
+            stored.unreadable_count += 1;
+            if stored.unreadable.len() < SHOWN_MAX {
+                stored.unreadable.push(error.to_string());
+            }
+        }
+    });
+    progress.end();
+    wrong.extend(read.err().map(|error| error.to_string()));
+    if stored.unreadable_count > 0 {
+        wrong.push(format!(
+            "{} tasks cannot be read, for example {}",
+            stored.unreadable_count,
+            some(&stored.unreadable)
+        ));
+    }
+    if wrong.is_empty() {
+        return Finding::Good(format!("whole, with {} tasks", stored.tasks));
+    }
+    Finding::Bad(format!("{}; restore a backup", some(&wrong)))
+}
+
+/// The first of several.
+fn some(all: &[String]) -> String {
+    let mut text = all[..all.len().min(SHOWN_MAX)].join("; ");
+    if all.len() > SHOWN_MAX {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "; and {} more", all.len() - SHOWN_MAX);
+    }
+    text
+}
+
+fn results(config: &Config, store: &Inspection) -> Finding {
+    match compare(config, store) {
+        Ok((files, wrong)) if wrong.is_empty() => Finding::Good(format!(
+            "all {files} files of completed tasks, with their lengths"
+        )),
+        Ok((_, wrong)) => Finding::Bad(format!("{}; restore a backup", some(&wrong))),
+        Err(failure) => Finding::Bad(failure.to_string()),
+    }
+}
+
+/// How many files the completed tasks name, and what is wrong with them.
+fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::because("The results cannot be read", error);
+    let blobs = kinora_blobs::open_beside(&config.results_url());
+    let blobs = blobs.map_err(|error| failed(&error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(|error| failed(&error))?;
+    let marked = runtime.block_on(kinora_worker::is_marked(store, &*blobs));
+    let marked = marked.map_err(|error| failed(&error))?;
+    let looked = Looked::at_all(&runtime, store, &*blobs).map_err(|error| failed(&error))?;
+    let mut wrong = looked.confirmed(&runtime, store, &*blobs);
+    // Restored results have their mark after the next start.
+    if !marked && looked.files > 0 && looked.wrong == looked.files {
+        let results = config.results_url();
+        wrong.insert(
+            0,
+            format!("{results} are not the results of this store: is the volume mounted?"),
+        );
+    }
+    Ok((looked.files, wrong))
+}
+
+/// The files of all completed tasks, as they were found.
+#[derive(Debug, Default)]
+struct Looked {
+    files: u64,
+    wrong: u64,
+    /// The first that are wrong.
+    suspects: Vec<(TaskId, StoredFile)>,
+}
+
+impl Looked {
+    fn at_all(
+        runtime: &Runtime,
+        store: &Inspection,
+        blobs: &dyn BlobStore,
+    ) -> Result<Self, kinora_store::StoreError> {
+        let mut looked = Self::default();
+        let mut progress = Progress::begin("checking results");
+        progress.whole = store.count().unwrap_or(0);
+        let mut tasks = 0;
+        let done = store.tasks(&mut |task| {
+            tasks += 1;
+            progress.show(tasks);
+            if let Ok(task) = task {
+                looked.task(runtime, task, blobs);
+            }
+        });
+        progress.end();
+        done.map(|()| looked)
+    }
+
+    fn task(&mut self, runtime: &Runtime, task: &Task, blobs: &dyn BlobStore) {
+        let State::Completed(artifact) = &task.state else {
+            return;
+        };
+        for file in artifact.files() {
+            self.files += 1;
+            if runtime.block_on(fault(blobs, file)).is_some() {
+                self.wrong += 1;
+                if self.suspects.len() < SUSPECTS_MAX {
+                    self.suspects.push((task.id, file.clone()));
+                }
+            }
+        }
+    }
+
+    /// What is wrong with files that their tasks still name.
+    fn confirmed(
+        &self,
+        runtime: &Runtime,
+        store: &Inspection,
+        blobs: &dyn BlobStore,
+    ) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (id, file) in &self.suspects {
+            let is_named = match store.task(*id) {
+                Ok(None) => false,
+                Ok(Some(task)) => matches!(task.state, State::Completed(_)),
+                Err(_) => true,
+            };
+            if is_named {
+                wrong.extend(runtime.block_on(fault(blobs, file)));
+            }
+        }
+        let more = self.wrong - self.suspects.len() as u64;
+        if more > 0 {
+            wrong.push(format!("{more} more files are gone or cut"));
+        }
+        wrong
+    }
+}
+
+/// What is wrong with a file.
+async fn fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
+    let StoredFile { key, bytes, .. } = file;
+    match blobs.head(key).await {
+        Ok(Some(found)) if found == *bytes => None,
+        Ok(Some(found)) => Some(format!("{key} has {found} bytes instead of {bytes}")),
+        Ok(None) => Some(format!("{key} is gone")),
+        Err(error) => Some(format!("{key}: {error}")),
+    }
+}
+
+fn signing_key(config: &Config, stored: &Stored) -> Finding {
+    let path = damage::signing_key(config);
+    let shown = path.display();
+    if path.exists() {
+        Finding::Good(format!("{shown}"))
+    } else if stored.tasks == 0 {
+        Finding::Good("made at the next start".to_owned())
+    } else {
+        Finding::Bad(format!(
+            "{shown} is missing: addresses that were handed out would be refused; restore a backup"
+        ))
+    }
+}
+
+fn stray(config: &Config) -> Finding {
+    match orphans::look(config, false) {
+        Err(failure) => Finding::Bad(failure.to_string()),
+        Ok(None) => Finding::Note(
+            "not looked for: another store has left its mark in the same results".to_owned(),
+        ),
+        Ok(Some(found)) if found.files == 0 => {
+            Finding::Good("every result file has its task".to_owned())
+        }
+        Ok(Some(found)) => Finding::Note(format!(
+            "{} result files ({} bytes) without a task; see `kinora orphans`",
+            found.files, found.bytes
+        )),
+    }
+}
+
+/// A line on a terminal that says how far a long check is.
+struct Progress {
+    what: &'static str,
+    whole: u64,
+    shown: bool,
+}
+
+impl Progress {
+    fn begin(what: &'static str) -> Self {
+        let progress = Self {
+            what,
+            whole: 0,
+            shown: std::io::stderr().is_terminal(),
+        };
+        progress.write(&format!("{what} ..."));
+        progress
+    }
+
+    fn show(&self, done: u64) {
+        if done.is_multiple_of(PROGRESS_EVERY) {
+            self.write(&format!("{}: {done} of {}", self.what, self.whole));
+        }
+    }
+
+    fn end(self) {
+        self.write("");
+    }
+
+    fn write(&self, text: &str) {
+        if self.shown {
+            // A terminal that has gone needs no line.
+            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `kinora orphans`: counts the files that no task names, and removes them when it is told to. Works
+//! beside a running service, and never makes a store.
+
+use kinora_contract::Clock;
+use kinora_worker::Orphans;
+use serde_json::json;
+
+use crate::cli::OrphansArgs;
+use crate::config::Config;
+use crate::date::date;
+use crate::failure::Failure;
+use crate::print;
+use crate::system::SystemClock;
+
+/// Counts or removes them, and prints what there was.
+pub(crate) fn run(args: &OrphansArgs) -> Result<(), Failure> {
+    let config = Config::load(&args.place)?;
+    let Some(found) = look(&config, args.remove)? else {
+        return Err(Failure::new(format!(
+            "Another store has left its mark in {}/objects/stores, so that the files of its tasks cannot be \
+             told from orphans. Give each store results of its own, or remove the mark of one that is gone.",
+            config.results_url()
+        )));
+    };
+    print(&if args.json {
+        as_json(&found, args.remove)
+    } else {
+        as_text(&found, args.remove)
+    });
+    Ok(())
+}
+
+/// The orphans of the service with this configuration; `None` where another store uses its results.
+pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Failure> {
+    let store = kinora_store::inspect(&config.store_url());
+    let store = store.map_err(|error| Failure::because("The store cannot be read", error))?;
+    let Some(store) = store else {
+        return Err(Failure::new(
+            "There is no store here. Name the data folder of your service with --data, or its \
+             configuration file with --config.",
+        ));
+    };
+    let blobs = kinora_blobs::open_beside(&config.results_url())
+        .map_err(|error| Failure::because("The result store cannot be opened", error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::because("The command could not start", error))?;
+    let now_ms = SystemClock.now_ms();
+    let look = kinora_worker::look_for_orphans(&store, &*blobs, now_ms, removes);
+    runtime
+        .block_on(look)
+        .map_err(|error| Failure::because("The files could not all be looked at", error))
+}
+
+fn as_text(found: &Orphans, removed: bool) -> String {
+    let (Some(oldest), Some(newest)) = (found.oldest_ms, found.newest_ms) else {
+        return "No file is without its task.\n".to_owned();
+    };
+    let verb = if removed { "removed" } else { "found" };
+    let then = if removed {
+        ""
+    } else {
+        "Restore the database that knows their tasks to have them back, or remove them with --remove.\n"
+    };
+    format!(
+        "{} files without a task {verb}: {} bytes, of tasks from {} to {} UTC.\n{then}",
+        found.files,
+        found.bytes,
+        date(oldest),
+        date(newest),
+    )
+}
+
+fn as_json(found: &Orphans, removed: bool) -> String {
+    let seconds = |ms: Option<u64>| ms.map(|ms| ms / 1000);
+    let object = json!({
+        "files": found.files,
+        "bytes": found.bytes,
+        "oldest_at": seconds(found.oldest_ms),
+        "newest_at": seconds(found.newest_ms),
+        "removed": removed,
+    });
+    format!("{object}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_shown_for_people_and_programs() {
+        let none = Orphans::default();
+        assert!(as_text(&none, false).starts_with("No file"));
+        let some = Orphans {
+            files: 3,
+            bytes: 1_000,
+            oldest_ms: Some(0),
+            newest_ms: Some(86_400_000),
+        };
+        let text = as_text(&some, false);
+        for part in [
+            "3 files",
+            "1000 bytes",
+            "1970-01-01",
+            "1970-01-02",
+            "--remove",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(!as_text(&some, true).contains("--remove"));
+        let json: serde_json::Value = serde_json::from_str(&as_json(&some, true)).unwrap();
+        assert_eq!(
+            (&json["newest_at"], &json["removed"]),
+            (&86_400.into(), &true.into())
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! Reads for a doctor, on a connection that only reads.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kinora_contract::{Task, TaskId};
+use rusqlite::Connection;
+
+use super::fault::{Done, Fault};
+use super::gaps::Gaps;
+use super::opening::{self, Checked};
+use super::{rows, schema};
+use crate::{Gap, Loss, OpenError, OpenOptions, StoreError};
+
+/// A store in a file, to be looked at.
+#[derive(Debug)]
+pub(crate) struct Inspector {
+    path: PathBuf,
+    conn: Mutex<Connection>,
+}
+
+impl Inspector {
+    /// The store in the file at `path`; `None` where there is none.
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, OpenError> {
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let conn = schema::open_reader(path, &OpenOptions::default())?;
+        let (found, known) = (
+            schema::version(&conn).map_err(opening::named)?,
+            schema::known_version(),
+        );
+        if found > known {
+            return Err(OpenError::NewerSchema { found, known });
+        }
+        if found == 0 {
+            opening::lost(path, None)?;
+            return Ok(None);
+        }
+        if found < known {
+            return Err(OpenError::OlderSchema { found, known });
+        }
+        Ok(Some(Self {
+            path: path.to_owned(),
+            conn: Mutex::new(conn),
+        }))
+    }
+
+    pub(crate) fn identity(&self) -> Result<u64, StoreError> {
+        Ok(rows::counter(&self.conn(), "identity")?)
+    }
+
+    pub(crate) fn check(&self) -> Result<Vec<String>, OpenError> {
+        match opening::check(&mut self.conn(), None)? {
+            Checked::Damaged(findings) => Ok(findings),
+            Checked::Whole | Checked::Partly => Ok(Vec::new()),
+        }
+    }
+
+    pub(crate) fn loss(&self) -> Result<Option<Loss>, OpenError> {
+        match opening::lost(&self.path, Some(&self.conn())) {
+            Err(OpenError::Lost(loss)) => Ok(Some(loss)),
+            judged => judged.map(|()| None),
+        }
+    }
+
+    pub(crate) fn count(&self) -> Result<u64, StoreError> {
+        let count = self
+            .conn()
+            .query_row("SELECT count(*) FROM tasks", [], |row| row.get::<_, i64>(0));
+        Ok(count.map_err(Fault::from)?.unsigned_abs())
+    }
+
+    pub(crate) fn tasks(
+        &self,
+        each: &mut dyn FnMut(Result<&Task, &StoreError>),
+    ) -> Result<(), StoreError> {
+        Ok(all(&self.conn(), each)?)
+    }
+
+    pub(crate) fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        let found = rows::find(&self.conn(), id)?;
+        Ok(found.map(|record| record.task.clone()))
+    }
+
+    pub(crate) fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        Ok(Gaps::load(&self.conn())?.all())
+    }
+
+    fn conn(&self) -> MutexGuard<'_, Connection> {
+        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn all(conn: &Connection, each: &mut dyn FnMut(Result<&Task, &StoreError>)) -> Done<()> {
+    let columns = rows::COLUMNS;
+    let mut query = conn.prepare(&format!("SELECT {columns} FROM tasks ORDER BY seq"))?;
+    let mut found = query.query([])?;
+    while let Some(row) = found.next()? {
+        match rows::read(row) {
+            Ok(record) => each(Ok(&record.task)),
+            Err(Fault::Corrupt(error)) => each(Err(&StoreError::Corrupt(error))),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(())
+}

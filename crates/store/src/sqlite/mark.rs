@@ -1,0 +1,224 @@
+//! The high-water mark: a small file beside the database that says how many changes were committed.
+//! The writer overwrites it after each commit and before it answers, so that a log that is torn or
+//! put back afterwards is found at the next opening. It is never ahead of what was synced.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, UNIX_EPOCH};
+
+use kinora_contract::UnixMs;
+
+use super::sum::Sum;
+
+const MAGIC: &[u8; 8] = b"KINMARK1";
+/// Magic, identity, changes, checksum: 8 bytes each, numbers with their lowest byte first.
+const SLOT_BYTES: usize = 32;
+/// Two slots in turns, in different pages: a write that is torn leaves the other.
+const OFFSETS: [u64; 2] = [0, 4096];
+
+/// Between a write and the sync of it and of those that follow: a power loss finds a mark that is seconds old.
+const SYNC_AFTER: Duration = Duration::from_secs(5);
+
+/// What a mark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Noted {
+    /// Of the store that it belongs to.
+    pub(super) identity: u64,
+    /// Changes that were committed.
+    pub(super) changes: u64,
+    /// When it was last written, by the file system's clock.
+    pub(super) written_ms: UnixMs,
+}
+
+/// Where the mark of a database is.
+pub(super) fn path(database: &Path) -> PathBuf {
+    database.with_extension("mark")
+}
+
+/// The mark of a database; `None` where there is none, or none that can be understood.
+pub(super) fn read(database: &Path) -> io::Result<Option<Noted>> {
+    let file = match File::open(path(database)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let written = file.metadata()?.modified()?.duration_since(UNIX_EPOCH);
+    let written_ms = u64::try_from(written.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
+    let mut newest: Option<Noted> = None;
+    for offset in OFFSETS {
+        let mut slot = [0; SLOT_BYTES];
+        match file.read_exact_at(&mut slot, offset) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => continue,
+            read => read?,
+        }
+        if let Some((identity, changes)) = decode(&slot)
+            && newest.is_none_or(|newest| newest.changes < changes)
+        {
+            newest = Some(Noted {
+                identity,
+                changes,
+                written_ms,
+            });
+        }
+    }
+    if newest.is_none() {
+        tracing::warn!("high-water mark unreadable; whether changes are missing is not known");
+    }
+    Ok(newest)
+}
+
+fn encode(identity: u64, changes: u64) -> [u8; SLOT_BYTES] {
+    let mut slot = [0; SLOT_BYTES];
+    slot[..8].copy_from_slice(MAGIC);
+    slot[8..16].copy_from_slice(&identity.to_le_bytes());
+    slot[16..24].copy_from_slice(&changes.to_le_bytes());
+    let sum = Sum::new().bytes(&slot[..24]).end();
+    slot[24..].copy_from_slice(&sum.to_le_bytes());
+    slot
+}
+
+fn decode(slot: &[u8; SLOT_BYTES]) -> Option<(u64, u64)> {
+    let number = |at: usize| {
+        let bytes: Result<[u8; 8], _> = slot[at..at + 8].try_into();
+        bytes.map(u64::from_le_bytes).unwrap_or_default()
+    };
+    let (identity, changes) = (number(8), number(16));
+    (encode(identity, changes) == *slot).then_some((identity, changes))
+}
+
+/// The mark of a served store. One that cannot be written is done without.
+#[derive(Debug)]
+pub(super) struct Mark {
+    file: Option<Arc<File>>,
+    identity: u64,
+    /// What it says.
+    changes: u64,
+    turn: usize,
+    unsynced: Arc<AtomicBool>,
+    /// Tells the thread that syncs it; that ends with the mark.
+    written: SyncSender<()>,
+    works: bool,
+}
+
+impl Mark {
+    /// Begins the mark of the store with this identity, at so many changes.
+    pub(super) fn begin(database: &Path, identity: u64, changes: u64) -> Self {
+        let file = match make(&path(database), &encode(identity, changes)) {
+            Ok(file) => Some(Arc::new(file)),
+            Err(error) => {
+                tracing::warn!(%error, "high-water mark unavailable; a torn log would not be noticed");
+                None
+            }
+        };
+        let unsynced = Arc::new(AtomicBool::new(false));
+        let (written, writes) = mpsc::sync_channel(1);
+        if let Some(file) = file.clone() {
+            let unsynced = unsynced.clone();
+            let thread = std::thread::Builder::new().name("store-mark".to_owned());
+            if let Err(error) = thread.spawn(move || keep_synced(&file, &unsynced, &writes)) {
+                tracing::warn!(%error, "high-water mark is synced by the system alone");
+            }
+        }
+        Self {
+            file,
+            identity,
+            changes,
+            turn: 0,
+            unsynced,
+            written,
+            works: true,
+        }
+    }
+
+    /// Notes that so many changes are committed.
+    pub(super) fn write(&mut self, changes: u64) {
+        let Some(file) = &self.file else { return };
+        if changes == self.changes {
+            return;
+        }
+        self.changes = changes;
+        let slot = encode(self.identity, changes);
+        let done = file.write_all_at(&slot, OFFSETS[self.turn]);
+        self.turn = 1 - self.turn;
+        if !self.unsynced.swap(true, Ordering::AcqRel) {
+            // Fails only where nobody syncs it.
+            let _ = self.written.try_send(());
+        }
+        if let Err(error) = &done
+            && self.works
+        {
+            tracing::warn!(%error, "high-water mark not written; a torn log may not be noticed");
+        }
+        self.works = done.is_ok();
+    }
+}
+
+/// Syncs a mark some time after it was written, until it is closed. The writer never waits for it.
+fn keep_synced(file: &File, unsynced: &AtomicBool, writes: &Receiver<()>) {
+    while writes.recv().is_ok() {
+        let closed = writes.recv_timeout(SYNC_AFTER) == Err(RecvTimeoutError::Disconnected);
+        // First, so that what is written meanwhile is synced the next time.
+        unsynced.store(false, Ordering::Release);
+        if let Err(error) = file.sync_data() {
+            tracing::debug!(%error, "high-water mark not synced");
+        }
+        if closed {
+            return;
+        }
+    }
+}
+
+/// Makes or takes over the file, both slots alike and synced.
+fn make(path: &Path, slot: &[u8]) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    for offset in OFFSETS {
+        file.write_all_at(slot, offset)?;
+    }
+    file.sync_all()?;
+    let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_whole_slot_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("kinora.db");
+        assert_eq!(read(&database).unwrap(), None);
+        let mut mark = Mark::begin(&database, 7, 3);
+        for changes in 4..=9 {
+            mark.write(changes);
+            let noted = read(&database).unwrap().unwrap();
+            assert_eq!((noted.identity, noted.changes), (7, changes));
+            assert!(noted.written_ms > 0);
+        }
+        // Any flipped bit of a slot leaves the other one, and of both none.
+        let path = path(&database);
+        let good = fs::read(&path).unwrap();
+        let newest = if mark.turn == 1 { 0 } else { 4096 };
+        for bit in 0..SLOT_BYTES * 8 {
+            let mut torn = good.clone();
+            torn[newest + bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &torn).unwrap();
+            assert_eq!(read(&database).unwrap().unwrap().changes, 8, "bit {bit}");
+            torn[4096 - newest + bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &torn).unwrap();
+            assert_eq!(read(&database).unwrap(), None, "bit {bit}");
+        }
+        fs::write(&path, "").unwrap();
+        assert_eq!(read(&database).unwrap(), None);
+    }
+}

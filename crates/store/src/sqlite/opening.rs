@@ -1,0 +1,186 @@
+//! What is judged before a store is opened, so that nothing is changed where it is refused: whether
+//! the database is whole, in a bounded time, and whether it has all that its high-water mark names.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use kinora_contract::TaskId;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+
+use super::{mark, schema};
+use crate::{Loss, OpenError, OpenOptions};
+
+/// How long the check at an opening may take; the rest is the doctor's.
+const CHECK_MAX: Duration = Duration::from_secs(1);
+/// Steps of SQLite between two looks at the clock.
+const CHECK_STEPS: i32 = 1000;
+/// Findings of a check that are told at most.
+const FINDINGS_MAX: usize = 20;
+
+/// Judges the store in the file at `path`. The connection has changed nothing, nor does its end.
+pub(super) fn judge(path: &Path, options: &OpenOptions) -> Result<Option<Connection>, OpenError> {
+    let conn = if path.try_exists().map_err(schema::unavailable)? {
+        Some(connect(path)?)
+    } else {
+        None
+    };
+    let judged = match conn {
+        None => lost(path, None).map(|()| None),
+        Some(mut conn) => judge_existing(path, &mut conn).map(|()| Some(conn)),
+    };
+    match judged {
+        Err(error @ (OpenError::Damaged(_) | OpenError::Lost(_))) if options.accepts_loss => {
+            tracing::warn!(%error, "loss accepted; serving what is left");
+            Ok(None)
+        }
+        judged => judged,
+    }
+}
+
+fn judge_existing(path: &Path, conn: &mut Connection) -> Result<(), OpenError> {
+    let version = schema::version(conn).map_err(named)?;
+    if version > schema::known_version() {
+        // It is refused as such where it is migrated.
+        return Ok(());
+    }
+    match check(conn, Some(CHECK_MAX))? {
+        Checked::Whole => {}
+        Checked::Partly => tracing::info!(
+            seconds = CHECK_MAX.as_secs(),
+            "database checked in part, for lack of time; `kinora doctor` checks all of it"
+        ),
+        Checked::Damaged(findings) => return Err(OpenError::Damaged(findings.join("; "))),
+    }
+    lost(path, Some(conn))
+}
+
+/// A connection that leaves the log as it is when it ends.
+fn connect(path: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(schema::unavailable)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(schema::unavailable)?;
+    Ok(conn)
+}
+
+/// What a check of the database came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Checked {
+    Whole,
+    /// What was looked at is whole; time was up.
+    Partly,
+    Damaged(Vec<String>),
+}
+
+/// Runs SQLite's check of pages, rows and indexes. `quick_check` would not compare indexes with their tables,
+/// and an index that disagrees ends lists early; a limit bounds both alike.
+pub(super) fn check(conn: &mut Connection, limit: Option<Duration>) -> Result<Checked, OpenError> {
+    if let Some(limit) = limit {
+        let begun = Instant::now();
+        conn.progress_handler(CHECK_STEPS, Some(move || begun.elapsed() >= limit))
+            .map_err(schema::unavailable)?;
+    }
+    let mut findings = Vec::new();
+    let done = run_check(conn, &mut findings);
+    conn.progress_handler(0, None::<fn() -> bool>)
+        .map_err(schema::unavailable)?;
+    match done {
+        Err(error) if is_damage(&error) => {
+            findings.push(error.to_string());
+            Ok(Checked::Damaged(findings))
+        }
+        Ok(()) if findings.is_empty() => Ok(Checked::Whole),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+            Ok(if findings.is_empty() {
+                Checked::Partly
+            } else {
+                Checked::Damaged(findings)
+            })
+        }
+        Ok(()) => Ok(Checked::Damaged(findings)),
+        Err(error) => Err(schema::unavailable(error)),
+    }
+}
+
+fn run_check(conn: &Connection, findings: &mut Vec<String>) -> rusqlite::Result<()> {
+    let mut query = conn.prepare(&format!("PRAGMA integrity_check({FINDINGS_MAX})"))?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let finding: String = row.get(0)?;
+        if finding != "ok" {
+            findings.push(finding.lines().collect::<Vec<_>>().join(" "));
+        }
+    }
+    Ok(())
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
+}
+
+/// An error of the opening as what it means.
+pub(super) fn named(error: OpenError) -> OpenError {
+    match error {
+        OpenError::Unavailable(cause) if cause.downcast_ref().is_some_and(is_damage) => {
+            OpenError::Damaged(cause.to_string())
+        }
+        error => error,
+    }
+}
+
+/// Whether the database lacks what its high-water mark names.
+pub(super) fn lost(path: &Path, conn: Option<&Connection>) -> Result<(), OpenError> {
+    let noted = mark::read(path).map_err(schema::unavailable)?;
+    let Some(noted) = noted.filter(|noted| noted.changes > 0) else {
+        return Ok(());
+    };
+    let known = match conn {
+        Some(conn) => known(conn).map_err(|error| named(schema::unavailable(error)))?,
+        None => Known::default(),
+    };
+    let foreign = known.identity.is_some_and(|own| own != noted.identity);
+    if !foreign && known.changes >= noted.changes {
+        return Ok(());
+    }
+    Err(OpenError::Lost(Loss {
+        changes: if foreign {
+            noted.changes
+        } else {
+            noted.changes - known.changes
+        },
+        newest_ms: known.newest_ms,
+        noted_ms: noted.written_ms,
+        foreign,
+    }))
+}
+
+/// What a database says of itself.
+#[derive(Debug, Default)]
+struct Known {
+    identity: Option<u64>,
+    changes: u64,
+    newest_ms: Option<u64>,
+}
+
+fn known(conn: &Connection) -> rusqlite::Result<Known> {
+    if !conn.table_exists(None, "counters")? {
+        return Ok(Known::default());
+    }
+    let counter = |name: &str| {
+        let mut query = conn.prepare("SELECT value FROM counters WHERE name = ?1")?;
+        let value = query.query_row([name], |row| row.get::<_, i64>(0));
+        Ok::<_, rusqlite::Error>(value.optional()?.map(i64::unsigned_abs))
+    };
+    let newest: Option<String> =
+        conn.query_row("SELECT max(id) FROM tasks", [], |row| row.get(0))?;
+    let newest = newest.and_then(|id| id.parse::<TaskId>().ok());
+    Ok(Known {
+        identity: counter("identity")?,
+        changes: counter("changes")?.unwrap_or(0),
+        newest_ms: newest.map(TaskId::created_at_ms),
+    })
+}

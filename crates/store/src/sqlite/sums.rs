@@ -1,0 +1,122 @@
+//! Whether a row is as it was written: its checksums, and whether its phase and its fields agree.
+//! Lease end, worker and what is charged are not summed: nothing that was acknowledged hangs on them.
+
+use kinora_contract::{State, Task};
+use rusqlite::Row;
+use serde_json::to_string;
+
+use super::fault::{Done, Fault};
+use super::record::Record;
+use super::rows::{int, phase_name};
+use super::sum::Sum;
+
+/// The checksum of what a task is, with its texts as they are stored.
+pub(super) fn of_texts(task: &Task, spec: &str, metadata: &str) -> i64 {
+    let sum = Sum::new()
+        .text(&task.id.to_string())
+        .text(&task.project)
+        .number(stored(task.created_at_ms))
+        .text(spec)
+        .text(metadata);
+    sum.end().cast_signed()
+}
+
+/// Texts of a task's state as they are stored.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    pub(super) artifact: Option<String>,
+    pub(super) failure: Option<String>,
+    pub(super) warnings: Option<String>,
+}
+
+impl Texts {
+    /// Those of a record that is to be written.
+    pub(super) fn of(record: &Record) -> Done<Self> {
+        let task = &record.task;
+        let mut texts = Self::default();
+        match &task.state {
+            State::Completed(artifact) => texts.artifact = Some(to_string(artifact)?),
+            State::Failed(failure) => texts.failure = Some(to_string(failure)?),
+            _ => {}
+        }
+        if !task.warnings.is_empty() {
+            texts.warnings = Some(to_string(&task.warnings)?);
+        }
+        Ok(texts)
+    }
+}
+
+/// The checksum of how a task stands.
+pub(super) fn of_state(record: &Record, texts: &Texts) -> i64 {
+    let task = &record.task;
+    let sum = Sum::new()
+        .number(stored(record.seq))
+        .text(phase_name(task.state.phase()))
+        .number(u64::from(task.attempt))
+        .maybe(task.started_at_ms.map(stored))
+        .maybe(task.finished_at_ms.map(stored))
+        .maybe(task.expires_at_ms.map(stored))
+        .maybe(record.token().map(stored))
+        .number(u64::from(task.progress))
+        .maybe_text(task.engine.as_deref())
+        .maybe_text(texts.artifact.as_deref())
+        .maybe_text(texts.failure.as_deref())
+        .maybe_text(texts.warnings.as_deref());
+    sum.end().cast_signed()
+}
+
+/// A number as it comes back.
+fn stored(value: u64) -> u64 {
+    int(value).unsigned_abs()
+}
+
+/// Whether the record that was read of `row` can be what was written.
+pub(super) fn judge(row: &Row<'_>, record: &Record) -> Done<()> {
+    let text = |column: &str| -> Done<Option<String>> { Ok(row.get(column)?) };
+    let texts: Option<i64> = row.get("texts_sum")?;
+    if let Some(texts) = texts {
+        let (spec, metadata) = (row.get_ref("spec")?, row.get_ref("metadata")?);
+        let found = of_texts(&record.task, spec.as_str()?, metadata.as_str()?);
+        expect(found == texts, record, "its request has the wrong checksum")?;
+    }
+    let state: Option<i64> = row.get("state_sum")?;
+    if let Some(state) = state {
+        let texts = Texts {
+            artifact: text("artifact")?,
+            failure: text("failure")?,
+            warnings: text("warnings")?,
+        };
+        expect(
+            of_state(record, &texts) == state,
+            record,
+            "its state has the wrong checksum",
+        )?;
+    }
+    agree(record)
+}
+
+/// Whether the phase of a record and its fields agree.
+fn agree(record: &Record) -> Done<()> {
+    let task = &record.task;
+    let held = record.lease.is_some();
+    let ended = task.finished_at_ms.is_some() && task.expires_at_ms.is_some();
+    let unended = task.finished_at_ms.is_none() && task.expires_at_ms.is_none();
+    let fits = match &task.state {
+        State::Waiting => !held && unended && task.progress < 100,
+        State::Running => {
+            let begun = task.started_at_ms.is_some() && task.attempt > 0;
+            held && begun && unended && task.progress < 100
+        }
+        State::Completed(_) => !held && ended && task.progress == 100,
+        // A cancel keeps the lease.
+        State::Failed(_) | State::Expired => ended,
+    };
+    expect(fits, record, "its phase and its fields do not agree")
+}
+
+fn expect(good: bool, record: &Record, wrong: &str) -> Done<()> {
+    if good {
+        return Ok(());
+    }
+    Err(Fault::Corrupt(format!("{}: {wrong}", record.task.id)))
+}
