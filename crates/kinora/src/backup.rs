@@ -39,6 +39,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     let config = Config::load(&args.place)?;
     folder::refuse_unfinished_restore(&config.data)?;
     let source = open(&config, &args.place)?;
+    refuse_loss(&config)?;
     let results = kinora_blobs::root(&config.results_url())
         .map_err(|error| Failure::because("The results cannot be backed up", error))?;
     let staging = Staging::make(&args.dest)?;
@@ -74,6 +75,23 @@ fn open(config: &Config, place: &PlaceArgs) -> Result<Box<dyn BackupSource>, Fai
         )),
         error => Failure::because("The store cannot be opened", error),
     })
+}
+
+/// A store that lacks what was acknowledged must not become a backup that looks whole, and push out those that are.
+fn refuse_loss(config: &Config) -> Result<(), Failure> {
+    let loss = match kinora_store::inspect(&config.store_url()) {
+        Ok(Some(store)) => store.loss(),
+        // It has no high-water mark yet.
+        Ok(None) | Err(OpenError::OlderSchema { .. }) => Ok(None),
+        Err(error) => Err(error),
+    };
+    match loss {
+        Ok(None) => Ok(()),
+        Ok(Some(loss)) => Err(Failure::new(format!(
+            "{loss}. Restore an earlier backup; or start the service once with --accept-loss, and back up then."
+        ))),
+        Err(error) => Err(Failure::because("The store cannot be examined", error)),
+    }
 }
 
 impl From<StoreError> for Failure {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// Permission bits of everybody but the owner.
 const OTHERS: u32 = 0o077;
 /// What may lie in a folder of an earlier start, with the modes of that time.
-const CONTENTS: [&str; 8] = [
+const CONTENTS: [&str; 9] = [
     "kinora.db",
     "kinora.db-wal",
     "kinora.db-shm",
