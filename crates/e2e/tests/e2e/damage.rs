@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kinora_e2e::{Client, DataFolder, Finished, Server, Setup, Video, keys, kinora, run};
+use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
@@ -58,6 +59,15 @@ fn database(folder: &Path) -> Vec<PathBuf> {
     let names = ["kinora.db", "kinora.db-wal", "kinora.db-shm"];
     let all = names.map(|name| folder.join(name));
     all.into_iter().filter(|path| path.exists()).collect()
+}
+
+/// Somebody who reads: while they do, the log is not carried over into the database.
+fn reading(database: &Path) -> Connection {
+    let reader = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    reader.execute_batch("BEGIN").unwrap();
+    let tasks = reader.query_row("SELECT count(*) FROM tasks", [], |row| row.get::<_, i64>(0));
+    assert!(tasks.unwrap() > 0);
+    reader
 }
 
 fn complete(client: &Client, count: usize) -> Vec<Video> {
@@ -135,10 +145,12 @@ fn p17_a_torn_log_is_refused_until_the_loss_is_accepted() {
     let server = Setup::on(&data).set("KINORA_WORKER_SLOTS", 1).start();
     let client = server.client();
     client.wait_working(client.submit(&slow()).id());
+    let reader = reading(&data.path().join("kinora.db"));
     let ids: Vec<String> = (0..40)
         .map(|_| client.submit(&slow()).id().to_owned())
         .collect();
     server.kill();
+    drop(reader);
     let log = data.path().join("kinora.db-wal");
     let bytes = fs::metadata(&log).unwrap().len();
     let torn = fs::File::options().write(true).open(&log).unwrap();
@@ -153,6 +165,11 @@ fn p17_a_torn_log_is_refused_until_the_loss_is_accepted() {
         row.starts_with("BAD") && row.contains("changes are missing"),
         "{row}"
     );
+    let to = tempfile::tempdir().unwrap();
+    let to = to.path().join("backup");
+    let backup = command(&data, &["backup", to.to_str().unwrap()]);
+    assert!(!backup.status.success() && !to.exists(), "{backup:#?}");
+    assert!(backup.stderr.contains("changes are missing"), "{backup:#?}");
 
     let server = accepting(&data).start();
     server.wait_for_log(&["WARN", "loss accepted", "changes are missing"]);
