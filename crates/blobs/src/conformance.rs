@@ -324,8 +324,8 @@ async fn a_probe_leaves_nothing(store: &impl BlobStore) {
     let (probed, put) = future::join(probes, future::join_all(puts)).await;
     assert!(probed.iter().all(Result::is_ok), "{probed:?}");
     assert!(put.iter().all(Result::is_ok), "{put:?}");
-    let listed = store.list("", None, 9).await.unwrap();
-    let keys: Vec<&str> = listed.iter().map(|entry| &*entry.key).collect();
+    let mut keys = listed(store, "").await;
+    keys.sort_unstable();
     assert_eq!(keys, ["a", "b", "c", "d", "kept"]);
     let staged = std::fs::read_dir(store.staging_dir()).unwrap();
     assert_eq!(staged.count(), 0);

@@ -193,7 +193,7 @@ async fn a_full_store_is_not_writable_until_something_is_written() {
         models: MODELS.map(str::to_owned).into(),
         count: 1,
         project_max: 1,
-        now_ms: NOW,
+        steady_ms: NOW,
         lease_ms: LEASE_MS,
     };
     assert_eq!(tasks.take_fetches(request).await.unwrap().len(), 1);

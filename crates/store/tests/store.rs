@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kinora_contract::{Phase, State};
+use kinora_contract::State;
 use kinora_store::conformance::Harness;
 use kinora_store::conformance::fixtures::{
     Bench, EXPIRY, MODELS, NOW, cancelled, id, sweep_at, task,

@@ -97,8 +97,8 @@ fn shown(wrong: &[Wrong]) -> String {
     let Some(first) = wrong.first() else {
         return String::new();
     };
-    let folder = tempfile::Builder::new().prefix("kinora-power-loss-");
-    let folder = folder.tempdir().unwrap().keep().join("data");
+    let folder = tempfile::TempDir::with_prefix("kinora-power-loss-").unwrap();
+    let folder = folder.keep().join("data");
     for entry in &first.image {
         entry.write(&folder).unwrap();
     }

@@ -3,6 +3,8 @@
 use kinora_store::ApiKey;
 use serde_json::{Value, json};
 
+use crate::date::date;
+
 const HEADS: [&str; 11] = [
     "ID",
     "NAME",
@@ -120,7 +122,6 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::date::date;
     use crate::keys::NewKeyParts;
     use kinora_store::NewKey;
 

@@ -59,7 +59,9 @@ pub(super) fn works(index: &Index, request: &ClaimRequest) -> bool {
 fn running<'a>(index: &'a Index, request: &'a ClaimRequest) -> impl Iterator<Item = &'a Record> {
     let held = move |record: &&Record| {
         let lease = record.lease.as_ref();
-        lease.is_some_and(|lease| lease.worker == request.worker && lease.until_steady_ms > request.steady_ms)
+        lease.is_some_and(|lease| {
+            lease.worker == request.worker && lease.until_steady_ms > request.steady_ms
+        })
     };
     index.running().map(|record| &**record).filter(held)
 }

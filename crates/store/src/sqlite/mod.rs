@@ -134,8 +134,17 @@ impl SqliteStore {
             keys: Arc::new(keys::KeyReader::open(path, options)?),
             key_reading: [Pool::new(1), Pool::new(1)],
             _checkpointer: Checkpointer::start(path, options, log)?,
-            writer: Writer::start(conn, index, memory.clone(), Kept { files, mark, locks: locks.clone() })
-                .map_err(schema::unavailable)?,
+            writer: Writer::start(
+                conn,
+                index,
+                memory.clone(),
+                Kept {
+                    files,
+                    mark,
+                    _locks: locks.clone(),
+                },
+            )
+            .map_err(schema::unavailable)?,
             memory,
             _locks: locks,
         })

@@ -1,6 +1,6 @@
 //! The database file: its lock, the settings of every connection, and the migrations.
 
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

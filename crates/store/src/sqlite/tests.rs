@@ -24,6 +24,7 @@ async fn store() -> (tempfile::TempDir, Arc<SqliteStore>) {
     let stores = Stores {
         tasks: store.clone(),
         keys: store.clone(),
+        holds: store.holds(),
     };
     let mut first = task(1, "one");
     first.idempotency = Some(idempotency());
