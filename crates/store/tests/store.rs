@@ -236,22 +236,29 @@ async fn a_failing_neighbour_in_one_transaction_leaves_no_trace_in_the_queue() {
 async fn a_request_that_fails_halfway_is_undone_whole() {
     let files = Files::new();
     let stores = files.open();
-    let keyed = |number, now_ms| NewTask {
-        now_ms,
+    let keyed = |number, key: &str| NewTask {
         idempotency: Some(Idempotency {
-            key: "key".to_owned(),
+            key: key.to_owned(),
             fingerprint: [1; 32],
-            expires_at_ms: now_ms + 1_000,
+            expires_at_ms: NOW + 1_000,
         }),
         ..task(number, "one")
     };
-    stores.tasks.insert(keyed(1, NOW)).await.unwrap();
-    // It frees the old key first, and only then meets the id that is taken.
-    let duplicate = stores.tasks.insert(keyed(1, NOW + 5_000)).await;
-    assert!(unavailable(&duplicate), "{duplicate:?}");
-    let count = "SELECT count(*) FROM idempotency";
-    let keys: i64 = files.raw().query_row(count, [], |row| row.get(0)).unwrap();
-    assert_eq!(keys, 1);
+    stores.tasks.insert(keyed(1, "first")).await.unwrap();
+    // The task is written first, and only then its key.
+    let refuse =
+        "CREATE TRIGGER refuse BEFORE INSERT ON idempotency BEGIN SELECT raise(ABORT, 'no'); END";
+    files.raw().execute_batch(refuse).unwrap();
+    let refused = stores.tasks.insert(keyed(2, "second")).await;
+    assert!(unavailable(&refused), "{refused:?}");
+    assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
+    let usage = stores.tasks.usage("one").await.unwrap();
+    assert_eq!(usage.tasks, 1);
+    let count = "SELECT count(*) FROM tasks";
+    let tasks: i64 = files.raw().query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(tasks, 1);
+    files.raw().execute_batch("DROP TRIGGER refuse").unwrap();
+    stores.tasks.insert(keyed(2, "second")).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

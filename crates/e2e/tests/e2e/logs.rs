@@ -100,7 +100,7 @@ fn p11_storage_that_refuses_writes_is_two_lines_however_many_requests_meet_it() 
     let submit = || {
         let request = client.request("POST", "/v1/videos");
         request
-            .header("Idempotency-Key", "the same task each time")
+            .header("Idempotency-Key", "the-same-task-each-time")
             .json(&quick("kinora-b1"))
             .send()
     };
