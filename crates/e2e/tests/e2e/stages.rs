@@ -140,11 +140,11 @@ fn a_cancel_while_frames_are_made_stops_the_engine() {
 
 #[test]
 fn a_cancel_while_files_are_published_takes_them_back() {
-    // Thumbnail, spritesheet, video; each before and after it has its name.
+    // The store's mark at the start, then thumbnail, spritesheet, video; each before and after it has its name.
     for (point, file) in [
-        ("blobs.synced", 1),
-        ("blobs.linked", 1),
-        ("blobs.linked", 3),
+        ("blobs.synced", 2),
+        ("blobs.linked", 2),
+        ("blobs.linked", 4),
     ] {
         let hold = Hold::at(point, file);
         let server = hold.over(narrow()).start();

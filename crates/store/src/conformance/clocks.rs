@@ -131,12 +131,19 @@ pub async fn times_of_a_task_never_run_backwards(harness: &impl Harness) {
         attempts_max: 1,
         ..sweep_by(NOW, NOW + LEASE_MS)
     };
+    let last_kept_ms = last.retention_ms;
     assert_eq!(tasks.sweep(last).await.unwrap().lost, 1);
     for number in 1..=5 {
         let task = stores.view("one", number).await.task;
         let started = (number != 4).then_some(ahead);
         assert_eq!(task.started_at_ms, started, "{number}");
         assert_eq!(task.finished_at_ms, Some(ahead), "{number}");
+        let kept_ms = if number == 5 {
+            last_kept_ms
+        } else {
+            EXPIRY - NOW
+        };
+        assert_eq!(task.expires_at_ms, Some(ahead + kept_ms), "{number}");
     }
 }
 

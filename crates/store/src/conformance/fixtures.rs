@@ -35,7 +35,7 @@ pub fn task(number: u64, project: &str) -> NewTask {
         project: project.to_owned(),
         spec: spec(MODELS[0]),
         metadata: BTreeMap::from([("number".to_owned(), number.to_string())]),
-        now_ms: NOW + number,
+        now_ms: NOW,
         idempotency: None,
         bounds: QueueBounds::NONE,
     }

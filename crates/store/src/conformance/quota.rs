@@ -137,7 +137,11 @@ pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
 pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [0, 1, 5_000] {
-        stores.submit(number, "one").await;
+        let new = NewTask {
+            now_ms: NOW + number,
+            ..task(number, "one")
+        };
+        stores.tasks.insert(new).await.unwrap();
     }
     let claim = stores.claim_one().await;
     let release = stores.tasks.release(&claim.lease, crate::Attempt::Forgiven);
