@@ -22,6 +22,7 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
     let slots = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
     let mut queues = worker.lineup.queues();
     let freed = Arc::new(Notify::new());
+    let leftovers = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
     let mut hints = worker.tasks.changes();
     let mut runs = JoinSet::new();
     let outage = Outage::of("claims");
@@ -55,10 +56,7 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
             for (claim, seat) in claims.into_iter().zip(seats) {
                 let Some(slot) = permits.pop() else { break };
                 let place = Place {
-                    slot: Arc::new(Slot {
-                        _permit: slot,
-                        _freed: Freed(freed.clone()),
-                    }),
+                    slot: Slot::of(slot, &leftovers, &freed),
                     _seat: seat,
                     _freed: Freed(freed.clone()),
                 };
@@ -101,15 +99,48 @@ pub(crate) struct Place {
 
 impl Place {
     /// The slot, for the run itself: it is free when neither the run nor its engine has it any more.
-    pub(crate) fn slot(&self) -> Arc<Slot> {
-        self.slot.clone()
+    pub(crate) fn hold(&self) -> Held {
+        Held::Slot(self.slot.clone())
+    }
+}
+
+/// What a run holds until its outcome is written: a slow disk must not have ever more results wait for it.
+pub(crate) enum Held {
+    Slot(Arc<Slot>),
+    Leftover { _permit: OwnedSemaphorePermit },
+}
+
+impl Held {
+    /// Gives the slot to others although something is still being written that nobody wants any more. At most
+    /// as many writes are left so as there are slots: who comes later keeps its slot.
+    pub(crate) fn leave(&mut self) {
+        if let Self::Slot(slot) = self
+            && let Ok(permit) = slot.leftovers.clone().try_acquire_owned()
+        {
+            *self = Self::Leftover { _permit: permit };
+        }
     }
 }
 
 /// One of the worker's slots.
 pub(crate) struct Slot {
     _permit: OwnedSemaphorePermit,
+    leftovers: Arc<Semaphore>,
     _freed: Freed,
+}
+
+impl Slot {
+    fn of(
+        permit: OwnedSemaphorePermit,
+        leftovers: &Arc<Semaphore>,
+        freed: &Arc<Notify>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            _permit: permit,
+            leftovers: leftovers.clone(),
+            _freed: Freed(freed.clone()),
+        })
+    }
 }
 
 /// Tells the loop that there may be a slot, or a seat at an engine, again.

@@ -13,7 +13,7 @@ use kinora_store::{Attempt, Claim, Lease, LeaseLost, Outage, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
-use crate::claim::Place;
+use crate::claim::{Held, Place};
 use crate::drain::Shutdown;
 use crate::fault::is_ours;
 use crate::film::{FilmOrder, film};
@@ -42,8 +42,7 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         "task started"
     );
     kinora_crash::point("worker.claimed");
-    // Until the outcome is written: a slow disk must not have ever more results wait for it.
-    let _slot = place.slot();
+    let mut held = place.hold();
     let lease = claim.lease.clone();
     let control = Control::default();
     let engine_name = served.engine_name();
@@ -79,7 +78,7 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         place,
     };
     let made = match make(job, &watch).await {
-        Ok(Ok(recorded)) => publish_watched(&watch, recorded).await,
+        Ok(Ok(recorded)) => publish_watched(&watch, recorded, &mut held).await,
         Ok(Err(error)) => Ok(Err(error)),
         Err(stop) => Err(stop),
     };
@@ -187,6 +186,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, Record
 async fn publish_watched(
     watch: &Watch<'_>,
     recorded: Recorded,
+    held: &mut Held,
 ) -> Result<Result<Artifact, RecordError>, Stop> {
     let stopped = CancellationToken::new();
     let publishing = publish::publish(&*watch.worker.blobs, watch.lease, recorded, &stopped);
@@ -195,6 +195,7 @@ async fn publish_watched(
         published = &mut publishing => published,
         stop = watch.keep(None) => {
             stopped.cancel();
+            held.leave();
             let _ = publishing.await;
             return Err(stop);
         }

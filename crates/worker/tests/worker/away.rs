@@ -75,3 +75,29 @@ async fn p08_a_run_keeps_its_slot_until_its_outcome_is_written() {
         bench.is_whole(artifact).await;
     }
 }
+
+/// A cancel gives the slot back at once, but not for ever more writes that are still under way.
+#[tokio::test(flavor = "multi_thread")]
+async fn p08_cancels_leave_no_more_writes_under_way_than_there_are_slots() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Good));
+    bench.held.hold(true);
+    let running = Running::start(bench.worker(&engine));
+    for begun in 1..=2 {
+        let id = bench.submit().await;
+        until("its result is being put", async || {
+            bench.files_begun() >= begun
+        })
+        .await;
+        bench.cancel(id).await;
+    }
+    let waiting = bench.submit().await;
+    let sweeps = || bench.store_plan.calls(Sweep);
+    let enough = sweeps() + 20;
+    until("some sweeps pass", async || sweeps() >= enough).await;
+    assert_eq!(bench.phase(waiting).await, Phase::Waiting);
+    bench.held.hold(false);
+    let artifact = bench.completes(waiting).await;
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
+}
