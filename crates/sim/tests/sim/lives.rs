@@ -118,7 +118,8 @@ fn live_all(first: u64, count: u64, operations: u64) -> Result<Sums, String> {
             sums = sums.and(life);
         }
     };
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    // A life often waits for one of its store's threads.
+    let threads = 2 * std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(live_some)).collect();
         let mut all = Sums::default();

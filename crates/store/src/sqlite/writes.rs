@@ -78,7 +78,7 @@ pub(super) fn overwrite_failed(conn: &Connection) {
     }
 }
 
-/// Writes something of no meaning, about as large as a task.
+/// Writes something of no meaning, about as large as a task, and removes it: no task finds less room for it.
 fn write_filler(conn: &Connection) -> Done<()> {
     let written = conn.execute_batch(
         "BEGIN IMMEDIATE; \
@@ -86,6 +86,9 @@ fn write_filler(conn: &Connection) -> Done<()> {
          COMMIT",
     );
     if written.is_err() {
+        roll_back(conn);
+    } else if let Err(error) = conn.execute_batch("DELETE FROM write_try") {
+        tracing::debug!(%error, "filler left until the next one");
         roll_back(conn);
     }
     Ok(written?)
