@@ -13,15 +13,22 @@ use tokio::sync::Semaphore;
 /// A number of the runtime's blocking threads, for one kind of work. Clones share the places.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    places: Arc<Semaphore>,
+    /// None: work is done by who asks for it.
+    places: Option<Arc<Semaphore>>,
 }
 
 impl Pool {
     /// A pool that uses at most `threads` threads at a time; at least one.
     pub fn new(threads: usize) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(threads.max(1))),
+            places: Some(Arc::new(Semaphore::new(threads.max(1)))),
         }
+    }
+
+    /// A pool without threads: work is done at once by who asks for it, so that the order of what happens does
+    /// not depend on threads. For simulations.
+    pub const fn on_the_spot() -> Self {
+        Self { places: None }
     }
 
     /// Waits for a place, runs `work` on a thread that may block, and returns its result. Places
@@ -34,7 +41,10 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
-        let place = self.places.clone().acquire_owned().await;
+        let Some(places) = self.places.clone() else {
+            return Ok(work());
+        };
+        let place = places.acquire_owned().await;
         let done = tokio::task::spawn_blocking(move || {
             let _place = place;
             work()
@@ -97,7 +107,7 @@ mod tests {
             }
             given_up.abort();
             assert!(given_up.await.unwrap_err().is_cancelled());
-            assert_eq!(pool.places.available_permits(), 0);
+            assert_eq!(pool.places.as_ref().unwrap().available_permits(), 0);
             drop(release);
             pool.run(|| ()).await.unwrap();
         });

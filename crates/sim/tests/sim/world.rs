@@ -179,6 +179,7 @@ impl World {
             // As large as it is: SQLite takes no less.
             pages_max: self.full.then_some(1),
             token_stride: self.rng.below(1 << 40) + 1,
+            reads_on_the_spot: true,
             ..OpenOptions::default()
         };
         let real = kinora_store::open(&url, &options).expect("P11: the store opens");

@@ -123,6 +123,10 @@ impl SqliteStore {
         let database = locks.database(path)?;
         let files = Files::of(path, database, log.clone()).map_err(schema::unavailable)?;
         let locks = Arc::new(locks);
+        let pool = |threads| match options.reads_on_the_spot {
+            true => Pool::on_the_spot(),
+            false => Pool::new(threads),
+        };
         let mark = Mark::begin(path, identity, index.changes);
         Ok(Self {
             identity,
@@ -130,9 +134,9 @@ impl SqliteStore {
             holds: rows::holds(&conn)
                 .map_err(|fault| schema::unavailable(StoreError::from(fault)))?,
             readers: Arc::new(Readers::open(path, options)?),
-            reading: Shares::new(reads::CONNECTIONS),
+            reading: Shares::of(pool(reads::CONNECTIONS), reads::CONNECTIONS),
             keys: Arc::new(keys::KeyReader::open(path, options)?),
-            key_reading: [Pool::new(1), Pool::new(1)],
+            key_reading: [pool(1), pool(1)],
             _checkpointer: Checkpointer::start(path, options, log)?,
             writer: Writer::start(
                 conn,

@@ -22,10 +22,11 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(threads: usize) -> Self {
-        let each = threads.div_ceil(2);
+    /// Shares of a pool with so many places.
+    pub(super) fn of(pool: Pool, places: usize) -> Self {
+        let each = places.div_ceil(2);
         Self {
-            threads: Pool::new(threads),
+            threads: pool,
             each,
             of_projects: Mutex::default(),
             others: Arc::new(Semaphore::new(each)),
@@ -39,7 +40,7 @@ impl Shares {
         project: Option<&str>,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
-        let share = project.map_or_else(|| self.others.clone(), |project| self.of(project));
+        let share = project.map_or_else(|| self.others.clone(), |project| self.share(project));
         let own = share.acquire_owned().await.map_err(io::Error::other)?;
         let read = move || {
             let _own = own;
@@ -48,7 +49,7 @@ impl Shares {
         self.threads.run(read).await
     }
 
-    fn of(&self, project: &str) -> Arc<Semaphore> {
+    fn share(&self, project: &str) -> Arc<Semaphore> {
         let shares = self.of_projects.lock();
         let mut shares = shares.unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = shares.get(project) {
@@ -71,7 +72,7 @@ mod tests {
 
     #[tokio::test]
     async fn p15_a_project_whose_reads_hang_leaves_places_to_others() {
-        let shares = Arc::new(Shares::new(4));
+        let shares = Arc::new(Shares::of(Pool::new(4), 4));
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         let greedy: Vec<_> = (0..10)
@@ -96,7 +97,7 @@ mod tests {
 
     #[tokio::test]
     async fn p08_projects_that_read_nothing_are_forgotten() {
-        let shares = Shares::new(4);
+        let shares = Shares::of(Pool::new(4), 4);
         for number in 0..10 * FORGET_FROM {
             shares
                 .run(Some(&format!("project {number}")), || ())
