@@ -123,10 +123,6 @@ impl SqliteStore {
         let database = locks.database(path)?;
         let files = Files::of(path, database, log.clone()).map_err(schema::unavailable)?;
         let locks = Arc::new(locks);
-        let pool = |threads| match options.reads_on_the_spot {
-            true => Pool::on_the_spot(),
-            false => Pool::new(threads),
-        };
         let mark = Mark::begin(path, identity, index.changes);
         Ok(Self {
             identity,
@@ -134,9 +130,12 @@ impl SqliteStore {
             holds: rows::holds(&conn)
                 .map_err(|fault| schema::unavailable(StoreError::from(fault)))?,
             readers: Arc::new(Readers::open(path, options)?),
-            reading: Shares::of(pool(reads::CONNECTIONS), reads::CONNECTIONS),
+            reading: Shares::of(
+                shares::pool(reads::CONNECTIONS, options),
+                reads::CONNECTIONS,
+            ),
             keys: Arc::new(keys::KeyReader::open(path, options)?),
-            key_reading: [pool(1), pool(1)],
+            key_reading: [shares::pool(1, options), shares::pool(1, options)],
             _checkpointer: Checkpointer::start(path, options, log)?,
             writer: Writer::start(
                 conn,

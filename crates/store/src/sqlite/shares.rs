@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kinora_pool::Pool;
 use tokio::sync::Semaphore;
 
+use crate::OpenOptions;
+
 /// From this many projects on, those that read nothing are forgotten.
 const FORGET_FROM: usize = 256;
 
@@ -19,6 +21,15 @@ pub(super) struct Shares {
     of_projects: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
     /// Reads that belong to no project.
     others: Arc<Semaphore>,
+}
+
+/// Threads to read on.
+pub(super) fn pool(threads: usize, options: &OpenOptions) -> Pool {
+    if options.reads_on_the_spot {
+        Pool::on_the_spot()
+    } else {
+        Pool::new(threads)
+    }
 }
 
 impl Shares {
