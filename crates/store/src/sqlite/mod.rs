@@ -111,24 +111,25 @@ impl SqliteStore {
         // Of a process that was killed, also where the log had filled the disk.
         checkpoint::carry_over(&conn);
         let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
-        let index = recover::recover(&conn, &memory, options)
-            .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
-        let unclean_starts =
-            starts::begin(&conn).map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
-        let identity = rows::counter(&conn, "identity")
-            .map_err(|fault| schema::unavailable(StoreError::from(fault)))?;
+        let unavailable = |fault| schema::unavailable(StoreError::from(fault));
+        let index = recover::recover(&conn, &memory, options).map_err(unavailable)?;
+        let unclean_starts = starts::begin(&conn).map_err(unavailable)?;
+        let identity = rows::counter(&conn, "identity").map_err(unavailable)?;
         let log = Log::default();
         // Whatever the recovery has written is in it.
         log.committed();
         let database = locks.database(path)?;
         let files = Files::of(path, database, log.clone()).map_err(schema::unavailable)?;
         let locks = Arc::new(locks);
-        let mark = Mark::begin(path, identity, index.changes);
+        let kept = Kept {
+            files,
+            mark: Mark::begin(path, identity, index.changes),
+            _locks: locks.clone(),
+        };
         Ok(Self {
             identity,
             unclean_starts,
-            holds: rows::holds(&conn)
-                .map_err(|fault| schema::unavailable(StoreError::from(fault)))?,
+            holds: rows::holds(&conn).map_err(unavailable)?,
             readers: Arc::new(Readers::open(path, options)?),
             reading: Shares::of(
                 shares::pool(reads::CONNECTIONS, options),
@@ -137,17 +138,8 @@ impl SqliteStore {
             keys: Arc::new(keys::KeyReader::open(path, options)?),
             key_reading: [shares::pool(1, options), shares::pool(1, options)],
             _checkpointer: Checkpointer::start(path, options, log)?,
-            writer: Writer::start(
-                conn,
-                index,
-                memory.clone(),
-                Kept {
-                    files,
-                    mark,
-                    _locks: locks.clone(),
-                },
-            )
-            .map_err(schema::unavailable)?,
+            writer: Writer::start(conn, index, memory.clone(), kept)
+                .map_err(schema::unavailable)?,
             memory,
             _locks: locks,
         })
