@@ -72,7 +72,7 @@ fn record(row: &Row<'_>, memory: &Memory, editions: &Editions) -> Done<Option<Ar
     match known(row, memory, editions) {
         Ok(record) => Ok(Some(record)),
         Err(Fault::Corrupt(error)) => {
-            let seq: Option<i64> = row.get("seq").ok();
+            let seq: Option<i64> = row.get(const { rows::at("seq") }).ok();
             tracing::error!(seq, error, "unreadable task left out of a list");
             Ok(None)
         }
@@ -81,7 +81,7 @@ fn record(row: &Row<'_>, memory: &Memory, editions: &Editions) -> Done<Option<Ar
 }
 
 fn known(row: &Row<'_>, memory: &Memory, editions: &Editions) -> Done<Arc<Record>> {
-    let id = row.get_ref("id")?.as_str()?;
+    let id = row.get_ref(const { rows::at("id") })?.as_str()?;
     let id: TaskId = id
         .parse()
         .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?;

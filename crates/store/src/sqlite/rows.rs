@@ -18,6 +18,26 @@ pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, en
      worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
      reference_bytes, charged_bytes, deaths, texts_sum, state_sum";
 
+/// The place of a column in [`COLUMNS`], to be found when the program is compiled: looked up by name in each row, the
+/// columns of a page take as long as all else.
+pub(super) const fn at(name: &str) -> usize {
+    let (all, name) = (COLUMNS.as_bytes(), name.as_bytes());
+    let (mut place, mut start) = (0, 0);
+    loop {
+        assert!(start < all.len(), "no such column");
+        let mut end = start;
+        let mut same = true;
+        while end < all.len() && all[end] != b',' {
+            same &= end - start < name.len() && all[end] == name[end - start];
+            end += 1;
+        }
+        if same && end - start == name.len() {
+            return place;
+        }
+        (place, start) = (place + 1, end + 2);
+    }
+}
+
 /// Results that [`holds`] names.
 const HELD_RESULTS_MAX: u32 = 8;
 
@@ -244,33 +264,33 @@ pub(super) fn holds(conn: &Connection) -> Done<Holds> {
 
 /// Reads a row of [`COLUMNS`].
 pub(super) fn read(row: &Row<'_>) -> Done<Record> {
-    let version: u32 = row.get("spec_version")?;
+    let version: u32 = row.get(const { at("spec_version") })?;
     if version > SPEC_VERSION {
         return Err(Fault::Corrupt(format!(
             "a task's spec has version {version}, this program knows {SPEC_VERSION}"
         )));
     }
-    let id: String = row.get("id")?;
+    let id: String = row.get(const { at("id") })?;
     let task = Task {
         id: id
             .parse()
             .map_err(|error| Fault::Corrupt(format!("{id}: {error}")))?,
-        project: row.get("project")?,
-        spec: from_str(row.get_ref("spec")?.as_str()?)?,
-        metadata: from_str(row.get_ref("metadata")?.as_str()?)?,
+        project: row.get(const { at("project") })?,
+        spec: from_str(row.get_ref(const { at("spec") })?.as_str()?)?,
+        metadata: from_str(row.get_ref(const { at("metadata") })?.as_str()?)?,
         state: state(row)?,
-        progress: row.get("progress")?,
-        created_at_ms: time(row, "created_at_ms")?.unwrap_or(0),
-        started_at_ms: time(row, "started_at_ms")?,
-        finished_at_ms: time(row, "finished_at_ms")?,
-        expires_at_ms: time(row, "expires_at_ms")?,
-        attempt: row.get("attempt")?,
-        engine: row.get("engine")?,
+        progress: row.get(const { at("progress") })?,
+        created_at_ms: time(row, const { at("created_at_ms") })?.unwrap_or(0),
+        started_at_ms: time(row, const { at("started_at_ms") })?,
+        finished_at_ms: time(row, const { at("finished_at_ms") })?,
+        expires_at_ms: time(row, const { at("expires_at_ms") })?,
+        attempt: row.get(const { at("attempt") })?,
+        engine: row.get(const { at("engine") })?,
         warnings: warnings(row)?,
     };
-    let lease = time(row, "lease_token")?.map(|token| {
-        let until_ms = time(row, "lease_until_ms")?.unwrap_or(0);
-        let worker: Option<String> = row.get("worker")?;
+    let lease = time(row, const { at("lease_token") })?.map(|token| {
+        let until_ms = time(row, const { at("lease_until_ms") })?.unwrap_or(0);
+        let worker: Option<String> = row.get(const { at("worker") })?;
         Ok::<_, Fault>(Held {
             token,
             until_ms,
@@ -278,47 +298,52 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
             worker: worker.unwrap_or_default(),
         })
     });
-    let seq = time(row, "seq")?.unwrap_or(0);
-    let ready: bool = row.get("references_ready")?;
-    let kept: Option<String> = row.get("kept")?;
+    let seq = time(row, const { at("seq") })?.unwrap_or(0);
+    let ready: bool = row.get(const { at("references_ready") })?;
+    let kept: Option<String> = row.get(const { at("kept") })?;
     let record = Record {
         seq,
         references: References::stored(ready, &task),
         task: Arc::new(task),
         lease: lease.transpose()?,
         kept: kept.map(Arc::from),
-        reference_bytes: time(row, "reference_bytes")?.unwrap_or(0),
-        charged_bytes: time(row, "charged_bytes")?.unwrap_or(0),
+        reference_bytes: time(row, const { at("reference_bytes") })?.unwrap_or(0),
+        charged_bytes: time(row, const { at("charged_bytes") })?.unwrap_or(0),
         preview: None,
-        deaths: row.get("deaths")?,
+        deaths: row.get(const { at("deaths") })?,
     };
     sums::judge(row, &record)?;
     Ok(record)
 }
 
 fn state(row: &Row<'_>) -> Done<State> {
-    Ok(match row.get_ref("phase")?.as_str()? {
+    Ok(match row.get_ref(const { at("phase") })?.as_str()? {
         "waiting" => State::Waiting,
         "running" => State::Running,
-        "completed" => State::Completed(from_str(row.get_ref("artifact")?.as_str()?)?),
-        "failed" => State::Failed(from_str(row.get_ref("failure")?.as_str()?)?),
+        "completed" => {
+            State::Completed(from_str(row.get_ref(const { at("artifact") })?.as_str()?)?)
+        }
+        "failed" => State::Failed(from_str(row.get_ref(const { at("failure") })?.as_str()?)?),
         "expired" => State::Expired,
         other => return Err(Fault::Corrupt(format!("unknown phase {other:?}"))),
     })
 }
 
 fn warnings(row: &Row<'_>) -> Done<Vec<Warning>> {
-    let text: Option<String> = row.get("warnings")?;
+    let text: Option<String> = row.get(const { at("warnings") })?;
     Ok(match text {
         Some(text) => from_str(&text)?,
         None => Vec::new(),
     })
 }
 
-fn time(row: &Row<'_>, column: &str) -> Done<Option<u64>> {
+fn time(row: &Row<'_>, column: usize) -> Done<Option<u64>> {
     let value: Option<i64> = row.get(column)?;
     let unsigned = value.map(u64::try_from).transpose();
-    unsigned.map_err(|_| Fault::Corrupt(format!("{column} is negative")))
+    unsigned.map_err(|_| {
+        let name = COLUMNS.split(", ").nth(column).unwrap_or_default();
+        Fault::Corrupt(format!("{name} is negative"))
+    })
 }
 
 /// Memory and disk say the same, or nothing is changed.

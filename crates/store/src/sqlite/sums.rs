@@ -7,7 +7,7 @@ use serde_json::to_string;
 
 use super::fault::{Done, Fault};
 use super::record::Record;
-use super::rows::{int, phase_name};
+use super::rows::{at, int, phase_name};
 use super::sum::Sum;
 
 /// The checksum of what a task is, with its texts as they are stored.
@@ -72,19 +72,22 @@ fn stored(value: u64) -> u64 {
 
 /// Whether the record that was read of `row` can be what was written.
 pub(super) fn judge(row: &Row<'_>, record: &Record) -> Done<()> {
-    let text = |column: &str| -> Done<Option<String>> { Ok(row.get(column)?) };
-    let texts: Option<i64> = row.get("texts_sum")?;
+    let text = |column: usize| -> Done<Option<String>> { Ok(row.get(column)?) };
+    let texts: Option<i64> = row.get(const { at("texts_sum") })?;
     if let Some(texts) = texts {
-        let (spec, metadata) = (row.get_ref("spec")?, row.get_ref("metadata")?);
+        let (spec, metadata) = (
+            row.get_ref(const { at("spec") })?,
+            row.get_ref(const { at("metadata") })?,
+        );
         let found = of_texts(&record.task, spec.as_str()?, metadata.as_str()?);
         expect(found == texts, record, "its request has the wrong checksum")?;
     }
-    let state: Option<i64> = row.get("state_sum")?;
+    let state: Option<i64> = row.get(const { at("state_sum") })?;
     if let Some(state) = state {
         let texts = Texts {
-            artifact: text("artifact")?,
-            failure: text("failure")?,
-            warnings: text("warnings")?,
+            artifact: text(const { at("artifact") })?,
+            failure: text(const { at("failure") })?,
+            warnings: text(const { at("warnings") })?,
         };
         expect(
             of_state(record, &texts) == state,
