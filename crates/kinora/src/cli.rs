@@ -12,7 +12,7 @@ use crate::config::ListenAddress;
     name = "kinora",
     version,
     propagate_version = true,
-    after_help = "Start here:\n  kinora serve\nOn its first start it makes an API key and prints curl lines to try."
+    after_help = "Start here:\n  kinora serve\nOn its first start it creates an API key, and prints it or the path of its file."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -28,7 +28,7 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     /// Check the weights of configured engines before a first task needs them.
     Models(ModelsArgs),
-    /// Check disk, clock, configuration and engines, and say how to fix what is wrong.
+    /// Check disk, clock, stored data, backups, configuration and engines, and say how to fix what is wrong.
     #[command(
         after_help = "Give it the flags that you give `kinora serve`; it judges the same \
                       configuration and changes nothing:\n  \
@@ -96,7 +96,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FORM")]
     pub(crate) log_format: Option<LogFormat>,
     /// Start although acknowledged tasks, results or keys are missing or damaged, and serve what is
-    /// left; give it once. Also as KINORA_ACCEPT_LOSS=1
+    /// left; use it for one start only. Also as KINORA_ACCEPT_LOSS=1
     #[arg(long)]
     pub(crate) accept_loss: bool,
 }
@@ -205,10 +205,10 @@ pub(crate) struct BackupArgs {
     /// New folder for the backup; the folder that it is in must exist
     #[arg(value_name = "DEST")]
     pub(crate) dest: PathBuf,
-    /// How results come into the backup
+    /// How to back up results
     #[arg(long, value_name = "HOW", default_value = "link")]
     pub(crate) results: ResultsMode,
-    /// Read every result and compare its SHA-256, also of those that are linked
+    /// Read every result and compare its SHA-256, linked files too
     #[arg(long)]
     pub(crate) verify: bool,
     /// Print JSON, with times in Unix seconds
@@ -218,7 +218,7 @@ pub(crate) struct BackupArgs {
     pub(crate) place: PlaceArgs,
 }
 
-/// How results come into a backup.
+/// How to back up results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ResultsMode {

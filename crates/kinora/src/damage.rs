@@ -34,11 +34,11 @@ pub(crate) fn refused(error: OpenError) -> Failure {
 pub(crate) fn lost(loss: &Loss) -> String {
     let newest = match loss.newest_ms {
         Some(ms) => format!("the newest task that is there is of {} UTC", date(ms)),
-        None => "no task is there".to_owned(),
+        None => "it has no task".to_owned(),
     };
     let last = date(loss.noted_ms);
     format!(
-        "Acknowledged changes are missing: {loss}; {newest}, the last change was made {last} UTC"
+        "Acknowledged changes are missing: {loss}; {newest}; the last change was committed at {last} UTC"
     )
 }
 

@@ -127,8 +127,8 @@ impl fmt::Display for Loss {
         }
         write!(
             f,
-            "the last {changes} acknowledged changes are missing from the database: its log is torn or \
-             gone, or an older copy was put back"
+            "the last {changes} acknowledged changes are missing: the database or its log is torn or gone, \
+             or an older copy was put back"
         )
     }
 }

@@ -259,7 +259,7 @@ async fn remove(blobs: &dyn BlobStore, key: &str) -> bool {
     let removed = blobs.delete(key).await;
     if let Err(error) = &removed {
         // It must not keep those behind it.
-        tracing::warn!(%error, %key, "an orphan could not be removed");
+        tracing::warn!(%error, %key, "orphan not removed");
     }
     removed.is_ok()
 }
@@ -307,8 +307,8 @@ async fn are_ours(
     Ok(ours)
 }
 
-/// Those of `page` whose task does not name them, or is not there. What is not of our naming
-/// is left alone.
+/// Those of `page` whose task does not name them, or is not there. Keys that we did not
+/// generate are ignored.
 async fn orphans(
     tasks: &(impl Known + ?Sized),
     page: Vec<BlobEntry>,

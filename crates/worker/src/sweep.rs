@@ -87,7 +87,7 @@ impl Sweeper {
         self.more = more.then(|| begun.elapsed());
         self.stall.pass_over(Instant::now());
         if let Err(error) = swept {
-            tracing::warn!(%error, "the sweep could not be done; trying again");
+            tracing::warn!(%error, "sweep failed; trying again");
         }
     }
 
@@ -100,7 +100,7 @@ impl Sweeper {
         let swept = swept?;
         tell(&swept);
         let moving = self.postpone(worker).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "expiry could not be moved yet; nothing expires until it is");
+            tracing::warn!(%error, "expiry not moved; nothing expires until it is");
             false
         });
         let more = swept.more || moving;

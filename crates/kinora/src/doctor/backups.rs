@@ -17,7 +17,7 @@ pub(super) fn last(data: &Path, now_ms: u64) -> Finding {
     });
     let Some(whole) = record.whole else {
         return Finding::Note(format!(
-            "none was made by `kinora backup`{begun}; make one regularly"
+            "no backup yet{begun}; run `kinora backup` regularly"
         ));
     };
     let text = format!("the last whole one is of {}{begun}", shown(&whole));
@@ -69,8 +69,8 @@ mod tests {
             "older than a week",
         );
         is_note(&found(Some(NOW), Some(NOW)), "has not ended");
-        is_note(&found(None, Some(NOW)), "none was made");
+        is_note(&found(None, Some(NOW)), "no backup yet");
         let empty = tempfile::tempdir().unwrap();
-        is_note(&last(empty.path(), NOW * 1000), "none was made");
+        is_note(&last(empty.path(), NOW * 1000), "no backup yet");
     }
 }

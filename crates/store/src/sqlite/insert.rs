@@ -95,7 +95,7 @@ fn task(new: &NewTask) -> Task {
     }
 }
 
-/// The outcome of the earlier request under this key. Only a sweep frees a key: a clock that is wrong for
+/// The outcome of the earlier request under this key. Only a sweep, or the deletion of its task, frees a key: a clock that is wrong for
 /// a moment must not make a second video.
 fn find_twin(new: &NewTask, idempotency: &Idempotency, batch: &Batch<'_>) -> Done<Option<Outcome>> {
     match bound(batch.conn, &new.project, idempotency)? {

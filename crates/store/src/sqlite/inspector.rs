@@ -23,6 +23,7 @@ impl Inspector {
     /// The store in the file at `path`; `None` where there is none.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, OpenError> {
         if !path.is_file() {
+            opening::lost(path, None)?;
             return Ok(None);
         }
         let conn = schema::open_reader(path, &OpenOptions::default())?;
