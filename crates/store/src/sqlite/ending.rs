@@ -23,9 +23,9 @@ pub(super) fn join(thread: Option<JoinHandle<()>>, name: &str) {
     match thread.map(|thread| join_within(thread, LIMIT)) {
         None | Some(Ending::Done) => {}
         Some(Ending::Panicked) => tracing::error!("{name} panicked"),
-        Some(Ending::Late) => tracing::error!(
-            "{name} not done in time, disk too slow; not waited for any longer"
-        ),
+        Some(Ending::Late) => {
+            tracing::error!("{name} not done in time, disk too slow; not waited for any longer")
+        }
     }
 }
 
