@@ -104,6 +104,10 @@ async fn a_probe_fails_where_a_put_would() {
     }
     // What a crash left.
     fs::write(root.path().join("objects/.probe"), b"half").unwrap();
+    // Of one that is in use nothing is touched.
+    LocalBlobs::open(root.path()).unwrap_err();
+    assert!(root.path().join("objects/.probe").exists());
+    drop(blobs);
     drop(LocalBlobs::open(root.path()).unwrap());
     assert!(!root.path().join("objects/.probe").exists());
 }

@@ -128,7 +128,8 @@ fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> Str
             mover.bytes >> 20
         ),
         None => format!(
-            "no results, which the backup only names. Put {} at {}, or name it as results.url in the configuration",
+            "no results, which the backup only names. Put {} at {}, or stop the service that uses it and name it as \
+             results.url in the configuration",
             manifest.results.from.display(),
             args.data.join(RESULTS).display()
         ),

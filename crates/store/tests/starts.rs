@@ -14,7 +14,7 @@ use kinora_contract::{Phase, State};
 use kinora_store::conformance::fixtures::{
     Bench, LEASE_MS, MODELS, NOW, id, sweep_at, task, with_images,
 };
-use kinora_store::{FetchRequest, OpenOptions, Stores, TaskStore, open};
+use kinora_store::{FetchRequest, OpenOptions, Stores, SweepRequest, TaskStore, open, open_source};
 use rusqlite::Connection;
 
 /// A store whose process can die.
@@ -202,4 +202,29 @@ async fn a_full_store_is_not_writable_until_something_is_written() {
         tasks.delete("one", id(number)).await.unwrap();
     }
     assert!(tasks.is_writable());
+}
+
+/// What ran when a backup was made goes on where it was made, or has ended since: nobody has died.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_ran_when_a_backup_was_made_runs_again_after_its_restore() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
+    let options = OpenOptions {
+        attempts_max: 1,
+        ..OpenOptions::default()
+    };
+    let stores = open(&url("store.db"), &options).unwrap();
+    stores.submit(1, "one").await;
+    stores.claim_one().await;
+    let source = open_source(&url("store.db"), &options).unwrap();
+    source.snapshot(&folder.path().join("copy.db")).unwrap();
+    let copy = open(&url("copy.db"), &options).unwrap();
+    assert_eq!(copy.tasks.unclean_starts(), 0);
+    let sweep = SweepRequest {
+        attempts_max: 1,
+        ..sweep_at(NOW + LEASE_MS)
+    };
+    assert_eq!(copy.tasks.sweep(sweep).await.unwrap().lost, 0);
+    let task = copy.view("one", 1).await.task;
+    assert_eq!((task.state.phase(), task.attempt), (Phase::Waiting, 0));
 }

@@ -214,11 +214,12 @@ pub async fn remove_orphans(
     }
     let closed = gaps.into_iter().zip(open).filter(|(_, open)| !open);
     let closed: Vec<Gap> = closed.map(|(gap, _)| gap).collect();
-    if !closed.is_empty() {
+    // An empty folder may be a volume that is away: it shows nothing of gaps, and is not ours for being there.
+    let marked = is_marked(tasks, blobs).await?;
+    if marked && !closed.is_empty() {
         tasks.close_gaps(&closed).await?;
     }
-    // An empty folder may be a volume that is away: it is not ours for being there.
-    if named > 0 && !is_marked(tasks, blobs).await? {
+    if !marked && named > 0 {
         put_mark(tasks, blobs).await?;
     }
     Ok(looked)

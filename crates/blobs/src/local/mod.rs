@@ -121,24 +121,27 @@ impl BlobStore for LocalBlobs {
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
-        let path = self.path(key)?;
+        let (path, folders) = (self.path(key)?, self.folders.clone());
         // Downloads ask for it: they must not wait behind removals.
         blocking(&self.reading, move || match fs::metadata(path) {
             Ok(data) if data.is_file() => Ok(Some(data.len())),
             Ok(_) => Ok(None),
-            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) if is_absent(&error) => Ok(folders.check_mounted().map(|()| None)?),
             Err(error) => Err(error.into()),
         })
         .await
     }
 
     async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {
-        let path = self.path(key)?;
+        let (path, folders) = (self.path(key)?, self.folders.clone());
         let absent = BlobError::NotFound(key.to_owned());
         let file = blocking(&self.reading, move || match fs::File::open(path) {
             Ok(file) if file.metadata()?.is_file() => Ok(file),
             Ok(_) => Err(absent),
-            Err(error) if is_absent(&error) => Err(absent),
+            Err(error) if is_absent(&error) => {
+                folders.check_mounted()?;
+                Err(absent)
+            }
             Err(error) => Err(error.into()),
         })
         .await?;
@@ -148,6 +151,7 @@ impl BlobStore for LocalBlobs {
     async fn delete(&self, key: &str) -> Result<(), BlobError> {
         let (path, folders) = (self.path(key)?, self.folders.clone());
         blocking(&self.keeping, move || {
+            folders.check_mounted()?;
             publish::remove(&folders.objects, &path)
         })
         .await
@@ -155,7 +159,7 @@ impl BlobStore for LocalBlobs {
 
     fn list(&self, prefix: &str) -> EntryStream {
         walk::pages(
-            self.folders.objects.clone(),
+            self.folders.clone(),
             prefix.to_owned(),
             self.keeping.clone(),
         )

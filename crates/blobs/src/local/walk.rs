@@ -4,19 +4,21 @@
 
 use std::fs::{self, DirEntry, ReadDir};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use futures_util::stream;
 use kinora_pool::Pool;
 
+use super::folders::Folders;
 use super::{blocking, is_absent};
 use crate::{BlobEntry, BlobError, BlobKey, EntryStream, PAGE_MAX};
 
-/// The blobs of the folder `objects` whose keys begin with `prefix`.
-pub(super) fn pages(objects: PathBuf, prefix: String, pool: Pool) -> EntryStream {
+/// The blobs in `folders` whose keys begin with `prefix`.
+pub(super) fn pages(folders: Arc<Folders>, prefix: String, pool: Pool) -> EntryStream {
     let begun = Walk {
-        objects,
+        folders,
         prefix,
         open: None,
         #[cfg(test)]
@@ -33,7 +35,7 @@ pub(super) fn pages(objects: PathBuf, prefix: String, pool: Pool) -> EntryStream
 
 /// The place that a list has come to.
 struct Walk {
-    objects: PathBuf,
+    folders: Arc<Folders>,
     prefix: String,
     /// The folders that are being read, the innermost last; `None` before the first page.
     open: Option<Vec<Folder>>,
@@ -54,7 +56,11 @@ impl Walk {
     fn page(&mut self) -> Result<Vec<BlobEntry>, BlobError> {
         let mut open = match self.open.take() {
             Some(open) => open,
-            None => folder(&self.objects, String::new())?.into_iter().collect(),
+            None => {
+                self.folders.check_mounted()?;
+                let all = folder(&self.folders.objects, String::new())?;
+                all.into_iter().collect()
+            }
         };
         let mut found = Vec::new();
         while let Some(innermost) = open.last_mut() {
@@ -134,14 +140,14 @@ mod tests {
         const FOLDERS: usize = 20;
         let root = tempfile::tempdir().unwrap();
         for number in 0..FOLDERS {
-            let folder = root.path().join(format!("videos/{number}"));
+            let folder = root.path().join(format!("objects/videos/{number}"));
             fs::create_dir_all(&folder).unwrap();
             for file in 0..2 * PAGE_MAX / FOLDERS {
                 fs::write(folder.join(file.to_string()), "").unwrap();
             }
         }
         let mut walk = Walk {
-            objects: root.path().to_owned(),
+            folders: Arc::new(Folders::at(root.path())),
             prefix: "videos/".to_owned(),
             open: None,
             opened: 0,

@@ -43,14 +43,20 @@ impl Volume {
     fn remount(&self, how: &str) {
         // A file that is open for writing forbids it for a moment.
         until("the volume to be mounted again", || {
-            let status = Command::new("nsenter")
-                .args(["--user", "--mount", "--preserve-credentials", "--target"])
-                .arg(self.server.process_id().to_string())
-                .args(["mount", "-o", &format!("remount,bind,{how}")])
-                .arg(self.folder.path())
-                .status();
-            status.unwrap().success().then_some(())
+            let done = self.run(&["mount", "-o", &format!("remount,bind,{how}")]);
+            done.then_some(())
         });
+    }
+
+    /// Runs a command on the folder, where the service sees it; whether it succeeded.
+    fn run(&self, command: &[&str]) -> bool {
+        let status = Command::new("nsenter")
+            .args(["--user", "--mount", "--preserve-credentials", "--target"])
+            .arg(self.server.process_id().to_string())
+            .args(command)
+            .arg(self.folder.path())
+            .status();
+        status.unwrap().success()
     }
 
     /// Accepted tasks outlast a time in which results cannot be stored: from `begin` to `end`.
@@ -112,6 +118,26 @@ fn becomes_unready(server: &Server) {
 fn p11_a_volume_for_results_that_becomes_read_only_costs_no_task() {
     let volume = Volume::mounted("size=64m");
     volume.outlasts(|| volume.remount("ro"), || volume.remount("rw"));
+}
+
+#[test]
+fn p11_a_volume_for_results_that_is_not_mounted_costs_no_task_and_nothing_is_stored_in_its_place() {
+    let volume = Volume::mounted("size=64m");
+    let client = volume.server.client();
+    let known = client.submit(&quick("kinora-b1"));
+    let known = client.wait_completed(known.id());
+    let hide = || {
+        assert!(volume.run(&["mount", "-t", "tmpfs", "tmpfs"]));
+        client
+            .get(&known.content())
+            .refused(503, "storage_unavailable");
+    };
+    let show = || {
+        assert_eq!(fs::read_dir(volume.path()).unwrap().count(), 0);
+        assert!(volume.run(&["umount"]));
+    };
+    volume.outlasts(hide, show);
+    assert_eq!(client.get(&known.content()).status, 200);
 }
 
 #[test]

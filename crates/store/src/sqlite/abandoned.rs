@@ -4,7 +4,7 @@ use kinora_contract::TaskId;
 use rusqlite::{Connection, params};
 
 use super::batch::Batch;
-use super::fault::{Done, Fault};
+use super::fault::Done;
 use super::record::Record;
 use super::rows::int;
 use super::writer::Operation;
@@ -30,14 +30,16 @@ pub(super) fn list(conn: &Connection, limit: usize) -> Done<Vec<Abandoned>> {
     let mut rows = query.query([int(limit as u64)])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let id: String = row.get(0)?;
-        found.push(Abandoned {
-            task: id
-                .parse()
-                .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?,
-            model: row.get(1)?,
-            kept: row.get(2)?,
-        });
+        let id = row.get_ref(0)?.as_str().ok();
+        let Some(task) = id.and_then(|id| id.parse().ok()) else {
+            tracing::error!("a damaged row of abandoned work is left where it stands");
+            continue;
+        };
+        let (Ok(model), Ok(kept)) = (row.get(1), row.get(2)) else {
+            tracing::error!(%task, "a damaged row of abandoned work is left where it stands");
+            continue;
+        };
+        found.push(Abandoned { task, model, kept });
     }
     Ok(found)
 }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::from_str;
 
 use super::fault::{Done, Fault};
-use super::schema;
+use super::{schema, starts};
 use crate::files::reference_keys_of;
 use crate::{BackupSource, Counts, OpenError, OpenOptions, StoreError, TaskFiles};
 
@@ -42,6 +42,9 @@ impl BackupSource for SqliteSource {
         self.conn
             .execute("VACUUM INTO ?1", [name])
             .map_err(Fault::from)?;
+        let copy = Connection::open(to).map_err(Fault::from)?;
+        starts::note_copy(&copy)?;
+        drop(copy);
         // SQLite does not say whether it has synced the copy.
         let synced = File::open(to).and_then(|file| file.sync_all());
         synced.map_err(|error| StoreError::Unavailable(error.into()))

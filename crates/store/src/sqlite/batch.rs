@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::abandoned;
 use super::alone;
-use super::fault::Done;
+use super::fault::{Done, Fault};
 use super::gaps::Gaps;
 use super::index::Index;
 use super::record::{Change, Record};
@@ -129,6 +129,39 @@ impl<'a> Batch<'a> {
     /// Notes as garbage what was fetched for this record's task.
     pub(super) fn discard_references(&self, record: &Record) -> Done<()> {
         rows::add_garbage(self.conn, &reference_keys(&record.task))
+    }
+
+    /// Does one row's part of an operation. Damage undoes that part alone, and is logged: it must not keep the rows
+    /// behind it. Nothing is returned then.
+    pub(super) fn apart<T>(&mut self, part: impl FnOnce(&mut Self) -> Done<T>) -> Done<Option<T>> {
+        let mark = self.mark();
+        self.run("SAVEPOINT part")?;
+        let done = part(self);
+        if let Err(Fault::Corrupt(error)) = done {
+            tracing::error!(error, "damaged row left where it stands");
+            self.undo_to(mark);
+            self.run("ROLLBACK TO part")?;
+            self.run("RELEASE part")?;
+            return Ok(None);
+        }
+        let done = done?;
+        self.run("RELEASE part")?;
+        Ok(Some(done))
+    }
+
+    fn run(&self, statement: &str) -> Done<()> {
+        self.conn.prepare_cached(statement)?.execute([])?;
+        Ok(())
+    }
+
+    /// Forgets, whatever becomes of the transaction, a task whose row is damaged: it would be claimed again and again,
+    /// and keep all behind it.
+    pub(super) fn set_aside(&mut self, record: &Arc<Record>) {
+        self.index.apply(&Change {
+            id: record.task.id,
+            before: Some(record.clone()),
+            after: None,
+        });
     }
 
     /// Notes what has become of a row that was changed by a statement of the caller's own.

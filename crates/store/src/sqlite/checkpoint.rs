@@ -156,12 +156,21 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(super) fn start(path: &Path, options: &OpenOptions, log: Log) -> Result<Self, OpenError> {
+    /// Holds `locks` as long as its thread may write, also after the closing store has stopped waiting for it.
+    pub(super) fn start(
+        path: &Path,
+        options: &OpenOptions,
+        log: Log,
+        locks: Arc<schema::Locks>,
+    ) -> Result<Self, OpenError> {
         let conn = schema::open_checkpointer(path, options)?;
         let own = log.clone();
         let thread = std::thread::Builder::new().name("store-checkpoint".to_owned());
         let thread = thread
-            .spawn(move || serve(&own, &conn))
+            .spawn(move || {
+                serve(&own, &conn);
+                drop((conn, locks));
+            })
             .map_err(schema::unavailable)?;
         Ok(Self {
             log,

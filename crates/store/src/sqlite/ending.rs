@@ -24,7 +24,7 @@ pub(super) fn join(thread: Option<JoinHandle<()>>, name: &str) {
         None | Some(Ending::Done) => {}
         Some(Ending::Panicked) => tracing::error!("{name} panicked"),
         Some(Ending::Late) => {
-            tracing::error!("{name} not done in time, disk too slow; not waited for any longer")
+            tracing::error!("{name} not done in time, disk too slow; not waited for any longer");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! one; the first task accepted after it ends and records it, unless a look at all files has closed
 //! it before.
 
-use kinora_contract::{TaskId, UnixMs};
+use kinora_contract::{ID_AHEAD_MS_MAX, UnixMs};
 use rusqlite::{Connection, params};
 
 use super::batch::Batch;
@@ -29,11 +29,8 @@ pub(super) struct Gaps {
 impl Gaps {
     /// Those on disk, and the one that begins now.
     pub(super) fn load(conn: &Connection) -> Done<Self> {
-        let newest_id: Option<String> =
-            conn.query_row("SELECT max(id) FROM tasks", [], |row| row.get(0))?;
-        let newest_id = newest_id.and_then(|id| id.parse().ok());
+        // Written with each task.
         let newest_ms = rows::counter(conn, "newest_ms")?;
-        let newest_ms = newest_ms.max(newest_id.map_or(0, TaskId::created_at_ms));
         let mut query = conn.prepare("SELECT after_ms, before_ms FROM gaps ORDER BY after_ms")?;
         let earlier = query.query_map([], |row| {
             Ok(Gap {
@@ -63,7 +60,13 @@ impl Gaps {
 
     /// A task was accepted.
     pub(super) fn accept(&mut self, created_at_ms: UnixMs) {
-        self.newest_ms = self.newest_ms.max(created_at_ms);
+        // A clock that was far ahead for a moment is not followed: behind it later gaps would hold nothing.
+        let is_absurd = self.newest_ms > created_at_ms.saturating_add(ID_AHEAD_MS_MAX);
+        self.newest_ms = if is_absurd {
+            created_at_ms
+        } else {
+            self.newest_ms.max(created_at_ms)
+        };
         if let Some(gap) = &mut self.current
             && gap.holds_ms(created_at_ms)
         {

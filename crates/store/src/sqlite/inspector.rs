@@ -26,6 +26,7 @@ impl Inspector {
             opening::lost(path, None)?;
             return Ok(None);
         }
+        opening::refuse_emptied(path)?;
         let conn = schema::open_reader(path, &OpenOptions::default())?;
         let (found, known) = (
             schema::version(&conn).map_err(opening::named)?,

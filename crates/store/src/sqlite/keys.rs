@@ -14,6 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 use serde_json::{from_str, to_string};
 
 use super::batch::Batch;
+use super::checkpoint;
 use super::fault::{Done, Fault};
 use super::rows::{counter, int};
 use super::schema;
@@ -57,7 +58,10 @@ impl SqliteKeys {
 #[async_trait]
 impl KeyStore for SqliteKeys {
     async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
-        Ok(add(&self.conn(), &key)?)
+        let conn = self.conn();
+        let added = add(&conn, &key)?;
+        carry_over(&conn);
+        Ok(added)
     }
 
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
@@ -73,7 +77,10 @@ impl KeyStore for SqliteKeys {
     }
 
     async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
-        Ok(revoke(&self.conn(), id, now_ms)?)
+        let conn = self.conn();
+        let revoked = revoke(&conn, id, now_ms)?;
+        carry_over(&conn);
+        Ok(revoked)
     }
 
     async fn rotate_key(
@@ -96,8 +103,16 @@ impl KeyStore for SqliteKeys {
             step.commit()?;
             Ok(added)
         };
-        Ok(rotated()?)
+        let rotated = rotated()?;
+        carry_over(&conn);
+        Ok(rotated)
     }
+}
+
+/// The high-water mark does not count what commands change: only what is in the database cannot be lost with the log
+/// unnoticed.
+fn carry_over(conn: &Connection) {
+    checkpoint::carry_over(conn);
 }
 
 /// Adds a key, by the writer.

@@ -46,7 +46,11 @@ impl Operation for ClaimRequest {
                 task.attempt = task.attempt.saturating_add(1);
                 times::start(task, self.now_ms);
             });
-            batch.update(&before, after.clone())?;
+            let updated = batch.apart(|batch| batch.update(&before, after.clone()))?;
+            if updated.is_none() {
+                batch.set_aside(&before);
+                continue;
+            }
             let task = (*after.task).clone();
             claims.push(Claim {
                 lease: Lease {

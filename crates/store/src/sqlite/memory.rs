@@ -86,7 +86,12 @@ impl Memory {
 
     /// Whether the last commit worked.
     pub(super) fn is_writable(&self) -> bool {
-        self.writable.load(Ordering::Acquire) && self.in_place.load(Ordering::Acquire)
+        self.writable.load(Ordering::Acquire) && self.is_in_place()
+    }
+
+    /// Whether the files of the store were those that it opened when the writer looked last.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.in_place.load(Ordering::Acquire)
     }
 
     /// Notes whether the files of the store are those that it opened.

@@ -113,7 +113,7 @@ impl SqliteStore {
         let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
         let unavailable = |fault| schema::unavailable(StoreError::from(fault));
         let index = recover::recover(&conn, &memory, options).map_err(unavailable)?;
-        let unclean_starts = starts::begin(&conn).map_err(unavailable)?;
+        let unclean_starts = starts::begin(&conn);
         let identity = rows::counter(&conn, "identity").map_err(unavailable)?;
         let log = Log::default();
         // Whatever the recovery has written is in it.
@@ -137,7 +137,7 @@ impl SqliteStore {
             ),
             keys: Arc::new(keys::KeyReader::open(path, options)?),
             key_reading: [shares::pool(1, options), shares::pool(1, options)],
-            _checkpointer: Checkpointer::start(path, options, log)?,
+            _checkpointer: Checkpointer::start(path, options, log, locks.clone())?,
             writer: Writer::start(conn, index, memory.clone(), kept)
                 .map_err(schema::unavailable)?,
             memory,

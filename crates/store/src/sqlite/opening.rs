@@ -1,6 +1,7 @@
 //! What is judged before a store is opened, so that nothing is changed where it is refused: whether
 //! the database is whole, in a bounded time, and whether it has all that its high-water mark names.
 
+use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,22 +21,35 @@ const FINDINGS_MAX: usize = 20;
 
 /// Judges the store in the file at `path`. The connection has changed nothing, nor does its end.
 pub(super) fn judge(path: &Path, options: &OpenOptions) -> Result<Option<Connection>, OpenError> {
-    let conn = if path.try_exists().map_err(schema::unavailable)? {
-        Some(connect(path)?)
-    } else {
-        None
-    };
-    let judged = match conn {
-        None => lost(path, None).map(|()| None),
-        Some(mut conn) => judge_existing(path, &mut conn).map(|()| Some(conn)),
-    };
-    match judged {
+    match refuse_emptied(path).and_then(|()| judge_there(path)) {
         Err(error @ (OpenError::Damaged(_) | OpenError::Lost(_))) if options.accepts_loss => {
             tracing::warn!(%error, "loss accepted; serving what is left");
             Ok(None)
         }
         judged => judged,
     }
+}
+
+fn judge_there(path: &Path) -> Result<Option<Connection>, OpenError> {
+    if !path.try_exists().map_err(schema::unavailable)? {
+        return lost(path, None).map(|()| None);
+    }
+    let mut conn = connect(path)?;
+    judge_existing(path, &mut conn)?;
+    Ok(Some(conn))
+}
+
+/// SQLite removes the log beside an empty database at the first look, and with it what could still be saved.
+pub(super) fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
+    let bytes = |path: &Path| fs::metadata(path).ok().map(|found| found.len());
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if bytes(path) == Some(0) && bytes(Path::new(&log)).is_some_and(|bytes| bytes > 0) {
+        return Err(OpenError::Damaged(
+            "the database is empty, although its log is not".to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 fn judge_existing(path: &Path, conn: &mut Connection) -> Result<(), OpenError> {

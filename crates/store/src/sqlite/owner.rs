@@ -100,10 +100,14 @@ pub(super) fn remove(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
             "DELETE FROM tasks WHERE seq = ?1 RETURNING project, charged_bytes, phase <> 'expired'",
         )?
         .query_row([seq], |row| {
-            let project: String = row.get(0)?;
-            Ok(Charge::of(&project, row.get(1)?, row.get(2)?))
+            let project: Option<String> = row.get(0).ok();
+            let (bytes, tasks) = (row.get(1)?, row.get(2)?);
+            // A damaged project is charged with nothing.
+            Ok(project.map(|project| Charge::of(&project, bytes, tasks)))
         })?;
-    batch.charge(removed.reversed());
+    if let Some(removed) = removed {
+        batch.charge(removed.reversed());
+    }
     batch.erase();
     batch.note(id, None);
     Ok(())

@@ -4,7 +4,7 @@ use kinora_contract::{TaskId, UnixMs};
 use rusqlite::params;
 
 use super::batch::Batch;
-use super::fault::{Done, Fault};
+use super::fault::Done;
 use super::rows::{self, int};
 use super::writer::Operation;
 use crate::{Place, Postpone, Postponed};
@@ -19,25 +19,27 @@ impl Operation for Postpone {
         let last = found.last().map(|(place, _)| *place);
         for (_, id) in found {
             let Some(id) = id else { continue };
-            match rows::find(batch.conn, id) {
-                Ok(Some(before)) => {
-                    let after = before.with(before.lease.clone(), |task| {
-                        task.expires_at_ms = task
-                            .expires_at_ms
-                            .map(|end| self.moved(end, task.finished_at_ms));
-                    });
-                    rows::update(batch.conn, &before, &after)?;
-                    batch.note(id, Some(after));
-                }
-                Ok(None) | Err(Fault::Corrupt(_)) => {}
-                Err(fault) => return Err(fault),
-            }
+            batch.apart(|batch| self.postpone(id, batch))?;
         }
         Ok(last.filter(|_| more))
     }
 }
 
 impl Postpone {
+    fn postpone(&self, id: TaskId, batch: &mut Batch<'_>) -> Done<()> {
+        let Some(before) = rows::find(batch.conn, id)? else {
+            return Ok(());
+        };
+        let after = before.with(before.lease.clone(), |task| {
+            task.expires_at_ms = task
+                .expires_at_ms
+                .map(|end| self.moved(end, task.finished_at_ms));
+        });
+        rows::update(batch.conn, &before, &after)?;
+        batch.note(id, Some(after));
+        Ok(())
+    }
+
     fn moved(&self, expires_at_ms: UnixMs, ended_at_ms: Option<UnixMs>) -> UnixMs {
         match self.by {
             Postponed::By(by_ms) => expires_at_ms.saturating_add(by_ms),

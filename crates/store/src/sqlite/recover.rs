@@ -13,7 +13,7 @@ use super::index::Index;
 use super::memory::Memory;
 use super::record::{Change, Record};
 use super::usage::Usages;
-use super::{rows, sweep};
+use super::{rows, starts, sweep};
 use crate::OpenOptions;
 use crate::deaths::Verdict;
 
@@ -102,11 +102,16 @@ fn requeue(conn: &Connection, index: &mut Index, attempts_max: u32) -> Done<Vec<
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let mut batch = Batch::new(conn, index);
     let company = Company::of(batch.index());
+    let is_copy = starts::is_copy(conn);
     let requeued = running
         .iter()
         .try_for_each(|record| {
             let verdict = company.judge(record, attempts_max);
-            requeue_one(&mut batch, record, verdict)
+            let requeued = batch.apart(|batch| match is_copy {
+                true => batch.update(record, sweep::spared(record)),
+                false => requeue_one(batch, record, verdict),
+            });
+            requeued.map(|_| ())
         })
         .and_then(|()| Ok(conn.execute_batch("COMMIT")?));
     let Err(fault) = requeued else {

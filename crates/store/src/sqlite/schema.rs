@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::checkpoint;
 use crate::{OpenError, OpenOptions};
 
 /// In order; the version of a schema is how many of them it has seen.
@@ -249,9 +250,13 @@ fn begin_log(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
 /// Brings the schema up to date, in one transaction, so that processes that open the store at
 /// the same moment do it once.
 fn migrate(conn: &Connection) -> Result<(), OpenError> {
-    let known = known_version();
-    if version(conn)? == known {
+    let (found, known) = (version(conn)?, known_version());
+    if found == known {
         return Ok(());
+    }
+    if found > 0 && found < known {
+        // The log may hold the room that the migration needs.
+        checkpoint::carry_over(conn);
     }
     conn.execute_batch("BEGIN IMMEDIATE").map_err(unavailable)?;
     let migrated = migrate_from(conn, version(conn)?, known);

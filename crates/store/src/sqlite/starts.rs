@@ -5,26 +5,42 @@ use rusqlite::Connection;
 
 use super::batch::Batch;
 use super::fault::Done;
-use super::rows;
+use super::rows::{self, int};
 use super::writer::Operation;
 
+/// Values of the counter `in_use`, which is 0 after a clean stop.
+const IN_USE: u64 = 1;
+const COPIED: u64 = 2;
+
 /// Notes that the store is in use; returns how many starts in a row, this one included, followed a death.
-pub(super) fn begin(conn: &Connection) -> Done<u64> {
-    let died = rows::counter(conn, "in_use")? == 1;
-    let unclean = match died {
-        true => rows::counter(conn, "unclean_starts")?.saturating_add(1),
-        false => 0,
+pub(super) fn begin(conn: &Connection) -> u64 {
+    let counter = |name| rows::counter(conn, name).unwrap_or(0);
+    let unclean = match counter("in_use") {
+        IN_USE => counter("unclean_starts").saturating_add(1),
+        _ => 0,
     };
     let note = || -> Done<()> {
         let transaction = conn.unchecked_transaction()?;
-        rows::set_counter(conn, "in_use", 1)?;
+        rows::set_counter(conn, "in_use", IN_USE)?;
         rows::set_counter(conn, "unclean_starts", unclean)?;
         Ok(transaction.commit()?)
     };
     if let Err(fault) = note() {
         tracing::warn!(%fault, "start not noted in the store");
     }
-    Ok(unclean)
+    unclean
+}
+
+/// Whether this is a copy of a store that was in use: what ran in it goes on elsewhere, or ended later. Nobody died.
+pub(super) fn is_copy(conn: &Connection) -> bool {
+    rows::counter(conn, "in_use").is_ok_and(|value| value == COPIED)
+}
+
+/// Notes in a copy of a store that it is one.
+pub(super) fn note_copy(copy: &Connection) -> Done<()> {
+    let mut query = copy.prepare("UPDATE counters SET value = ?1 WHERE name = 'in_use'")?;
+    query.execute([int(COPIED)])?;
+    Ok(())
 }
 
 /// Notes the clean end.

@@ -27,16 +27,16 @@ impl Operation for SweepRequest {
         // As it was at the deaths, before any of the tasks is taken up.
         let company = Company::of(batch.index());
         for record in expired_leases(self, batch) {
-            match company.judge(&record, self.attempts_max) {
-                Verdict::Lost => {
-                    batch.update(&record, failed(&record, FailureCode::WorkerLost, self))?;
-                    swept.lost += 1;
-                }
-                verdict => {
-                    batch.update(&record, requeued(&record, verdict))?;
-                    swept.requeued += 1;
-                }
-            }
+            let verdict = company.judge(&record, self.attempts_max);
+            let (after, count) = match verdict {
+                Verdict::Lost => (
+                    failed(&record, FailureCode::WorkerLost, self),
+                    &mut swept.lost,
+                ),
+                verdict => (requeued(&record, verdict), &mut swept.requeued),
+            };
+            let updated = batch.apart(|batch| batch.update(&record, after))?;
+            *count += u64::from(updated.is_some());
         }
         swept.more = swept.requeued + swept.lost >= self.batch as u64;
         if self.trusts_wall {
@@ -52,8 +52,9 @@ impl Operation for SweepRequest {
 fn end_by_time(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swept) -> Done<()> {
     let is_full = |count: u64| count >= request.batch as u64;
     for record in too_long_waiting(request, batch) {
-        batch.update(&record, failed(&record, FailureCode::TaskExpired, request))?;
-        swept.waited += 1;
+        let after = failed(&record, FailureCode::TaskExpired, request);
+        let updated = batch.apart(|batch| batch.update(&record, after))?;
+        swept.waited += u64::from(updated.is_some());
     }
     swept.more |= is_full(swept.waited);
     // Before the expiry: nothing goes both ways in one sweep.
@@ -68,14 +69,20 @@ fn end_by_time(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swept)
     Ok(())
 }
 
+/// The record back in its old place as if it had not been claimed.
+pub(super) fn spared(record: &Record) -> Arc<Record> {
+    record.with(None, |task| {
+        task.state = State::Waiting;
+        task.attempt = task.attempt.saturating_sub(1);
+    })
+}
+
 /// The record back in its old place after a death of its worker.
 pub(super) fn requeued(record: &Record, verdict: Verdict) -> Arc<Record> {
-    let mut after = record.with(None, |task| {
-        task.state = State::Waiting;
-        if verdict == Verdict::Spared {
-            task.attempt = task.attempt.saturating_sub(1);
-        }
-    });
+    let mut after = match verdict {
+        Verdict::Spared => spared(record),
+        _ => record.with(None, |task| task.state = State::Waiting),
+    };
     let record = Arc::make_mut(&mut after);
     record.deaths = record.deaths.saturating_add(1);
     after
@@ -133,7 +140,8 @@ fn expired_leases(request: &SweepRequest, batch: &Batch<'_>) -> Vec<Arc<Record>>
 fn expire(request: &SweepRequest, batch: &mut Batch<'_>, phase: &str) -> Done<u64> {
     let mut expired = 0;
     for (id, seq) in due(batch, phase, request.now_ms, request.batch)? {
-        expired += u64::from(expire_one(request, batch, id, seq)?);
+        let one = batch.apart(|batch| expire_one(request, batch, id, seq))?;
+        expired += u64::from(one == Some(true));
     }
     Ok(expired)
 }
@@ -191,11 +199,12 @@ fn forget(request: &SweepRequest, batch: &mut Batch<'_>) -> Done<u64> {
     let Some(before_ms) = request.now_ms.checked_sub(request.tombstone_ms) else {
         return Ok(0);
     };
-    let due = due(batch, "expired", before_ms, request.batch)?;
-    for (id, seq) in &due {
-        remove(batch, *id, *seq)?;
+    let mut forgotten = 0;
+    for (id, seq) in due(batch, "expired", before_ms, request.batch)? {
+        let removed = batch.apart(|batch| remove(batch, id, seq))?;
+        forgotten += u64::from(removed.is_some());
     }
-    Ok(due.len() as u64)
+    Ok(forgotten)
 }
 
 /// Tasks of a phase whose expiry lies at or before `until_ms`, oldest first.
@@ -234,6 +243,11 @@ fn garbage(request: &SweepRequest, batch: &Batch<'_>) -> Done<Vec<String>> {
     let mut query = batch
         .conn
         .prepare_cached("SELECT key FROM garbage ORDER BY number LIMIT ?1")?;
-    let keys = query.query_map([int(request.batch as u64)], |row| row.get(0))?;
-    Ok(keys.collect::<Result<_, _>>()?)
+    let mut rows = query.query([int(request.batch as u64)])?;
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next()? {
+        // One that cannot be read names no file: the look for orphans finds it.
+        keys.extend(row.get::<_, String>(0));
+    }
+    Ok(keys)
 }

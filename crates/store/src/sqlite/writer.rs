@@ -178,7 +178,10 @@ impl State {
             jobs.extend(own.drain(..));
             if jobs.is_empty() {
                 let Some(job) = self.writes.next_job(&self.conn, &mut queue) else {
-                    starts::end(&self.conn);
+                    // Not beside files that others have put there.
+                    if self.kept.files.refusal(&self.conn).is_none() {
+                        starts::end(&self.conn);
+                    }
                     self.kept.files.carry_over_last(&self.conn);
                     return;
                 };

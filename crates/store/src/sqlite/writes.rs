@@ -58,6 +58,10 @@ impl Writes {
                 Err(TryRecvError::Empty) if tried_at.elapsed() < TRY_EVERY => {
                     std::thread::sleep(LOOK_EVERY);
                 }
+                // Not beside files that others have put there.
+                Err(TryRecvError::Empty) if !self.memory.is_in_place() => {
+                    std::thread::sleep(LOOK_EVERY);
+                }
                 Err(TryRecvError::Empty) => {
                     let tried = write_filler(conn);
                     self.note(tried.err().as_ref());

@@ -53,6 +53,12 @@ async fn p04_results_that_another_store_may_know_are_left_alone() {
     assert_eq!(bench.keys().await, [theirs]);
     assert_eq!(say(true).await.unwrap().files, 1);
     assert_eq!(bench.keys().await, [""; 0]);
+    // An empty folder without our mark may be a volume that is away.
+    assert_eq!(look().await.unwrap(), Looked::default());
+    assert_ne!(bench.store.gaps(), []);
+    kinora_worker::put_mark(&*bench.store, &*bench.blobs)
+        .await
+        .unwrap();
     assert_eq!(look().await.unwrap(), Looked::default());
     assert_eq!(bench.store.gaps(), []);
 }

@@ -1,4 +1,4 @@
-//! Lists over rows that cannot be read: each is left out, and no page and no order ends for it.
+//! Rows that cannot be read or changed: each is left out, and ends neither a list nor a claim nor a sweep.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -6,8 +6,8 @@
     reason = "these are tests"
 )]
 
-use kinora_contract::TaskId;
-use kinora_store::conformance::fixtures::{Bench, id};
+use kinora_contract::{Phase, TaskId};
+use kinora_store::conformance::fixtures::{Bench, EXPIRY, LEASE_MS, NOW, id, sweep_at};
 use kinora_store::{OpenOptions, Order, PageRequest, Stores, open};
 use rusqlite::Connection;
 
@@ -69,4 +69,45 @@ async fn a_row_that_cannot_be_read_ends_no_list() {
         }
         whole.reverse();
     }
+}
+
+/// A row that has changed behind the store's back: none of its updates finds it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p17_a_row_that_cannot_be_changed_stops_no_claim_and_no_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let url = format!("sqlite:{}", path.display());
+    let stores = open(&url, &OpenOptions::default()).unwrap();
+    for number in 0..4 {
+        stores.submit(number, "one").await;
+    }
+    let raw = Connection::open(&path).unwrap();
+    let damage = |place: i64| {
+        let damage = "UPDATE tasks SET phase = 'expired' WHERE seq = ?1";
+        assert_eq!(raw.execute(damage, [place]).unwrap(), 1);
+    };
+    damage(1);
+    let claims = stores.claim(9).await;
+    let claimed: Vec<TaskId> = claims.iter().map(|claim| claim.task.id).collect();
+    assert_eq!(claimed, [id(1), id(2), id(3)]);
+    // Of the sweep's parts each.
+    stores.complete(&claims[0]).await.unwrap();
+    damage(3);
+    raw.execute("INSERT INTO garbage (key) VALUES (CAST(x'ff' AS TEXT))", [])
+        .unwrap();
+    raw.execute(
+        "INSERT INTO abandoned (task, model, kept) VALUES ('x', 'x', 'x')",
+        [],
+    )
+    .unwrap();
+    let swept = stores.sweep(NOW + LEASE_MS).await;
+    assert_eq!((swept.requeued, swept.lost), (1, 0));
+    assert_eq!(
+        stores.view("one", 3).await.task.state.phase(),
+        Phase::Waiting
+    );
+    assert_eq!(
+        stores.tasks.sweep(sweep_at(EXPIRY)).await.unwrap().expired,
+        1
+    );
 }
