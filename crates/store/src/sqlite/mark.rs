@@ -43,7 +43,9 @@ pub(super) fn path(database: &Path) -> PathBuf {
 /// The mark of a database; `None` where there is none, or none that can be understood.
 pub(super) fn read(database: &Path) -> io::Result<Option<Noted>> {
     let file = match File::open(path(database)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
         file => file?,
     };
     let written = file.metadata()?.modified()?.duration_since(UNIX_EPOCH);
