@@ -27,7 +27,12 @@ pub(crate) fn around(mut stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
     of_tasks.set(store::Rates::each(ppm));
     // Who repeats a cancel or a delete that was done after all is told so, by 409 or 404: right,
     // and not what a test that cancels once expects.
-    for method in [store::Method::Cancel, store::Method::Delete] {
+    // A fetch whose lease was given out, and told to nobody, waits for its end: right, and longer than tests wait.
+    for method in [
+        store::Method::Cancel,
+        store::Method::Delete,
+        store::Method::TakeFetches,
+    ] {
         let rates = store::Rates {
             after_ppm: 0,
             ..store::Rates::each(ppm)
