@@ -24,6 +24,10 @@ async fn listed(stores: &Stores, limit: usize, order: Order) -> Vec<TaskId> {
             order,
         };
         let page = stores.tasks.list(request).await.unwrap();
+        assert!(
+            !page.has_more || !page.tasks.is_empty(),
+            "no place to go on"
+        );
         ids.extend(page.tasks.iter().map(|view| view.task.id));
         after = ids.last().copied();
         if !page.has_more {
@@ -33,7 +37,7 @@ async fn listed(stores: &Stores, limit: usize, order: Order) -> Vec<TaskId> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_cannot_be_read_ends_no_list() {
+async fn p17_a_row_that_cannot_be_read_ends_no_list() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let url = format!("sqlite:{}", path.display());
@@ -47,6 +51,7 @@ async fn a_row_that_cannot_be_read_ends_no_list() {
     for damage in [
         "UPDATE tasks SET id = substr(id, 1, 20) || 'u' || substr(id, 22) WHERE seq = 3",
         "UPDATE tasks SET id = id || 'x' WHERE seq = 9",
+        "UPDATE tasks SET spec = replace(spec, 'boat', 'goat') WHERE seq IN (1, 2)",
         "UPDATE tasks SET spec = '{\"version\":' WHERE seq BETWEEN 5 AND 8",
         "UPDATE tasks SET spec_version = 99 WHERE seq = 12",
         "UPDATE tasks SET metadata = '[]' WHERE seq = 24",
@@ -54,7 +59,7 @@ async fn a_row_that_cannot_be_read_ends_no_list() {
         assert!(raw.execute(damage, []).unwrap() > 0, "{damage}");
     }
     let stores = open(&url, &OpenOptions::default()).unwrap();
-    let damaged = [3, 5, 6, 7, 8, 9, 12, 24];
+    let damaged = [1, 2, 3, 5, 6, 7, 8, 9, 12, 24];
     let mut whole: Vec<TaskId> = (1..=TASKS)
         .filter(|place| !damaged.contains(place))
         .map(|place| id(place - 1))
