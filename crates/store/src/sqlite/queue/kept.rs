@@ -1,0 +1,81 @@
+//! Forecasts that are kept until they are wrong, or of long queues until they are old.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use super::board::Board;
+use super::forecast::Forecast;
+use super::lock;
+
+/// With so many waiting tasks, a forecast is made for every question.
+const SHORT: usize = 64;
+const AGE_MAX: Duration = Duration::from_millis(250);
+
+/// The last forecast.
+#[derive(Debug)]
+pub(super) struct Kept<F> {
+    outdated: AtomicBool,
+    dated: RwLock<Dated<F>>,
+}
+
+#[derive(Debug, Default)]
+struct Dated<F> {
+    forecast: Arc<F>,
+    made: Option<Instant>,
+}
+
+impl<F: Default> Default for Kept<F> {
+    fn default() -> Self {
+        Self {
+            outdated: AtomicBool::new(true),
+            dated: RwLock::default(),
+        }
+    }
+}
+
+impl<F: Forecast> Kept<F> {
+    /// The turns to come may be others now.
+    pub(super) fn outdate(&self) {
+        self.outdated.store(true, Ordering::Release);
+    }
+
+    pub(super) fn outdate_if_old(&self) {
+        let dated = self.dated.read().unwrap_or_else(PoisonError::into_inner);
+        if dated.is_old() {
+            self.outdate();
+        }
+    }
+
+    /// The forecast, made anew where it is wrong.
+    pub(super) fn look(&self, board: &Mutex<Board>) -> Arc<F> {
+        let dated = self.dated.read().unwrap_or_else(PoisonError::into_inner);
+        if !self.outdated.load(Ordering::Acquire) || dated.is_fresh() {
+            return dated.forecast.clone();
+        }
+        drop(dated);
+        let board = lock(board);
+        // Another question may have had it made while this one waited for the lock.
+        if self.outdated.swap(false, Ordering::AcqRel) {
+            let now = Instant::now();
+            let new = Dated {
+                forecast: Arc::new(F::of(&board, now)),
+                made: Some(now),
+            };
+            *self.dated.write().unwrap_or_else(PoisonError::into_inner) = new;
+        }
+        drop(board);
+        let dated = self.dated.read().unwrap_or_else(PoisonError::into_inner);
+        dated.forecast.clone()
+    }
+}
+
+impl<F: Forecast> Dated<F> {
+    fn is_fresh(&self) -> bool {
+        self.forecast.waiting() > SHORT && !self.is_old()
+    }
+
+    fn is_old(&self) -> bool {
+        self.made.is_none_or(|made| made.elapsed() >= AGE_MAX)
+    }
+}

@@ -1,0 +1,294 @@
+//! Clients that obey, beside others, on a clock of the test's own.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
+use kinora_contract::spec::SPEC_VERSION;
+use kinora_contract::{
+    Artifact, FrameSize, Inputs, Seconds, Size, State, StoredFile, Task, TaskId, VideoSpec,
+};
+
+use super::super::record::Held;
+use super::forecast::Forecast as _;
+use super::promises::Places;
+use super::*;
+
+fn waiting_task(seq: u64, project: &str) -> Record {
+    let spec = VideoSpec {
+        version: SPEC_VERSION,
+        model: "model".to_owned(),
+        prompt: "a boat".to_owned(),
+        negative_prompt: None,
+        seconds: Seconds::Fixed(5),
+        frame: FrameSize::Fixed(Size::new(1280, 720)),
+        seed: 1,
+        generate_audio: false,
+        inputs: Inputs::Text,
+        draft: false,
+        final_of: None,
+        edit: None,
+    };
+    let task = Task {
+        id: TaskId::from_parts(seq, [1; 10]),
+        project: project.to_owned(),
+        spec,
+        metadata: BTreeMap::new(),
+        state: State::Waiting,
+        progress: 0,
+        created_at_ms: 0,
+        started_at_ms: None,
+        finished_at_ms: None,
+        expires_at_ms: None,
+        attempt: 0,
+        engine: None,
+        warnings: Vec::new(),
+    };
+    Record::accepted(seq, task)
+}
+
+fn running(waiting: &Record) -> Arc<Record> {
+    let held = Held {
+        token: 1,
+        until_ms: 0,
+        until_steady_ms: 0,
+        worker: String::new(),
+    };
+    waiting.with(Some(held), |task| task.state = State::Running)
+}
+
+#[test]
+fn the_end_of_a_task_comes_nearer_although_nothing_changes() {
+    let queue = Queue::default();
+    let waiting = waiting_task(1, "one");
+    let running = running(&waiting);
+    queue.apply(&Change {
+        id: running.task.id,
+        before: Some(Arc::new(waiting)),
+        after: Some(running),
+    });
+    let end_ms = || {
+        let outlook = queue.present_outlook();
+        outlook.of_project("one", 0).later[0]
+    };
+    let (first_ms, begun) = (end_ms(), Instant::now());
+    while end_ms() >= first_ms {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{first_ms}");
+        std::thread::yield_now();
+    }
+}
+
+fn completed(running: &Record) -> Arc<Record> {
+    let file = || StoredFile {
+        key: String::new(),
+        bytes: 1,
+        sha256: String::new(),
+    };
+    let artifact = Artifact {
+        video: file(),
+        thumbnail: file(),
+        spritesheet: file(),
+        duration_seconds: 5.0,
+        fps: 24.0,
+        frames: 120,
+        width: 1280,
+        height: 720,
+        has_audio: false,
+    };
+    running.with(None, |task| {
+        task.state = State::Completed(Box::new(artifact));
+    })
+}
+
+/// How long a task takes, in milliseconds; each one up to a tenth more or less.
+const TASK_MS: u64 = 4_000;
+/// How often the time is looked at.
+const TICK_MS: u64 = 20;
+
+#[derive(Clone, Copy)]
+enum Bound {
+    /// Of the tasks of each project, waiting or running.
+    Own(u64),
+    /// Of all that wait.
+    Queue(u64),
+}
+
+/// One slot, with its queue and its clients.
+struct Service {
+    bound: Bound,
+    board: Board,
+    promises: Promises,
+    begun: Instant,
+    now_ms: u64,
+    random: u64,
+    seq: u64,
+    waiting: VecDeque<Arc<Record>>,
+    running: Option<(Arc<Record>, u64)>,
+}
+
+impl Service {
+    /// One that has run a task, and knows how long it took.
+    fn new(bound: Bound, seed: u64) -> Self {
+        let mut service = Self {
+            bound,
+            board: Board::default(),
+            promises: Promises::default(),
+            begun: Instant::now(),
+            now_ms: 1_000_000,
+            random: seed,
+            seq: 0,
+            waiting: VecDeque::new(),
+            running: None,
+        };
+        assert!(service.submit("newcomer").is_ok());
+        while service.running.is_some() || !service.waiting.is_empty() {
+            service.tick();
+        }
+        service
+    }
+
+    /// A number below `limit` (Knuth's MMIX generator).
+    fn random(&mut self, limit: u64) -> u64 {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % limit
+    }
+
+    fn now(&self) -> Instant {
+        self.begun + Duration::from_millis(self.now_ms)
+    }
+
+    fn change(&mut self, before: Option<Arc<Record>>, after: Arc<Record>) {
+        let (id, after) = (after.task.id, Some(after));
+        let change = Change { id, before, after };
+        self.board.apply(&change, self.now());
+    }
+
+    /// Seconds to wait where there is no room.
+    fn submit(&mut self, project: &str) -> Result<(), u64> {
+        let outlook = Outlook::of(&self.board, self.now());
+        let of = |places: Places<'_>| places.free;
+        let refused = match self.bound {
+            Bound::Own(max) if of(outlook.of_project(project, max)) == 0 => {
+                let places = outlook.of_project(project, max);
+                Some(self.promises.of_project(project, self.now_ms, places))
+            }
+            Bound::Queue(max)
+                if of(outlook.of_queue(max)) <= self.promises.reserved(project, self.now_ms) =>
+            {
+                let places = outlook.of_queue(max);
+                Some(self.promises.of_queue(project, self.now_ms, places))
+            }
+            _ => None,
+        };
+        if let Some(refused) = refused {
+            return Err(refused.millis.div_ceil(1000));
+        }
+        self.promises.keep(project, self.now_ms);
+        self.seq += 1;
+        let record = Arc::new(waiting_task(self.seq, project));
+        self.waiting.push_back(record.clone());
+        self.change(None, record);
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        self.now_ms += TICK_MS;
+        if let Some((record, _)) = self.running.take_if(|(_, end_ms)| *end_ms <= self.now_ms) {
+            let ended = completed(&record);
+            self.change(Some(record), ended);
+        }
+        if self.running.is_none()
+            && let Some(next) = self.waiting.pop_front()
+        {
+            let took_ms = TASK_MS * (90 + self.random(21)) / 100;
+            let begun = running(&next);
+            self.change(Some(next), begun.clone());
+            self.running = Some((begun, self.now_ms + took_ms));
+        }
+    }
+}
+
+/// A client that waits as long as it is told.
+struct Obedient {
+    project: String,
+    next_ms: u64,
+    refused: u32,
+    let_in: bool,
+}
+
+/// How often each was refused until all were let in, beside one that never waits where there is one.
+fn refusals(bound: Bound, projects: &[&str], never_waits: Option<&str>, seed: u64) -> Vec<u32> {
+    let mut service = Service::new(bound, seed);
+    if let Some(hostile) = never_waits {
+        while service.submit(hostile).is_ok() {}
+    }
+    let mut clients: Vec<Obedient> = projects
+        .iter()
+        .map(|project| Obedient {
+            project: (*project).to_owned(),
+            next_ms: service.now_ms + service.random(200),
+            refused: 0,
+            let_in: false,
+        })
+        .collect();
+    while clients.iter().any(|client| !client.let_in) {
+        service.tick();
+        if let Some(hostile) = never_waits {
+            let _ = service.submit(hostile);
+        }
+        for client in &mut clients {
+            if client.let_in || client.next_ms > service.now_ms {
+                continue;
+            }
+            match service.submit(&client.project) {
+                Ok(()) => client.let_in = true,
+                Err(seconds) => {
+                    assert!(
+                        (1..=RETRY_AFTER_SECONDS_MAX).contains(&seconds),
+                        "{seconds}"
+                    );
+                    client.refused += 1;
+                    let late_ms = service.random(300);
+                    client.next_ms = service.now_ms + seconds * 1000 + late_ms;
+                }
+            }
+        }
+    }
+    clients.iter().map(|client| client.refused).collect()
+}
+
+/// Who was refused once must get in the next time: nine in ten of them.
+fn assert_let_in(refusals: &[u32]) {
+    let refused = refusals.iter().filter(|times| **times > 0).count();
+    let again = refusals.iter().filter(|times| **times > 1).count();
+    assert!(refused > 0, "there was always room");
+    assert!(again * 10 <= refused, "{refusals:?}");
+}
+
+#[test]
+fn who_obeys_gets_in_beside_others_of_its_project() {
+    for seed in 0..20 {
+        assert_let_in(&refusals(Bound::Own(2), &["one"; 20], None, seed));
+    }
+}
+
+#[test]
+fn who_obeys_gets_in_beside_other_projects() {
+    let names: Vec<String> = (0..20).map(|number| format!("p{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for seed in 0..20 {
+        assert_let_in(&refusals(Bound::Queue(2), &names, None, seed));
+    }
+}
+
+#[test]
+fn who_obeys_gets_in_beside_one_that_never_waits() {
+    let names: Vec<String> = (0..18).map(|number| format!("p{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for seed in 0..20 {
+        assert_let_in(&refusals(Bound::Queue(2), &names, Some("hostile"), seed));
+    }
+}
