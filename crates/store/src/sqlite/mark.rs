@@ -78,7 +78,7 @@ fn encode(identity: u64, changes: u64) -> [u8; SLOT_BYTES] {
     slot[..8].copy_from_slice(MAGIC);
     slot[8..16].copy_from_slice(&identity.to_le_bytes());
     slot[16..24].copy_from_slice(&changes.to_le_bytes());
-    let sum = Sum::new().bytes(&slot[..24]).end();
+    let sum = u64::from(Sum::new().bytes(&slot[..24]).end());
     slot[24..].copy_from_slice(&sum.to_le_bytes());
     slot
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kinora_contract::limits::PAGE_BYTES_MAX;
-use kinora_contract::{Task, TaskId, listed_bytes};
+use kinora_contract::{Task, listed_bytes};
 use rusqlite::{Connection, Row, params};
 
 use super::cache::Editions;
@@ -19,8 +19,9 @@ const LEFT_OUT_MAX: usize = 1_000;
 
 /// Reads a page.
 pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Page> {
-    // Taken before the rows: what is published meanwhile makes them too old to be kept.
-    let editions = memory.cache.editions();
+    // Taken before the rows: what is published meanwhile makes them too old to be kept. A walk through all tasks
+    // keeps none, or it would push out those that are asked for.
+    let editions = request.after.is_none().then(|| memory.cache.editions());
     let after = match (request.after, request.order) {
         (Some(id), _) => id.to_string(),
         (None, Order::Ascending) => String::new(),
@@ -37,7 +38,7 @@ pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) ->
     let (mut seen, mut bytes) = (0, 0);
     while let Some(row) = rows.next()? {
         seen += 1;
-        let Some(record) = record(row, memory, &editions)? else {
+        let Some(record) = record(row, memory, editions.as_ref())? else {
             continue;
         };
         if !is_listed(&record.task, request) {
@@ -68,7 +69,11 @@ fn sql(order: Order) -> String {
 }
 
 /// The record of a row, as memory knows it or as it is written; `None` if it cannot be read.
-fn record(row: &Row<'_>, memory: &Memory, editions: &Editions) -> Done<Option<Arc<Record>>> {
+fn record(
+    row: &Row<'_>,
+    memory: &Memory,
+    editions: Option<&Editions>,
+) -> Done<Option<Arc<Record>>> {
     match known(row, memory, editions) {
         Ok(record) => Ok(Some(record)),
         Err(Fault::Corrupt(error)) => {
@@ -80,18 +85,16 @@ fn record(row: &Row<'_>, memory: &Memory, editions: &Editions) -> Done<Option<Ar
     }
 }
 
-fn known(row: &Row<'_>, memory: &Memory, editions: &Editions) -> Done<Arc<Record>> {
-    let id = row.get_ref(const { rows::at("id") })?.as_str()?;
-    let id: TaskId = id
-        .parse()
-        .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?;
+fn known(row: &Row<'_>, memory: &Memory, editions: Option<&Editions>) -> Done<Arc<Record>> {
+    let id = rows::id(row)?;
     if let Ok(record) = memory.cache.get(id) {
         return Ok(record);
     }
     let record = Arc::new(rows::read(row)?);
-    memory
-        .cache
-        .offer(id, &record, memory.cache.edition_of(editions, id));
+    if let Some(editions) = editions {
+        let edition = memory.cache.edition_of(editions, id);
+        memory.cache.offer(id, &record, edition);
+    }
     Ok(record)
 }
 

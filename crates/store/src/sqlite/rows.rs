@@ -262,6 +262,13 @@ pub(super) fn holds(conn: &Connection) -> Done<Holds> {
     })
 }
 
+/// Whose row it is.
+pub(super) fn id(row: &Row<'_>) -> Done<TaskId> {
+    let id = row.get_ref(const { at("id") })?.as_str()?;
+    id.parse()
+        .map_err(|error| Fault::Corrupt(format!("{id}: {error}")))
+}
+
 /// Reads a row of [`COLUMNS`].
 pub(super) fn read(row: &Row<'_>) -> Done<Record> {
     let version: u32 = row.get(const { at("spec_version") })?;
@@ -270,11 +277,8 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
             "a task's spec has version {version}, this program knows {SPEC_VERSION}"
         )));
     }
-    let id: String = row.get(const { at("id") })?;
     let task = Task {
-        id: id
-            .parse()
-            .map_err(|error| Fault::Corrupt(format!("{id}: {error}")))?,
+        id: id(row)?,
         project: row.get(const { at("project") })?,
         spec: from_str(row.get_ref(const { at("spec") })?.as_str()?)?,
         metadata: from_str(row.get_ref(const { at("metadata") })?.as_str()?)?,
@@ -300,7 +304,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
     });
     let seq = time(row, const { at("seq") })?.unwrap_or(0);
     let ready: bool = row.get(const { at("references_ready") })?;
-    let kept: Option<String> = row.get(const { at("kept") })?;
+    let kept = row.get_ref(const { at("kept") })?.as_str_or_null()?;
     let record = Record {
         seq,
         references: References::stored(ready, &task),
@@ -330,9 +334,9 @@ fn state(row: &Row<'_>) -> Done<State> {
 }
 
 fn warnings(row: &Row<'_>) -> Done<Vec<Warning>> {
-    let text: Option<String> = row.get(const { at("warnings") })?;
+    let text = row.get_ref(const { at("warnings") })?.as_str_or_null()?;
     Ok(match text {
-        Some(text) => from_str(&text)?,
+        Some(text) => from_str(text)?,
         None => Vec::new(),
     })
 }

@@ -1,20 +1,19 @@
 //! Checksums of rows and of the high-water mark. They tell bits that a disk has flipped, not forgery.
 
-/// FNV-1a, 64 bits (<http://www.isthe.com/chongo/tech/comp/fnv/>): each step is reversible, so that
-/// a single change is always seen.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sum(u64);
+use crc32fast::Hasher;
+
+/// CRC-32 (IEEE 802.3): it sees each change of up to 32 bits that lie side by side.
+#[derive(Clone, Debug)]
+pub(super) struct Sum(Hasher);
 
 impl Sum {
-    pub(super) const fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
+    pub(super) fn new() -> Self {
+        Self(Hasher::new())
     }
 
     /// Adds bytes, which end where the next field begins.
     pub(super) fn bytes(mut self, bytes: &[u8]) -> Self {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        self.0.update(bytes);
         self.number(bytes.len() as u64)
     }
 
@@ -23,9 +22,7 @@ impl Sum {
     }
 
     pub(super) fn number(mut self, number: u64) -> Self {
-        for byte in number.to_le_bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        self.0.update(&number.to_le_bytes());
         self
     }
 
@@ -45,7 +42,7 @@ impl Sum {
         }
     }
 
-    pub(super) const fn end(self) -> u64 {
-        self.0
+    pub(super) fn end(self) -> u32 {
+        self.0.finalize()
     }
 }

@@ -1,6 +1,8 @@
 //! Whether a row is as it was written: its checksums, and whether its phase and its fields agree.
 //! Lease end, worker and what is charged are not summed: nothing that was acknowledged hangs on them.
 
+use std::borrow::Cow;
+
 use kinora_contract::{State, Task};
 use rusqlite::Row;
 use serde_json::to_string;
@@ -18,36 +20,49 @@ pub(super) fn of_texts(task: &Task, spec: &str, metadata: &str) -> i64 {
         .number(stored(task.created_at_ms))
         .text(spec)
         .text(metadata);
-    sum.end().cast_signed()
+    i64::from(sum.end())
 }
 
 /// Texts of a task's state as they are stored.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
-    pub(super) artifact: Option<String>,
-    pub(super) failure: Option<String>,
-    pub(super) warnings: Option<String>,
+pub(super) struct Texts<'a> {
+    pub(super) artifact: Option<Cow<'a, str>>,
+    pub(super) failure: Option<Cow<'a, str>>,
+    pub(super) warnings: Option<Cow<'a, str>>,
 }
 
-impl Texts {
+impl<'a> Texts<'a> {
     /// Those of a record that is to be written.
     pub(super) fn of(record: &Record) -> Done<Self> {
         let task = &record.task;
         let mut texts = Self::default();
         match &task.state {
-            State::Completed(artifact) => texts.artifact = Some(to_string(artifact)?),
-            State::Failed(failure) => texts.failure = Some(to_string(failure)?),
+            State::Completed(artifact) => texts.artifact = Some(to_string(artifact)?.into()),
+            State::Failed(failure) => texts.failure = Some(to_string(failure)?.into()),
             _ => {}
         }
         if !task.warnings.is_empty() {
-            texts.warnings = Some(to_string(&task.warnings)?);
+            texts.warnings = Some(to_string(&task.warnings)?.into());
         }
         Ok(texts)
+    }
+
+    /// Those of a row.
+    fn stored(row: &'a Row<'_>) -> Done<Self> {
+        let text = |column: usize| -> Done<Option<Cow<'a, str>>> {
+            let text = row.get_ref(column)?.as_str_or_null()?;
+            Ok(text.map(Cow::Borrowed))
+        };
+        Ok(Self {
+            artifact: text(const { at("artifact") })?,
+            failure: text(const { at("failure") })?,
+            warnings: text(const { at("warnings") })?,
+        })
     }
 }
 
 /// The checksum of how a task stands.
-pub(super) fn of_state(record: &Record, texts: &Texts) -> i64 {
+pub(super) fn of_state(record: &Record, texts: &Texts<'_>) -> i64 {
     let task = &record.task;
     let sum = Sum::new()
         .number(stored(record.seq))
@@ -62,7 +77,7 @@ pub(super) fn of_state(record: &Record, texts: &Texts) -> i64 {
         .maybe_text(texts.artifact.as_deref())
         .maybe_text(texts.failure.as_deref())
         .maybe_text(texts.warnings.as_deref());
-    sum.end().cast_signed()
+    i64::from(sum.end())
 }
 
 /// A number as it comes back.
@@ -72,7 +87,6 @@ fn stored(value: u64) -> u64 {
 
 /// Whether the record that was read of `row` can be what was written.
 pub(super) fn judge(row: &Row<'_>, record: &Record) -> Done<()> {
-    let text = |column: usize| -> Done<Option<String>> { Ok(row.get(column)?) };
     let texts: Option<i64> = row.get(const { at("texts_sum") })?;
     if let Some(texts) = texts {
         let (spec, metadata) = (
@@ -84,16 +98,8 @@ pub(super) fn judge(row: &Row<'_>, record: &Record) -> Done<()> {
     }
     let state: Option<i64> = row.get(const { at("state_sum") })?;
     if let Some(state) = state {
-        let texts = Texts {
-            artifact: text(const { at("artifact") })?,
-            failure: text(const { at("failure") })?,
-            warnings: text(const { at("warnings") })?,
-        };
-        expect(
-            of_state(record, &texts) == state,
-            record,
-            "its state has the wrong checksum",
-        )?;
+        let found = of_state(record, &Texts::stored(row)?);
+        expect(found == state, record, "its state has the wrong checksum")?;
     }
     agree(record)
 }
