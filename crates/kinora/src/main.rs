@@ -5,6 +5,7 @@ mod backup;
 mod cli;
 mod compose;
 mod config;
+mod count;
 mod damage;
 mod date;
 mod descriptors;

@@ -16,6 +16,7 @@ use crate::backup::mover::Mover;
 use crate::backup::progress::Progress;
 use crate::backup::{DATABASE, RESULTS, SIGNING_KEY, claim, lock, sync_all_under};
 use crate::cli::{PlaceArgs, RestoreArgs, ResultsMode};
+use crate::count::count;
 use crate::failure::Failure;
 use crate::{folder, hint, print};
 
@@ -123,8 +124,8 @@ fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> Str
     };
     let files = match mover {
         Some(mover) => format!(
-            "{} files of results and references ({} MiB)",
-            mover.files,
+            "{} of results and references ({} MiB)",
+            count(mover.files, "file"),
             mover.bytes >> 20
         ),
         None => format!(
@@ -135,11 +136,11 @@ fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> Str
         ),
     };
     format!(
-        "Restored {} tasks, {} keys, the signing key and {files}.\n\
+        "Restored {}, {}, the signing key and {files}.\n\
          Unfinished tasks run when the service starts. Start it as the user who owns the folder, with the \
          configuration that it had:\n\n  {}\n",
-        manifest.tasks.all(),
-        manifest.keys,
+        count(manifest.tasks.all(), "task"),
+        count(manifest.keys, "key"),
         hint::command("serve", &place)
     )
 }

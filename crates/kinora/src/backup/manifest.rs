@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::cli::ResultsMode;
+use crate::count::count;
 use crate::failure::Failure;
 
 /// The version of this form. A program reads its own and older ones.
@@ -144,18 +145,18 @@ impl Manifest {
                 format!("no results (they stay in {})", self.results.from.display())
             }
             mode => format!(
-                "{} files of results and references ({} MiB, by {})",
-                self.results.files,
+                "{} of results and references ({} MiB, by {})",
+                count(self.results.files, "file"),
                 self.results.bytes >> 20,
                 mode.name()
             ),
         };
         let mut text: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
         text.push_str(&format!(
-            "Backed up {} tasks ({} unfinished), {} keys, the signing key and {files} to {}; verified.\n",
-            self.tasks.all(),
+            "Backed up {} ({} unfinished), {}, the signing key and {files} to {}; verified.\n",
+            count(self.tasks.all(), "task"),
             self.tasks.unfinished,
-            self.keys,
+            count(self.keys, "key"),
             to.display(),
         ));
         text

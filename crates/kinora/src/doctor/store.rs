@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::Finding;
 use crate::config::Config;
+use crate::count::count;
 use crate::failure::Failure;
 use crate::{damage, orphans};
 
@@ -86,13 +87,13 @@ fn database(store: &Inspection, stored: &mut Stored) -> Finding {
     wrong.extend(read.err().map(|error| error.to_string()));
     if stored.unreadable_count > 0 {
         wrong.push(format!(
-            "{} tasks cannot be read, for example {}",
-            stored.unreadable_count,
+            "{} cannot be read, for example {}",
+            count(stored.unreadable_count, "task"),
             some(&stored.unreadable)
         ));
     }
     if wrong.is_empty() {
-        return Finding::Good(format!("whole, with {} tasks", stored.tasks));
+        return Finding::Good(format!("whole, with {}", count(stored.tasks, "task")));
     }
     Finding::Bad(format!("{}; restore a backup", some(&wrong)))
 }
