@@ -170,6 +170,7 @@ fn worker(
             clock_settle_ms: clock_settle_ms(),
             attempts_max: config.worker.attempts_max,
             start_pause_max: seconds(config.worker.start_pause_seconds_max),
+            settled_after: seconds(config.worker.settled_after_seconds),
             recorder,
         },
     })

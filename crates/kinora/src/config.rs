@@ -114,6 +114,7 @@ pub(crate) struct Worker {
     pub(crate) sweep_seconds: u32,
     pub(crate) attempts_max: u32,
     pub(crate) start_pause_seconds_max: u32,
+    pub(crate) settled_after_seconds: u32,
     pub(crate) drain_seconds: u32,
 }
 

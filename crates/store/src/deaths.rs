@@ -1,7 +1,8 @@
 //! What the death of a worker means for the tasks that it ran. A death counts against a task while it has
-//! another attempt; its last attempt is used up only by a death at which it ran alone, so that a crash loop
-//! of the service, or a neighbour that kills the process, ends no innocent task. That it comes to run alone
-//! is the claims' part ([`runs_alone`]). Pure: every store asks here.
+//! another attempt; its last attempt is used up only by a death at which it ran alone, so that a neighbour that
+//! kills the process ends no innocent task. That it comes to run alone is the claims' part ([`runs_alone`]), and
+//! so is that this happens only in a process that has lived for a while or completed a task since the last death:
+//! a crash loop has other causes. Pure: every store asks here.
 
 /// What becomes of a task whose worker died or hung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

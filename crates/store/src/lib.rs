@@ -228,7 +228,8 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     fn is_writable(&self) -> bool;
 
     /// Starts in a row, that of this process included, that followed a death of the process before: 0 after a
-    /// clean stop, and where many processes share the store. A completed task ends the row.
+    /// clean stop, and where many processes share the store. A completed task ends the row. Until it ends, no
+    /// task is claimed for its last attempt after a death, which another death would end.
     fn unclean_starts(&self) -> u64;
 
     /// Ends the row of unclean starts: this process lives long enough.

@@ -134,8 +134,10 @@ async fn tasks_that_ran_together_at_every_death_are_not_lost_together() {
         assert_eq!(store.stores().claim(4).await.len(), 4);
         store.die();
     }
+    store.tasks().settle().await.unwrap();
     assert_eq!(store.stores().claim(4).await.len(), 1);
     store.die();
+    store.tasks().settle().await.unwrap();
     // Its last attempt is over, whoever works when that is noted.
     let next = store.stores().claim(4).await;
     assert_eq!(next.len(), 1);
@@ -150,6 +152,32 @@ async fn tasks_that_ran_together_at_every_death_are_not_lost_together() {
         assert_eq!((claims.len(), claims[0].task.id), (1, id(number)));
         store.stores().complete(&claims[0]).await.unwrap();
     }
+}
+
+/// Its project waits with such a task, until the process has lived for a while; others do not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_last_attempt_is_made_in_a_process_that_may_be_in_a_crash_loop() {
+    let mut store = Mortal::born();
+    let claimed = async |store: &Mortal| {
+        let claims = store.stores().claim(4).await;
+        claims.iter().map(|claim| claim.task.id).collect::<Vec<_>>()
+    };
+    store.stores().submit(1, "one").await;
+    for _ in 1..=2 {
+        assert_eq!(claimed(&store).await, [id(1)]);
+        store.die();
+    }
+    store.stores().submit(2, "one").await;
+    store.stores().submit(3, "two").await;
+    assert_eq!(claimed(&store).await, [id(3)]);
+    store.die();
+    let other = store.stores().claim(4).await;
+    assert_eq!((other.len(), other[0].task.id), (1, id(3)));
+    store.tasks().settle().await.unwrap();
+    // Now it waits to run alone.
+    assert_eq!(claimed(&store).await, []);
+    store.stores().complete(&other[0]).await.unwrap();
+    assert_eq!(claimed(&store).await, [id(1)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

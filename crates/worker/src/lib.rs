@@ -116,6 +116,8 @@ pub struct Settings {
     pub attempts_max: u32,
     /// Longest pause before the first claim of a process that follows several that died.
     pub start_pause_max: Duration,
+    /// A process that has lived so long is in no crash loop.
+    pub settled_after: Duration,
     /// How files are encoded.
     pub recorder: RecorderOptions,
 }

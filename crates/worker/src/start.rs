@@ -6,8 +6,6 @@ use std::time::Duration;
 use crate::Worker;
 use crate::drain::Shutdown;
 
-/// A process that has lived so long is in no crash loop.
-const SETTLED_AFTER: Duration = Duration::from_secs(60);
 /// The first pause; it doubles with each further death.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Between tries to note that the process has settled.
@@ -42,11 +40,18 @@ fn pause(unclean_starts: u64, pause_max: Duration) -> Duration {
 
 /// Ends the row of unclean starts once the process has lived long enough.
 pub(crate) async fn settle(worker: &Worker, shutdown: &Shutdown) {
-    if worker.tasks.unclean_starts() == 0 {
+    let unclean_starts = worker.tasks.unclean_starts();
+    if unclean_starts == 0 {
         return;
     }
+    let after = worker.settings.settled_after;
+    tracing::info!(
+        unclean_starts,
+        ?after,
+        "started after a crash; no last attempt is made until this process has lived for a while or completed a task"
+    );
     let settle = async {
-        tokio::time::sleep(SETTLED_AFTER).await;
+        tokio::time::sleep(after).await;
         while let Err(error) = worker.tasks.settle().await {
             tracing::debug!(%error, "end of unclean starts not noted yet");
             tokio::time::sleep(SETTLE_AGAIN_EVERY).await;

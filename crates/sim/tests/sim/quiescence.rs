@@ -31,6 +31,8 @@ impl World {
 
     /// Works until every task is at its end.
     async fn work_off(&mut self) {
+        // Nothing dies any more.
+        self.service().real.tasks.settle().await.unwrap();
         let unfinished = |phase: Phase| matches!(phase, Phase::Waiting | Phase::Running);
         for _ in 0..ROUNDS_MAX {
             if self.book.count(|task| unfinished(task.state.phase())) == 0 {

@@ -15,6 +15,11 @@ impl World {
         let request = self.sweep_request();
         self.postpone().await;
         let tasks = self.service().tasks.clone();
+        // The process may have lived for long enough. One that dies again and again has not.
+        if self.rng.percent(30) {
+            let settled = tasks.settle().await;
+            self.trace.result(&told(&settled));
+        }
         let swept = tasks.sweep(request).await;
         self.trace.result(&told(&swept.as_ref().map(|swept| {
             (

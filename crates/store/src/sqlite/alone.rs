@@ -1,5 +1,6 @@
 //! Tasks that run alone ([`crate::deaths`]): nothing is claimed beside one, and while one waits for its worker
-//! to have nothing else, that worker claims nothing else either.
+//! to have nothing else, that worker claims nothing else either. In a process that may be in a crash loop none
+//! of them is claimed.
 
 use std::collections::HashMap;
 

@@ -164,6 +164,11 @@ impl<'a> Batch<'a> {
         });
     }
 
+    /// The process is in no crash loop.
+    pub(super) fn settle(&mut self) {
+        self.index.unsettled = false;
+    }
+
     /// Notes what has become of a row that was changed by a statement of the caller's own.
     pub(super) fn note(&mut self, id: TaskId, after: Option<Arc<Record>>) {
         let before = self.index.get(id).cloned();

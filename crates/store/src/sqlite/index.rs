@@ -37,6 +37,8 @@ pub(super) struct Index {
     waiting: u64,
     /// Not a function of the unfinished records: a task that waits for its worker to have nothing else.
     pub(super) alone: Option<alone::Next>,
+    /// Not a function of the unfinished records: whether this process follows one that died, and may be next.
+    pub(super) unsettled: bool,
     /// Not a function of the unfinished records: what is stored of all tasks.
     usages: Usages,
     /// Largest place given out.
@@ -113,18 +115,25 @@ impl Index {
 
     /// The next task of these models: of the project whose turn it is, unless it has its share of slots, the
     /// oldest.
-    pub(super) fn next(&self, models: &[String], share: Share) -> Option<&Arc<Record>> {
-        let may = |project: &str| {
+    /// A project whose oldest task `is_held` waits with it.
+    pub(super) fn next(
+        &self,
+        models: &[String],
+        share: Share,
+        is_held: impl Fn(&Record) -> bool,
+    ) -> Option<&Arc<Record>> {
+        let may = |project: &str, id: TaskId| {
             let running = usize::try_from(self.counts(project).running).unwrap_or(usize::MAX);
-            running < share.max(true)
-                || running < share.max(self.claimable.others_wait(models, project))
+            let has_share = running < share.max(true)
+                || running < share.max(self.claimable.others_wait(models, project));
+            has_share && !self.records.get(&id).is_some_and(|record| is_held(record))
         };
         self.records.get(&self.claimable.next(models, may)?)
     }
 
     /// The next task whose references are to be fetched.
     pub(super) fn next_fetch(&self, models: &[String], project_max: usize) -> Option<&Arc<Record>> {
-        let may = |project: &str| self.counts(project).fetching < project_max as u64;
+        let may = |project: &str, _| self.counts(project).fetching < project_max as u64;
         self.records.get(&self.fetchable.next(models, may)?)
     }
 

@@ -25,8 +25,11 @@ impl Operation for ClaimRequest {
         };
         let mut claims = Vec::new();
         let mut alone = alone::is_held_back(batch.index(), self);
+        let unsettled = batch.index().unsettled;
         while claims.len() < self.count && !alone {
-            let Some(before) = batch.index().next(&self.models, share).cloned() else {
+            let is_held = |record: &Record| unsettled && alone::must_wait(record, self);
+            let next = batch.index().next(&self.models, share, is_held);
+            let Some(before) = next.cloned() else {
                 break;
             };
             alone = alone::must_wait(&before, self);

@@ -112,8 +112,9 @@ impl SqliteStore {
         checkpoint::carry_over(&conn);
         let memory = Arc::new(Memory::new(options.finished_cached_bytes_max));
         let unavailable = |fault| schema::unavailable(StoreError::from(fault));
-        let index = recover::recover(&conn, &memory, options).map_err(unavailable)?;
+        let mut index = recover::recover(&conn, &memory, options).map_err(unavailable)?;
         let unclean_starts = starts::begin(&conn);
+        index.unsettled = unclean_starts > 0;
         let identity = rows::counter(&conn, "identity").map_err(unavailable)?;
         let log = Log::default();
         // Whatever the recovery has written is in it.

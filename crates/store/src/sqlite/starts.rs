@@ -62,6 +62,8 @@ impl Operation for Settle {
             "UPDATE counters SET value = 0 WHERE name = 'unclean_starts' AND value > 0",
         )?;
         query.execute([])?;
+        // Whatever becomes of the transaction: the process has shown that it lives.
+        batch.settle();
         Ok(())
     }
 }

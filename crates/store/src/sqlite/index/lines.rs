@@ -38,15 +38,21 @@ impl<R> Default for Lines<R> {
 }
 
 impl<R: Copy + Ord + Debug> Lines<R> {
-    /// The first task of these models, of the projects that may have one.
-    pub(super) fn next(&self, models: &[String], may: impl Fn(&str) -> bool) -> Option<TaskId> {
+    /// The first task of these models, of the projects that may have theirs.
+    pub(super) fn next(
+        &self,
+        models: &[String],
+        may: impl Fn(&str, TaskId) -> bool,
+    ) -> Option<TaskId> {
         let heads = models.iter().filter_map(|model| {
             let line = self.models.get(model)?;
-            let head = line.order.iter().find(|(_, _, project)| may(project))?;
-            Some((head, line))
+            line.order.iter().find_map(|head| {
+                let (_, seq, project) = head;
+                let id = *line.projects.get(project)?.get(seq)?;
+                may(project, id).then_some((head, id))
+            })
         });
-        let ((_, seq, project), line) = heads.min_by_key(|(head, _)| *head)?;
-        line.projects.get(project)?.get(seq).copied()
+        heads.min_by_key(|(head, _)| *head).map(|(_, id)| id)
     }
 
     /// Whether another project than this one has a task of these models here.
