@@ -8,9 +8,7 @@ mod control;
 mod error;
 mod film;
 mod materials;
-mod open;
 mod preview;
-pub mod storyboard;
 
 pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
@@ -18,7 +16,6 @@ pub use film::{FilmEngine, FilmJob, Keeper, ReferenceFile};
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec, Warning};
 pub use materials::{Footage, Materials, Picture, Playback, Sound};
-pub use open::{OpenOptions, open};
 pub use preview::Preview;
 
 /// Sample rate of all sound that engines make.

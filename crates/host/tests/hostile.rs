@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::storyboard::Storyboard;
+use kinora_storyboard::Storyboard;
 use kinora_engine::{Clip, Control, Engine, EngineError, Footage, Job, Materials, Playback, Sink};
 use kinora_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms};
 use kinora_media::{FilmFormat, Films, MediaError, ProbeInfo, Undecodable};

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -296,25 +295,21 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
 pub(crate) fn engine(name: &str, config: &Config) -> Result<Maker, Failure> {
     match config.engine(name) {
         Some(config::Engine::Remote(settings)) => {
-            return Ok(Maker::Film(Arc::new(remote_engine(settings)?)));
+            Ok(Maker::Film(Arc::new(remote_engine(settings)?)))
         }
         Some(config::Engine::Storyboard(settings)) => {
-            return Ok(Maker::Frames(Arc::new(engine_host::storyboard(settings)?)));
+            Ok(Maker::Frames(Arc::new(engine_host::storyboard(settings)?)))
         }
         Some(config::Engine::Diffusion(settings)) => {
-            return Ok(Maker::Frames(Arc::new(engine_host::diffusion(
-                settings,
-                &config.data,
-            )?)));
+            let engine = engine_host::diffusion(settings, &config.data)?;
+            Ok(Maker::Frames(Arc::new(engine)))
         }
-        None => {}
+        None if name == "storyboard" => {
+            let engine = engine_host::storyboard_of(config.storyboard.threads);
+            Ok(Maker::Frames(Arc::new(engine)))
+        }
+        None => Err(Failure::new(format!("There is no engine '{name}'."))),
     }
-    let options = kinora_engine::OpenOptions {
-        storyboard_threads: NonZeroUsize::new(config.storyboard.threads as usize),
-    };
-    kinora_engine::open(name, &options)
-        .map(Maker::Frames)
-        .map_err(|error| Failure::because(format!("The engine '{name}' cannot be opened"), error))
 }
 
 /// An engine of other servers. None of them is called yet.

@@ -2,6 +2,7 @@
 //! or `kinora film-host`, what such a process may touch, and which engine it opens.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use kinora_engine::{Engine, EngineError, Planner};
 use kinora_host::{
     Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Role, serve_film,
 };
+use kinora_storyboard::Storyboard;
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -141,11 +143,10 @@ pub(crate) fn storyboard(settings: &config::StoryboardProcess) -> Result<HostedE
     hosted(planner, &told, settings.host, confinement)
 }
 
-fn storyboard_of(threads: u32) -> kinora_engine::storyboard::Storyboard {
-    let options = kinora_engine::storyboard::Options {
-        threads: std::num::NonZeroUsize::new(threads as usize),
-    };
-    kinora_engine::storyboard::Storyboard::new(options)
+/// The embedded engine in this process; with 0 threads, one per core.
+pub(crate) fn storyboard_of(threads: u32) -> Storyboard {
+    let threads = NonZeroUsize::new(threads as usize);
+    Storyboard::new(kinora_storyboard::Options { threads })
 }
 
 /// The service's end.

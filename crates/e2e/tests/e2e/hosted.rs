@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_e2e::{Client, DataFolder, Hold, Host, Server, Setup, Video, kinora, studio, until};
-use kinora_engine::storyboard::Storyboard;
+use kinora_storyboard::Storyboard;
 use kinora_engine::{Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
 use kinora_host::{Confinement, HostOptions, HostedEngine, Role};
 use serde_json::json;

@@ -23,6 +23,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("diffusion", 2),
     ("host", 2),
     ("remote", 2),
+    ("storyboard", 2),
     ("worker", 2),
     ("kinora", 3),
     ("bench", TESTS),

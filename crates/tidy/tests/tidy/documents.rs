@@ -10,7 +10,7 @@ use kinora_contract::{
     AspectRatio, ErrorCode, FailureCode, Features, ModelCard, Resolution, built_in_cards,
 };
 use kinora_engine::Planner;
-use kinora_engine::storyboard::Storyboard;
+use kinora_storyboard::Storyboard;
 
 use crate::files::root;
 

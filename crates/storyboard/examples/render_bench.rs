@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use kinora_contract::id::TaskId;
 use kinora_contract::{Edit, FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::storyboard::Storyboard;
+use kinora_storyboard::Storyboard;
 use kinora_engine::{
     Control, Engine, EngineError, Footage, Job, Materials, Picture, Planner, Playback, Sink,
 };

@@ -1,7 +1,7 @@
 //! Pictures scaled to a frame: cut to cover it, or hung whole, with a soft shadow, before a
 //! blurred, darkened cover of themselves. Scaling is bicubic (Catmull-Rom, its reach widened when it reduces).
 
-use crate::Picture;
+use kinora_engine::Picture;
 
 /// How much of a picture may lie beyond each edge of the frame, as a share of the frame.
 const SPARE: f64 = 0.25;

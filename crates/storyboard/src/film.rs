@@ -20,7 +20,7 @@ use super::rng::{Rng, hash};
 use super::scene::{Bench, Scene, palette};
 use super::script::Shot;
 use super::sound::{Track, samples};
-use crate::{Clip, Job, Materials, Picture};
+use kinora_engine::{Clip, Job, Materials, Picture};
 
 /// How many frames of a draft show one painted frame.
 const DRAFT_HOLD: u32 = 3;

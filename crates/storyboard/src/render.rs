@@ -8,7 +8,7 @@ use super::Options;
 use super::edit::{self, Reel as SourceReel};
 use super::film::Film;
 use super::sound::{Sound, samples};
-use crate::{Control, EngineError, Footage, Job, Sink, Stage};
+use kinora_engine::{Control, EngineError, Footage, Job, Sink, Stage};
 
 /// Most threads that paint one clip.
 const WORKERS_MAX: usize = 8;

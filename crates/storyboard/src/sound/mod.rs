@@ -5,7 +5,7 @@ mod ambience;
 mod chords;
 mod track;
 
-use crate::{Job, SAMPLE_RATE_HZ};
+use kinora_engine::{Job, SAMPLE_RATE_HZ};
 
 use super::rng::{Rng, hash};
 use super::script::Shot;

@@ -3,7 +3,7 @@
 
 use std::f32::consts::TAU;
 
-use crate::SAMPLE_RATE_HZ;
+use kinora_engine::SAMPLE_RATE_HZ;
 
 use super::super::lexicon::{Hour, Place, Weather};
 use super::super::rng::Rng;

@@ -4,7 +4,7 @@
 use kinora_contract::Inputs;
 
 use super::script::{Shot, dissolve_frames, shots};
-use crate::Job;
+use kinora_engine::Job;
 
 /// What a take shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

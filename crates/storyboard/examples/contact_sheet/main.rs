@@ -2,7 +2,7 @@
 //! frames and sound, for ffmpeg. It measures nothing.
 //!
 //! ```sh
-//! cargo run --release -p kinora-engine --example contact_sheet -- \
+//! cargo run --release -p kinora-storyboard --example contact_sheet -- \
 //!     --size 1280x720 --seconds 5 --seed 42 --prompt "a red balloon over green hills" \
 //!     --out sheet.png [--count 6] [--columns 2] [--raw clip.rgb] [--pcm clip.f32] \
 //!     [--first-frame a.png [--last-frame b.png]] [--image a.png …] [--audio a.f32 …] \
@@ -18,7 +18,7 @@ use std::io::{BufWriter, Write};
 
 use given::argument;
 use kinora_contract::Size;
-use kinora_engine::storyboard::Storyboard;
+use kinora_storyboard::Storyboard;
 use kinora_engine::{Control, Engine, EngineError, Job, Planner, Sink};
 
 /// Keeps chosen frames, reduced, and passes everything on to files.

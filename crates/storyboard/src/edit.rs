@@ -2,7 +2,7 @@
 //! never a clip.
 
 use super::colour::smooth;
-use crate::{Control, EngineError, Footage, Playback, Stage};
+use kinora_engine::{Control, EngineError, Footage, Playback, Stage};
 
 /// Cells of the coarse picture in which changes are looked for.
 const COLUMNS: usize = 24;

@@ -1,7 +1,7 @@
 //! The caller's sound under a clip: the references one after the other, repeated until the clip
 //! is full. It changes nothing about them but the joins, the end, and what would clip.
 
-use crate::{CHANNELS, SAMPLE_RATE_HZ, Sound};
+use kinora_engine::{CHANNELS, SAMPLE_RATE_HZ, Sound};
 
 /// Length of the crossfade where one piece follows another.
 const JOIN: usize = SAMPLE_RATE_HZ as usize / 25;

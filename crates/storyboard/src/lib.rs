@@ -42,7 +42,7 @@ use std::num::NonZeroUsize;
 
 use kinora_contract::VideoSpec;
 
-use crate::{
+use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner, Sink,
 };
 

@@ -3,7 +3,7 @@
 use kinora_contract::{Inputs, Seconds, VideoSpec};
 
 use super::{FPS, length};
-use crate::{Clip, EngineError, Features, Materials, Picture};
+use kinora_engine::{Clip, EngineError, Features, Materials, Picture};
 
 fn unsupported(what: &str) -> EngineError {
     EngineError::Unsupported(what.to_owned())

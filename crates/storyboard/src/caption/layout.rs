@@ -7,8 +7,8 @@ use ab_glyph::{Font, FontRef, PxScale, ScaleFont};
 
 use super::super::lexicon::is_cjk;
 
-static LATIN: &[u8] = include_bytes!("../../../fonts/DejaVuSans.ttf");
-static WIDE: &[u8] = include_bytes!("../../../fonts/DroidSansFallbackFull.ttf");
+static LATIN: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
+static WIDE: &[u8] = include_bytes!("../../fonts/DroidSansFallbackFull.ttf");
 
 /// The fonts in the order in which they are asked for a character.
 pub(super) fn fonts() -> &'static [FontRef<'static>] {

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::storyboard::{Options, Storyboard};
+use kinora_storyboard::{Options, Storyboard};
 use kinora_engine::{
     Control, Engine, EngineError, Footage, Job, Materials, Picture, Planner, Playback, Sink,
 };
