@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_storyboard::Storyboard;
 use kinora_engine::{Clip, Control, Engine, EngineError, Footage, Job, Materials, Playback, Sink};
 use kinora_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms};
 use kinora_media::{FilmFormat, Films, MediaError, ProbeInfo, Undecodable};
+use kinora_storyboard::Storyboard;
 
 const SIZE: Size = Size::new(640, 480);
 /// Says that the engine is open.

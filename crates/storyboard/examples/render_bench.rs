@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use kinora_contract::id::TaskId;
 use kinora_contract::{Edit, FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_storyboard::Storyboard;
 use kinora_engine::{
     Control, Engine, EngineError, Footage, Job, Materials, Picture, Planner, Playback, Sink,
 };
+use kinora_storyboard::Storyboard;
 
 const ROUNDS: usize = 5;
 const SECONDS: u32 = 5;

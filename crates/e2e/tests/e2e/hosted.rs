@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_e2e::{Client, DataFolder, Hold, Host, Server, Setup, Video, kinora, studio, until};
-use kinora_storyboard::Storyboard;
 use kinora_engine::{Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
 use kinora_host::{Confinement, HostOptions, HostedEngine, Role};
+use kinora_storyboard::Storyboard;
 use serde_json::json;
 
 use crate::support::{Download, assert_plays, quick, reaching_from, slow};

@@ -152,7 +152,7 @@ fn p05_a_crash_loop_ends_no_innocent_task() {
 fn p05_a_process_that_is_killed_young_ends_no_task() {
     const KILLS: usize = 8;
     let data = DataFolder::default();
-    let mut ids = Vec::new();
+    let mut ids: Vec<String> = Vec::new();
     for life in 0..KILLS {
         let server = Setup::on(&data)
             .set("KINORA_WORKER_SLOTS", 2)
@@ -166,7 +166,7 @@ fn p05_a_process_that_is_killed_young_ends_no_task() {
         until("its work", || (starts(&server, &id) > 0).then_some(()));
         match ids.first() {
             Some(first) if life == 1 => {
-                until("another try", || (starts(&server, first) > 0).then_some(()))
+                until("another try", || (starts(&server, first) > 0).then_some(()));
             }
             Some(first) => assert_eq!(starts(&server, first), 0, "in life {life}"),
             None => {}

@@ -165,7 +165,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The process is in no crash loop.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn end_unclean_starts(&mut self) {
         self.index.unsettled = false;
     }
 

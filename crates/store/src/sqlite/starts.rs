@@ -63,7 +63,7 @@ impl Operation for Settle {
         )?;
         query.execute([])?;
         // Whatever becomes of the transaction: the process has shown that it lives.
-        batch.settle();
+        batch.end_unclean_starts();
         Ok(())
     }
 }

@@ -18,8 +18,8 @@ use std::io::{BufWriter, Write};
 
 use given::argument;
 use kinora_contract::Size;
-use kinora_storyboard::Storyboard;
 use kinora_engine::{Control, Engine, EngineError, Job, Planner, Sink};
+use kinora_storyboard::Storyboard;
 
 /// Keeps chosen frames, reduced, and passes everything on to files.
 struct Sheet {

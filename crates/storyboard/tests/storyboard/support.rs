@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_storyboard::{Options, Storyboard};
 use kinora_engine::{
     Control, Engine, EngineError, Footage, Job, Materials, Picture, Planner, Playback, Sink,
 };
+use kinora_storyboard::{Options, Storyboard};
 
 pub(crate) const SMALL: Size = Size::new(320, 180);
 
