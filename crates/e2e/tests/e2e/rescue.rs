@@ -132,7 +132,9 @@ fn p05_a_crash_loop_ends_no_innocent_task() {
     let mut ids = Vec::new();
     let mut pauses = 0;
     for _ in 0..KILLS {
-        let server = Setup::on(&data).start();
+        let server = Setup::on(&data)
+            .set("KINORA_WORKER_SETTLED_AFTER_SECONDS", 3_600)
+            .start();
         while ids.len() < TASKS {
             ids.push(server.client().submit(&slow()).id().to_owned());
         }
@@ -157,6 +159,7 @@ fn p05_a_process_that_is_killed_young_ends_no_task() {
         let server = Setup::on(&data)
             .set("KINORA_WORKER_SLOTS", 2)
             .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
+            .set("KINORA_WORKER_SETTLED_AFTER_SECONDS", 3_600)
             .start();
         let client = match life {
             0 => server.client(),
