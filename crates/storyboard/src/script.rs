@@ -1,7 +1,7 @@
 //! From a prompt to shots: where it is cut, how long each part stays, and what each one says.
 //! It decides times and words; it paints nothing.
 
-use super::lexicon::{Reading, Subject, read};
+use super::lexicon::{Reading, Subject, language_of, read_as};
 use super::sentences::{Piece, gather, pieces};
 
 /// Shortest shot that a cut may leave, seconds.
@@ -121,9 +121,11 @@ fn label(parts: &[(usize, u32, u32, bool)], told: &[Piece], avoid: &str, fps: u3
 /// What each piece says, filled up from the ones before it and from those that name no place
 /// and so speak of the whole film ("Golden hour, cinematic.").
 fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
-    let own: Vec<Reading> = pieces
+    let texts: Vec<&str> = pieces.iter().map(|piece| piece.text.as_str()).collect();
+    let language = language_of(&texts.join(" "));
+    let own: Vec<Reading> = texts
         .iter()
-        .map(|piece| read(&piece.text, avoid))
+        .map(|text| read_as(language, text, avoid))
         .collect();
     let known: Vec<Subject> = own.iter().flat_map(|one| one.subjects.clone()).collect();
     let mut film = Reading::default();
@@ -261,6 +263,35 @@ mod tests {
             texts("镜头1：大海。镜头2：雪山上的月亮升起来", 240).len(),
             2
         );
+    }
+
+    #[test]
+    fn captions_are_the_words_of_the_prompt() {
+        for prompt in [
+            "A boat leaves, and then night falls.",
+            "A dog runs, then it sleeps: at last!\nThe end; or not? 然后，结束。",
+            "a lake, cut to: a city - at night",
+            "大海，然后下雪。山，猫。",
+        ] {
+            for frames in [48, 120, 240, 360] {
+                let mut told = texts(prompt, frames);
+                // A single sentence may be looked at twice.
+                told.dedup();
+                let words = clean(prompt).replace('\n', " ");
+                let mut rest = words.as_str();
+                for text in told {
+                    let at = rest.find(&text);
+                    let at = at.unwrap_or_else(|| panic!("{text:?} of {words:?}"));
+                    let skipped = &rest[..at];
+                    assert!(
+                        !skipped.contains(char::is_alphanumeric),
+                        "{skipped:?} is lost"
+                    );
+                    rest = &rest[at + text.len()..];
+                }
+                assert!(!rest.contains(char::is_alphanumeric), "{rest:?} is lost");
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,10 @@
 /// One piece of the prompt and how it is reached.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Piece {
+    /// The words of the prompt.
     pub(super) text: String,
+    /// What stands between them and the piece before.
+    gap: String,
     pub(super) cut: bool,
     /// The prompt itself numbers it: it stays a shot of its own if it can.
     pub(super) listed: bool,
@@ -54,39 +57,63 @@ fn markers(text: &str) -> Vec<(usize, usize)> {
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let marks = markers(text);
     if marks.len() >= 2 {
-        let ends = marks.iter().skip(1).map(|mark| mark.0).chain([text.len()]);
-        let listed = marks
-            .iter()
-            .zip(ends)
-            .map(|(mark, end)| (&text[mark.1..end], true));
-        // Listed shots are dissolved between unless the words ask for a cut.
-        return listed
-            .map(|(part, _)| Piece {
-                text: trim(part),
-                cut: asks_cut(part),
-                listed: true,
-            })
-            .filter(|piece| !piece.text.is_empty())
-            .collect();
+        return listed(text, &marks);
     }
-    let mut pieces: Vec<Piece> = Vec::new();
-    let mut rest = text;
-    let mut cut = false;
-    while !rest.is_empty() {
-        let (end, next, cuts) = boundary(rest);
-        let part = trim(&rest[..end]);
-        if !part.is_empty() {
-            pieces.push(Piece {
-                text: part,
-                cut,
-                listed: false,
-            });
+    let mut pieces = Pieces::of(text);
+    let (mut from, mut cut) = (0, false);
+    while from < text.len() {
+        let (end, next, cuts) = boundary(&text[from..]);
+        if pieces.push(from, from + end, cut, false) {
             cut = false;
         }
         cut |= cuts;
-        rest = &rest[next..];
+        from += next;
     }
-    pieces
+    pieces.all
+}
+
+/// Listed shots are dissolved between unless the words ask for a cut.
+fn listed(text: &str, marks: &[(usize, usize)]) -> Vec<Piece> {
+    let ends = marks.iter().skip(1).map(|mark| mark.0).chain([text.len()]);
+    let mut pieces = Pieces::of(text);
+    for (mark, end) in marks.iter().zip(ends) {
+        pieces.push(mark.1, end, asks_cut(&text[mark.1..end]), true);
+    }
+    pieces.all
+}
+
+/// Pieces of a text, in the making.
+struct Pieces<'a> {
+    text: &'a str,
+    /// Where the last one ends.
+    end: usize,
+    all: Vec<Piece>,
+}
+
+impl<'a> Pieces<'a> {
+    fn of(text: &'a str) -> Self {
+        let (end, all) = (0, Vec::new());
+        Self { text, end, all }
+    }
+
+    /// Adds the words of a stretch; false where it has none.
+    fn push(&mut self, from: usize, to: usize, cut: bool, listed: bool) -> bool {
+        let stretch = self.text[from..to].trim_end();
+        let words = stretch.trim_start_matches([',', '，', ':', '-', ' ', '\n']);
+        if words.is_empty() {
+            return false;
+        }
+        let end = from + stretch.len();
+        let shown = |part: &str| part.replace('\n', " ");
+        self.all.push(Piece {
+            text: shown(words),
+            gap: shown(&self.text[self.end..end - words.len()]),
+            cut,
+            listed,
+        });
+        self.end = end;
+        true
+    }
 }
 
 fn asks_cut(text: &str) -> bool {
@@ -96,15 +123,8 @@ fn asks_cut(text: &str) -> bool {
         .any(|words| lower.contains(words))
 }
 
-fn trim(part: &str) -> String {
-    let part = part.replace('\n', " ");
-    part.trim()
-        .trim_start_matches([',', '，', ':', '-', ' '])
-        .trim()
-        .to_owned()
-}
-
-/// The end of the first sentence of `text`, where the next begins, and whether a cut is asked.
+/// The end of the first sentence of `text`, where the next begins, and whether a cut is asked. Words that turn to
+/// the next shot belong to it.
 fn boundary(text: &str) -> (usize, usize, bool) {
     const TURNS: [(&str, bool); 10] = [
         ("cut to:", true),
@@ -132,7 +152,8 @@ fn boundary(text: &str) -> (usize, usize, bool) {
         for (turn, cut) in TURNS {
             let here = text.get(at..at + turn.len());
             if at > 0 && here.is_some_and(|here| here.eq_ignore_ascii_case(turn)) {
-                return (at, at + turn.len(), cut);
+                let words = turn.trim_start_matches([',', '，', ' ']);
+                return (at, at + turn.len() - words.len(), cut);
             }
         }
     }
@@ -153,19 +174,13 @@ pub(super) fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
         };
         let second = pieces.remove(at);
         let first = &mut pieces[at - 1];
-        let wide = second
-            .text
-            .chars()
-            .next()
-            .is_some_and(super::lexicon::is_cjk);
-        if !wide {
-            first.text.push(' ');
-        }
+        first.text.push_str(&second.gap);
         first.text.push_str(&second.text);
     }
     if pieces.is_empty() {
         pieces.push(Piece {
             text: String::new(),
+            gap: String::new(),
             cut: false,
             listed: false,
         });

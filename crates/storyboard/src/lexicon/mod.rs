@@ -1,11 +1,15 @@
 //! What the words of a prompt say about time, weather, place, colour, subjects, motion and
-//! framing, in seven languages. It looks words up; it does not understand sentences.
+//! framing, in six languages, of which a text has one. It looks words up; it does not understand sentences.
 
+mod language;
+mod moves;
 mod read;
 mod reading;
 mod table;
 
-pub(super) use read::{is_cjk, read};
+#[cfg(test)]
+pub(super) use read::read;
+pub(super) use read::{is_cjk, language_of, read_as};
 pub(super) use reading::{Reading, Tint};
 
 use super::colour::Rgb;

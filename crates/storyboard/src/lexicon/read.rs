@@ -1,23 +1,9 @@
-//! From text to a [`Reading`]: tokens, longest phrase first, colours bound to the nearest
+//! From text to a [`Reading`]: tokens, longest phrase first, in one language, colours bound to the nearest
 //! thing they can paint, and everything that a negation or the negative prompt names left out.
 
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
-
 use super::super::colour::Rgb;
-use super::table::GROUPS;
-use super::{Meaning, Place, Reading, Subject, Tint};
-
-fn table() -> &'static BTreeMap<&'static str, &'static [Meaning]> {
-    static TABLE: OnceLock<BTreeMap<&'static str, &'static [Meaning]>> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        GROUPS
-            .iter()
-            .rev()
-            .flat_map(|(words, meanings)| words.split('|').map(|word| (word, *meanings)))
-            .collect()
-    })
-}
+use super::language::Language;
+use super::{Meaning, Place, Reading, Subject, Tint, moves};
 
 /// Scripts that write words without spaces between them.
 pub(in super::super) fn is_cjk(c: char) -> bool {
@@ -45,9 +31,13 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-fn lookup(word: &str) -> Option<&'static [Meaning]> {
-    let table = table();
-    let known = |word: &str| table.get(word).copied();
+fn lookup(word: &str, language: Language) -> Option<&'static [Meaning]> {
+    let known = |word: &str| {
+        language
+            .means(word)
+            .or_else(|| Language::Unspaced.means(word))
+    };
+    let plural = |ending: &&str| word.strip_suffix(*ending).and_then(known);
     known(word)
         .or_else(|| word.strip_suffix("'s").and_then(known))
         .or_else(|| {
@@ -56,33 +46,34 @@ fn lookup(word: &str) -> Option<&'static [Meaning]> {
                 .find_map(|article| word.strip_prefix(article))
                 .and_then(known)
         })
-        .or_else(|| word.strip_suffix("es").and_then(known))
-        .or_else(|| word.strip_suffix('s').and_then(known))
+        .or_else(|| language.plurals().iter().find_map(|ending| plural(&ending)))
         .or_else(|| word.rsplit_once('-').and_then(|(_, last)| known(last)))
 }
 
 /// The meanings at `tokens[at..]`, longest phrase first, and how many tokens they took.
-fn phrase(tokens: &[String], at: usize) -> Option<(&'static [Meaning], usize)> {
+fn phrase(tokens: &[String], at: usize, language: Language) -> Option<(&'static [Meaning], usize)> {
     let longest = 5.min(tokens.len() - at);
-    (1..=longest).rev().find_map(|count| {
+    let longer = (2..=longest).rev().find_map(|count| {
         let words = &tokens[at..at + count];
         let glue = if words.iter().all(|word| word.chars().all(is_cjk)) {
             ""
         } else {
             " "
         };
-        lookup(&words.join(glue)).map(|meanings| (meanings, count))
-    })
+        lookup(&words.join(glue), language).map(|meanings| (meanings, count))
+    });
+    longer
+        .or_else(|| moves::at(tokens, at, language).map(|meanings| (meanings, 1)))
+        .or_else(|| lookup(&tokens[at], language).map(|meanings| (meanings, 1)))
 }
 
-/// Every known phrase of `text` with the index of its first token.
-fn known(text: &str) -> Vec<(usize, &'static [Meaning])> {
-    let tokens = tokens(text);
+/// Every known phrase with the index of its first token.
+fn known(tokens: &[String], language: Language) -> Vec<(usize, &'static [Meaning])> {
     let (mut found, mut at) = (Vec::new(), 0);
     // A negation holds for the next few words, up to the next known one or a comma.
     let mut denied_until = 0;
     while at < tokens.len() {
-        let Some((meanings, count)) = phrase(&tokens, at) else {
+        let Some((meanings, count)) = phrase(tokens, at, language) else {
             at += 1;
             continue;
         };
@@ -131,14 +122,28 @@ fn paints(found: &[(usize, &[Meaning])], index: usize, colour: Rgb) -> Tint {
         .unwrap_or(Tint::Whole(colour))
 }
 
+/// The language of a text.
+pub(in super::super) fn language_of(text: &str) -> Language {
+    Language::of(&tokens(text))
+}
+
 /// Reads `text`, leaving out everything that `avoid` names.
+#[cfg(test)]
 pub(in super::super) fn read(text: &str, avoid: &str) -> Reading {
-    let banned: Vec<Meaning> = known(avoid)
+    read_as(language_of(text), text, avoid)
+}
+
+/// Reads `text`, which is in that language, leaving out everything that `avoid` names, be it in the same
+/// language or in its own.
+pub(in super::super) fn read_as(language: Language, text: &str, avoid: &str) -> Reading {
+    let avoid = tokens(avoid);
+    let banned: Vec<Meaning> = [language, Language::of(&avoid)]
         .into_iter()
+        .flat_map(|language| known(&avoid, language))
         .flat_map(|(_, meanings)| meanings)
         .copied()
         .collect();
-    let found = known(text);
+    let found = known(&tokens(text), language);
     let mut reading = Reading::default();
     for (index, (_, meanings)) in found.iter().enumerate() {
         for meaning in meanings.iter().filter(|meaning| !banned.contains(meaning)) {
@@ -212,20 +217,43 @@ fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::language::words;
+    use super::super::table::GROUPS;
     use super::super::{Hour, Weather};
     use super::*;
 
     const RED: Rgb = Rgb::hex(0xd3_2f2f);
 
     #[test]
-    fn every_word_is_lower_case_and_in_one_group_only() {
+    fn every_word_is_lower_case_and_in_one_group_of_its_language() {
         let mut seen = std::collections::BTreeSet::new();
-        for word in GROUPS.iter().flat_map(|(words, _)| words.split('|')) {
+        for (language, word) in GROUPS.iter().flat_map(|(columns, _)| words(columns)) {
             assert_eq!(word, word.to_lowercase());
             assert!(!word.is_empty() && word == word.trim(), "{word:?}");
-            assert!(seen.insert(word), "{word:?} is listed twice");
-            assert!(lookup(word).is_some());
+            assert!(seen.insert((language, word)), "{word:?} is listed twice");
+            assert!(lookup(word, language).is_some());
         }
+    }
+
+    #[test]
+    fn words_are_looked_up_in_the_language_of_the_text_only() {
+        for (text, subjects) in [
+            ("two friends in a chat", &[][..]),
+            ("un chat noir sur le toit", &[Subject::Cat][..]),
+            ("a pair of boots in the hall, one boot is red", &[][..]),
+            ("ein rotes Boot auf dem See", &[Subject::Boat][..]),
+            ("I see a kind smile", &[][..]),
+            ("das Kind am Fenster", &[Subject::Person][..]),
+            ("the price tag of a coat", &[][..]),
+            ("der Hund und die Katze", &[Subject::Dog, Subject::Cat][..]),
+            ("dos gatos en la calle", &[Subject::Cat][..]),
+        ] {
+            let reading = read(text, "");
+            assert_eq!(reading.subjects, subjects, "{text}");
+        }
+        assert_eq!(read("the price tag of a coat", "").hour, None);
+        assert_eq!(read("ein sonniger Tag", "").hour, Some(Hour::Day));
+        assert_eq!(read("I see a kind smile", "").place, None);
     }
 
     #[test]
