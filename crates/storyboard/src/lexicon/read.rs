@@ -46,7 +46,7 @@ fn lookup(word: &str, language: Language) -> Option<&'static [Meaning]> {
                 .find_map(|article| word.strip_prefix(article))
                 .and_then(known)
         })
-        .or_else(|| language.plurals().iter().find_map(|ending| plural(&ending)))
+        .or_else(|| language.plurals().iter().find_map(plural))
         .or_else(|| word.rsplit_once('-').and_then(|(_, last)| known(last)))
 }
 
