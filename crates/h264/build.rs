@@ -1,16 +1,27 @@
-//! Says at build time when the slow variant of the encoder is about to be built.
-//! `openh264-sys2` assembles its x86 code with `nasm` and silently falls back to C without it.
+//! Says at build time what OpenH264 lacks: without a C++ compiler it cannot be built, without
+//! `nasm` its encoder is slow. `openh264-sys2` says neither in words that help: it ends in the
+//! middle of a compiler's call, and silently falls back to C.
 
 // Cargo reads a build script's instructions from standard output.
 #![allow(clippy::print_stdout)]
 
 use std::env;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    for name in ["OPENH264_NO_ASM", "NASM", "PATH"] {
+    for name in ["OPENH264_NO_ASM", "NASM", "PATH", "CXX"] {
         println!("cargo::rerun-if-env-changed={name}");
+    }
+    let windows = env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|kind| kind == "msvc");
+    if !windows && !compiler_found() {
+        println!(
+            "cargo::error=Kinora needs a C++ compiler for its H.264 encoder: install one \
+             (Debian and Ubuntu: `apt install g++`; Fedora: `dnf install gcc-c++`; \
+             macOS: `xcode-select --install`) and build again"
+        );
+        return;
     }
     // Other architectures use assembly that the C compiler itself understands, or have none.
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
@@ -27,6 +38,27 @@ fn main() {
              (install nasm, then `cargo clean -p openh264-sys2`)"
         );
     }
+}
+
+/// Whether a C++ compiler answers, by the names under which the crate `cc` looks for one.
+fn compiler_found() -> bool {
+    let target = env::var("TARGET").unwrap_or_default();
+    let of_target = format!("CXX_{}", target.replace('-', "_"));
+    let of_target = [format!("CXX_{target}"), of_target, "TARGET_CXX".to_owned()];
+    if of_target.iter().any(|name| env::var_os(name).is_some()) {
+        // Somebody who builds for another machine names its compiler.
+        return true;
+    }
+    let named = env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    // It may come with a wrapper in front of it, as `ccache g++`.
+    let program = named.split_whitespace().next().unwrap_or("c++");
+    Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok()
 }
 
 /// The look-up of `nasm-rs`, which `openh264-sys2` uses: `$NASM`, else the search path.

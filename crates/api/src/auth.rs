@@ -9,8 +9,8 @@ use axum::http::{Extensions, HeaderMap, header};
 use kinora_contract::{ErrorCode, KeyText};
 use kinora_store::{ApiKey, Scope};
 
+use crate::context::SharedContext;
 use crate::error::ApiError;
-use crate::rates::Meter;
 use crate::state::{Api, SharedApi};
 
 /// A key that may read.
@@ -44,19 +44,20 @@ pub(crate) async fn authorize(
     extensions: &Extensions,
     scope: Scope,
 ) -> Result<Arc<ApiKey>, ApiError> {
-    let Some(text) = bearer(headers) else {
+    let Some(sha256) = bearer(headers) else {
         return Err(unauthorized());
     };
     let now_ms = api.clock.now_ms();
-    let found = api.keys.find_key(&text.sha256(), now_ms).await?;
+    let found = api.keys.find_key(&sha256, now_ms).await?;
     let usable = found.filter(|key| key.is_usable(now_ms));
     let key = usable.ok_or_else(unauthorized)?;
     // The listener hands out the meter; who calls the router without it is not metered.
-    if let Some(meter) = extensions.get::<Arc<Meter>>() {
-        let standing = meter.count(&key.key.id, key.key.requests_per_minute, now_ms);
+    if let Some(context) = extensions.get::<SharedContext>() {
+        let standing = context
+            .meter
+            .count(&key.key.id, key.key.requests_per_minute, now_ms);
         if let Some(seconds) = standing.and_then(|one| one.retry_after_seconds) {
-            let message =
-                "This API key has used up its requests per minute; wait for 'Retry-After'.";
+            let message = "Rate limit exceeded; retry after the time in Retry-After.";
             return Err(ApiError::new(ErrorCode::RateLimitExceeded, message).retry_after(seconds));
         }
     }
@@ -70,12 +71,12 @@ pub(crate) async fn authorize(
 fn unauthorized() -> ApiError {
     ApiError::new(
         ErrorCode::InvalidApiKey,
-        "A valid API key is needed: send the header 'Authorization: Bearer KEY'.",
+        "Missing or invalid API key; send the header 'Authorization: Bearer KEY'.",
     )
 }
 
-/// The well-formed key of the one `Authorization` header.
-fn bearer(headers: &HeaderMap) -> Option<KeyText> {
+/// The SHA-256 of the well-formed key in the one `Authorization` header.
+fn bearer(headers: &HeaderMap) -> Option<[u8; 32]> {
     let mut all = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(only), None) = (all.next(), all.next()) else {
         return None;
@@ -83,5 +84,5 @@ fn bearer(headers: &HeaderMap) -> Option<KeyText> {
     let (scheme, key) = only.to_str().ok()?.split_once(' ')?;
     scheme
         .eq_ignore_ascii_case("bearer")
-        .then(|| KeyText::parse(key.trim_matches(' ')))?
+        .then(|| KeyText::sha256_of(key.trim_matches(' ')))?
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::buffers::Full;
 use crate::error::ApiError;
-use crate::header_value::parameters;
+use crate::header_value::check_charset;
 use crate::listen::is_too_slow;
 use crate::multipart;
 
@@ -49,7 +49,7 @@ fn media_type(headers: &HeaderMap) -> Result<MediaType, ApiError> {
         "application/json" => MediaType::Json,
         "multipart/form-data" => MediaType::Form {
             boundary: multer::parse_boundary(text).map_err(|_| {
-                let message = "The multipart body has no readable 'boundary'.";
+                let message = "The multipart body has no valid 'boundary'.";
                 ApiError::of(ErrorCode::MalformedBody, CONTENT_TYPE, message)
             })?,
         },
@@ -64,19 +64,6 @@ fn media_type(headers: &HeaderMap) -> Result<MediaType, ApiError> {
 }
 
 const CONTENT_TYPE: &str = "Content-Type";
-
-/// Refuses every character set but UTF-8 and its subset ASCII; `param` is what the type belongs to.
-pub(crate) fn check_charset(content_type: &str, param: &str) -> Result<(), ApiError> {
-    let known = ["utf-8", "utf8", "us-ascii", "ascii"];
-    let is_known = |charset: &str| known.iter().any(|one| charset.eq_ignore_ascii_case(one));
-    let all = parameters(content_type);
-    let unknown = |(name, charset): &(String, String)| name == "charset" && !is_known(charset);
-    if !all.iter().any(unknown) {
-        return Ok(());
-    }
-    let message = "The character set is not supported; send UTF-8.";
-    Err(ApiError::of(ErrorCode::UnsupportedEncoding, param, message))
-}
 
 fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
@@ -104,7 +91,7 @@ async fn read(headers: &HeaderMap, body: Body, incomplete: ErrorCode) -> Result<
         Err(error) if is_too_slow(&*error) => Err(ApiError::too_slow()),
         Err(error) => Err(match Full::within(&*error) {
             Some(full) => full.into(),
-            None => ApiError::new(incomplete, "The body ended before it was whole."),
+            None => ApiError::new(incomplete, "The body is incomplete."),
         }),
     }
 }

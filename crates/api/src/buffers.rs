@@ -2,6 +2,11 @@
 //! the buffers of connections that carry much. One budget for the process, and of it a share for
 //! each owner, so that one client's bytes never take the room of another's.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "limits of waiting for a client, by the runtime's own timers"
+)]
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::net::{IpAddr, Ipv6Addr};

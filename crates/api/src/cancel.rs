@@ -6,9 +6,10 @@ use kinora_store::Cancellation;
 
 use crate::auth::Writer;
 use crate::error::ApiError;
-use crate::openapi::refusals::OfCancel;
+use crate::path_id::PathId;
+use crate::refusals::OfCancel;
 use crate::state::SharedApi;
-use crate::wire::{Answer, PathId};
+use crate::wire::Answer;
 
 /// Cancel a video task.
 ///
@@ -27,20 +28,19 @@ pub(crate) async fn cancel(
     Writer(key): Writer,
     PathId(id): PathId,
 ) -> Result<Answer<VideoObject>, ApiError> {
-    let now_ms = api.clock.now_ms();
-    let expires_at_ms = now_ms + api.settings.retention_ms;
+    let retention_ms = api.settings.retention_ms;
     let failure = FailureCode::Cancelled.into();
     match api
         .tasks
-        .cancel(&key.key.project, id, failure, now_ms, expires_at_ms)
+        .cancel(&key.key.project, id, failure, retention_ms)
         .await?
     {
-        Cancellation::Cancelled(view) => {
+        Cancellation::Cancelled(task) => {
             tracing::info!(task = %id, "task cancelled");
-            Ok(Answer(api.object(&view)?))
+            Ok(Answer(api.object(&task).await?))
         }
-        Cancellation::AlreadyFinished(view) => {
-            let status = view.task.status().ok_or_else(ApiError::expired)?;
+        Cancellation::AlreadyFinished(task) => {
+            let status = task.status().ok_or_else(ApiError::expired)?;
             let message = format!("This video is already {}.", status.as_str());
             Err(ApiError::new(ErrorCode::NotCancellable, message).final_answer())
         }

@@ -2,6 +2,7 @@
 //! validators. A signed address opens one variant of one task until it expires.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -10,19 +11,18 @@ use axum::response::{IntoResponse, Response};
 use kinora_blobs::sign::SignatureError;
 use kinora_blobs::{BlobError, ByteStream};
 use kinora_contract::{ErrorCode, State as TaskState, StoredFile, Task, TaskId};
-use kinora_store::{Scope, TaskView};
+use kinora_store::Scope;
 
 use crate::auth;
 use crate::conditional::{Condition, names};
 use crate::error::ApiError;
 use crate::files::Variant;
-use crate::lost;
-use crate::openapi::refusals::OfContent;
+use crate::path_id::PathId;
 use crate::preview::preview;
 use crate::range::{Stretch, stretch};
+use crate::refusals::OfContent;
 use crate::security::MEDIA_POLICY;
 use crate::state::{Api, SharedApi};
-use crate::wire::PathId;
 
 /// When a client should ask for content again that is not ready.
 const NOT_READY_RETRY_SECONDS: u64 = 2;
@@ -62,16 +62,16 @@ pub(crate) async fn content(
 ) -> Result<Response, ApiError> {
     let query = query.unwrap_or_default();
     let variant = variant(&query)?;
-    let view = match address(&api, id, variant, &query) {
+    let found = match address(&api, id, variant, &query) {
         // Whoever holds a good address needs no key: one that comes along is not looked at.
-        Address::Opens => api.tasks.get_of_any_project(id).await?,
+        Address::Opens => api.tasks.task(id).await?,
         address => find(&api, id, address, &headers, &extensions).await?,
     };
-    let view = view.ok_or_else(ApiError::video_not_found)?;
-    if let Some(preview) = preview(&view, variant) {
+    let task = found.ok_or_else(ApiError::video_not_found)?;
+    if let Some(preview) = preview(&api, &task, variant).await? {
         return Ok(preview);
     }
-    let file = file(&view.task, variant)?;
+    let file = file(&task, variant)?;
     send(&api, id, variant, file, &headers).await
 }
 
@@ -130,9 +130,9 @@ async fn find(
     address: Address,
     headers: &HeaderMap,
     extensions: &Extensions,
-) -> Result<Option<TaskView>, ApiError> {
+) -> Result<Option<Arc<Task>>, ApiError> {
     if address == Address::Wrong && !headers.contains_key(header::AUTHORIZATION) {
-        let message = "This result address is wrong; query the task for its address.";
+        let message = "Invalid result address; query the task for the current one.";
         return Err(ApiError::new(ErrorCode::InvalidApiKey, message));
     }
     let found = match auth::authorize(api, headers, extensions, Scope::Read).await {
@@ -142,7 +142,7 @@ async fn find(
         Err(error) => return Err(error),
     };
     if found.is_none() && address == Address::Expired {
-        let message = "This result address has expired; the video was kept until then.";
+        let message = "This result address has expired.";
         return Err(ApiError::new(ErrorCode::VideoExpired, message));
     }
     Ok(found)
@@ -159,7 +159,7 @@ fn file(task: &Task, variant: Variant) -> Result<&StoredFile, ApiError> {
     match &task.state {
         TaskState::Completed(artifact) => Ok(variant.of(artifact)),
         TaskState::Failed(_) => {
-            let message = "This video failed: there is no content.";
+            let message = "This video failed; it has no content.";
             Err(ApiError::new(ErrorCode::VideoFailed, message).final_answer())
         }
         TaskState::Waiting | TaskState::Running => {
@@ -230,11 +230,11 @@ async fn open(
     let found = api.blobs.head(&file.key).await;
     let found = found.map_err(|error| ApiError::storage(&error))?;
     if found != Some(file.bytes) {
-        return Err(lost::refusal(api, id, file, found).await);
+        return Err(api.lost.refusal(&*api.tasks, id, file, found).await);
     }
     match api.blobs.read(&file.key, part).await {
         Ok(stream) => Ok(stream),
-        Err(BlobError::NotFound(_)) => Err(lost::refusal(api, id, file, None).await),
+        Err(BlobError::NotFound(_)) => Err(api.lost.refusal(&*api.tasks, id, file, None).await),
         Err(error) => Err(ApiError::storage(&error)),
     }
 }
@@ -252,7 +252,7 @@ fn keepable(headers: &mut HeaderMap) {
 }
 
 fn unsatisfiable(length: u64) -> Response {
-    let message = format!("The file has {length} bytes; the range lies outside of it.");
+    let message = format!("The range is outside of the file, which has {length} bytes.");
     let error = ApiError::of(ErrorCode::RangeNotSatisfiable, "Range", message);
     let mut response = error.into_response();
     insert_text(

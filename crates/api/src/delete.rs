@@ -2,13 +2,14 @@
 
 use axum::extract::State;
 use kinora_contract::VideoDeleted;
-use kinora_store::Deletion;
+use kinora_store::{Chore, ChoreWork, Deletion};
 
 use crate::auth::Writer;
 use crate::error::ApiError;
-use crate::openapi::refusals::OfDelete;
+use crate::path_id::PathId;
+use crate::refusals::OfDelete;
 use crate::state::{Api, SharedApi};
-use crate::wire::{Answer, PathId};
+use crate::wire::Answer;
 
 /// Delete a video task.
 ///
@@ -38,18 +39,26 @@ pub(crate) async fn delete(
     }))
 }
 
-/// Removes what can be removed now. The store remembers the rest, and a sweep tries again.
-async fn remove_files(api: &Api, files: Vec<String>) {
-    let mut gone = Vec::with_capacity(files.len());
-    for key in files {
-        match api.blobs.delete(&key).await {
-            Ok(()) => gone.push(key),
-            Err(error) => tracing::warn!(%error, %key, "a deleted file could not be removed yet"),
+/// Removes the files, as chores that are leased to this request. Those that cannot be removed now are taken up again by
+/// a worker.
+async fn remove_files(api: &Api, files: Vec<Chore>) {
+    let mut done = Vec::with_capacity(files.len());
+    for chore in files {
+        let ChoreWork::RemoveFile(key) = &chore.work else {
+            continue;
+        };
+        let removed = api.blobs.delete(key).await;
+        if let Err(error) = &removed {
+            tracing::warn!(%error, %key, "file of a deleted task not removed yet");
         }
+        done.push(match removed {
+            Ok(()) => chore.done(),
+            Err(_) => chore.again(0),
+        });
     }
-    if !gone.is_empty()
-        && let Err(error) = api.tasks.forget_files(&gone).await
+    if !done.is_empty()
+        && let Err(error) = api.tasks.settle_deleted(done).await
     {
-        tracing::warn!(%error, "removed files could not be crossed out yet");
+        tracing::warn!(%error, "removal of files not noted; it will be repeated");
     }
 }

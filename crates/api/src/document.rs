@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
+use kinora_contract::hex;
 use sha2::{Digest, Sha256};
 
 use crate::conditional::Condition;
@@ -25,10 +26,7 @@ struct Document {
 
 impl Document {
     fn new(text: String) -> Self {
-        let digits: String = Sha256::digest(&text)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digits = hex::text(&Sha256::digest(&text));
         Self {
             text: text.into(),
             etag: format!("\"{digits}\""),

@@ -13,10 +13,10 @@ use kinora_contract::edit_call::{
 use crate::auth::Writer;
 use crate::body;
 use crate::error::ApiError;
-use crate::openapi::refusals::{OfEdits, OfRemix};
+use crate::path_id::PathId;
+use crate::refusals::{OfEdits, OfRemix};
 use crate::state::SharedApi;
 use crate::submit::{Submit, accept};
-use crate::wire::PathId;
 
 /// Edit a video.
 ///

@@ -116,14 +116,14 @@ impl ApiError {
     pub(crate) fn internal(cause: &dyn Display) -> Self {
         Self::new(
             ErrorCode::InternalError,
-            "The service failed; the request can be sent again.",
+            "Internal error; send the request again.",
         )
         .because(Fault::Internal(cause.to_string()))
     }
 
     /// The store or the blob store is full or away.
     pub(crate) fn storage(cause: &dyn Display) -> Self {
-        Self::away("The storage is unavailable; try again soon.")
+        Self::away("Storage unavailable; try again soon.")
             .because(Fault::Storage(cause.to_string()))
     }
 
@@ -148,7 +148,7 @@ impl From<Full> for ApiError {
             ),
             Full::All => (
                 ErrorCode::Overloaded,
-                "The service has no memory left for this; send the request again soon.",
+                "The service is out of memory for requests; try again soon.",
             ),
         };
         let mut error = Self::new(code, message).retry_after(FULL_RETRY_SECONDS);

@@ -4,11 +4,10 @@
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Request};
+use axum::http::{HeaderMap, HeaderName, Request};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use kinora_contract::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
@@ -16,38 +15,17 @@ use kinora_contract::{ErrorCode, Refusal};
 use tower_service::Service;
 
 use crate::buffers::Buffers;
+use crate::context::Context;
 use crate::cors::Cors;
 use crate::error::{ApiError, Fault};
 use crate::host;
 use crate::journal::{Asked, Journal};
 use crate::listen::Room;
 use crate::rates::{Meter, RateLimits};
+use crate::request_id::RequestIds;
 use crate::security::harden;
 
-/// Numbers requests: a random prefix of the process and a counter.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestIds {
-    prefix: Arc<str>,
-    next: Arc<AtomicU64>,
-}
-
-impl RequestIds {
-    pub(crate) fn new(random: [u8; 6]) -> Self {
-        let prefix: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self {
-            prefix: prefix.into(),
-            next: Arc::default(),
-        }
-    }
-
-    pub(crate) fn next(&self) -> String {
-        format!(
-            "req_{}{:08x}",
-            self.prefix,
-            self.next.fetch_add(1, Ordering::Relaxed)
-        )
-    }
-}
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What every request of a listener meets before and after its endpoint.
 #[derive(Debug)]
@@ -72,10 +50,12 @@ impl Front {
     ) -> Response {
         let id = self.ids.next();
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let meter = Arc::new(Meter::new(self.rates.clone()));
+        let context = Arc::new(Context {
+            meter: Meter::new(self.rates.clone()),
+            buffers: self.buffers.clone(),
+        });
         let granted = self.cors.granted(request.headers());
-        request.extensions_mut().insert(meter.clone());
-        request.extensions_mut().insert(self.buffers.clone());
+        request.extensions_mut().insert(context.clone());
         let checked = match refused {
             Some(error) => Err(error),
             None => check_headers(request.headers())
@@ -86,7 +66,7 @@ impl Front {
             Err(error) => error.into_response(),
             Ok(()) => match self.cors.preflight(&request) {
                 Some(response) => response,
-                None => guarded(self.router.clone(), request).await,
+                None => id.scope(guarded(self.router.clone(), request)).await,
             },
         };
         let has_changed_something = !method.is_safe() && response.status().is_success();
@@ -97,17 +77,15 @@ impl Front {
         }
         let fault = response.extensions_mut().remove::<Fault>();
         let asked = Asked {
-            id: &id,
+            id,
             method: &method,
             path: uri.path(),
             client,
         };
         self.journal.note(&asked, response.status(), fault);
         let headers = response.headers_mut();
-        if let Ok(value) = HeaderValue::try_from(id) {
-            headers.insert("x-request-id", value);
-        }
-        if let Some(standing) = meter.standing() {
+        headers.insert(X_REQUEST_ID, id.header());
+        if let Some(standing) = context.meter.standing() {
             standing.write(headers);
         }
         self.cors.grant(granted, headers);
@@ -132,8 +110,9 @@ fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
         .map(|(name, value)| name.as_str().len() + value.len())
         .sum();
     if headers.len() > HEADERS_MAX || bytes > HEADER_BYTES_MAX {
-        let message =
-            format!("At most {HEADERS_MAX} headers of {HEADER_BYTES_MAX} bytes in all are taken.");
+        let message = format!(
+            "Headers too large: at most {HEADERS_MAX} headers and {HEADER_BYTES_MAX} bytes in all."
+        );
         return Err(Refusal::new(ErrorCode::HeadersTooLarge, message));
     }
     Ok(())

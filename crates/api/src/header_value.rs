@@ -1,6 +1,10 @@
 //! Parameters of a header's value, as in `multipart/form-data; boundary="x"` (RFC 9110, 5.6.6): read
 //! leniently, since what is made of them is judged by the caller.
 
+use kinora_contract::ErrorCode;
+
+use crate::error::ApiError;
+
 /// Name in lower case and value without its quotes, of each parameter in the order sent.
 pub(crate) fn parameters(value: &str) -> Vec<(String, String)> {
     let pieces = split(value).into_iter().skip(1);
@@ -48,6 +52,19 @@ fn unquoted(value: &str) -> String {
         }
     }
     text
+}
+
+/// Refuses every character set but UTF-8 and its subset ASCII; `param` is what the type belongs to.
+pub(crate) fn check_charset(content_type: &str, param: &str) -> Result<(), ApiError> {
+    let known = ["utf-8", "utf8", "us-ascii", "ascii"];
+    let is_known = |charset: &str| known.iter().any(|one| charset.eq_ignore_ascii_case(one));
+    let all = parameters(content_type);
+    let unknown = |(name, charset): &(String, String)| name == "charset" && !is_known(charset);
+    if !all.iter().any(unknown) {
+        return Ok(());
+    }
+    let message = "The character set is not supported; send UTF-8.";
+    Err(ApiError::of(ErrorCode::UnsupportedEncoding, param, message))
 }
 
 #[cfg(test)]

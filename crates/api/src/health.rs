@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::openapi::refusals::{OfAlive, OfReady};
+use crate::refusals::{OfAlive, OfReady};
 use crate::state::{Api, SharedApi};
 use crate::wire::Answer;
 

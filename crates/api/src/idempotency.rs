@@ -2,19 +2,18 @@
 
 use axum::http::HeaderMap;
 use kinora_contract::limits::{IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX};
-use kinora_contract::{ErrorCode, SubmitRequest, UnixMs};
+use kinora_contract::{ErrorCode, SubmitRequest};
 use kinora_store::Idempotency;
 
 use crate::error::ApiError;
 
 const HEADER: &str = "Idempotency-Key";
-const KEPT_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
+const BOUND_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
 
 /// The idempotency of a request, when it asks for any.
 pub(crate) fn of_request(
     headers: &HeaderMap,
     request: &SubmitRequest,
-    now_ms: UnixMs,
 ) -> Result<Option<Idempotency>, ApiError> {
     let Some(key) = key(headers)? else {
         return Ok(None);
@@ -23,7 +22,7 @@ pub(crate) fn of_request(
     Ok(Some(Idempotency {
         key,
         fingerprint,
-        expires_at_ms: now_ms + KEPT_MS,
+        bound_ms: BOUND_MS,
     }))
 }
 

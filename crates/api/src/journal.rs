@@ -8,6 +8,7 @@ use axum::http::{Method, StatusCode};
 use kinora_store::Outage;
 
 use crate::error::Fault;
+use crate::request_id::RequestId;
 
 /// Answers under this path come from storage.
 const STORED: &str = "/v1/videos";
@@ -25,7 +26,7 @@ pub(crate) struct Journal {
 /// A request, as far as the log names it.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
-    pub(crate) id: &'a str,
+    pub(crate) id: RequestId,
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) client: IpAddr,
@@ -44,11 +45,18 @@ impl Default for Journal {
 impl Journal {
     /// Notes the answer to a request.
     pub(crate) fn note(&self, asked: &Asked<'_>, status: StatusCode, fault: Option<Fault>) {
+        // Also what the store logs of an outage names the request that met it first.
+        asked
+            .id
+            .scope_sync(|| self.note_within(asked, status, fault));
+    }
+
+    fn note_within(&self, asked: &Asked<'_>, status: StatusCode, fault: Option<Fault>) {
         let Asked {
-            id: request,
             method,
             path,
             client,
+            ..
         } = asked;
         let is_success = status.is_success() && fault.is_none();
         let status = status.as_u16();
@@ -59,16 +67,14 @@ impl Journal {
         };
         match fault {
             Some(Fault::Internal(cause)) => {
-                tracing::error!(cause, request, %method, path, %client, status, "internal error");
+                tracing::error!(cause, %method, path, %client, status, "internal error");
                 return;
             }
             Some(Fault::Storage(cause)) => storage.note_failure(&cause),
-            Some(Fault::Overload) => self
-                .room
-                .note_failure(&"connections hold all that they may"),
+            Some(Fault::Overload) => self.room.note_failure(&"memory for connections used up"),
             None => {}
         }
-        tracing::debug!(request, %method, path, %client, status, "answered");
+        tracing::debug!(%method, path, %client, status, "answered");
         if is_success && path.starts_with(STORED) {
             storage.note_success();
             self.room.note_success();

@@ -8,14 +8,16 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use kinora_contract::limits::PAGE_BYTES_MAX;
-use kinora_contract::{PageQuery, VideoList, VideoObject};
+use kinora_contract::{PageQuery, TaskId, VideoList, VideoObject, listed_bytes};
 use kinora_store::{Order, Page, PageRequest};
 use tokio::task::spawn_blocking;
 
 use crate::auth::Reader;
 use crate::buffers::{Buffers, Full, Held, Owner};
+use crate::context::SharedContext;
 use crate::error::ApiError;
-use crate::openapi::refusals::OfList;
+use crate::refusals::OfList;
+use crate::request_id::RequestId;
 use crate::state::{Api, SharedApi};
 use crate::wire::json_bytes;
 
@@ -42,7 +44,7 @@ pub(crate) async fn list(
     State(api): State<SharedApi>,
     Reader(key): Reader,
     RawQuery(query): RawQuery,
-    buffers: Option<Extension<Buffers>>,
+    context: Option<Extension<SharedContext>>,
 ) -> Result<Response, ApiError> {
     let query = query.unwrap_or_default();
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
@@ -50,8 +52,8 @@ pub(crate) async fn list(
     let project = key.key.project.clone();
     let turn = api.turns.own(&project).await?;
     // Before anything is read, so that memory is bounded however many ask at once.
-    let held = match &buffers {
-        Some(Extension(buffers)) => Some(room(buffers, &project).await?),
+    let held = match &context {
+        Some(Extension(context)) => Some(room(&context.buffers, &project).await?),
         None => None,
     };
     let turn = api.turns.next(turn).await?;
@@ -66,13 +68,16 @@ pub(crate) async fn list(
         },
     };
     // On its own: a client that hangs up must not end the turn, nor give back the room, before the work.
-    let reading = tokio::spawn(async move {
+    let reading = tokio::spawn(RequestId::carried(async move {
         let page = api.tasks.list(request).await?;
-        let written = spawn_blocking(move || write(&api, page)).await;
+        let ids: Vec<TaskId> = page.tasks.iter().map(|task| task.id).collect();
+        let positions = api.tasks.positions(&ids).await?;
+        let written =
+            spawn_blocking(RequestId::inherited(move || write(&api, &page, &positions))).await;
         drop(turn);
         let body = written.map_err(|stopped| ApiError::internal(&stopped))??;
         Ok::<_, ApiError>((body, held))
-    });
+    }));
     let (body, held) = reading
         .await
         .map_err(|stopped| ApiError::internal(&stopped))??;
@@ -86,12 +91,14 @@ async fn room(buffers: &Buffers, project: &str) -> Result<Held, Full> {
     buffers.take(&owner, bytes, ROOM_PATIENCE).await
 }
 
-/// The page as JSON.
-fn write(api: &Api, page: Page) -> Result<Vec<u8>, ApiError> {
+/// The page as JSON, in memory of about its size: grown by doubling, it would take twice what is counted.
+fn write(api: &Api, page: &Page, positions: &[Option<u64>]) -> Result<Vec<u8>, ApiError> {
+    let bytes = page.tasks.iter().map(|task| listed_bytes(task)).sum();
     let data: Vec<VideoObject> = page
         .tasks
         .iter()
-        .map(|view| api.object(view))
+        .zip(positions)
+        .map(|(task, position)| api.object_at(task, *position))
         .collect::<Result<_, _>>()?;
     let list = VideoList {
         object: "list",
@@ -100,7 +107,10 @@ fn write(api: &Api, page: Page) -> Result<Vec<u8>, ApiError> {
         data,
         has_more: page.has_more,
     };
-    serde_json::to_vec(&list).map_err(|error| ApiError::internal(&error))
+    let mut body = Vec::with_capacity(bytes);
+    serde_json::to_writer(&mut body, &list).map_err(|error| ApiError::internal(&error))?;
+    body.shrink_to_fit();
+    Ok(body)
 }
 
 fn respond(body: Vec<u8>, held: Option<Held>) -> Response {

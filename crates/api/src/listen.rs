@@ -11,6 +11,7 @@ mod pace;
 mod places;
 mod plain;
 mod room;
+mod settings;
 mod stop;
 mod tls;
 
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::http::{HeaderValue, Request, Response, header};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
@@ -34,10 +36,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::buffers::{Buffers, Held, Owner};
 use crate::error::ApiError;
-use crate::frame::{Front, RequestIds};
+use crate::frame::Front;
 use crate::journal::Journal;
 use crate::proxies::TrustedProxies;
 use crate::rates::RateLimits;
+use crate::request_id::RequestIds;
 use bodies::{Holding, Punctual};
 use door::Door;
 use envelope_io::EnvelopeIo;
@@ -49,21 +52,9 @@ use stop::{Connection, Connections};
 pub(crate) use bodies::is_too_slow;
 pub use guards::Guards;
 pub(crate) use room::Room;
+pub use settings::ListenSettings;
 pub use stop::Stop;
 pub use tls::{Tls, TlsError};
-
-/// How the listener behaves.
-#[derive(Clone, Debug)]
-pub struct ListenSettings {
-    /// Connections at a time; further ones wait a little, then they are refused.
-    pub connections_max: usize,
-    /// From the first byte of a request to the end of its headers; also for a TLS handshake.
-    pub header_timeout: Duration,
-    /// After [`Stop::done`], how long answers that were begun may take.
-    pub drain_limit: Duration,
-    /// Random bytes that make request ids of this process its own.
-    pub request_id_prefix: [u8; 6],
-}
 
 /// Serves `router` on `listener` until `stop` is done, then ends the answers that were begun.
 pub async fn serve(listener: TcpListener, router: Router, settings: ListenSettings, stop: Stop) {
@@ -102,7 +93,7 @@ pub async fn serve_guarded(
     drop(listener);
     let drained = tokio::time::timeout(drain_limit, connections.end()).await;
     if drained.is_err() {
-        tracing::warn!("connections were cut after the drain limit");
+        tracing::warn!("drain limit reached; remaining connections closed");
     }
 }
 
@@ -165,8 +156,8 @@ impl Service {
                 phase.restart();
                 self.http(io, phase, room, peer, connection).await;
             }
-            Ok(Err(error)) => tracing::debug!(%error, client = %peer, "a handshake failed"),
-            Err(_) => tracing::debug!(client = %peer, "a handshake took too long"),
+            Ok(Err(error)) => tracing::debug!(%error, client = %peer, "TLS handshake failed"),
+            Err(_) => tracing::debug!(client = %peer, "TLS handshake timed out"),
         }
     }
 
@@ -203,7 +194,7 @@ impl Service {
             .max_buf_size(HEADER_BYTES_MAX * 2)
             .serve_connection(io, answering);
         if let Err(error) = connection.serve(http).await {
-            tracing::debug!(%error, client = %peer, "a connection ended early");
+            tracing::debug!(%error, client = %peer, "connection ended early");
         }
     }
 
@@ -214,7 +205,6 @@ impl Service {
         busy: Arc<Answering>,
         request: Request<Incoming>,
     ) -> Response<Holding<Answered>> {
-        let deadline = Instant::now() + self.body_timeout;
         let client = self.proxies.client(peer, request.headers());
         // A proxy's connection carries many clients: there, each request takes a place.
         let (place, refused) = match self.proxies.trusts(peer) {
@@ -226,10 +216,18 @@ impl Service {
         };
         let has_body = !request.body().is_end_stream();
         let taken = has_body.then(|| Arc::new(BodyRoom::new(room.clone(), client)));
-        let request =
-            request.map(|body| Punctual::boxed_body(body, deadline, taken.clone(), busy.clone()));
-        let answered = self.front.answer(client, refused, &room, request);
-        let mut response = answered.await;
+        let request = request.map(|body| {
+            if !has_body {
+                return Body::empty();
+            }
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a limit of waiting for a client, by the runtime's own timers"
+            )]
+            let deadline = Instant::now() + self.body_timeout;
+            Punctual::boxed_body(body, deadline, taken.clone(), busy.clone())
+        });
+        let mut response = self.front.answer(client, refused, &room, request).await;
         if let Some(taken) = taken {
             taken.give_back();
         }
@@ -249,7 +247,7 @@ impl Service {
 type Answered = (Arc<Answering>, Option<AddressPlace>, Option<Arc<Held>>);
 
 fn too_many_of(client: IpAddr) -> ApiError {
-    tracing::debug!(%client, "a request was refused: too many of this address");
+    tracing::debug!(%client, "request refused: too many from this address");
     let error = ApiError::new(ErrorCode::RateLimitExceeded, door::ADDRESS_FULL);
     error.retry_after(door::RETRY_SECONDS)
 }

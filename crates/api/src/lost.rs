@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kinora_contract::{ErrorCode, State, StoredFile, TaskId};
+use kinora_store::Tasks;
 
 use crate::error::ApiError;
-use crate::state::Api;
 
 /// Files that are remembered; past it all are told anew.
 const REMEMBERED_MAX: usize = 10_000;
@@ -25,35 +25,37 @@ impl LostFiles {
         }
         told.insert(key.to_owned())
     }
-}
 
-/// The answer where a file of a task that was completed has the length `found` instead of its own, or
-/// is not there: the task may have been deleted or have expired meanwhile.
-pub(crate) async fn refusal(
-    api: &Api,
-    id: TaskId,
-    file: &StoredFile,
-    found: Option<u64>,
-) -> ApiError {
-    let view = match api.tasks.get_of_any_project(id).await {
-        Ok(Some(view)) => view,
-        Ok(None) => return ApiError::video_not_found(),
-        Err(error) => return error.into(),
-    };
-    match &view.task.state {
-        State::Completed(artifact) if artifact.files().contains(&file) => {
-            if api.lost.is_new(&file.key) {
-                tracing::error!(
-                    task = %id,
-                    key = file.key,
-                    bytes = file.bytes,
-                    found,
-                    "result file lost: it is gone or cut; restore it from a backup"
-                );
+    /// The answer where a file of a task that was completed has the length `found` instead of its own, or
+    /// is not there: the task may have been deleted or have expired meanwhile.
+    pub(crate) async fn refusal(
+        &self,
+        tasks: &dyn Tasks,
+        id: TaskId,
+        file: &StoredFile,
+        found: Option<u64>,
+    ) -> ApiError {
+        let task = match tasks.task(id).await {
+            Ok(Some(task)) => task,
+            Ok(None) => return ApiError::video_not_found(),
+            Err(error) => return error.into(),
+        };
+        match &task.state {
+            State::Completed(artifact) if artifact.files().contains(&file) => {
+                if self.is_new(&file.key) {
+                    tracing::error!(
+                        task = %id,
+                        key = file.key,
+                        bytes = file.bytes,
+                        found,
+                        "result file lost: it is gone or cut; restore it from a backup"
+                    );
+                }
+                let message =
+                    "A file of this video was lost on the server; it cannot be downloaded.";
+                ApiError::new(ErrorCode::ContentLost, message).final_answer()
             }
-            let message = "A file of this video was lost on the server; it cannot be downloaded.";
-            ApiError::new(ErrorCode::ContentLost, message).final_answer()
+            _ => ApiError::expired(),
         }
-        _ => ApiError::expired(),
     }
 }

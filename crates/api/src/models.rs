@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::auth::Reader;
 use crate::error::ApiError;
-use crate::openapi::refusals::{OfModel, OfModels};
+use crate::refusals::{OfModel, OfModels};
 use crate::state::SharedApi;
 use crate::wire::Answer;
 

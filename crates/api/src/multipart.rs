@@ -7,9 +7,8 @@ use kinora_contract::limits::FORM_PARTS_MAX;
 use kinora_contract::{ErrorCode, Form};
 use serde_json::{Map, Value};
 
-use crate::body::check_charset;
 use crate::error::ApiError;
-use crate::header_value::parameters;
+use crate::header_value::{check_charset, parameters};
 
 /// What a refusal quotes of a part's name, which may be nearly as long as the body.
 const NAME_CHARS_SHOWN: usize = 64;

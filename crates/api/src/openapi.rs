@@ -2,7 +2,6 @@
 //! contract. `docs/openapi.json` is its golden copy: a change of the contract is a visible difference.
 
 mod exact;
-pub(crate) mod refusals;
 
 use kinora_contract::{Catalog, ErrorBody};
 use serde_json::Value;
@@ -37,11 +36,11 @@ pub(crate) fn frame() -> OpenApi {
     document
 }
 
-/// The whole document of a service that serves the models of `catalog`, as JSON text.
-pub fn document(catalog: &Catalog) -> String {
-    let described = crate::router::described().split_for_parts().1;
+/// The whole document of a service that has the routes of `described` and serves the models of
+/// `catalog`, as JSON text.
+pub(crate) fn text(described: OpenApi, catalog: &Catalog) -> String {
     let mut document = serde_json::to_value(described).unwrap_or_else(|error| {
-        tracing::error!(%error, "the OpenAPI document could not be written");
+        tracing::error!(%error, "OpenAPI document not serialised");
         Value::Null
     });
     exact::make_exact(&mut document, catalog);

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use kinora_contract::UnixMs;
 
 /// What one request takes out of a bucket. A limit of `n` a minute adds `n` per millisecond, so
@@ -13,6 +13,10 @@ use kinora_contract::UnixMs;
 const REQUEST: u64 = 60_000;
 /// Below this many buckets none is looked for that could be forgotten.
 const FORGET_FROM: usize = 1024;
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit-requests");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining-requests");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset-requests");
 
 /// The buckets of all keys.
 #[derive(Debug)]
@@ -133,10 +137,10 @@ impl Bucket {
 impl Standing {
     /// Tells the client, in OpenAI's headers.
     pub(crate) fn write(self, headers: &mut HeaderMap) {
-        headers.insert("x-ratelimit-limit-requests", self.limit.into());
-        headers.insert("x-ratelimit-remaining-requests", self.remaining.into());
+        headers.insert(LIMIT, self.limit.into());
+        headers.insert(REMAINING, self.remaining.into());
         if let Ok(reset) = HeaderValue::try_from(span(self.reset_ms)) {
-            headers.insert("x-ratelimit-reset-requests", reset);
+            headers.insert(RESET, reset);
         }
     }
 }

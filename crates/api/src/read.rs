@@ -3,14 +3,14 @@
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use kinora_contract::{Status, VideoObject};
-use kinora_store::TaskView;
+use kinora_contract::{Status, Task, VideoObject};
 
 use crate::auth::Reader;
 use crate::error::ApiError;
-use crate::openapi::refusals::OfRead;
+use crate::path_id::PathId;
+use crate::refusals::OfRead;
 use crate::state::SharedApi;
-use crate::wire::{PathId, json_response};
+use crate::wire::json_bytes;
 
 /// When a client should ask again while work goes on.
 const POLL_AFTER_MS: u64 = 1_000;
@@ -37,20 +37,21 @@ pub(crate) async fn read(
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
     let found = api.tasks.get(&key.key.project, id).await?;
-    let view = found.ok_or_else(ApiError::video_not_found)?;
-    let mut response = json_response(StatusCode::OK, &api.object(&view)?);
-    if !view.task.state.phase().is_terminal() {
-        let after = HeaderValue::from(poll_after_ms(&view));
+    let task = found.ok_or_else(ApiError::video_not_found)?;
+    let position = api.position(&task).await?;
+    let mut response = json_bytes(StatusCode::OK, api.object_json(&task, position)?);
+    if !task.state.phase().is_terminal() {
+        let after = HeaderValue::from(poll_after_ms(&task, position));
         response.headers_mut().insert("openai-poll-after-ms", after);
     }
     Ok(response)
 }
 
-fn poll_after_ms(view: &TaskView) -> u64 {
-    let queued = view.task.status() == Some(Status::Queued);
+fn poll_after_ms(task: &Task, position: Option<u64>) -> u64 {
+    let queued = task.status() == Some(Status::Queued);
     // A queued task without a position is far back, or was submitted this moment.
     let unknown = if queued { u64::MAX } else { 0 };
-    let ahead = view.queue_position.unwrap_or(unknown);
+    let ahead = position.unwrap_or(unknown);
     let wait = POLL_AFTER_MS.saturating_add(ahead.saturating_mul(POLL_AFTER_MS_PER_TASK_AHEAD));
     wait.min(POLL_AFTER_MS_MAX)
 }

@@ -4,19 +4,18 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::post;
-use kinora_contract::ErrorCode;
+use kinora_contract::{Catalog, ErrorCode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::error::ApiError;
 use crate::state::{Api, SharedApi};
 use crate::{
-    cancel, content, delete, document, edit, health, list, models, openapi, read, submit,
-    unsupported,
+    cancel, content, delete, edit, health, list, models, openapi, read, submit, unsupported,
 };
 
 /// The routes that are in the OpenAPI document.
-pub(crate) fn described() -> OpenApiRouter<SharedApi> {
+fn described() -> OpenApiRouter<SharedApi> {
     OpenApiRouter::with_openapi(openapi::frame())
         .routes(routes!(submit::submit, list::list))
         .routes(routes!(read::read, delete::delete))
@@ -32,11 +31,10 @@ pub(crate) fn described() -> OpenApiRouter<SharedApi> {
 
 /// The whole service.
 pub fn router(api: Api) -> Router {
-    let text = openapi::document(&api.catalog);
-    described()
-        .split_for_parts()
-        .0
-        .route("/openapi.json", document::route(text))
+    let (routes, described) = described().split_for_parts();
+    let text = openapi::text(described, &api.catalog);
+    routes
+        .route("/openapi.json", crate::document::route(text))
         .route("/v1/videos/extensions", post(unsupported::operation))
         .route("/v1/videos/characters", post(unsupported::operation))
         .fallback(not_found)
@@ -44,16 +42,18 @@ pub fn router(api: Api) -> Router {
         .with_state(Arc::new(api))
 }
 
+/// The OpenAPI document of a service that serves the models of `catalog`, as JSON text.
+pub fn document(catalog: &Catalog) -> String {
+    openapi::text(described().split_for_parts().1, catalog)
+}
+
 async fn not_found() -> ApiError {
-    ApiError::new(
-        ErrorCode::NotFound,
-        "There is nothing at this path; see /openapi.json.",
-    )
+    ApiError::new(ErrorCode::NotFound, "No such path; see /openapi.json.")
 }
 
 async fn method_not_allowed() -> ApiError {
     ApiError::new(
         ErrorCode::MethodNotAllowed,
-        "This path does not take that method; see 'Allow'.",
+        "Method not allowed; see the Allow header.",
     )
 }

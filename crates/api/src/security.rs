@@ -1,14 +1,14 @@
 //! Headers that keep browsers from doing more with an answer than it is meant for.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// On every answer that sets nothing else itself.
-pub(crate) const ALWAYS: [(&str, &str); 4] = [
-    ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"),
-    ("cache-control", "no-store"),
+pub(crate) const ALWAYS: [(HeaderName, &str); 4] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
     (
-        "content-security-policy",
+        header::CONTENT_SECURITY_POLICY,
         "default-src 'none'; frame-ancestors 'none'",
     ),
 ];
@@ -22,7 +22,7 @@ pub(crate) const MEDIA_POLICY: &str = "default-src 'none'; media-src 'self'; img
 pub(crate) fn harden(headers: &mut HeaderMap) {
     for (name, value) in ALWAYS {
         headers
-            .entry(HeaderName::from_static(name))
+            .entry(name)
             .or_insert(HeaderValue::from_static(value));
     }
 }

@@ -2,25 +2,27 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kinora_blobs::sign::Signer;
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
 use kinora_contract::{
-    Catalog, Clock, Entropy, Links, Readiness, Task, TaskId, TaskIds, VideoObject,
+    Catalog, Clock, Entropy, Links, Readiness, Status, Task, TaskId, TaskIds, VideoObject,
 };
-use kinora_store::{KeyStore, QueueBounds, TaskStore, TaskView};
+use kinora_store::{KeyStore, QueueBounds, Tasks};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
 use crate::files::Variant;
 use crate::lost::LostFiles;
+use crate::rendered::Rendered;
 use crate::turns::Turns;
 
 /// The service as its endpoints see it.
 #[derive(Clone, Debug)]
 pub struct Api {
     /// Tasks.
-    pub tasks: Arc<dyn TaskStore>,
+    pub tasks: Arc<dyn Tasks>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
     /// Results.
@@ -39,6 +41,8 @@ pub struct Api {
     pub settings: Arc<Settings>,
     /// Who reads lists when.
     pub turns: Turns,
+    /// Task objects as they were written before.
+    pub rendered: Rendered,
     /// Whether accepted tasks can be run, as the worker says.
     pub readiness: Readiness,
     /// Results that are not as they were stored.
@@ -101,9 +105,44 @@ impl Api {
     }
 
     /// The public object of a task; a refusal for an expired one.
-    pub(crate) fn object(&self, view: &TaskView) -> Result<VideoObject, ApiError> {
-        let object = VideoObject::of(&view.task, view.queue_position, |task| self.links(task));
+    pub(crate) async fn object(&self, task: &Task) -> Result<VideoObject, ApiError> {
+        self.object_at(task, self.position(task).await?)
+    }
+
+    /// The same of a task whose position is known.
+    pub(crate) fn object_at(
+        &self,
+        task: &Task,
+        position: Option<u64>,
+    ) -> Result<VideoObject, ApiError> {
+        let object = VideoObject::of(task, position, |task| self.links(task));
         object.ok_or_else(ApiError::expired)
+    }
+
+    /// How many tasks are expected to start before it.
+    pub(crate) async fn position(&self, task: &Task) -> Result<Option<u64>, ApiError> {
+        if task.status() != Some(Status::Queued) {
+            return Ok(None);
+        }
+        let positions = self.tasks.positions(&[task.id]).await?;
+        Ok(positions.first().copied().flatten())
+    }
+
+    /// The same as JSON, which is written once for each change of a task.
+    pub(crate) fn object_json(
+        &self,
+        task: &Arc<Task>,
+        position: Option<u64>,
+    ) -> Result<Bytes, ApiError> {
+        if let Some(json) = self.rendered.get(task, position) {
+            return Ok(json);
+        }
+        let json = serde_json::to_vec(&self.object_at(task, position)?);
+        let json = json.map_err(|error| ApiError::internal(&error))?;
+        // Without the room that it has grown by: this much is counted.
+        let json = Bytes::from(json.into_boxed_slice());
+        self.rendered.put(task, position, json.clone());
+        Ok(json)
     }
 
     /// The signed addresses of a completed task's files; they expire with the task.

@@ -7,15 +7,13 @@ use axum::response::Response;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::validate::check_ports;
 use kinora_contract::{
-    ErrorCode, Intent, Submission, SubmitRequest, UnixMs, VideoObject, VideoSpec, lineage, validate,
+    ErrorCode, Intent, Submission, SubmitRequest, Task, VideoObject, VideoSpec, lineage, validate,
 };
-use kinora_store::{
-    Idempotency, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter, TaskView,
-};
+use kinora_store::{Idempotency, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter};
 
 use crate::auth::Writer;
 use crate::error::ApiError;
-use crate::openapi::refusals::OfSubmit;
+use crate::refusals::OfSubmit;
 use crate::state::{Api, SharedApi};
 use crate::wire::json_response;
 use crate::{body, idempotency};
@@ -67,7 +65,6 @@ pub(crate) struct Submit<'a> {
     key: &'a NewKey,
     request: &'a SubmitRequest,
     idempotency: Option<Idempotency>,
-    now_ms: UnixMs,
 }
 
 impl<'a> Submit<'a> {
@@ -77,13 +74,11 @@ impl<'a> Submit<'a> {
         headers: &HeaderMap,
         request: &'a SubmitRequest,
     ) -> Result<Self, ApiError> {
-        let now_ms = api.clock.now_ms();
         Ok(Self {
             api,
             key,
             request,
-            idempotency: idempotency::of_request(headers, request, now_ms)?,
-            now_ms,
+            idempotency: idempotency::of_request(headers, request)?,
         })
     }
 
@@ -95,7 +90,7 @@ impl<'a> Submit<'a> {
         };
         let insertion = self.api.tasks.insert(new).await?;
         kinora_crash::point("api.before_answer");
-        answer(self.api, insertion)
+        answer(self.api, insertion).await
     }
 
     /// Refuses, unless the same request was accepted under the same key before: what has changed
@@ -107,7 +102,7 @@ impl<'a> Submit<'a> {
         let tasks = &self.api.tasks;
         let twin = tasks.find_twin(&self.key.project, idempotency);
         match twin.await? {
-            Some(view) => answer(self.api, Insertion::Replayed(view)),
+            Some(task) => answer(self.api, Insertion::Replayed(task)).await,
             None => Err(refusal),
         }
     }
@@ -133,7 +128,6 @@ impl<'a> Submit<'a> {
             spec: spec(api, &key.project, intent).await?,
             project: key.project.clone(),
             metadata,
-            now_ms: self.now_ms,
             idempotency: self.idempotency.clone(),
             bounds,
         })
@@ -166,33 +160,29 @@ async fn spec(api: &Api, project: &str, intent: Intent) -> Result<VideoSpec, Api
     match intent {
         Intent::New(spec) => Ok(*spec),
         Intent::FinalOf { model, draft } => {
-            let task = api.tasks.get(project, draft).await?.map(|view| view.task);
+            let task = api.tasks.get(project, draft).await?;
             Ok(lineage::final_spec(task.as_deref(), &model, now_ms)?)
         }
         Intent::EditOf(edit) => {
-            let task = api
-                .tasks
-                .get(project, edit.source)
-                .await?
-                .map(|view| view.task);
+            let task = api.tasks.get(project, edit.source).await?;
             Ok(lineage::edit_spec(task.as_deref(), *edit, now_ms)?)
         }
     }
 }
 
-fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
+async fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
     let full = |why: &str, RetryAfter { millis }: RetryAfter| {
         let seconds = millis.div_ceil(1000).clamp(1, RETRY_AFTER_SECONDS_MAX);
         let message = format!("{why} Send the request again in {seconds} s.");
         Err(ApiError::new(ErrorCode::QueueFull, message).retry_after(seconds))
     };
     match insertion {
-        Insertion::Inserted(view) => {
-            tracing::info!(task = %view.task.id, model = view.task.spec.model, "task accepted");
-            accepted(api, &view)
+        Insertion::Inserted(task) => {
+            tracing::info!(task = %task.id, model = task.spec.model, "task accepted");
+            accepted(api, &task).await
         }
-        Insertion::Replayed(view) => {
-            let mut response = accepted(api, &view)?;
+        Insertion::Replayed(task) => {
+            let mut response = accepted(api, &task).await?;
             let headers = response.headers_mut();
             headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
             Ok(response)
@@ -203,9 +193,10 @@ fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
             "This idempotency key was used with another request; use a fresh one.",
         )),
         Insertion::QueueFull(after) => full("The queue is full.", after),
-        Insertion::ProjectFull(after) => {
-            full("This project has its maximum of unfinished tasks.", after)
-        }
+        Insertion::ProjectFull(after) => full(
+            "This project has reached its maximum of unfinished tasks.",
+            after,
+        ),
         Insertion::QuotaFull(quota) => Err(over_quota(quota)),
     }
 }
@@ -219,7 +210,7 @@ fn over_quota(quota: Quota) -> ApiError {
             return ApiError::new(ErrorCode::SubmitsNotAllowed, message);
         }
         Quota::ProjectTasks => {
-            "This project keeps its maximum of tasks; delete finished ones, or wait until some expire."
+            "This project has reached its maximum of stored tasks; delete finished ones, or wait until some expire."
         }
         Quota::ProjectBytes => {
             "This project has used up its storage; delete finished videos, or wait until some expire."
@@ -231,6 +222,6 @@ fn over_quota(quota: Quota) -> ApiError {
     ApiError::new(ErrorCode::StorageQuotaExceeded, message).final_answer()
 }
 
-fn accepted(api: &Api, view: &TaskView) -> Result<Response, ApiError> {
-    Ok(json_response(StatusCode::OK, &api.object(view)?))
+async fn accepted(api: &Api, task: &Task) -> Result<Response, ApiError> {
+    Ok(json_response(StatusCode::OK, &api.object(task).await?))
 }

@@ -101,6 +101,7 @@ mod tests {
         turns.next(turns.own(project).await?).await
     }
 
+    #[allow(clippy::disallowed_methods, reason = "by the runtime's paused timers")]
     #[tokio::test(start_paused = true)]
     async fn p15_a_project_with_many_lists_leaves_turns_to_others() {
         let turns = Turns::default();

@@ -9,6 +9,6 @@ use crate::error::ApiError;
 pub(crate) async fn operation(Writer(_): Writer) -> ApiError {
     ApiError::new(
         ErrorCode::UnsupportedOperation,
-        "This operation is not supported by any model that is served here.",
+        "None of the served models supports this operation.",
     )
 }

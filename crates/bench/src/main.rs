@@ -1,11 +1,19 @@
 //! Durable submits and polls per second, each beside a handler of the same framework that does
 //! nothing, in turn and in the same run, so that the ratio holds on a noisy machine.
 //!
-//! `cargo run --release -p kinora-bench [submit|poll [CONNECTIONS]]`
+//! `cargo run --release -p kinora-bench [submit|poll|finished|health [CONNECTIONS]]`
+//!
+//! `serve SECONDS` serves one finished task, for another client such as `wrk`, and says where.
 //!
 //! And what takes long, in front of the binary that `KINORA_E2E_BINARY` names (see `./soak`):
 //! `idle CLIENTS SECONDS` and `short TASKS`.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "measurements are made in real time"
+)]
+
+mod finish;
 mod load;
 mod servers;
 mod soak;
@@ -47,6 +55,10 @@ fn main() -> Outcome<()> {
             let time = Duration::from_secs(seconds.parse()?);
             clients.block_on(soak::idle(number.parse()?, time))
         }
+        ["serve", seconds] => {
+            let time = Duration::from_secs(seconds.parse()?);
+            clients.block_on(serve(&Servers::start()?, time))
+        }
         ["short", tasks] => clients.block_on(soak::short(tasks.parse()?)),
         _ => clients.block_on(run(&Servers::start()?, &words)),
     }
@@ -84,9 +96,64 @@ async fn run(servers: &Servers, words: &[&str]) -> Outcome<()> {
             theirs: &noop_get,
             fixed: Some(polled.address),
         };
-        compare("poll", connections, servers, &sides).await?;
+        compare("poll, queued", connections, servers, &sides).await?;
+    }
+    finish::finish_all(&polled.work).await?;
+    let noop_get =
+        Arc::new(servers.noop_get_request(load::answer_bytes(polled.address, &polls).await?));
+    for connections in numbers("finished") {
+        let sides = Sides {
+            ours: &polls,
+            theirs: &noop_get,
+            fixed: Some(polled.address),
+        };
+        compare("poll, finished", connections, servers, &sides).await?;
+    }
+    let health = Arc::new(servers.health_request());
+    for connections in numbers("health") {
+        let (ours, theirs) = ((polled.address, &polls), (polled.address, &health));
+        let row = pairs(connections, ours, theirs).await?;
+        say(&format!(
+            "| poll, finished, beside `/healthz` | {connections} | {row} |"
+        ));
     }
     Ok(())
+}
+
+/// Serves a finished task and the handler that does nothing for `time`.
+async fn serve(servers: &Servers, time: Duration) -> Outcome<()> {
+    let kinora = servers.kinora().await?;
+    let submit = Arc::new(servers.submit_request());
+    let ids = load::submit_some(kinora.address, &submit, 1).await?;
+    finish::finish_all(&kinora.work).await?;
+    let polls = servers.poll_requests(&ids);
+    let bytes = load::answer_bytes(kinora.address, &polls).await?;
+    say(&servers.authorization());
+    for id in ids {
+        say(&format!("http://{}/v1/videos/{id}", kinora.address));
+    }
+    say(&format!("http://{}/healthz", kinora.address));
+    say(&format!("http://{}/noop/{bytes}", servers.noop));
+    tokio::time::sleep(time).await;
+    Ok(())
+}
+
+/// Measures two fixed servers in turn.
+async fn pairs(
+    connections: usize,
+    ours: (SocketAddr, &Arc<Load>),
+    theirs: (SocketAddr, &Arc<Load>),
+) -> Outcome<String> {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let one = measure(ours.0, ours.1, connections, WINDOW).await?;
+        let other = measure(theirs.0, theirs.1, connections, WINDOW).await?;
+        if round > 0 {
+            left.push(one);
+            right.push(other);
+        }
+    }
+    Ok(summary(&left, &right))
 }
 
 /// What is sent to each side.

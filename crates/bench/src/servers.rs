@@ -14,7 +14,7 @@ use kinora_blobs::sign::{Secret, Signer};
 use kinora_contract::{
     Catalog, Clock, Entropy, KeyText, NoEntropy, SteadyMs, UnixMs, built_in_cards,
 };
-use kinora_store::{NewKey, OpenOptions, Scope, Stores};
+use kinora_store::{NewKey, OpenOptions, Scope, Stores, Work};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -35,6 +35,8 @@ pub(crate) struct Servers {
 /// Kinora on a store of its own, until it is dropped.
 pub(crate) struct Kinora {
     pub(crate) address: SocketAddr,
+    /// Its tasks, for what a worker would do.
+    pub(crate) work: Arc<dyn Work>,
     served: tokio::task::JoinHandle<()>,
     _data: TempDir,
 }
@@ -97,6 +99,16 @@ impl Servers {
         vec![self.get(&format!("/noop/{bytes}"))]
     }
 
+    /// A GET of Kinora's own that asks no store.
+    pub(crate) fn health_request(&self) -> Load {
+        vec![self.get("/healthz")]
+    }
+
+    /// The header line that other clients need.
+    pub(crate) fn authorization(&self) -> String {
+        format!("Authorization: Bearer {}", self.key.reveal())
+    }
+
     fn get(&self, path: &str) -> Vec<u8> {
         let key = self.key.reveal();
         format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n\r\n")
@@ -111,8 +123,9 @@ async fn start_kinora(key: KeyText) -> Outcome<Kinora> {
     let path = data.path().join("kinora.db");
     let stores = kinora_store::open(
         &format!("sqlite:{}", path.display()),
-        &OpenOptions::default(),
-    )?;
+        &OpenOptions::new(Arc::new(WallClock)),
+    )
+    .await?;
     stores.keys.add_key(new_key(&key)).await?;
     let api = api(&stores, &data)?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -128,6 +141,7 @@ async fn start_kinora(key: KeyText) -> Outcome<Kinora> {
     let served = tokio::spawn(served);
     Ok(Kinora {
         address,
+        work: stores.work,
         served,
         _data: data,
     })
@@ -170,6 +184,7 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             reference_ports: kinora_contract::reference_url::Ports::default(),
         }),
         turns: kinora_api::Turns::default(),
+        rendered: kinora_api::Rendered::default(),
         readiness: kinora_contract::Readiness::default(),
         lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),

@@ -1,5 +1,5 @@
 //! What every blob store must do, as tests: run [`all`] against an implementation. Each case
-//! gets an empty store of its own.
+//! gets empty stores of its own.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -7,35 +7,48 @@
     reason = "these are tests"
 )]
 
+mod handles;
+mod puts;
+
 use std::future::Future;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{TryStreamExt, future};
-use kinora_contract::StoredFile;
 
-use crate::{BlobEntry, BlobError, BlobStore, PAGE_MAX};
+use crate::{BlobEntry, BlobError, BlobStore, PAGE_MAX, measure_bytes};
+use handles::Alternating;
 
-/// SHA-256 of `abc` (FIPS 180-2, appendix B.1).
-const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-
-/// Runs every case; `make` gives an empty store.
+/// Runs every case twice: on one handle, and with every call on the other one of two handles. `make` gives an
+/// empty store that was opened twice, as by two processes.
 pub async fn all<S, F>(make: impl Fn() -> F)
 where
     S: BlobStore,
-    F: Future<Output = S>,
+    F: Future<Output = [S; 2]>,
 {
-    what_is_put_is_read_with_its_length_and_hash(&make().await).await;
-    an_existing_key_is_never_overwritten(&make().await).await;
-    the_same_put_again_is_done(&make().await).await;
-    of_concurrent_puts_one_wins_and_is_whole(&make().await).await;
-    ranges_are_cut_at_the_end(&make().await).await;
-    absent_keys_are_absent_everywhere(&make().await).await;
-    malformed_keys_are_refused_everywhere(&make().await).await;
-    a_reader_outlives_the_delete(&make().await).await;
-    a_list_has_every_blob_of_its_prefix_once(&make().await).await;
-    a_list_holds_its_place(&make().await).await;
-    failed_puts_leave_nothing(&make().await).await;
-    a_probe_leaves_nothing(&make().await).await;
+    macro_rules! run {
+        ($($case:path),* $(,)?) => {
+            $(
+                $case(&make().await[0]).await;
+                $case(&Alternating::between(make().await)).await;
+            )*
+        };
+    }
+    run!(
+        puts::a_put_is_read_with_its_length_and_hash,
+        puts::an_existing_key_is_never_overwritten,
+        puts::the_same_put_again_is_done,
+        puts::a_lost_answer_is_resolved,
+        puts::of_concurrent_puts_one_wins_and_is_whole,
+        puts::concurrent_puts_of_the_same_bytes_all_succeed,
+        puts::failed_puts_leave_nothing,
+        ranges_are_cut_at_the_end,
+        absent_keys_are_absent_everywhere,
+        malformed_keys_are_refused_everywhere,
+        a_reader_outlives_the_delete,
+        a_list_has_every_blob_of_its_prefix_once,
+        a_list_holds_its_place,
+        a_probe_leaves_nothing,
+    );
 }
 
 /// Bytes whose value tells their place: `[length] u8`.
@@ -57,99 +70,6 @@ async fn read(store: &impl BlobStore, key: &str, range: std::ops::Range<u64>) ->
         .iter()
         .for_each(|chunk| whole.extend_from_slice(chunk));
     whole.freeze()
-}
-
-async fn what_is_put_is_read_with_its_length_and_hash(store: &impl BlobStore) {
-    let wanted = |key: &str| StoredFile {
-        key: key.into(),
-        bytes: 3,
-        sha256: ABC.into(),
-    };
-    let stored = store
-        .put_bytes("videos/v/1/a.mp4", Bytes::from_static(b"abc"))
-        .await
-        .unwrap();
-    assert_eq!(stored, wanted("videos/v/1/a.mp4"));
-
-    let from = store.staging_dir().join("finished");
-    std::fs::write(&from, b"abc").unwrap();
-    assert_eq!(
-        store.put_file("videos/v/1/b.mp4", &from).await.unwrap(),
-        wanted("videos/v/1/b.mp4")
-    );
-    assert!(!from.exists(), "the staged file is gone");
-
-    for key in ["videos/v/1/a.mp4", "videos/v/1/b.mp4"] {
-        assert_eq!(store.head(key).await.unwrap(), Some(3));
-        assert_eq!(read(store, key, 0..3).await, "abc");
-    }
-    assert_eq!(
-        store.put_bytes("empty", Bytes::new()).await.unwrap().bytes,
-        0
-    );
-    assert_eq!(store.head("empty").await.unwrap(), Some(0));
-    assert_eq!(read(store, "empty", 0..10).await, "");
-}
-
-async fn an_existing_key_is_never_overwritten(store: &impl BlobStore) {
-    store
-        .put_bytes("a/b", Bytes::from_static(b"first"))
-        .await
-        .unwrap();
-    let from = store.staging_dir().join("second");
-    std::fs::write(&from, b"second").unwrap();
-    for _ in 0..2 {
-        let again = store.put_file("a/b", &from).await;
-        assert!(matches!(again, Err(BlobError::Exists(_))), "{again:?}");
-        assert!(from.exists(), "a refused file is left to its owner");
-    }
-    let again = store.put_bytes("a/b", Bytes::from_static(b"third")).await;
-    assert!(matches!(again, Err(BlobError::Exists(_))), "{again:?}");
-    assert_eq!(read(store, "a/b", 0..99).await, "first");
-}
-
-async fn the_same_put_again_is_done(store: &impl BlobStore) {
-    let bytes = pattern(300_000);
-    let first = store.put_bytes("a/b", bytes.clone()).await.unwrap();
-    let from = store.staging_dir().join("again");
-    std::fs::write(&from, &bytes).unwrap();
-    assert_eq!(store.put_file("a/b", &from).await.unwrap(), first);
-    assert!(!from.exists(), "the staged file is gone");
-    assert_eq!(store.put_bytes("a/b", bytes.clone()).await.unwrap(), first);
-    // Of the same length, and not the same.
-    let mut other = bytes.to_vec();
-    other[299_999] ^= 1;
-    let other = store.put_bytes("a/b", other.into()).await;
-    assert!(matches!(other, Err(BlobError::Exists(_))), "{other:?}");
-    assert!(read(store, "a/b", 0..u64::MAX).await == bytes);
-}
-
-async fn of_concurrent_puts_one_wins_and_is_whole(store: &impl BlobStore) {
-    let bodies: Vec<Bytes> = (0..16_u8).map(|n| Bytes::from(vec![n; 50_000])).collect();
-    let puts = bodies
-        .iter()
-        .map(|body| store.put_bytes("race/one", body.clone()));
-    let done = future::join_all(puts).await;
-    let winners: Vec<usize> = (0..16).filter(|at| done[*at].is_ok()).collect();
-    assert_eq!(winners.len(), 1, "{done:?}");
-    assert_eq!(
-        read(store, "race/one", 0..u64::MAX).await,
-        bodies[winners[0]]
-    );
-
-    // Deletes remove empty folders; puts beside them must not mind.
-    let keys: Vec<String> = (0..32).map(|n| format!("busy/folder/{n}")).collect();
-    let churn = keys.iter().map(|key| async move {
-        for _ in 0..8 {
-            store
-                .put_bytes(key, Bytes::from_static(b"x"))
-                .await
-                .expect("a put beside deletes");
-            store.delete(key).await.expect("a delete beside puts");
-        }
-    });
-    future::join_all(churn).await;
-    assert_eq!(listed(store, "busy").await, [""; 0]);
 }
 
 async fn ranges_are_cut_at_the_end(store: &impl BlobStore) {
@@ -219,10 +139,10 @@ async fn malformed_keys_are_refused_everywhere(store: &impl BlobStore) {
         ".hidden",
         "a/",
     ] {
-        let from = store.staging_dir().join("kept");
-        std::fs::write(&from, b"x").unwrap();
+        let from = puts::file(b"x");
         let refused = [
-            store.put_file(key, &from).await.map(|_| ()),
+            store.put_file(&measure_bytes(key, b"x"), from.path()).await,
+            store.checksum(key).await.map(|_| ()),
             store.put_bytes(key, Bytes::new()).await.map(|_| ()),
             store.head(key).await.map(|_| ()),
             store.read(key, 0..1).await.map(|_| ()),
@@ -304,17 +224,6 @@ async fn a_list_holds_its_place(store: &impl BlobStore) {
     assert_eq!(listed(store, "").await, [""; 0]);
 }
 
-async fn failed_puts_leave_nothing(store: &impl BlobStore) {
-    let missing = store.staging_dir().join("missing");
-    assert!(store.put_file("x/y", &missing).await.is_err());
-    assert!(
-        store.put_file("x/y", store.staging_dir()).await.is_err(),
-        "a folder is no file"
-    );
-    assert_eq!(store.head("x/y").await.unwrap(), None);
-    assert_eq!(listed(store, "").await, [""; 0]);
-}
-
 async fn a_probe_leaves_nothing(store: &impl BlobStore) {
     let body = Bytes::from_static(b"x");
     store.put_bytes("kept", body.clone()).await.unwrap();
@@ -327,6 +236,4 @@ async fn a_probe_leaves_nothing(store: &impl BlobStore) {
     let mut keys = listed(store, "").await;
     keys.sort_unstable();
     assert_eq!(keys, ["a", "b", "c", "d", "kept"]);
-    let staged = std::fs::read_dir(store.staging_dir()).unwrap();
-    assert_eq!(staged.count(), 0);
 }

@@ -8,23 +8,27 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use kinora_contract::StoredFile;
 pub use kinora_faulty::{Fault, Injected, Plan, Rates};
+use url::Url;
 
 use crate::{BlobError, BlobStore, ByteStream, EntryStream};
 
 /// The methods of [`BlobStore`] that may go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// [`BlobStore::put_file`]. Failed after it was done, it leaves a blob under the key: what
-    /// the interface excludes, and a connection that breaks does not.
+    /// [`BlobStore::put_file`]. Failed after it was done, it leaves a blob under the key, as a connection
+    /// does that breaks before the answer.
     PutFile,
     /// [`BlobStore::put_bytes`], as [`Method::PutFile`].
     PutBytes,
+    /// [`BlobStore::checksum`], and what is built on it.
+    Checksum,
     /// [`BlobStore::head`].
     Head,
     /// [`BlobStore::read`]. Failed after it was done, it is a stream that breaks off.
@@ -67,14 +71,18 @@ fn injected(how: &str) -> io::Error {
 
 #[async_trait]
 impl BlobStore for FaultyBlobs {
-    async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError> {
-        self.call(Method::PutFile, self.inner.put_file(key, from))
+    async fn put_file(&self, file: &StoredFile, from: &Path) -> Result<(), BlobError> {
+        self.call(Method::PutFile, self.inner.put_file(file, from))
             .await
     }
 
     async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
         self.call(Method::PutBytes, self.inner.put_bytes(key, bytes))
             .await
+    }
+
+    async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError> {
+        self.call(Method::Checksum, self.inner.checksum(key)).await
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
@@ -119,7 +127,7 @@ impl BlobStore for FaultyBlobs {
         self.call(Method::Probe, self.inner.probe()).await
     }
 
-    fn staging_dir(&self) -> &Path {
-        self.inner.staging_dir()
+    fn direct_url(&self, key: &str, ttl: Duration) -> Option<Url> {
+        self.inner.direct_url(key, ttl)
     }
 }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use kinora_contract::StoredFile;
 
-use crate::local::{is_absent, measure, objects_of};
+use crate::local::{is_absent, objects_of};
+use crate::measure::measure;
 use crate::{BlobError, BlobKey};
 
 /// The folder of a blob store.
@@ -116,14 +117,6 @@ fn absent(key: &str, error: io::Error) -> BlobError {
         return BlobError::NotFound(key.to_owned());
     }
     error.into()
-}
-
-/// Length and SHA-256 of any file, in lower-case hexadecimal.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn measure_file(path: &Path) -> io::Result<(u64, String)> {
-    measure(&mut File::open(path)?)
 }
 
 #[cfg(test)]

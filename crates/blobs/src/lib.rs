@@ -9,13 +9,15 @@ pub mod faulty;
 pub mod folder;
 mod key;
 mod local;
+mod measure;
 mod open;
 mod reserve;
 pub mod sign;
 
 pub use key::{BlobKey, KEY_BYTES_MAX};
 pub use local::LocalBlobs;
-pub use open::{open, open_beside, root};
+pub use measure::{measure_bytes, measure_file};
+pub use open::{open, open_beside, root, shown};
 pub use reserve::Reserve;
 
 use std::fmt::Debug;
@@ -23,11 +25,13 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::pin::Pin;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::Stream;
 use kinora_contract::{StoredFile, UnixMs};
+use url::Url;
 
 /// Threads of the runtime that a store of this crate uses at most.
 pub const THREADS: usize = local::THREADS;
@@ -42,24 +46,43 @@ pub type EntryStream = Pin<Box<dyn Stream<Item = Result<Vec<BlobEntry>, BlobErro
 /// Entries of one page of a list at most.
 pub const PAGE_MAX: usize = 500;
 
-/// Keeps finished files by key. What a key names never changes: it appears whole, once, and
+/// Keeps finished files by key. The bytes of a key never change: a blob appears whole, once, and
 /// may be deleted.
 #[async_trait]
 pub trait BlobStore: Send + Sync + Debug {
-    /// Publishes the finished file at `from` under `key` and returns its length and SHA-256.
-    /// On `Ok` the bytes are on disk under the key, and `from` is gone. On an error there is
-    /// nothing new under the key, and `from` is left to the caller. `from` should lie in this
-    /// store's [`BlobStore::staging_dir`].
+    /// Publishes the finished file at `from`, a file of this machine, as `file`: its key, and the length and
+    /// SHA-256 that were taken while it was written. On `Ok` the bytes are durable under the key. The store may
+    /// share the bytes of `from` instead of copying them: the caller may remove `from`, and never writes to it
+    /// again.
+    ///
+    /// A put may be repeated: the same bytes under the same key are success. After
+    /// [`BlobError::Unavailable`] the blob is there, whole, or it is not: the answer may have been lost. Put it
+    /// again, or ask [`BlobStore::holds`].
     ///
     /// # Errors
-    /// [`BlobError::Exists`] for a key that holds other bytes. With the same, the put is done.
-    async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError>;
+    /// [`BlobError::Exists`] for a key that holds other bytes, which stay. [`BlobError::Unavailable`] also where
+    /// `from` is not a file of that length.
+    async fn put_file(&self, file: &StoredFile, from: &Path) -> Result<(), BlobError>;
 
     /// Publishes `bytes` under `key`, with the guarantees of [`BlobStore::put_file`].
     ///
     /// # Errors
-    /// [`BlobError::Exists`] for a key that holds other bytes. With the same, the put is done.
+    /// As [`BlobStore::put_file`].
     async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError>;
+
+    /// Length and SHA-256 of a blob, or `None` for an unknown key. May read the whole blob.
+    ///
+    /// # Errors
+    /// [`BlobError`] when they cannot be known.
+    async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError>;
+
+    /// Whether the store has this file, by its key, length and SHA-256: resolves a put whose answer was lost.
+    ///
+    /// # Errors
+    /// [`BlobError`] when that cannot be known.
+    async fn holds(&self, file: &StoredFile) -> Result<bool, BlobError> {
+        Ok(self.checksum(&file.key).await?.as_ref() == Some(file))
+    }
 
     /// The length in bytes, or `None` for an unknown key.
     ///
@@ -92,9 +115,12 @@ pub trait BlobStore: Send + Sync + Debug {
     /// [`BlobError`] when a put would fail.
     async fn probe(&self) -> Result<(), BlobError>;
 
-    /// The folder of this machine where unfinished files are written. What is left in it by a
-    /// crash is removed when the store is opened.
-    fn staging_dir(&self) -> &Path;
+    /// An address at which anyone can read the blob for `ttl` without this service, where the store serves
+    /// such. It is a secret as long as it is valid. `None`: only [`BlobStore::read`] has the bytes.
+    fn direct_url(&self, key: &str, ttl: Duration) -> Option<Url> {
+        let _ = (key, ttl);
+        None
+    }
 }
 
 /// A blob as listed.
@@ -121,7 +147,7 @@ pub enum BlobError {
     /// The key holds other bytes; nothing was changed.
     #[error("the blob {0:?} exists already")]
     Exists(String),
-    /// The address names no implementation.
+    /// The address names no implementation. Holds its scheme alone: the rest may contain a secret.
     #[error("unknown blob store {0:?}: a folder or a `file:` address is expected")]
     UnknownScheme(String),
     /// Full disk, missing rights, broken connection.

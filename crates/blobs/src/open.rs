@@ -1,4 +1,5 @@
-//! Finds a blob store by its address. A new implementation is one arm here.
+//! Finds a blob store by its address. A new implementation is one arm here. Addresses may contain secrets:
+//! errors name the scheme alone, and people are shown [`shown`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ pub fn open(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
     Ok(Arc::new(LocalBlobs::open(root(url)?)?))
 }
 
-/// Opens the store at `url` beside a process that may be using it: what that one has staged stays, and
-/// nothing is made. For commands that look at what is stored, or remove some of it.
+/// Opens the store at `url` to read, list and delete: nothing is made, and puts are refused. For commands
+/// that work beside a service.
 ///
 /// # Errors
 /// [`BlobError::UnknownScheme`].
@@ -30,8 +31,42 @@ pub fn open_beside(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
 pub fn root(url: &str) -> Result<PathBuf, BlobError> {
     match url.split_once(':') {
         Some(("file", path)) => Ok(path.strip_prefix("//").unwrap_or(path).into()),
-        Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(url.to_owned())),
+        Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(scheme.to_owned())),
         _ => Ok(url.into()),
+    }
+}
+
+/// Where the store at `url` is, for people and logs: the absolute path of a folder, or scheme, host and path of
+/// an address. Credentials and parameters are left out.
+pub fn shown(url: &str) -> String {
+    match root(url) {
+        Ok(folder) => {
+            let folder = std::path::absolute(&folder).unwrap_or(folder);
+            folder.display().to_string()
+        }
+        Err(_) => address_shown(url),
+    }
+}
+
+fn address_shown(url: &str) -> String {
+    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let Some(rest) = rest.strip_prefix("//") else {
+        // Not of the usual form: nobody knows where a secret would stand.
+        return format!("{scheme}:...");
+    };
+    let (authority, path) = match rest.split_once('/') {
+        Some((authority, path)) => (authority, format!("/{path}")),
+        None => (rest, String::new()),
+    };
+    // A password may contain the separator.
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    match path.contains('@') {
+        // A password with an unescaped slash reaches into the path.
+        true => format!("{scheme}://..."),
+        false => format!("{scheme}://{host}{path}"),
     }
 }
 
@@ -64,5 +99,26 @@ mod tests {
                 "{wrong}"
             );
         }
+    }
+
+    #[test]
+    fn p14_no_secret_of_an_address_is_shown() {
+        for (url, wanted) in [
+            ("s3://bucket/prefix", "s3://bucket/prefix"),
+            ("s3://id:secret@host:9000/bucket", "s3://host:9000/bucket"),
+            ("s3://id:sec@secret@host", "s3://host"),
+            ("s3://id:sec/secret@host/bucket", "s3://..."),
+            ("s3://bucket/p?key=secret#secret", "s3://bucket/p"),
+            ("s3:id:secret", "s3:..."),
+            ("file:///srv/results", "/srv/results"),
+            ("/srv/results", "/srv/results"),
+        ] {
+            assert_eq!(shown(url), wanted);
+            for opened in [open(url).err(), open_beside(url).err(), root(url).err()] {
+                let told = opened.map(|error| format!("{error} {error:?}"));
+                assert!(!told.unwrap_or_default().contains("sec"), "{url}");
+            }
+        }
+        assert!(shown("results").starts_with('/'));
     }
 }

@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use kinora_contract::{Clock, Stopwatch};
 use rustix::fs::statvfs;
 
 /// How long an answer stands.
@@ -20,6 +21,7 @@ pub struct Reserve(Option<Arc<Watched>>);
 struct Watched {
     folders: Vec<PathBuf>,
     bytes_min: u64,
+    clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
 }
 
@@ -27,18 +29,19 @@ struct Watched {
 #[derive(Debug)]
 struct Seen {
     /// None: not asked yet.
-    at: Option<Instant>,
+    at: Option<Stopwatch>,
     room: bool,
     is_looking: bool,
 }
 
 impl Reserve {
     /// A reserve of `bytes_min` bytes, or of 2 % where that is less, on the file system of each of
-    /// `folders`. 0: none.
-    pub fn new(folders: Vec<PathBuf>, bytes_min: u64) -> Self {
+    /// `folders`. 0: none. `clock` tells how old an answer is.
+    pub fn new(folders: Vec<PathBuf>, bytes_min: u64, clock: Arc<dyn Clock>) -> Self {
         let watched = Watched {
             folders,
             bytes_min,
+            clock,
             seen: Mutex::new(Seen {
                 at: None,
                 room: true,
@@ -52,7 +55,11 @@ impl Reserve {
     #[cfg(feature = "faulty")]
     #[must_use]
     pub fn without_room() -> Self {
-        let reserve = Self::new(Vec::new(), 1);
+        let reserve = Self::new(
+            Vec::new(),
+            1,
+            Arc::new(kinora_contract::ManualClock::default()),
+        );
         if let Some(watched) = &reserve.0 {
             // Nobody is let in to look again.
             *watched.seen() = Seen {
@@ -75,7 +82,7 @@ impl Watched {
     fn has_room(&self) -> bool {
         let mut seen = self.seen();
         // One caller looks at a time: on a file system that hangs nobody else waits for the answer.
-        if seen.is_looking || seen.at.is_some_and(|at| at.elapsed() < FRESH) {
+        if seen.is_looking || seen.at.as_ref().is_some_and(|at| at.elapsed() < FRESH) {
             return seen.room;
         }
         seen.is_looking = true;
@@ -91,7 +98,7 @@ impl Watched {
         let mut seen = self.seen();
         let had = seen.room;
         *seen = Seen {
-            at: Some(Instant::now()),
+            at: Some(Stopwatch::start(&self.clock)),
             room,
             is_looking: false,
         };
@@ -117,14 +124,20 @@ fn log_turn(room: bool) {
 
 #[cfg(test)]
 mod tests {
+    use kinora_contract::ManualClock;
+
     use super::*;
+
+    fn clock() -> Arc<dyn Clock> {
+        Arc::new(ManualClock::default())
+    }
 
     #[test]
     fn what_is_free_or_cannot_be_told_is_room() {
         let folder = tempfile::tempdir().unwrap();
         let folders = vec![folder.path().to_owned()];
         assert!(Reserve::default().has_room());
-        assert!(Reserve::new(folders, 1).has_room());
-        assert!(Reserve::new(vec![folder.path().join("absent")], u64::MAX).has_room());
+        assert!(Reserve::new(folders, 1, clock()).has_room());
+        assert!(Reserve::new(vec![folder.path().join("absent")], u64::MAX, clock()).has_room());
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use hmac::{Hmac, KeyInit, Mac};
-use kinora_contract::TaskId;
+use kinora_contract::{TaskId, hex};
 use sha2::{Digest, Sha256};
 
 /// Separates these signatures from every other use of the secret.
@@ -54,9 +54,9 @@ impl Secret {
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
         getrandom::fill(&mut nonce).map_err(io::Error::other)?;
         let mut staged = path.as_os_str().to_owned();
-        staged.push(format!(".{}", to_hex(&nonce)));
+        staged.push(format!(".{}", hex::text(&nonce)));
         let staged = Path::new(&staged);
-        let linked = write_private(staged, &format!("{}\n", to_hex(&bytes)))
+        let linked = write_private(staged, &format!("{}\n", hex::text(&bytes)))
             .and_then(|()| fs::hard_link(staged, path));
         let _ = fs::remove_file(staged);
         match linked {
@@ -78,7 +78,7 @@ impl Secret {
             .chain_update(DOMAIN)
             .chain_update(self.0)
             .finalize();
-        to_hex(&digest[..4])
+        hex::text(&digest[..4])
     }
 }
 
@@ -91,25 +91,62 @@ impl fmt::Debug for Secret {
 /// Makes and judges signed addresses.
 #[derive(Clone, Debug)]
 pub struct Signer {
-    current: Secret,
-    previous: Option<Secret>,
+    current: Keyed,
+    previous: Option<Keyed>,
+}
+
+/// A secret, ready to sign: the part of every signature that is the same is computed once.
+#[derive(Clone)]
+struct Keyed {
+    mac: Hmac<Sha256>,
+    /// [`Secret::id`].
+    id: String,
+}
+
+impl Keyed {
+    fn new(secret: &Secret) -> Self {
+        // RFC 2104 pads a key that is shorter than the hash's block with zeros.
+        let mut block = [0_u8; 64];
+        block[..32].copy_from_slice(&secret.0);
+        Self {
+            mac: KeyInit::new(&block.into()),
+            id: secret.id(),
+        }
+    }
+
+    fn mac(&self, task: TaskId, variant: &str, expires_at_s: u64) -> Hmac<Sha256> {
+        // Lengths make the message unambiguous whatever the variant's name holds.
+        let length = variant.len();
+        let id = &self.id;
+        let message = format!("{DOMAIN}\nGET\n{task}\n{length}:{variant}\n{expires_at_s}\n{id}");
+        self.mac.clone().chain_update(message)
+    }
+}
+
+impl fmt::Debug for Keyed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keyed(..)")
+    }
 }
 
 impl Signer {
     /// Signs with `current`, and accepts what was signed with `previous` too, so that a secret
     /// can be rotated without voiding the addresses that are out.
-    pub const fn new(current: Secret, previous: Option<Secret>) -> Self {
-        Self { current, previous }
+    pub fn new(current: Secret, previous: Option<Secret>) -> Self {
+        Self {
+            current: Keyed::new(&current),
+            previous: previous.as_ref().map(Keyed::new),
+        }
     }
 
     /// The query that opens `variant` of this task's result before `expires_at_s` (Unix
     /// seconds): `expires=1760000000&signature=` and 64 hexadecimal digits. A result address
     /// may put `variant=NAME&` in front of it.
     pub fn sign(&self, task: TaskId, variant: &str, expires_at_s: u64) -> String {
-        let tag = mac(&self.current, task, variant, expires_at_s)
-            .finalize()
-            .into_bytes();
-        format!("expires={expires_at_s}&signature={}", to_hex(&tag))
+        let tag = self.current.mac(task, variant, expires_at_s).finalize();
+        let mut query = format!("expires={expires_at_s}&signature=");
+        hex::push(&mut query, &tag.into_bytes());
+        query
     }
 
     /// Judges the raw query of a request for `variant` of this task's result. Exactly what
@@ -132,12 +169,12 @@ impl Signer {
             .and_then(|rest| rest.strip_prefix('&'))
             .unwrap_or(raw_query);
         let (expires_at_s, tag) = parse(signed).ok_or(SignatureError::Malformed)?;
-        let right = |secret: &Secret| mac(secret, task, variant, expires_at_s).verify(&tag.into());
+        let right = |keyed: &Keyed| keyed.mac(task, variant, expires_at_s).verify(&tag.into());
         let current = right(&self.current).is_ok();
         let previous = self
             .previous
             .as_ref()
-            .is_some_and(|secret| right(secret).is_ok());
+            .is_some_and(|keyed| right(keyed).is_ok());
         if !(current | previous) {
             return Err(SignatureError::Wrong);
         }
@@ -162,19 +199,6 @@ pub enum SignatureError {
     Expired,
 }
 
-fn mac(secret: &Secret, task: TaskId, variant: &str, expires_at_s: u64) -> Hmac<Sha256> {
-    // Lengths make the message unambiguous whatever the variant's name holds.
-    let length = variant.len();
-    let message = format!(
-        "{DOMAIN}\nGET\n{task}\n{length}:{variant}\n{expires_at_s}\n{}",
-        secret.id()
-    );
-    // RFC 2104 pads a key that is shorter than the hash's block with zeros.
-    let mut block = [0_u8; 64];
-    block[..32].copy_from_slice(&secret.0);
-    <Hmac<Sha256> as KeyInit>::new(&block.into()).chain_update(message)
-}
-
 fn parse(query: &str) -> Option<(u64, [u8; 32])> {
     let (expires, signature) = query.strip_prefix("expires=")?.split_once("&signature=")?;
     let expires_at_s: u64 = expires.parse().ok()?;
@@ -191,10 +215,6 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = options.open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Lower-case digits only: one spelling per value.

@@ -4,12 +4,12 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "these are tests")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use kinora_blobs::sign::{Secret, SignatureError, Signer};
-use kinora_blobs::{BlobError, BlobStore, LocalBlobs, conformance};
+use kinora_blobs::{BlobError, BlobStore, LocalBlobs, conformance, measure_bytes};
 use kinora_contract::TaskId;
 use proptest::prelude::*;
 
@@ -23,9 +23,34 @@ async fn the_local_folder_conforms() {
     let number = std::sync::atomic::AtomicU32::new(0);
     conformance::all(|| async {
         let number = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        LocalBlobs::open(root.path().join(number.to_string())).expect("an empty store")
+        let root = root.path().join(number.to_string());
+        [(); 2].map(|()| LocalBlobs::open(&root).expect("an empty store"))
     })
     .await;
+}
+
+/// Every file in the staging folder, of any process, but locks.
+fn staged(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.join("staging")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !path.to_string_lossy().ends_with(".lock") {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    found
+}
+
+/// The folder in which the only store that is open stages.
+fn staging_of(root: &Path) -> PathBuf {
+    let mut entries = fs::read_dir(root.join("staging")).unwrap();
+    let mut folders = entries.by_ref().map(|entry| entry.unwrap().path());
+    folders.find(|path| path.is_dir()).unwrap()
 }
 
 #[tokio::test]
@@ -36,18 +61,18 @@ async fn crash_leftovers_go_and_published_blobs_stay() {
         .put_bytes("kept/one", Bytes::from_static(b"kept"))
         .await
         .unwrap();
-    // A crash between the two names of a file: linked, and not yet gone from staging.
-    fs::hard_link(
-        root.path().join("objects/kept/one"),
-        blobs.staging_dir().join("half"),
-    )
-    .unwrap();
-    fs::create_dir(blobs.staging_dir().join("task")).unwrap();
-    fs::write(blobs.staging_dir().join("task/frame"), b"half").unwrap();
     drop(blobs);
+    assert!(staged(root.path()).is_empty());
+    // A crash between the two names of a file: linked, and not yet gone from staging.
+    let dead = root.path().join("staging/0123456789abcdef");
+    fs::create_dir(&dead).unwrap();
+    fs::write(dead.with_extension("lock"), b"").unwrap();
+    fs::hard_link(root.path().join("objects/kept/one"), dead.join("7")).unwrap();
+    // Earlier versions staged in the folder itself.
+    fs::write(root.path().join("staging/bytes-1"), b"half").unwrap();
 
     let blobs = LocalBlobs::open(root.path()).unwrap();
-    assert_eq!(fs::read_dir(blobs.staging_dir()).unwrap().count(), 0);
+    assert!(staged(root.path()).is_empty(), "{:?}", staged(root.path()));
     assert_eq!(blobs.head("kept/one").await.unwrap(), Some(4));
     assert_eq!(
         fs::read(root.path().join("objects/kept/one")).unwrap(),
@@ -55,12 +80,49 @@ async fn crash_leftovers_go_and_published_blobs_stay() {
     );
 }
 
+#[tokio::test]
+async fn a_second_store_on_the_folder_removes_nothing_of_the_first() {
+    let root = folder();
+    let first = LocalBlobs::open(root.path()).unwrap();
+    let half = staging_of(root.path()).join("half");
+    fs::write(&half, b"half").unwrap();
+    let probing = root.path().join(format!(
+        "objects/.probe-{}",
+        half.parent().unwrap().file_name().unwrap().display()
+    ));
+    fs::write(&probing, b"half").unwrap();
+    for _ in 0..2 {
+        let second = LocalBlobs::open(root.path()).unwrap();
+        let put = second.put_bytes("a/b", Bytes::from_static(b"x")).await;
+        put.unwrap();
+        assert!(half.exists() && probing.exists());
+        assert_eq!(first.head("a/b").await.unwrap(), Some(1));
+    }
+    first.probe().await.unwrap();
+    assert!(half.exists() && !probing.exists());
+}
+
+/// It holds the folder alone, and would empty the staging folder at its start.
+#[test]
+fn a_folder_that_an_earlier_version_uses_is_refused() {
+    let root = folder();
+    drop(LocalBlobs::open(root.path()).unwrap());
+    let earlier = fs::File::open(root.path()).unwrap();
+    earlier.lock().unwrap();
+    LocalBlobs::open(root.path()).unwrap_err();
+    drop(earlier);
+    LocalBlobs::open(root.path()).unwrap();
+}
+
 /// As a cleaner of temporary files does it, under a running service.
 #[tokio::test]
 async fn folders_that_are_removed_are_made_again() {
-    let root = folder();
+    let (root, scratch) = (folder(), folder());
     let results = root.path().join("results");
     let blobs = LocalBlobs::open(&results).unwrap();
+    let from = scratch.path().join("file");
+    fs::write(&from, b"xy").unwrap();
+    let file = measure_bytes("a/b", b"xy");
     for gone in ["staging", "objects", ""] {
         let gone = results.join(gone);
         fs::remove_dir_all(&gone).unwrap();
@@ -70,18 +132,41 @@ async fn folders_that_are_removed_are_made_again() {
 
         fs::remove_dir_all(&gone).unwrap();
         blobs.probe().await.unwrap();
-        let from = blobs.staging_dir().join("file");
-        fs::write(&from, b"xy").unwrap();
-        assert_eq!(blobs.put_file("a/b", &from).await.unwrap().bytes, 2);
-        blobs.delete("a/b").await.unwrap();
-
-        // A file that was lost with its folder cannot be put, the next one can.
         fs::remove_dir_all(&gone).unwrap();
-        assert!(blobs.put_file("a/c", &from).await.is_err());
-        fs::write(&from, b"xyz").unwrap();
-        assert_eq!(blobs.put_file("a/c", &from).await.unwrap().bytes, 3);
-        blobs.delete("a/c").await.unwrap();
+        blobs.put_file(&file, &from).await.unwrap();
+        assert!(blobs.holds(&file).await.unwrap());
+        blobs.delete("a/b").await.unwrap();
     }
+}
+
+/// `/dev/shm` is memory, and another file system than that of temporary files, or a second name is had after all.
+#[tokio::test]
+async fn a_file_of_another_file_system_is_copied_and_measured_again() {
+    let root = folder();
+    let blobs = LocalBlobs::open(root.path()).unwrap();
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    let from = elsewhere.path().join("file");
+    fs::write(&from, b"bytes").unwrap();
+    let file = measure_bytes("a/b", b"bytes");
+    blobs.put_file(&file, &from).await.unwrap();
+    assert!(blobs.holds(&file).await.unwrap());
+    let device = |path: &Path| fs::metadata(path).unwrap().dev();
+    if device(&from) != device(root.path()) {
+        let damaged = measure_bytes("a/c", b"bytez");
+        let put = blobs.put_file(&damaged, &from).await;
+        assert!(matches!(put, Err(BlobError::Unavailable(_))), "{put:?}");
+        assert_eq!(blobs.head("a/c").await.unwrap(), None);
+    }
+    assert!(staged(root.path()).is_empty());
+}
+
+#[tokio::test]
+async fn a_store_that_was_opened_to_read_puts_nothing() {
+    let root = folder();
+    let beside = kinora_blobs::open_beside(root.path().to_str().unwrap()).unwrap();
+    let put = beside.put_bytes("a/b", Bytes::new()).await;
+    assert!(matches!(put, Err(BlobError::Unavailable(_))), "{put:?}");
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
 }
 
 #[tokio::test]
@@ -102,14 +187,14 @@ async fn a_probe_fails_where_a_put_would() {
         fs::remove_file(&path).unwrap();
         blobs.probe().await.unwrap();
     }
-    // What a crash left.
-    fs::write(root.path().join("objects/.probe"), b"half").unwrap();
-    // Of one that is in use nothing is touched.
-    LocalBlobs::open(root.path()).unwrap_err();
-    assert!(root.path().join("objects/.probe").exists());
     drop(blobs);
+    // Left by a crash, of an earlier version and of this one.
+    for left in [".probe", ".probe-0123456789abcdef"] {
+        fs::write(root.path().join("objects").join(left), b"half").unwrap();
+    }
     drop(LocalBlobs::open(root.path()).unwrap());
-    assert!(!root.path().join("objects/.probe").exists());
+    let left = fs::read_dir(root.path().join("objects")).unwrap();
+    assert_eq!(left.count(), 0);
 }
 
 #[tokio::test]
@@ -140,8 +225,9 @@ async fn a_disk_that_refuses_leaves_no_object() {
         .put_bytes("taken/by/file", Bytes::from_static(b"y"))
         .await;
     assert!(matches!(put, Err(BlobError::Exists(_))), "{put:?}");
-    fs::remove_dir_all(blobs.staging_dir()).unwrap();
-    fs::write(blobs.staging_dir(), b"x").unwrap();
+    let staging = staging_of(root.path());
+    fs::remove_dir_all(&staging).unwrap();
+    fs::write(&staging, b"x").unwrap();
     let put = blobs.put_bytes("fresh", Bytes::from_static(b"y")).await;
     assert!(matches!(put, Err(BlobError::Unavailable(_))), "{put:?}");
     assert_eq!(blobs.head("fresh").await.unwrap(), None);

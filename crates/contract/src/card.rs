@@ -2,7 +2,6 @@
 //! document and the table in the docs derive from it; nothing else asks which model it has.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::limits::{SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN};
 use crate::size::{Resolution, Size, listed_sizes};
@@ -23,10 +22,11 @@ pub struct ModelCard {
 }
 
 /// What a model can do; also sent as the `capabilities` of `GET /v1/models`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Capabilities {
     /// Allowed values of `size`.
-    #[schema(value_type = Vec<String>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub sizes: Vec<Size>,
     /// Shortest video in seconds.
     pub seconds_min: u32,
@@ -40,7 +40,8 @@ pub struct Capabilities {
 }
 
 /// What a model or an engine can take beyond text. A card is restricted to its engine's features.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Features {
     /// Works from text alone; else an image must be given.
     pub text_to_video: bool,

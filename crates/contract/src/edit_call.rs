@@ -3,7 +3,6 @@
 //! as one; beside OpenAI's fields they take those of an edit here.
 
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use crate::card::Catalog;
 use crate::error::{ErrorCode, Refusal};
@@ -13,22 +12,22 @@ use crate::ranges::missing;
 use crate::request::SubmitRequest;
 
 /// The OpenAPI shape of `POST /v1/videos/edits`; the fields of an edit's submit are taken as well.
-#[derive(ToSchema)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EditVideo {
     /// What the video shall become.
-    #[schema(example = "The same scene in deep snow")]
+    #[cfg_attr(feature = "openapi", schema(example = "The same scene in deep snow"))]
     pub prompt: String,
     /// A completed video of this project.
     pub video: VideoRef,
     /// A model that edits; the first one where none is named.
     pub model: Option<String>,
     /// 0.0 to 1.0 (default 0.6): how far the result may leave the source.
-    #[schema(minimum = 0.0, maximum = 1.0)]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0.0, maximum = 1.0))]
     pub edit_strength: Option<f64>,
 }
 
 /// A video by its identifier.
-#[derive(ToSchema)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VideoRef {
     /// Task identifier.
     pub id: String,
@@ -36,10 +35,10 @@ pub struct VideoRef {
 
 /// The OpenAPI shape of `POST /v1/videos/{id}/remix`; the fields of an edit's submit are taken as
 /// well.
-#[derive(ToSchema)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RemixVideo {
     /// What the video shall become.
-    #[schema(example = "The same scene at night")]
+    #[cfg_attr(feature = "openapi", schema(example = "The same scene at night"))]
     pub prompt: String,
 }
 
@@ -112,7 +111,7 @@ fn into_edit(
         .iter()
         .find(|card| edits(&card.capabilities.features));
     let Some(editor) = editor else {
-        let message = "No model that is served here edits videos.";
+        let message = "None of the served models edits videos.";
         return Err(Refusal::new(ErrorCode::UnsupportedOperation, message));
     };
     if sent.contains_key("edit_task_id") {

@@ -5,7 +5,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 macro_rules! error_codes {
     ($($(#[$doc:meta])* $variant:ident = $code:literal, $status:literal, $kind:ident;)*) => {
@@ -197,14 +196,16 @@ impl Refusal {
 }
 
 /// The body of every refusal.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
     /// What was wrong.
     pub error: ErrorDetail,
 }
 
 /// What was wrong.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorDetail {
     /// A sentence for people.
     pub message: String,
@@ -242,9 +243,9 @@ macro_rules! failure_codes {
 
 failure_codes! {
     /// A reference could not be read.
-    ReferenceUnreachable = "reference_unreachable", "A reference could not be read from its URL.";
+    ReferenceUnreachable = "reference_unreachable", "A reference could not be fetched from its URL.";
     /// A reference lies where the service does not look.
-    ReferenceForbiddenAddress = "reference_forbidden_address", "A reference lies at an address that is not allowed.";
+    ReferenceForbiddenAddress = "reference_forbidden_address", "A reference is at an address that is not allowed.";
     /// A reference is over its size in bytes.
     ReferenceTooLarge = "reference_too_large", "A reference is larger than allowed.";
     /// A reference did not arrive in time.
@@ -272,7 +273,7 @@ failure_codes! {
     /// The task waited too long.
     TaskExpired = "task_expired", "The task waited too long in the queue.";
     /// Its workers were lost again and again.
-    WorkerLost = "worker_lost", "The workers of this task were lost too often.";
+    WorkerLost = "worker_lost", "This task's workers failed too often.";
     /// The result could not be stored.
     StorageFailed = "storage_failed", "The result could not be stored.";
     /// The client cancelled.
@@ -293,7 +294,8 @@ impl fmt::Display for FailureCode {
 }
 
 /// Why a task failed, as a client sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Failure {
     /// A stable code, such as `reference_unreachable`.
     pub code: String,

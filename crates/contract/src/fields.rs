@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
 use crate::error::{ErrorCode, Refusal};
-use crate::request::SecondsField;
 
 /// How a field's text part of a form becomes a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,17 @@ pub(crate) const NEVER_SUPPORTED: &[&str] = &[
     "source_task_id",
     "parent_task_id",
 ];
+
+/// `seconds` as sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum SecondsField {
+    /// A whole number, in range or not.
+    Number(i64),
+    /// `"auto"` or -1.
+    Auto,
+    /// Something else; refused with the other ranges, not as a wrong type.
+    Other(String),
+}
 
 pub(crate) fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|(known, _)| *known == name) || NEVER_SUPPORTED.contains(&name)

@@ -27,7 +27,7 @@ fn refusal(error: &serde_json::Error) -> Refusal {
     let message = match error.classify() {
         serde_json::error::Category::Eof => format!("The JSON body ends too early, at {place}."),
         serde_json::error::Category::Data => {
-            format!("The body must be one JSON object without duplicate names ({place}).")
+            format!("The body must be one JSON object without duplicate names (at {place}).")
         }
         _ => format!("The body is not valid JSON, at {place}."),
     };

@@ -26,20 +26,22 @@ impl KeyText {
             .take(SECRET_CHARS)
             .map(|byte| char::from(BASE62[usize::from(byte % 62)]))
             .collect();
-        (secret.len() == SECRET_CHARS)
-            .then(|| Self(format!("{PREFIX}{secret}{}", checksum(&secret))))
+        (secret.len() == SECRET_CHARS).then(|| {
+            Self(format!(
+                "{PREFIX}{secret}{}",
+                String::from_utf8_lossy(&checksum(&secret))
+            ))
+        })
     }
 
     /// Reads a key; `None` when its shape or checksum is wrong.
     pub fn parse(text: &str) -> Option<Self> {
-        let body = text.strip_prefix(PREFIX)?;
-        let plain = body.len() == SECRET_CHARS + CHECKSUM_CHARS
-            && body.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if !plain {
-            return None;
-        }
-        let (secret, sum) = body.split_at(SECRET_CHARS);
-        (checksum(secret) == sum).then(|| Self(text.to_owned()))
+        is_well_formed(text).then(|| Self(text.to_owned()))
+    }
+
+    /// SHA-256 of a key's text, without a copy of it; `None` when its shape or checksum is wrong.
+    pub fn sha256_of(text: &str) -> Option<[u8; 32]> {
+        is_well_formed(text).then(|| Sha256::digest(text.as_bytes()).into())
     }
 
     /// SHA-256 of the whole text: what is stored.
@@ -59,15 +61,28 @@ impl fmt::Debug for KeyText {
     }
 }
 
+fn is_well_formed(text: &str) -> bool {
+    let Some(body) = text.strip_prefix(PREFIX) else {
+        return false;
+    };
+    let plain = body.len() == SECRET_CHARS + CHECKSUM_CHARS
+        && body.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !plain {
+        return false;
+    }
+    let (secret, sum) = body.split_at(SECRET_CHARS);
+    checksum(secret) == sum.as_bytes()
+}
+
 /// CRC-32 (ISO-HDLC, as in zip) of the secret in base 62, most significant digit first.
-fn checksum(secret: &str) -> String {
+fn checksum(secret: &str) -> [u8; CHECKSUM_CHARS] {
     let mut rest = crc32fast::hash(secret.as_bytes());
     let mut digits = [b'0'; CHECKSUM_CHARS];
     for digit in digits.iter_mut().rev() {
         *digit = BASE62[(rest % 62) as usize];
         rest /= 62;
     }
-    digits.iter().map(|digit| char::from(*digit)).collect()
+    digits
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! 1. [`request`]: the body as sent, JSON or form, into one [`SubmitRequest`].
 //! 2. [`card`]: the model cards, and [`mod@validate`]: request and card into a [`VideoSpec`].
-//! 3. [`task`]: the states of a task and what may follow what; [`object`]: what a client sees.
+//! 3. [`task`]: the states of a task; [`lifecycle`]: what may follow what, and what follows from it;
+//!    [`object`]: what a client sees.
 //! 4. [`error`]: every refusal and every failure by its stable code; [`limits`]: every bound.
 //!
 //! It refuses I/O, async, clocks and randomness: time and random bytes are arguments.
@@ -15,10 +16,12 @@ pub mod entropy;
 pub mod error;
 mod fields;
 pub mod form;
+pub mod hex;
 mod hints;
 pub mod id;
 pub mod json;
 pub mod key;
+pub mod lifecycle;
 pub mod limits;
 pub mod lineage;
 pub mod object;
@@ -48,7 +51,9 @@ pub use request::SubmitRequest;
 pub use size::{AspectRatio, Resolution, Size};
 pub use spec::{Edit, FrameSize, Inputs, Reference, SPEC_VERSION, Seconds, VideoSpec};
 pub use task::{Artifact, Phase, State, Status, StoredFile, Task};
-pub use time::{Clock, ManualClock, RELEASED_MS, SteadyMs, UnixMs};
+pub use time::{
+    Clock, ManualClock, RELEASED_MS, Reading, RunningClock, SteadyMs, Stopwatch, UnixMs,
+};
 pub use validate::{Intent, Submission, validate};
 pub use warning::{Warning, WarningCode};
 pub use weight::listed_bytes;

@@ -70,6 +70,7 @@ limits! {
     PAGE_LIMIT_MAX: usize = 100, "tasks", "Largest page of a list";
     PAGE_LIMIT_DEFAULT: usize = 20, "tasks", "Page of a list when none is asked for";
     PAGE_BYTES_MAX: usize = 1 << 20, "bytes", "Most text in a page of several tasks; a page ends early rather than exceed it";
+    RENDERED_BYTES_MAX: usize = 16 << 20, "bytes", "Most memory for task objects that are kept as JSON for the next query";
     IDEMPOTENCY_KEY_CHARS_MAX: usize = 255, "characters", "Longest Idempotency-Key";
     IDEMPOTENCY_HOURS: u64 = 24, "hours", "How long an Idempotency-Key is remembered";
     RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Longest Retry-After ever sent";

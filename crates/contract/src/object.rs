@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::error::Failure;
 use crate::spec::{FrameSize, Seconds};
@@ -13,31 +12,35 @@ use crate::time::UnixMs;
 use crate::warning::Warning;
 
 /// A video task as clients see it. Fields without a value are left out.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-#[schema(as = Video)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = Video))]
 pub struct VideoObject {
     /// Task identifier.
-    #[schema(example = "video_01k3v8r2n8p5c1w9g7d4x6m2ta")]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(example = "video_01k3v8r2n8p5c1w9g7d4x6m2ta")
+    )]
     pub id: String,
     /// Always `video`.
-    #[schema(example = "video")]
+    #[cfg_attr(feature = "openapi", schema(example = "video"))]
     pub object: &'static str,
     /// The model that makes it.
     pub model: String,
     /// Where it stands.
     pub status: Status,
     /// 0 to 100; never falls; 100 only when completed.
-    #[schema(maximum = 100)]
+    #[cfg_attr(feature = "openapi", schema(maximum = 100))]
     pub progress: u8,
     /// When it was accepted, Unix seconds.
     pub created_at: u64,
     /// The prompt.
     pub prompt: String,
     /// Length in seconds as text; `"auto"` until the engine has chosen.
-    #[schema(example = "5")]
+    #[cfg_attr(feature = "openapi", schema(example = "5"))]
     pub seconds: String,
     /// Size of the result, `"WIDTHxHEIGHT"`; `"adaptive"` until the first image is known.
-    #[schema(example = "1280x720")]
+    #[cfg_attr(feature = "openapi", schema(example = "1280x720"))]
     pub size: String,
     /// The seed used.
     pub seed: u32,
@@ -99,7 +102,7 @@ pub struct VideoObject {
     pub engine: Option<String>,
     /// What the engine did not or could not do of the request; absent when there is nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
     pub warnings: Vec<Warning>,
 }
 
@@ -194,10 +197,11 @@ impl VideoObject {
 }
 
 /// A page of a project's tasks.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VideoList {
     /// Always `list`.
-    #[schema(example = "list")]
+    #[cfg_attr(feature = "openapi", schema(example = "list"))]
     pub object: &'static str,
     /// The tasks.
     pub data: Vec<VideoObject>,
@@ -210,12 +214,13 @@ pub struct VideoList {
 }
 
 /// The answer to a delete.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VideoDeleted {
     /// Identifier of the task that is gone.
     pub id: String,
     /// Always `video.deleted`.
-    #[schema(example = "video.deleted")]
+    #[cfg_attr(feature = "openapi", schema(example = "video.deleted"))]
     pub object: &'static str,
     /// Always `true`.
     pub deleted: bool,

@@ -23,7 +23,7 @@ pub fn check(text: &str, param: &str) -> Result<(), Refusal> {
         return refuse("This is not an absolute URL.");
     };
     if !matches!(url.scheme(), "http" | "https") {
-        return refuse("Only http and https URLs are read.");
+        return refuse("Only http and https URLs are supported.");
     }
     if !url.username().is_empty() || url.password().is_some() || has_user_info(text) {
         return refuse("The URL must not contain user information.");
@@ -68,7 +68,7 @@ pub fn check_port(text: &str, param: &str, ports: &Ports) -> Result<(), Refusal>
         .and_then(|url| url.port_or_known_default());
     match port {
         Some(port) if !ports.contains(port) => {
-            let message = format!("Port {port} is never asked; use 80, 443 or one from 1024 up.");
+            let message = format!("Port {port} is not allowed; use 80, 443 or one from 1024 up.");
             Err(Refusal::of(ErrorCode::InvalidUrl, param, message))
         }
         _ => Ok(()),

@@ -6,42 +6,46 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use utoipa::ToSchema;
 
 use crate::error::{ErrorCode, Refusal};
 use crate::fields;
+pub use crate::fields::SecondsField;
 use crate::hints::unknown_field;
 use crate::json;
 
 /// A submit request as sent, each field of the right type and nothing judged yet.
 /// `null` means absent. Unknown fields are refused.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SubmitRequest {
     /// The model, by identifier or alias. Required.
-    #[schema(required, example = "kinora-a1")]
+    #[cfg_attr(feature = "openapi", schema(required, example = "kinora-a1"))]
     pub model: Option<String>,
     /// What to show; 1 to 5,000 characters after trimming. Required, except with `draft_task_id`.
-    #[schema(
-        example = "A red balloon drifts over the sea at dawn",
-        max_length = 5000
+    #[cfg_attr(
+        feature = "openapi",
+        schema(
+            example = "A red balloon drifts over the sea at dawn",
+            max_length = 5000
+        )
     )]
     pub prompt: Option<String>,
     /// What to avoid; up to 2,500 characters.
-    #[schema(max_length = 2500)]
+    #[cfg_attr(feature = "openapi", schema(max_length = 2500))]
     pub negative_prompt: Option<String>,
     /// Length in seconds, 2 to 15, as a number or a numeric string; `"auto"` (or -1) where the
     /// model chooses itself. Default 5.
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub seconds: Option<SecondsField>,
     /// One of the model's listed sizes, `"WIDTHxHEIGHT"`; excludes `resolution` and `aspect_ratio`.
-    #[schema(example = "1280x720")]
+    #[cfg_attr(feature = "openapi", schema(example = "1280x720"))]
     pub size: Option<String>,
     /// `480p`, `720p` (default) or `1080p`.
-    #[schema(example = "720p")]
+    #[cfg_attr(feature = "openapi", schema(example = "720p"))]
     pub resolution: Option<String>,
     /// `16:9` (default), `9:16`, `1:1`, `4:3`, `3:4`, `21:9`, or `adaptive` to follow the first image.
-    #[schema(example = "16:9")]
+    #[cfg_attr(feature = "openapi", schema(example = "16:9"))]
     pub aspect_ratio: Option<String>,
     /// OpenAI's name for `first_frame`: a URL, or an object with `image_url`.
     pub input_reference: Option<String>,
@@ -56,7 +60,7 @@ pub struct SubmitRequest {
     /// Whether the result has a sound track.
     pub generate_audio: Option<bool>,
     /// 0 to 4,294,967,295, or -1 (default) for a random one.
-    #[schema(minimum = -1, maximum = 4_294_967_295_i64)]
+    #[cfg_attr(feature = "openapi", schema(minimum = -1, maximum = 4_294_967_295_i64))]
     pub seed: Option<i64>,
     /// A quick 480p preview.
     pub draft: Option<bool>,
@@ -65,25 +69,14 @@ pub struct SubmitRequest {
     /// A completed task whose video is to be edited.
     pub edit_task_id: Option<String>,
     /// 0.0 to 1.0 (default 0.6): how far an edit may leave its source.
-    #[schema(minimum = 0.0, maximum = 1.0)]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0.0, maximum = 1.0))]
     pub edit_strength: Option<f64>,
     /// Up to 16 pairs of strings, given back unchanged.
     pub metadata: Option<BTreeMap<String, String>>,
     /// The first field present that no model takes, by name; such a request is refused by name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(ignore)]
+    #[cfg_attr(feature = "openapi", schema(ignore))]
     pub never_supported: Option<&'static str>,
-}
-
-/// `seconds` as sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub enum SecondsField {
-    /// A whole number, in range or not.
-    Number(i64),
-    /// `"auto"` or -1.
-    Auto,
-    /// Something else; refused with the other ranges, not as a wrong type.
-    Other(String),
 }
 
 impl SubmitRequest {

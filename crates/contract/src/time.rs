@@ -1,7 +1,11 @@
 //! Time as a value: everything that needs the hour is handed a [`Clock`].
 //! The clock of the machine lives in the binary; tests hold a [`ManualClock`].
 
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Milliseconds since 1970-01-01 00:00 UTC.
 pub type UnixMs = u64;
@@ -21,6 +25,57 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
 
     /// The present by a monotonic clock.
     fn steady_ms(&self) -> SteadyMs;
+
+    /// The present by the monotonic clock, as the time since a moment of its own.
+    fn steady(&self) -> Duration {
+        Duration::from_millis(self.steady_ms())
+    }
+}
+
+/// Measures how long something takes, by the steady time of a clock.
+#[derive(Clone, Debug)]
+pub struct Stopwatch {
+    clock: Arc<dyn Clock>,
+    begun: Duration,
+}
+
+impl Stopwatch {
+    /// Begins now.
+    pub fn start(clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            clock: clock.clone(),
+            begun: clock.steady(),
+        }
+    }
+
+    /// The time since it began.
+    pub fn elapsed(&self) -> Duration {
+        self.clock.steady().saturating_sub(self.begun)
+    }
+
+    /// Begins again, now.
+    pub fn restart(&mut self) {
+        self.begun = self.clock.steady();
+    }
+}
+
+/// Both clocks at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Wall time.
+    pub wall_ms: UnixMs,
+    /// Steady time.
+    pub steady_ms: SteadyMs,
+}
+
+impl dyn Clock + '_ {
+    /// Both clocks, wall time first.
+    pub fn read(&self) -> Reading {
+        Reading {
+            wall_ms: self.now_ms(),
+            steady_ms: self.steady_ms(),
+        }
+    }
 }
 
 /// A clock that moves only when it is told to.
@@ -61,6 +116,48 @@ impl Clock for ManualClock {
     }
 }
 
+/// A manual clock whose steady time also passes with another clock, which it is given. For tests whose
+/// subjects wait in real time.
+pub struct RunningClock {
+    manual: ManualClock,
+    passed: Box<dyn Fn() -> Duration + Send + Sync>,
+}
+
+impl RunningClock {
+    /// A clock that stands at `now_ms`; `passed` tells the time since its beginning.
+    pub fn at(now_ms: UnixMs, passed: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        Self {
+            manual: ManualClock::at(now_ms),
+            passed: Box::new(passed),
+        }
+    }
+}
+
+impl fmt::Debug for RunningClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunningClock({:?})", self.manual)
+    }
+}
+
+impl Deref for RunningClock {
+    type Target = ManualClock;
+
+    fn deref(&self) -> &ManualClock {
+        &self.manual
+    }
+}
+
+impl Clock for RunningClock {
+    fn now_ms(&self) -> UnixMs {
+        self.manual.now_ms()
+    }
+
+    fn steady_ms(&self) -> SteadyMs {
+        let passed = (self.passed)().as_millis();
+        self.manual.steady_ms() + u64::try_from(passed).unwrap_or(u64::MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,5 +169,25 @@ mod tests {
         clock.set(400);
         clock.advance(7);
         assert_eq!((clock.now_ms(), clock.steady_ms()), (407, 12));
+    }
+
+    #[test]
+    fn a_stopwatch_follows_the_steady_time_alone() {
+        let manual = Arc::new(ManualClock::at(1_000));
+        let clock: Arc<dyn Clock> = manual.clone();
+        let mut watch = Stopwatch::start(&clock);
+        manual.advance(5);
+        manual.set(400_000);
+        assert_eq!(watch.elapsed(), Duration::from_millis(5));
+        watch.restart();
+        manual.set(0);
+        assert_eq!(watch.elapsed(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_running_clock_passes_with_another_and_by_hand() {
+        let clock = RunningClock::at(1_000, || Duration::from_millis(40));
+        clock.advance(2);
+        assert_eq!((clock.now_ms(), clock.steady_ms()), (1_002, 42));
     }
 }

@@ -103,7 +103,7 @@ fn find_model<'c>(request: &SubmitRequest, catalog: &'c Catalog) -> Result<&'c M
             .map(|card| card.id.as_str())
             .collect();
         let message = format!(
-            "The model '{shown}' does not exist; there are: {}.",
+            "The model '{shown}' does not exist; available: {}.",
             known.join(", ")
         );
         Refusal::of(ErrorCode::ModelNotFound, "model", message)
@@ -191,7 +191,7 @@ fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal>
         false => "reference_images",
     };
     let message = format!(
-        "The model '{}' starts from an image: '{param}' is needed.",
+        "The model '{}' starts from an image: '{param}' is required.",
         card.id
     );
     let code = ErrorCode::MissingRequiredParameter;

@@ -3,13 +3,11 @@
 
 use std::io::Cursor;
 
-use image::codecs::gif::GifDecoder;
-use image::codecs::webp::WebPDecoder;
-use image::metadata::Orientation;
-use image::{ColorType, ImageDecoder, Limits};
+use image_webp::WebPDecoder;
 
 use crate::Cause;
 use crate::image::{Header, MEMORY_BYTES_MAX};
+use crate::orientation::Orientation;
 use crate::pixels::Samples;
 use crate::webp_codes;
 
@@ -21,26 +19,29 @@ const WEBP_ANIMATED_PIXEL_BYTES: u64 = 16;
 /// of a lossy one.
 const WEBP_PIXEL_BYTES: u64 = 7;
 
+/// GIF pixels are read as RGBA.
+const GIF_CHANNELS: usize = 4;
+
 /// Most bytes of a GIF frame beside the canvas, which is up to 144 MB itself.
 const GIF_FRAME_BYTES_MAX: u64 = 100_000_000;
 
 pub(crate) fn webp_header(bytes: &[u8]) -> Result<Header, Cause> {
     let mut decoder = WebPDecoder::new(Cursor::new(bytes))?;
-    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let exif = decoder.exif_metadata().ok().flatten();
     let (width, height) = decoder.dimensions();
     Ok(Header {
         width,
         height,
-        orientation,
+        orientation: Orientation::from_exif(exif.as_deref()),
     })
 }
 
 pub(crate) fn gif_header(bytes: &[u8]) -> Result<Header, Cause> {
-    let (width, height) = GifDecoder::new(Cursor::new(bytes))?.dimensions();
+    let reader = gif::DecodeOptions::new().read_info(bytes)?;
     Ok(Header {
-        width,
-        height,
-        orientation: Orientation::NoTransforms,
+        width: reader.width().into(),
+        height: reader.height().into(),
+        orientation: Orientation::default(),
     })
 }
 
@@ -51,9 +52,9 @@ pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     if body_bytes + 8 > bytes.len() as u64 {
         return Err("the file ends early".into());
     }
-    let decoder = WebPDecoder::new(Cursor::new(bytes))?;
+    let mut decoder = WebPDecoder::new(Cursor::new(bytes))?;
     let pixels = u64::from(size.0) * u64::from(size.1);
-    let pixel_bytes = if decoder.has_animation() {
+    let pixel_bytes = if decoder.is_animated() {
         WEBP_ANIMATED_PIXEL_BYTES
     } else {
         WEBP_PIXEL_BYTES
@@ -62,30 +63,50 @@ pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     if pixels * pixel_bytes + tables + bytes.len() as u64 > MEMORY_BYTES_MAX {
         return Err("a WebP of this size needs too much memory".into());
     }
-    samples(decoder, size)
-}
-
-/// The first frame of a GIF whose header gave `size`, on its canvas.
-pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
-    let mut decoder = GifDecoder::new(Cursor::new(bytes))?;
-    let mut limits = Limits::no_limits();
-    limits.max_image_width = Some(size.0);
-    limits.max_image_height = Some(size.1);
-    limits.max_alloc = Some(GIF_FRAME_BYTES_MAX);
-    decoder.set_limits(limits)?;
-    samples(decoder, size)
-}
-
-fn samples(decoder: impl ImageDecoder, size: (u32, u32)) -> Result<Samples, Cause> {
-    let channels = match decoder.color_type() {
-        ColorType::Rgb8 => 3,
-        ColorType::Rgba8 => 4,
-        other => return Err(format!("unexpected samples: {other:?}").into()),
-    };
     if decoder.dimensions() != size {
         return Err("the size changed".into());
     }
+    let channels = if decoder.has_alpha() { 4 } else { 3 };
     let mut data = vec![0; size.0 as usize * size.1 as usize * channels];
     decoder.read_image(&mut data)?;
     Ok(Samples { channels, data })
+}
+
+/// The first frame of a GIF whose header gave `size`, on its canvas, which is clear elsewhere.
+pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
+    let mut options = gif::DecodeOptions::new();
+    options.set_color_output(gif::ColorOutput::RGBA);
+    let mut reader = options.read_info(bytes)?;
+    if (u32::from(reader.width()), u32::from(reader.height())) != size {
+        return Err("the size changed".into());
+    }
+    let frame = reader.next_frame_info()?.ok_or("no frame")?;
+    let (left, top) = (usize::from(frame.left), usize::from(frame.top));
+    let (frame_width, frame_height) = (usize::from(frame.width), usize::from(frame.height));
+    let (width, height) = (size.0 as usize, size.1 as usize);
+    let mut data = vec![0; width * height * GIF_CHANNELS];
+    if left == 0 && frame_width == width && top + frame_height <= height {
+        // Whole rows of the canvas are read in place.
+        let first = top * width * GIF_CHANNELS;
+        let end = first + frame_height * width * GIF_CHANNELS;
+        reader.read_into_buffer(&mut data[first..end])?;
+    } else {
+        let frame_bytes = frame_width * frame_height * GIF_CHANNELS;
+        if frame_bytes as u64 > GIF_FRAME_BYTES_MAX {
+            return Err("a GIF frame of this size needs too much memory".into());
+        }
+        let mut pixels = vec![0; frame_bytes];
+        reader.read_into_buffer(&mut pixels)?;
+        let seen = frame_width.min(width.saturating_sub(left)) * GIF_CHANNELS;
+        let rows = pixels.chunks_exact((frame_width * GIF_CHANNELS).max(1));
+        let canvas = data.chunks_exact_mut(width * GIF_CHANNELS).skip(top);
+        for (to, from) in canvas.zip(rows).filter(|_| seen > 0) {
+            let start = left * GIF_CHANNELS;
+            to[start..start + seen].copy_from_slice(&from[..seen]);
+        }
+    }
+    Ok(Samples {
+        channels: GIF_CHANNELS,
+        data,
+    })
 }

@@ -4,12 +4,12 @@
 
 use std::path::Path;
 
-use image::metadata::Orientation;
 use kinora_contract::limits::{
     REFERENCE_DECODE_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX, REFERENCE_IMAGE_RATIO_MAX,
     REFERENCE_IMAGE_RATIO_MIN, REFERENCE_IMAGE_SIDE_MAX, REFERENCE_IMAGE_SIDE_MIN,
 };
 
+use crate::orientation::Orientation;
 use crate::{Cause, DecodeError, animated, file, jpeg, pixels, png};
 
 /// Most bytes that reading one image may hold at any time, its file included.
@@ -43,12 +43,14 @@ pub fn image(path: &Path, cover: (u32, u32)) -> Result<Image, DecodeError> {
             Format::Gif => pixels::over_white(animated::gif(&bytes, size)?),
         };
         drop(bytes);
-        let cover = if header.lies_on_its_side() {
+        let cover = if header.orientation.transposed {
             (cover.1, cover.0)
         } else {
             cover
         };
-        pixels::upright(pixels::shrunk(rgb, size, cover)?, header.orientation)
+        Ok(header
+            .orientation
+            .upright(pixels::shrunk(rgb, size, cover)?))
     })
     .map_err(DecodeError::UnsupportedImage)
 }
@@ -100,19 +102,8 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Whether width and height change places when the image is turned upright.
-    fn lies_on_its_side(&self) -> bool {
-        matches!(
-            self.orientation,
-            Orientation::Rotate90
-                | Orientation::Rotate270
-                | Orientation::Rotate90FlipH
-                | Orientation::Rotate270FlipH
-        )
-    }
-
     fn upright_size(&self) -> (u32, u32) {
-        if self.lies_on_its_side() {
+        if self.orientation.transposed {
             (self.height, self.width)
         } else {
             (self.width, self.height)

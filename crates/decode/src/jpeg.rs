@@ -2,7 +2,6 @@
 //! a file that was cut, one of endless scans, and one whose coefficients would not fit the memory
 //! budget are refused before decoding. Formats: ITU-T T.81, annex B.
 
-use image::metadata::Orientation;
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
@@ -10,6 +9,7 @@ use zune_jpeg::JpegDecoder;
 
 use crate::Cause;
 use crate::image::{Header, MEMORY_BYTES_MAX};
+use crate::orientation::Orientation;
 
 /// Most scans of one image: encoders write about ten, and each costs a pass over all pixels.
 const SCANS_MAX: usize = 32;
@@ -18,13 +18,10 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
     let mut decoder = decoder(bytes);
     decoder.decode_headers()?;
     let (width, height) = decoder.dimensions().ok_or("no size")?;
-    let exif = decoder.exif();
     Ok(Header {
         width: u32::try_from(width)?,
         height: u32::try_from(height)?,
-        orientation: exif
-            .and_then(|chunk| Orientation::from_exif_chunk(chunk))
-            .unwrap_or(Orientation::NoTransforms),
+        orientation: Orientation::from_exif(decoder.exif().map(Vec::as_slice)),
     })
 }
 

@@ -12,6 +12,7 @@ mod image;
 mod jpeg;
 mod media_type;
 mod opus;
+mod orientation;
 mod pixels;
 mod png;
 mod resample;

@@ -1,10 +1,5 @@
-//! Decoded samples to the pixels that engines take: over white, shrunk, upright. Each step works
+//! Decoded samples to the pixels that engines take: over white, shrunk. Each step works
 //! in place or frees what it took, because one full-size image may fill half the memory budget.
-
-use fast_image_resize::images::Image as Canvas;
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
-use image::metadata::Orientation;
-use image::{DynamicImage, RgbImage};
 
 use crate::{Cause, Image};
 
@@ -57,11 +52,7 @@ pub(crate) fn shrunk(rgb: Vec<u8>, size: (u32, u32), cover: (u32, u32)) -> Resul
     if (width, height) == size {
         return Ok(Image { width, height, rgb });
     }
-    let full = Canvas::from_vec_u8(size.0, size.1, rgb, PixelType::U8x3)?;
-    let mut small = Canvas::new(width, height, PixelType::U8x3);
-    let lanczos = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3));
-    Resizer::new().resize(&full, &mut small, &lanczos)?;
-    let rgb = small.into_vec();
+    let rgb = kinora_resize::stretched(&rgb, size, (width, height))?;
     Ok(Image { width, height, rgb })
 }
 
@@ -79,22 +70,6 @@ fn covering(size: (u32, u32), cover: (u32, u32)) -> (u32, u32) {
     }
     let side = |pixels: u64| u32::try_from(pixels).unwrap_or(u32::MAX);
     (side(new_width), side(new_height))
-}
-
-/// The image turned as its metadata asks for.
-pub(crate) fn upright(image: Image, orientation: Orientation) -> Result<Image, Cause> {
-    if orientation == Orientation::NoTransforms {
-        return Ok(image);
-    }
-    let stored = RgbImage::from_raw(image.width, image.height, image.rgb)
-        .ok_or("pixels do not fill the image")?;
-    let mut turned = DynamicImage::ImageRgb8(stored);
-    turned.apply_orientation(orientation);
-    Ok(Image {
-        width: turned.width(),
-        height: turned.height(),
-        rgb: turned.into_rgb8().into_raw(),
-    })
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 
 use std::io::Cursor;
 
-use image::metadata::Orientation;
 use png::{Decoder, Limits, Reader, Transformations};
 
 use crate::Cause;
 use crate::image::Header;
+use crate::orientation::Orientation;
 use crate::pixels::Samples;
 
 /// Most bytes of chunks that are held while the pixels are read.
@@ -16,13 +16,10 @@ const CHUNK_BYTES_MAX: usize = 4 << 20;
 pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
     let reader = reader(bytes)?;
     let info = reader.info();
-    let exif = info.exif_metadata.as_deref();
     Ok(Header {
         width: info.width,
         height: info.height,
-        orientation: exif
-            .and_then(Orientation::from_exif_chunk)
-            .unwrap_or(Orientation::NoTransforms),
+        orientation: Orientation::from_exif(info.exif_metadata.as_deref()),
     })
 }
 

@@ -1,6 +1,11 @@
 //! Makes one clip from the weights of a folder and says what it cost: seconds to open, per step
 //! and in all, and the most memory. For measuring a machine, with true weights or random ones.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "measurements are made in real time"
+)]
+
 use std::error::Error;
 use std::fs;
 use std::io::{self, Write};

@@ -103,6 +103,7 @@ fn everything() -> Materials {
         images: picture().into_iter().collect(),
         audios: Vec::new(),
         source: Some(Arc::new(Source(Size::new(854, 480), 24, 48))),
+        script: Vec::new(),
     }
 }
 

@@ -2,8 +2,6 @@
 //! pictures are scaled to cover the former and continued at their edges to the latter, and frames
 //! are cropped back. Nothing is ever stretched.
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{PixelType, ResizeOptions, Resizer};
 use kinora_contract::Size;
 use kinora_engine::{EngineError, Picture};
 
@@ -24,7 +22,10 @@ pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Pictu
     let asked = if picture.size == crop.size {
         picture.rgb.clone()
     } else {
-        cover(picture, crop.size).map_err(|error| EngineError::Failed(error.to_string()))?
+        let (from, to) = (picture.size, crop.size);
+        let (from, to) = ((from.width, from.height), (to.width, to.height));
+        kinora_resize::covering(&picture.rgb, from, to)
+            .map_err(|error| EngineError::Failed(error.to_string()))?
     };
     let mut rgb = Vec::with_capacity(rendered.pixels() as usize * CHANNELS);
     let row_bytes = crop.size.width as usize * CHANNELS;
@@ -41,21 +42,6 @@ pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Pictu
         size: rendered,
         rgb,
     })
-}
-
-/// Scales the middle of `picture` that has the shape of `size` (Lanczos).
-fn cover(picture: &Picture, size: Size) -> Result<Vec<u8>, fast_image_resize::ImageBufferError> {
-    let source = ImageRef::new(
-        picture.size.width,
-        picture.size.height,
-        &picture.rgb,
-        PixelType::U8x3,
-    )?;
-    let mut target = Image::new(size.width, size.height, PixelType::U8x3);
-    let options = ResizeOptions::new().fit_into_destination(None);
-    // Fails for unequal pixel types only, and these are equal.
-    let _ = Resizer::new().resize(&source, &mut target, &options);
-    Ok(target.into_vec())
 }
 
 /// The middle of a rendered frame.

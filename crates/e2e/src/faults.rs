@@ -38,7 +38,9 @@ pub(crate) fn make_repeatable(head: &mut Parts) {
 
 /// Whether a failing store was all that was wrong.
 pub(crate) fn caused(reply: &Reply) -> bool {
-    reply.status == 503 && reply.assert_envelope()["code"] == "storage_unavailable"
+    // The answer to a HEAD has no body that would say why.
+    let says_why = || reply.assert_envelope()["code"] == "storage_unavailable";
+    reply.status == 503 && (reply.body.is_empty() || says_why())
 }
 
 /// Whether a store that failed on purpose was what ended the service.

@@ -92,6 +92,7 @@ fn is_address(value: &Value) -> bool {
         .is_some_and(|text| text.starts_with("http://"))
 }
 
+/// A code and a message, and the parameter that it is about where there is one: an error or a warning.
 fn is_failure(value: &Value) -> bool {
     value.as_object().is_some_and(|error| {
         let param = error.get("param");
@@ -160,6 +161,10 @@ const SOMETIMES: &[(&str, Judge)] = &[
     ("draft_task_id", Value::is_string),
     ("edit_task_id", Value::is_string),
     ("remixed_from_video_id", Value::is_string),
+    ("warnings", |value| {
+        let warnings = value.as_array().filter(|warnings| !warnings.is_empty());
+        warnings.is_some_and(|warnings| warnings.iter().all(is_failure))
+    }),
 ];
 
 fn assert_video_object(value: &Value) {

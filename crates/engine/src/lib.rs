@@ -15,7 +15,7 @@ pub use error::EngineError;
 pub use film::{FilmEngine, FilmJob, Keeper, ReferenceFile};
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec, Warning};
-pub use materials::{Footage, Materials, Picture, Playback, Sound};
+pub use materials::{Footage, Materials, Picture, Playback, SCRIPT_LINKS_MAX, Sound};
 pub use preview::Preview;
 
 /// Sample rate of all sound that engines make.
@@ -70,6 +70,13 @@ pub struct Description {
     /// Whether it makes a draft's final from the draft's video, which is then its source; else the
     /// spec alone is enough.
     pub final_from_video: bool,
+}
+
+impl Description {
+    /// The engine as clients see it, and as tasks are marked: `name/version`.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.name, self.version)
+    }
 }
 
 /// The exact outline of a clip.

@@ -1,12 +1,15 @@
 //! What an engine works from beside the spec: opened reference material and, for an edit, the
-//! source video. Everything is decoded and bounded before; an engine never sees a URL or a file.
+//! source video and how it was made. Everything is decoded and bounded before; an engine never sees a URL or a file.
 
 use std::fmt;
 use std::sync::Arc;
 
-use kinora_contract::Size;
+use kinora_contract::{Size, VideoSpec};
 
 use crate::EngineError;
+
+/// Most links of a script.
+pub const SCRIPT_LINKS_MAX: usize = 16;
 
 /// The opened references of a job. Those that the spec does not name are absent.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +24,11 @@ pub struct Materials {
     pub audios: Vec<Sound>,
     /// The video that is edited; or the draft's, where the engine makes finals from it.
     pub source: Option<Arc<dyn Footage>>,
+    /// What the source was made from, where this engine in this version made it: the specs of
+    /// a video from scratch, of an edit of it, and so on; the last one is the source's own. At most
+    /// [`SCRIPT_LINKS_MAX`]. Empty where any of it is not known. References are there in number
+    /// only, their URLs are empty.
+    pub script: Vec<Arc<VideoSpec>>,
 }
 
 /// A still, upright and without transparency.

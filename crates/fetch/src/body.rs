@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
+use kinora_contract::{Clock, Stopwatch};
 use kinora_pool::Pool;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 128 * 1024;
@@ -48,6 +49,8 @@ pub struct Saving<'a> {
     pub pace: Pace,
     /// The threads that write.
     pub disk: &'a Pool,
+    /// Measures the pace.
+    pub clock: &'a Arc<dyn Clock>,
 }
 
 /// Writes `body` to a new file, tells `on_bytes` of each piece's length, and returns the whole
@@ -78,12 +81,16 @@ async fn copy(
     on_bytes: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, SaveError> {
     let Saving {
-        bytes_max, pace, ..
+        bytes_max,
+        pace,
+        clock,
+        ..
     } = saving;
     let (mut bytes, mut window_bytes) = (0_u64, 0_u64);
-    let mut window_end = Instant::now() + pace.window;
+    let mut window_end = clock.steady() + pace.window;
     loop {
-        let Ok(frame) = timeout_at(window_end, body.frame()).await else {
+        let left = window_end.saturating_sub(clock.steady());
+        let Ok(frame) = timeout(left, body.frame()).await else {
             return Err(SaveError::TooSlow(pace));
         };
         let Some(frame) = frame else { break };
@@ -96,7 +103,7 @@ async fn copy(
         if bytes > bytes_max {
             return Err(SaveError::TooLarge);
         }
-        let begun = Instant::now();
+        let begun = Stopwatch::start(clock);
         file.write(&data).await.map_err(SaveError::Storage)?;
         // A busy disk is no fault of the sender.
         window_end += begun.elapsed();
@@ -104,7 +111,7 @@ async fn copy(
         window_bytes = window_bytes.saturating_add(more);
         if window_bytes >= pace.bytes_min {
             window_bytes = 0;
-            window_end = Instant::now() + pace.window;
+            window_end = clock.steady() + pace.window;
         }
     }
     file.flush().await.map_err(SaveError::Storage)?;

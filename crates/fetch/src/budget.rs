@@ -4,7 +4,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use kinora_contract::{Clock, Stopwatch};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// Bytes are counted together that came within the same minute.
@@ -16,13 +18,14 @@ pub(crate) struct Budget {
     /// None: no bound.
     bytes_max: Option<u64>,
     projects: Arc<Mutex<HashMap<Arc<str>, Spent>>>,
+    clock: Arc<dyn Clock>,
 }
 
 /// A project's last hour. One without anything is absent.
 #[derive(Debug, Default)]
 struct Spent {
     /// When, and how much, oldest first.
-    grains: VecDeque<(Instant, u64)>,
+    grains: VecDeque<(Stopwatch, u64)>,
     reserved: u64,
 }
 
@@ -36,10 +39,11 @@ pub(crate) struct Reservation {
 }
 
 impl Budget {
-    pub(crate) fn new(bytes_max: Option<u64>) -> Self {
+    pub(crate) fn new(bytes_max: Option<u64>, clock: Arc<dyn Clock>) -> Self {
         Self {
             bytes_max,
             projects: Arc::default(),
+            clock,
         }
     }
 
@@ -115,7 +119,10 @@ impl Drop for Reservation {
                 Some((at, bytes)) if at.elapsed() < GRAIN => {
                     *bytes = bytes.saturating_add(self.came);
                 }
-                _ => spent.grains.push_back((Instant::now(), self.came)),
+                _ => {
+                    let now = Stopwatch::start(&self.budget.clock);
+                    spent.grains.push_back((now, self.came));
+                }
             }
         }
         // Projects of the last hour alone are remembered.
@@ -128,7 +135,13 @@ impl Drop for Reservation {
 
 #[cfg(test)]
 mod tests {
+    use kinora_contract::ManualClock;
+
     use super::*;
+
+    fn bounded(bytes_max: Option<u64>) -> Budget {
+        Budget::new(bytes_max, Arc::new(ManualClock::default()))
+    }
 
     fn spend(budget: &Budget, project: &str, bytes: u64) {
         let mut reservation = budget.reserve(project, bytes).unwrap();
@@ -137,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_project_stops_at_its_bound_and_others_do_not() {
-        let budget = Budget::new(Some(100));
+        let budget = bounded(Some(100));
         spend(&budget, "a", 60);
         let held = budget.reserve("a", 40).unwrap();
         // What is under way counts as if it had come.
@@ -153,18 +166,32 @@ mod tests {
 
     #[test]
     fn a_file_larger_than_the_bound_comes_alone_and_no_bound_is_none() {
-        let budget = Budget::new(Some(100));
+        let budget = bounded(Some(100));
         spend(&budget, "a", 1_000);
         assert!(budget.reserve("a", 1).is_err());
-        let free = Budget::new(None);
+        let free = bounded(None);
         spend(&free, "a", u64::MAX / 2);
         spend(&free, "a", u64::MAX / 2);
     }
 
     #[test]
     fn nothing_is_remembered_of_who_took_nothing() {
-        let budget = Budget::new(Some(100));
+        let budget = bounded(Some(100));
         drop(budget.reserve("a", 100));
         assert!(budget.projects().is_empty());
+    }
+
+    #[test]
+    fn bytes_are_forgotten_after_an_hour_of_steady_time() {
+        let clock = Arc::new(ManualClock::default());
+        let budget = Budget::new(Some(100), clock.clone());
+        spend(&budget, "a", 100);
+        clock.set(u64::MAX);
+        assert_eq!(budget.reserve("a", 1).unwrap_err(), HOUR);
+        clock.set(0);
+        clock.advance(HOUR.as_millis() as u64 - 1);
+        assert!(budget.reserve("a", 1).is_err());
+        clock.advance(1);
+        spend(&budget, "a", 100);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -90,7 +90,7 @@ impl Connector<'_> {
         for &address in &target.addresses {
             let key = HostKey::Address(meant(address.ip()));
             let turn = patience.turn(self.turns, key, self.project).await?;
-            let begun = Instant::now();
+            let begun = patience.stopwatch();
             let share = left / attempts_left.max(1);
             let attempt = self.attempt(address, name.clone());
             last = match timeout(share, attempt).await {

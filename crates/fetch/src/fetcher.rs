@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyper::body::{Body, Incoming};
+use kinora_contract::Clock;
 use kinora_pool::Pool;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -50,16 +51,22 @@ pub struct Fetcher {
     turns: Turns,
     budget: Budget,
     disk: Pool,
+    clock: Arc<dyn Clock>,
 }
 
 impl Fetcher {
-    /// A fetcher that asks the operating system for names and interfaces.
+    /// A fetcher that asks the operating system for names and interfaces, and measures its patience by `clock`.
     ///
     /// # Errors
     /// When the options cannot be used.
-    pub fn new(options: Options) -> Result<Self, OptionsError> {
-        let resolver = SystemResolver::new(options.lookup_timeout);
-        Self::with(options, Arc::new(resolver), Box::new(SystemInterfaces))
+    pub fn new(options: Options, clock: Arc<dyn Clock>) -> Result<Self, OptionsError> {
+        let resolver = SystemResolver::new(options.lookup_timeout, clock.clone());
+        Self::with(
+            options,
+            Arc::new(resolver),
+            Box::new(SystemInterfaces),
+            clock,
+        )
     }
 
     /// A fetcher that asks `resolver`, whose answers are judged like any other's, and takes the
@@ -71,21 +78,23 @@ impl Fetcher {
         options: Options,
         resolver: Arc<dyn Resolve>,
         interfaces: Box<dyn Interfaces>,
+        clock: Arc<dyn Clock>,
     ) -> Result<Self, OptionsError> {
         options.check()?;
         let policy = Policy::new(
             options.allow_networks.clone(),
             options.deny_networks.clone(),
-            Surroundings::new(interfaces),
+            Surroundings::new(interfaces, clock.clone()),
         );
         Ok(Self {
             tls: tls(options.extra_roots_pem.as_deref())?,
             turns: Turns::new(options.host_connections_max),
-            budget: Budget::new(options.project_bytes_per_hour),
+            budget: Budget::new(options.project_bytes_per_hour, clock.clone()),
             disk: Pool::new(DISK_THREADS),
             policy,
             resolver,
             options,
+            clock,
         })
     }
 
@@ -100,7 +109,7 @@ impl Fetcher {
         let mut url = parsed.map_err(|error| FetchError::Unreachable(Cause::Url(error)))?;
         // Nobody is asked for what could not be taken.
         drop(self.reserve(request.project, 1)?);
-        let mut patience = Patience::new(&self.options);
+        let mut patience = Patience::new(&self.options, &self.clock);
         for _ in 0..=self.options.redirects_max {
             let connection = self.reach(&url, request.project, &mut patience).await?;
             let asking = async {
@@ -177,6 +186,7 @@ impl Fetcher {
                 bytes_min: self.options.rate_min_bytes,
             },
             disk: &self.disk,
+            clock: &self.clock,
         };
         let saved = async {
             let mut count = |bytes| reserved.count(bytes);

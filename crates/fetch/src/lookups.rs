@@ -4,15 +4,16 @@
 //! some seconds, what failed: an answer is judged and dialled by whoever asked for it.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Debug;
+use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use kinora_contract::{Clock, Stopwatch};
 use tokio::sync::watch;
 use tokio::time::timeout;
-
-use crate::resolve::{Lookup, LookupError};
 
 /// Threads that look names up.
 const THREADS_MAX: usize = 8;
@@ -22,6 +23,32 @@ const WAITING_MAX: usize = 2_048;
 /// How long a failure is remembered.
 const FAILURE_KEPT: Duration = Duration::from_secs(5);
 const FAILURES_MAX: usize = 1_024;
+
+/// Why a name has no addresses.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LookupError {
+    /// The name does not exist, or has no address.
+    #[error("no such name")]
+    NoSuchName,
+    /// The resolver says that it cannot tell.
+    #[error("the resolver failed: {0}")]
+    Failed(Arc<io::Error>),
+    /// No answer in time.
+    #[error("the resolver did not answer in time")]
+    TimedOut,
+    /// Too many look-ups are waiting: this one was not begun.
+    #[error("too many look-ups are waiting")]
+    Busy,
+}
+
+/// How names are looked up on a thread that may block for as long as it takes.
+pub trait Lookup: Send + Sync + Debug {
+    /// All addresses of `host`.
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    fn look_up(&self, host: &str) -> Result<Vec<IpAddr>, LookupError>;
+}
 
 type Answer = Result<Vec<IpAddr>, LookupError>;
 
@@ -49,28 +76,29 @@ struct Question {
 #[derive(Clone, Debug)]
 enum Stage {
     Waiting,
-    Asked(Instant),
+    Asked(Stopwatch),
     Answered(Answer),
 }
 
 /// Everything that is asked at the moment.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Board {
+    clock: Arc<dyn Clock>,
     stages: HashMap<Question, watch::Sender<Stage>>,
     /// Projects with waiting hosts; the first is next.
     turns: VecDeque<(Arc<str>, VecDeque<Arc<str>>)>,
     waiting: usize,
     /// Threads at work, by project. A project without any is absent.
     working: HashMap<Arc<str>, usize>,
-    failures: HashMap<Arc<str>, (Instant, LookupError)>,
+    failures: HashMap<Arc<str>, (Stopwatch, LookupError)>,
 }
 
 impl Lookups {
-    pub(crate) fn new(timeout: Duration, lookup: Arc<dyn Lookup>) -> Self {
+    pub(crate) fn new(timeout: Duration, lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Self {
         let shared = Shared {
             timeout,
             lookup,
-            board: Mutex::default(),
+            board: Mutex::new(Board::new(clock)),
         };
         Self {
             shared: Arc::new(shared),
@@ -156,6 +184,17 @@ impl Shared {
 }
 
 impl Board {
+    fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            stages: HashMap::new(),
+            turns: VecDeque::new(),
+            waiting: 0,
+            working: HashMap::new(),
+            failures: HashMap::new(),
+        }
+    }
+
     /// What is remembered of a failed look-up.
     fn failure(&mut self, host: &str) -> Option<LookupError> {
         let (since, failure) = self.failures.get(host)?;
@@ -233,7 +272,7 @@ impl Board {
             let question = Question { project, host };
             match self.stages.get(&question) {
                 Some(stage) if !stage.is_closed() => {
-                    stage.send_replace(Stage::Asked(Instant::now()));
+                    stage.send_replace(Stage::Asked(Stopwatch::start(&self.clock)));
                     *self.working.entry(question.project.clone()).or_default() += 1;
                     return Some(question);
                 }
@@ -256,7 +295,7 @@ impl Board {
             self.failures
                 .retain(|_, (since, _)| since.elapsed() < FAILURE_KEPT);
             if self.failures.len() < FAILURES_MAX {
-                let kept = (Instant::now(), failure.clone());
+                let kept = (Stopwatch::start(&self.clock), failure.clone());
                 self.failures.insert(question.host.clone(), kept);
             }
         }
@@ -270,13 +309,15 @@ impl Board {
 mod tests {
     use std::sync::Condvar;
 
+    use kinora_contract::ManualClock;
+
     use super::*;
 
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
     fn questions_that_were_given_up_make_room_for_others() {
-        let mut board = Board::default();
+        let mut board = Board::new(Arc::new(ManualClock::default()));
         let add = |board: &mut Board, number: usize| {
             let project = format!("project {}", number / PROJECT_WAITING_MAX);
             board.add(Question {
@@ -336,7 +377,7 @@ mod tests {
     #[test]
     fn a_thread_that_comes_free_is_used_by_all_who_may_have_one_more() {
         let names = Arc::new(Hanging::default());
-        let lookups = Lookups::new(LONG, names.clone());
+        let lookups = Lookups::new(LONG, names.clone(), Arc::new(ManualClock::default()));
         let hosts = ["a1", "a2", "b1", "b2", "c1", "c2", "a3", "b3"];
         // Each has two threads, and leaves the last two to others.
         let _asked = hosts.map(|host| lookups.ask(&host[..1], host).unwrap());

@@ -1,9 +1,11 @@
 //! The time of one fetch. Waiting for a turn is no fault of the host that is asked, so it counts
 //! to a bound of its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use kinora_contract::{Clock, Stopwatch};
+use tokio::time::timeout;
 
 use crate::error::{Cause, FetchError};
 use crate::options::Options;
@@ -12,17 +14,19 @@ use crate::turns::{HostKey, Turn, Turns};
 /// What is left of the time of a fetch.
 #[derive(Debug)]
 pub(crate) struct Patience {
-    /// When it is over, whatever the size.
-    total: Instant,
+    clock: Arc<dyn Clock>,
+    /// When it is over, whatever the size, by the steady time of the clock.
+    total: Duration,
     /// When it is over while the size is not known.
-    unsized_until: Instant,
+    unsized_until: Duration,
     turns_left: Duration,
 }
 
 impl Patience {
-    pub(crate) fn new(options: &Options) -> Self {
-        let now = Instant::now();
+    pub(crate) fn new(options: &Options, clock: &Arc<dyn Clock>) -> Self {
+        let now = clock.steady();
         Self {
+            clock: clock.clone(),
             total: now + options.total_timeout,
             unsized_until: now + options.unsized_timeout.min(options.total_timeout),
             turns_left: options.turn_timeout,
@@ -39,7 +43,7 @@ impl Patience {
         key: HostKey,
         project: &str,
     ) -> Result<Turn, FetchError> {
-        let begun = Instant::now();
+        let begun = self.stopwatch();
         let turn = turns.take(key.clone(), project, self.turns_left).await;
         let waited = begun.elapsed();
         self.turns_left = self.turns_left.saturating_sub(waited);
@@ -48,9 +52,14 @@ impl Patience {
         turn.ok_or_else(|| FetchError::Later(Cause::HostBusy(key.to_string())))
     }
 
+    /// Measures a part of the time.
+    pub(crate) fn stopwatch(&self) -> Stopwatch {
+        Stopwatch::start(&self.clock)
+    }
+
     /// How long connecting may take, if it may take `limit` at most.
     pub(crate) fn at_most(&self, limit: Duration) -> Duration {
-        limit.min(self.unsized_until.saturating_duration_since(Instant::now()))
+        limit.min(self.left_until(self.unsized_until))
     }
 
     /// The outcome of `work`, which tells the size.
@@ -61,7 +70,7 @@ impl Patience {
         &self,
         work: impl Future<Output = Result<T, FetchError>>,
     ) -> Result<T, FetchError> {
-        within(self.unsized_until, work).await
+        within(self.left_until(self.unsized_until), work).await
     }
 
     /// The outcome of `work`, which may take `limit` from now on where the size is known.
@@ -73,18 +82,22 @@ impl Patience {
         limit: Option<Duration>,
         work: impl Future<Output = Result<T, FetchError>>,
     ) -> Result<T, FetchError> {
-        let deadline = match limit {
-            Some(limit) => self.total.min(Instant::now() + limit),
-            None => self.unsized_until,
+        let left = match limit {
+            Some(limit) => limit.min(self.left_until(self.total)),
+            None => self.left_until(self.unsized_until),
         };
-        within(deadline, work).await
+        within(left, work).await
+    }
+
+    fn left_until(&self, deadline: Duration) -> Duration {
+        deadline.saturating_sub(self.clock.steady())
     }
 }
 
 async fn within<T>(
-    deadline: Instant,
+    left: Duration,
     work: impl Future<Output = Result<T, FetchError>>,
 ) -> Result<T, FetchError> {
     let over = |_| FetchError::Timeout(Cause::TotalTimeout);
-    timeout_at(deadline, work).await.map_err(over)?
+    timeout(left, work).await.map_err(over)?
 }

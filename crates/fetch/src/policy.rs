@@ -186,11 +186,15 @@ mod tests {
         }
     }
 
+    fn clock() -> std::sync::Arc<dyn kinora_contract::Clock> {
+        std::sync::Arc::new(kinora_contract::ManualClock::default())
+    }
+
     fn policy(allowed: &[&str], denied: &[&str]) -> Policy {
         Policy::new(
             allowed.iter().map(|text| text.parse().unwrap()).collect(),
             denied.iter().map(|text| text.parse().unwrap()).collect(),
-            Surroundings::new(Box::new(Host)),
+            Surroundings::new(Box::new(Host), clock()),
         )
     }
 
@@ -271,7 +275,7 @@ mod tests {
 
     #[test]
     fn p09_without_a_list_of_own_addresses_nothing_is_dialled() {
-        let policy = Policy::new(vec![], vec![], Surroundings::new(Box::new(Mute)));
+        let policy = Policy::new(vec![], vec![], Surroundings::new(Box::new(Mute), clock()));
         let refused = policy.permit("host.test", "8.8.8.8:80".parse().unwrap());
         let error = refused.unwrap_err();
         assert!(

@@ -2,15 +2,16 @@
 //! answer goes through the same judgement, whoever gave it.
 
 use std::fmt::Debug;
-use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use dns_lookup::{AddrInfoHints, LookupErrorKind, getaddrinfo};
+use kinora_contract::Clock;
 
 use crate::lookups::Lookups;
+pub use crate::lookups::{Lookup, LookupError};
 
 /// Asked once per hop, never for a host that is an address already.
 #[async_trait]
@@ -22,45 +23,19 @@ pub trait Resolve: Send + Sync + Debug {
     async fn resolve(&self, project: &str, host: &str) -> Result<Vec<IpAddr>, LookupError>;
 }
 
-/// Why a name has no addresses.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum LookupError {
-    /// The name does not exist, or has no address.
-    #[error("no such name")]
-    NoSuchName,
-    /// The resolver says that it cannot tell.
-    #[error("the resolver failed: {0}")]
-    Failed(Arc<io::Error>),
-    /// No answer in time.
-    #[error("the resolver did not answer in time")]
-    TimedOut,
-    /// Too many look-ups are waiting: this one was not begun.
-    #[error("too many look-ups are waiting")]
-    Busy,
-}
-
-/// How names are looked up on a thread that may block for as long as it takes.
-pub trait Lookup: Send + Sync + Debug {
-    /// All addresses of `host`.
-    ///
-    /// # Errors
-    /// [`LookupError`].
-    fn look_up(&self, host: &str) -> Result<Vec<IpAddr>, LookupError>;
-}
-
 /// The resolver of the operating system, on threads of its own.
 #[derive(Clone, Debug)]
 pub struct SystemResolver(Lookups);
 
 impl SystemResolver {
     /// A resolver whose look-ups may take `timeout`, and wait as long for their turn before that.
-    pub fn new(timeout: Duration) -> Self {
-        Self::with_lookup(timeout, Arc::new(OfSystem))
+    pub fn new(timeout: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self::with_lookup(timeout, Arc::new(OfSystem), clock)
     }
 
     /// The same with another way to look names up.
-    pub fn with_lookup(timeout: Duration, lookup: Arc<dyn Lookup>) -> Self {
-        Self(Lookups::new(timeout, lookup))
+    pub fn with_lookup(timeout: Duration, lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Self {
+        Self(Lookups::new(timeout, lookup, clock))
     }
 }
 

@@ -6,10 +6,11 @@
 use std::fmt::Debug;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use if_addrs::IfAddr;
+use kinora_contract::{Clock, Stopwatch};
 
 use crate::network::Network;
 
@@ -75,14 +76,16 @@ pub(crate) enum Nearness {
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     interfaces: Box<dyn Interfaces>,
-    known: Mutex<Option<(Instant, Vec<Attached>)>>,
+    known: Mutex<Option<(Stopwatch, Vec<Attached>)>>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Surroundings {
-    pub(crate) fn new(interfaces: Box<dyn Interfaces>) -> Self {
+    pub(crate) fn new(interfaces: Box<dyn Interfaces>, clock: Arc<dyn Clock>) -> Self {
         Self {
             interfaces,
             known: Mutex::default(),
+            clock,
         }
     }
 
@@ -96,7 +99,7 @@ impl Surroundings {
             .as_ref()
             .is_none_or(|(since, _)| since.elapsed() > KEPT)
         {
-            *known = Some((Instant::now(), self.interfaces.attached()?));
+            *known = Some((Stopwatch::start(&self.clock), self.interfaces.attached()?));
         }
         let attached = known.iter().flat_map(|(_, attached)| attached);
         let mut nearness = Nearness::Elsewhere;

@@ -1,7 +1,7 @@
 //! When a process that died may be started again: at once after the first death, then later and
 //! later, so that a broken engine does not spend the machine on its starts.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
@@ -10,12 +10,13 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     deaths: u32,
-    not_before: Option<Instant>,
+    /// Moments are steady times of one clock.
+    not_before: Option<Duration>,
 }
 
 impl Backoff {
     /// A process died at `now`.
-    pub(crate) fn died(&mut self, now: Instant) {
+    pub(crate) fn died(&mut self, now: Duration) {
         self.deaths = self.deaths.saturating_add(1);
         self.not_before = now.checked_add(self.pause());
     }
@@ -26,7 +27,7 @@ impl Backoff {
     }
 
     /// Whether none may be started yet.
-    pub(crate) fn holds(&self, now: Instant) -> bool {
+    pub(crate) fn holds(&self, now: Duration) -> bool {
         self.not_before.is_some_and(|then| now < then)
     }
 
@@ -44,7 +45,7 @@ mod tests {
 
     #[test]
     fn the_first_death_costs_no_wait_and_the_others_ever_more_up_to_a_minute() {
-        let (mut backoff, now) = (Backoff::default(), Instant::now());
+        let (mut backoff, now) = (Backoff::default(), Duration::ZERO);
         assert!(!backoff.holds(now));
         for seconds in [0, 1, 2, 4, 8, 16, 32, 60, 60] {
             backoff.died(now);

@@ -5,8 +5,10 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
+use kinora_contract::{Clock, Stopwatch};
 use kinora_media::{FilmFormat, Films, InProcess, MediaError};
 
 use crate::film_message::{FilmFailure, FilmOrder, FilmTold, InfoHead};
@@ -18,11 +20,11 @@ use crate::wire::{Bounds, Message, nonsense};
 const PULSE: Duration = Duration::from_millis(100);
 
 /// Reads one film for the service that started this process. Takes standard input and output for
-/// itself.
+/// itself. `clock` tells when a sign of life is due.
 ///
 /// # Errors
 /// When the service does not make sense, or is gone.
-pub fn serve_film() -> io::Result<()> {
+pub fn serve_film(clock: &Arc<dyn Clock>) -> io::Result<()> {
     let output = rustix::io::dup(rustix::stdio::stdout())?;
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     memory::volunteer();
@@ -37,7 +39,7 @@ pub fn serve_film() -> io::Result<()> {
     };
     FilmTold::Confined(sandbox::lock_in(&confinement)).write(&mut to)?;
     let ended = match next()? {
-        FilmOrder::Examine(path, asked) => examine(&path, &asked.into(), &mut to),
+        FilmOrder::Examine(path, asked) => examine(&path, &asked.into(), &mut to, clock),
         FilmOrder::Look(path) => look(&path, &mut to),
         FilmOrder::Play(path) => play(&path, &mut to),
         FilmOrder::Confine(_) => return Err(nonsense("a second confinement")),
@@ -66,11 +68,16 @@ fn tell(told: FilmTold, to: &mut impl Write) -> Result<(), Ended> {
     told.write(to).map_err(Ended::Unheard)
 }
 
-fn examine(path: &Path, asked: &FilmFormat, to: &mut impl Write) -> Result<(), Ended> {
-    let (mut told, mut unheard) = (Instant::now(), None);
+fn examine(
+    path: &Path,
+    asked: &FilmFormat,
+    to: &mut impl Write,
+    clock: &Arc<dyn Clock>,
+) -> Result<(), Ended> {
+    let (mut told, mut unheard) = (Stopwatch::start(clock), None);
     let mut go_on = || {
         if told.elapsed() >= PULSE {
-            told = Instant::now();
+            told.restart();
             unheard = FilmTold::Alive.write(to).err();
         }
         unheard.is_none()

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use kinora_contract::{Clock, Stopwatch};
 use kinora_media::{FilmFormat, Films, MediaError, PlayedFilm, ProbeInfo, Recording};
 
 use crate::film_message::{AskedHead, FilmOrder, FilmTold, InfoHead};
@@ -37,6 +38,8 @@ pub struct FilmOptions {
     pub silence_max: Duration,
     /// A film that takes longer to look into is given up.
     pub examine_max: Duration,
+    /// Measures both.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl fmt::Debug for FilmOptions {
@@ -86,8 +89,8 @@ impl HostedFilms {
         Ok(Reading {
             process: Some(process),
             silence_max: self.options.silence_max,
-            heard: Instant::now(),
-            weighed: Instant::now(),
+            heard: Stopwatch::start(&self.options.clock),
+            weighed: Stopwatch::start(&self.options.clock),
             is_confinement_told: self.is_confinement_told.clone(),
         })
     }
@@ -102,7 +105,7 @@ impl Films for HostedFilms {
     ) -> Result<Recording, MediaError> {
         let order = FilmOrder::Examine(path.to_owned(), AskedHead::from(asked));
         let mut reading = self.start(path, order, 0)?;
-        let begun = Instant::now();
+        let begun = Stopwatch::start(&self.options.clock);
         let (mut info, mut poster, mut spritesheet) = (None, None, None);
         loop {
             if begun.elapsed() > self.options.examine_max {
@@ -166,8 +169,8 @@ struct Reading {
     /// `None`: it has ended, and was heard to the end.
     process: Option<FilmProcess>,
     silence_max: Duration,
-    heard: Instant,
-    weighed: Instant,
+    heard: Stopwatch,
+    weighed: Stopwatch,
     is_confinement_told: Arc<AtomicBool>,
 }
 
@@ -179,7 +182,7 @@ impl Reading {
             return lost("it has ended".to_owned());
         };
         if self.weighed.elapsed() >= WEIGH_EVERY {
-            self.weighed = Instant::now();
+            self.weighed.restart();
             let held = process.resident_bytes();
             if held.is_some_and(|held| held > MEMORY_BYTES_MAX) {
                 return Err(MediaError::Refused("it takes too much memory".to_owned()));
@@ -195,7 +198,7 @@ impl Reading {
                 lost(ended.map_or_else(String::new, |error| error.to_string()))
             }
             Heard::Told(told) => {
-                self.heard = Instant::now();
+                self.heard.restart();
                 match told {
                     FilmTold::Confined(lacking) => {
                         if !self.is_confinement_told.swap(true, Ordering::Relaxed) {
@@ -222,7 +225,7 @@ struct Playing {
 impl PlayedFilm for Playing {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, MediaError> {
         // Frames wait while nobody asks for them: that is no silence of the process.
-        self.reading.heard = Instant::now();
+        self.reading.heard.restart();
         loop {
             match self.reading.listen()? {
                 None => {}

@@ -6,9 +6,9 @@ use std::io::{self, ErrorKind};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use kinora_contract::{FailureCode, VideoSpec, Warning};
+use kinora_contract::{Clock, FailureCode, Stopwatch, VideoSpec, Warning};
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink, Stage,
 };
@@ -41,6 +41,8 @@ pub struct HostOptions {
     pub memory_bytes_max: Option<u64>,
     /// What a process may touch. `None`: whatever the service may, with the service's environment.
     pub confinement: Option<Confinement>,
+    /// Measures limits and pauses.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl fmt::Debug for HostOptions {
@@ -66,7 +68,7 @@ pub struct HostedEngine {
 impl HostedEngine {
     /// The engine that `planner` speaks for. Nothing is started before the first job.
     pub fn new(planner: Arc<dyn Planner>, options: HostOptions) -> Self {
-        let seats = Seats::new(options.processes.max(1));
+        let seats = Seats::new(options.processes.max(1), options.clock.clone());
         Self {
             planner,
             options,
@@ -98,7 +100,7 @@ impl HostedEngine {
             process.order(Order::Confine(confinement.clone()));
         }
         process.order(Order::Open(self.options.settings.clone()));
-        let start = Instant::now();
+        let start = Stopwatch::start(&self.options.clock);
         while start.elapsed() < self.options.open_limit {
             // Reading weights gives no signs of life; its limit is the one above.
             control.report(Stage::Preparing, 0.0)?;
@@ -203,6 +205,7 @@ impl Engine for HostedEngine {
             sink,
             control,
             memory_bytes_max: self.options.memory_bytes_max,
+            clock: &self.options.clock,
         };
         match run.run() {
             Ended::Fit(ended) => {

@@ -26,6 +26,11 @@ pub(crate) fn head(job: &Job<'_>) -> JobHead {
         // A spec names a handful.
         audios: u32::try_from(materials.audios.len()).unwrap_or(u32::MAX),
         source,
+        script: materials
+            .script
+            .iter()
+            .map(|link| (**link).clone())
+            .collect(),
     }
 }
 
@@ -69,6 +74,7 @@ pub(crate) fn assemble(
             })
             .collect::<Result<_, EngineError>>()?,
         source,
+        script: head.script.iter().cloned().map(Arc::new).collect(),
     })
 }
 
@@ -79,4 +85,60 @@ pub(crate) fn samples_to_bytes(pcm: &[f32]) -> Vec<u8> {
 pub(crate) fn bytes_to_samples(bytes: &[u8]) -> Vec<f32> {
     let (samples, _) = bytes.as_chunks::<4>();
     samples.iter().copied().map(f32::from_le_bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::{FrameSize, Inputs, Seconds, VideoSpec};
+    use kinora_engine::{Clip, SCRIPT_LINKS_MAX};
+
+    use super::*;
+    use crate::message::Order;
+    use crate::wire::{Bounds, Message};
+
+    fn spec(seed: u32) -> VideoSpec {
+        VideoSpec {
+            version: 1,
+            model: "model".to_owned(),
+            // As long as a request's text may be, in characters that JSON writes out.
+            prompt: "\u{1}".repeat(64 * 1024),
+            negative_prompt: None,
+            seconds: Seconds::Fixed(5),
+            frame: FrameSize::Fixed(Size::new(64, 36)),
+            seed,
+            generate_audio: false,
+            inputs: Inputs::Text,
+            draft: false,
+            final_of: None,
+            edit: None,
+        }
+    }
+
+    #[test]
+    fn the_longest_script_arrives_whole() {
+        let links = 0..SCRIPT_LINKS_MAX as u32;
+        let materials = Materials {
+            script: links.map(|seed| Arc::new(spec(seed))).collect(),
+            ..Materials::default()
+        };
+        let job = Job {
+            spec: &spec(99),
+            materials: &materials,
+            clip: Clip {
+                size: Size::new(64, 36),
+                fps: 24,
+                frames: 120,
+                audio: false,
+            },
+        };
+        let mut bytes = Vec::new();
+        let order = Order::Job(Box::new(head(&job)));
+        order.write(&mut bytes).unwrap();
+        let read = Order::read(&mut &bytes[..], &Bounds::trusted()).unwrap();
+        let Some(Order::Job(head)) = read else {
+            panic!("no job: {read:?}");
+        };
+        let arrived = assemble(&head, None, || unreachable!()).unwrap();
+        assert_eq!(arrived.script, materials.script);
+    }
 }

@@ -66,6 +66,8 @@ pub(crate) struct JobHead {
     pub(crate) images: Vec<Size>,
     pub(crate) audios: u32,
     pub(crate) source: Option<SourceHead>,
+    /// At most [`kinora_engine::SCRIPT_LINKS_MAX`] specs, each as long as a request's text.
+    pub(crate) script: Vec<VideoSpec>,
 }
 
 /// [`Clip`], to be written down.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kinora_contract::FailureCode;
 use kinora_engine::EngineError;
@@ -27,6 +27,7 @@ const WAITING_MAX: usize = 2;
 const PIPE_BYTES: usize = 1 << 20;
 /// A process that has closed its output ends soon by itself; its own status tells more than ours.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
+const EXIT_LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A living process that takes orders `O` and tells `T`. It is killed when this is dropped.
 #[derive(Debug)]
@@ -161,12 +162,11 @@ impl<O: Message, T: Message> Process<O, T> {
     }
 
     fn last_status(&mut self) -> Option<ExitStatus> {
-        let start = Instant::now();
-        while start.elapsed() < EXIT_GRACE {
+        for _ in 0..EXIT_GRACE.as_millis() / EXIT_LOOK_EVERY.as_millis() {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
             }
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(EXIT_LOOK_EVERY);
         }
         None
     }

@@ -2,9 +2,10 @@
 //! for is given, and a process that does not yield to a cancel, or takes too much, is given up.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use kinora_contract::FailureCode;
+use kinora_contract::{Clock, FailureCode, Stopwatch};
 use kinora_engine::{Control, EngineError, Job, Playback, Sink};
 
 use crate::hosted::EngineProcess;
@@ -41,6 +42,7 @@ pub(crate) struct Run<'a> {
     pub(crate) sink: &'a mut dyn Sink,
     pub(crate) control: &'a Control,
     pub(crate) memory_bytes_max: Option<u64>,
+    pub(crate) clock: &'a Arc<dyn Clock>,
 }
 
 impl Run<'_> {
@@ -53,13 +55,13 @@ impl Run<'_> {
             self.process.order(Order::Material(bytes));
         }
         let mut playing = Playing::default();
-        let mut weighed = Instant::now();
+        let mut weighed = Stopwatch::start(self.clock);
         loop {
             if self.control.cancel.is_cancelled() {
                 return self.stop(EngineError::Cancelled);
             }
             if weighed.elapsed() >= WEIGH_EVERY {
-                weighed = Instant::now();
+                weighed.restart();
                 if let Some(error) = self.too_heavy() {
                     return Ended::Unfit(Err(error));
                 }
@@ -115,7 +117,7 @@ impl Run<'_> {
     /// Asks for a stop, and waits a little for it.
     fn stop(&self, because: EngineError) -> Ended {
         self.process.order(Order::Cancel);
-        let start = Instant::now();
+        let start = Stopwatch::start(self.clock);
         while start.elapsed() < YIELD_LIMIT {
             match self.process.listen(LOOK_EVERY) {
                 Heard::Told(Told::Ended(_)) => return Ended::Fit(Err(because)),

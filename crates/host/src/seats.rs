@@ -1,9 +1,10 @@
 //! Who may use an engine's processes, and when one may be started: so many jobs at a time, and a
 //! pause after deaths in a row. Whoever waits gives signs of life and can be cancelled.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use kinora_contract::Clock;
 use kinora_engine::{Control, EngineError, Stage};
 
 use crate::backoff::Backoff;
@@ -17,6 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) struct Seats {
     state: Mutex<State>,
     changed: Condvar,
+    clock: Arc<dyn Clock>,
 }
 
 #[derive(Debug)]
@@ -31,7 +33,7 @@ struct State {
 pub(crate) struct Seat<'a>(&'a Seats);
 
 impl Seats {
-    pub(crate) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize, clock: Arc<dyn Clock>) -> Self {
         Self {
             state: Mutex::new(State {
                 free: count,
@@ -39,6 +41,7 @@ impl Seats {
                 backoff: Backoff::default(),
             }),
             changed: Condvar::new(),
+            clock,
         }
     }
 
@@ -55,7 +58,7 @@ impl Seats {
             control.report(Stage::Preparing, 0.0)?;
             if state.free > 0 {
                 let process = state.living();
-                if process.is_some() || !state.backoff.holds(Instant::now()) {
+                if process.is_some() || !state.backoff.holds(self.clock.steady()) {
                     state.free -= 1;
                     return Ok((Seat(self), process));
                 }
@@ -94,7 +97,8 @@ impl Seat<'_> {
 
     /// The process died.
     pub(crate) fn record_crash(self) {
-        self.0.state().backoff.died(Instant::now());
+        let now = self.0.clock.steady();
+        self.0.state().backoff.died(now);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Children that say what no child of ours would: each is ended, and costs the service neither memory nor
 //! decoders. Shell scripts play them; the first five bytes of a message are its kind and length.
 
+#![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
@@ -12,9 +13,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
+use kinora_contract::{Clock, FrameSize, Inputs, RunningClock, Seconds, Size, VideoSpec};
 use kinora_engine::{Clip, Control, Engine, EngineError, Footage, Job, Materials, Playback, Sink};
 use kinora_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms};
 use kinora_media::{FilmFormat, Films, MediaError, ProbeInfo, Undecodable};
@@ -101,6 +102,11 @@ fn spec() -> VideoSpec {
     }
 }
 
+fn clock() -> Arc<dyn Clock> {
+    let begun = Instant::now();
+    Arc::new(RunningClock::at(0, move || begun.elapsed()))
+}
+
 /// What came of a job in a child that says `script`, and how many bytes of it were believed.
 fn job(script: &str, source: &Arc<Source>) -> (Result<(), EngineError>, usize) {
     let options = HostOptions {
@@ -110,6 +116,7 @@ fn job(script: &str, source: &Arc<Source>) -> (Result<(), EngineError>, usize) {
         open_limit: Duration::from_secs(60),
         memory_bytes_max: None,
         confinement: None,
+        clock: clock(),
     };
     let engine = HostedEngine::new(Arc::new(Storyboard::default()), options);
     let source: Arc<dyn Footage> = source.clone();
@@ -200,6 +207,7 @@ fn films(script: &str, silence_max: Duration) -> HostedFilms {
         command: sh(script.to_owned()),
         silence_max,
         examine_max: Duration::from_secs(60),
+        clock: clock(),
     })
 }
 

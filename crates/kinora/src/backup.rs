@@ -13,9 +13,10 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use kinora_blobs::folder::{Folder, measure_file};
+use kinora_blobs::folder::Folder;
+use kinora_blobs::measure_file;
 use kinora_contract::Clock;
-use kinora_store::{BackupSource, OpenError, OpenOptions, Snapshot, StoreError, open_snapshot};
+use kinora_store::{BackupSource, OpenError, Snapshot, SqliteOptions, StoreError, open_snapshot};
 
 use crate::cli::{BackupArgs, PlaceArgs, ResultsMode};
 use crate::config::Config;
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
 }
 
 fn open(config: &Config, place: &PlaceArgs) -> Result<Box<dyn BackupSource>, Failure> {
-    let opened = kinora_store::open_source(&config.store_url(), &OpenOptions::default());
+    let opened = kinora_store::open_source(&config.store_url(), &SqliteOptions::default());
     opened.map_err(|error| match error {
         OpenError::Missing(path) => Failure::new(format!(
             "There is no store at {}. Name the data folder of your service with --data, or its \

@@ -15,7 +15,8 @@ use kinora_contract::{Catalog, ModelCard, Readiness, Size, built_in_cards, limit
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
-use kinora_store::{OpenOptions, Stores};
+use kinora_scratch::Scratch;
+use kinora_store::{OpenOptions, SqliteOptions, Stores};
 use kinora_worker::{Backoff, Lineup, Maker, Pools, References, Served, Worker};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -41,12 +42,17 @@ pub(crate) struct Service {
 pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service, Failure> {
     folder::prepare(&config.data)?;
     let options = OpenOptions {
-        attempts_max: config.worker.attempts_max,
-        token_stride: token_stride()?,
-        accepts_loss: config.accept_loss,
-        ..OpenOptions::default()
+        clock: Arc::new(SystemClock),
+        sqlite: SqliteOptions {
+            attempts_max: config.worker.attempts_max,
+            token_stride: token_stride()?,
+            accepts_loss: config.accept_loss,
+            ..SqliteOptions::default()
+        },
     };
-    let stores = kinora_store::open(&config.store_url(), &options).map_err(damage::refused)?;
+    let stores = kinora_store::open(&config.store_url(), &options)
+        .await
+        .map_err(damage::refused)?;
     damage::check_signing_key(config, &stores.holds)?;
     let blobs = kinora_blobs::open(&config.results_url())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
@@ -56,7 +62,7 @@ pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service
     let secret = Secret::load_or_create(&damage::signing_key(config))
         .map_err(|error| Failure::because("The signing secret cannot be read", error))?;
     let (catalog, lineup) = models(config)?;
-    let reserve = reserve(config, &*blobs);
+    let reserve = reserve(config);
     let readiness = Readiness::default();
     let api = Api {
         tasks: stores.tasks.clone(),
@@ -69,12 +75,14 @@ pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service
         entropy: Arc::new(SystemEntropy::default()),
         settings: Arc::new(api_settings(config, base_url, reserve.clone())?),
         turns: kinora_api::Turns::default(),
+        rendered: kinora_api::Rendered::default(),
         readiness: readiness.clone(),
         lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),
     };
+    let backoff = Backoff::new(readiness, Arc::new(SystemClock));
     let worker = Worker {
-        backoff: Backoff::telling(readiness),
+        backoff,
         ..worker(config, &stores, blobs, lineup, reserve)?
     };
     Ok(Service {
@@ -125,10 +133,25 @@ const fn bound(value: u64) -> u64 {
     if value == 0 { u64::MAX } else { value }
 }
 
-/// The reserve on the disks of the data folder and of the results, where these are elsewhere.
-fn reserve(config: &Config, blobs: &dyn BlobStore) -> Reserve {
-    let folders = vec![config.data.clone(), blobs.staging_dir().to_owned()];
-    Reserve::new(folders, config.quota.free_bytes_min)
+/// The reserve on the disks of the data folder, of unfinished files and of the results, where these are in a
+/// folder of this machine.
+fn reserve(config: &Config) -> Reserve {
+    let mut folders = vec![config.data.clone(), config.scratch_folder()];
+    folders.extend(kinora_blobs::root(&config.results_url()));
+    Reserve::new(folders, config.quota.free_bytes_min, Arc::new(SystemClock))
+}
+
+/// The folder of this process's unfinished files.
+fn scratch(config: &Config) -> Result<Arc<Scratch>, Failure> {
+    let folder = config.scratch_folder();
+    let made = Scratch::make(&folder).map_err(|error| {
+        let folder = folder.display();
+        Failure::because(
+            format!("The folder of unfinished files {folder} cannot be made"),
+            error,
+        )
+    })?;
+    Ok(Arc::new(made))
 }
 
 fn worker(
@@ -145,12 +168,16 @@ fn worker(
     if config.media.encoder_threads > 0 {
         recorder.encoder_threads = config.media.encoder_threads as usize;
     }
+    let scratch = scratch(config)?;
+    let references = References::new(fetcher(config)?, scratch.clone());
     Ok(Worker {
-        tasks: stores.tasks.clone(),
+        work: stores.work.clone(),
+        chores: stores.chores.clone(),
         blobs,
         lineup,
-        references: Arc::new(References::new(fetcher(config)?).with_reserve(reserve)),
-        backoff: Backoff::default(),
+        references: Arc::new(references.with_reserve(reserve)),
+        backoff: Backoff::new(Readiness::default(), Arc::new(SystemClock)),
+        scratch,
         pools: Pools::default(),
         films: Arc::new(engine_host::films()),
         clock: Arc::new(SystemClock),
@@ -186,7 +213,8 @@ fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
         project_bytes_per_hour: (per_hour > 0).then_some(per_hour),
         ..kinora_fetch::Options::default()
     };
-    Fetcher::new(options).map_err(|error| Failure::because("References cannot be fetched", error))
+    Fetcher::new(options, Arc::new(SystemClock))
+        .map_err(|error| Failure::because("References cannot be fetched", error))
 }
 
 /// Where references may be fetched from although it is not public.
@@ -305,7 +333,7 @@ pub(crate) fn engine(name: &str, config: &Config) -> Result<Maker, Failure> {
             Ok(Maker::Frames(Arc::new(engine)))
         }
         None if name == "storyboard" => {
-            let engine = engine_host::storyboard_of(config.storyboard.threads);
+            let engine = engine_host::storyboard_of(&config.storyboard);
             Ok(Maker::Frames(Arc::new(engine)))
         }
         None => Err(Failure::new(format!("There is no engine '{name}'."))),
@@ -315,7 +343,11 @@ pub(crate) fn engine(name: &str, config: &Config) -> Result<Maker, Failure> {
 /// An engine of other servers. None of them is called yet.
 pub(crate) fn remote_engine(settings: &config::Remote) -> Result<RemoteEngine, Failure> {
     let name = &settings.name;
-    let remote = Remote::new(settings.options()?, Arc::new(SystemTimer::default()));
+    let remote = Remote::new(
+        settings.options()?,
+        Arc::new(SystemTimer::new(Arc::new(SystemClock))),
+        Arc::new(SystemClock),
+    );
     let remote = remote.map_err(|error| {
         Failure::because(format!("The engine '{name}' cannot be opened"), error)
     })?;

@@ -4,6 +4,8 @@
 mod address;
 mod engines;
 mod load;
+mod places;
+mod storyboard;
 
 use std::path::PathBuf;
 
@@ -16,6 +18,7 @@ pub(crate) use address::{ListenAddress, check_base_url};
 pub(crate) use engines::{
     Diffusion, Engine, Host, Remote, Storyboard as StoryboardProcess, Undecodable,
 };
+pub(crate) use storyboard::Storyboard;
 
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
@@ -116,6 +119,7 @@ pub(crate) struct Worker {
     pub(crate) start_pause_seconds_max: u32,
     pub(crate) settled_after_seconds: u32,
     pub(crate) drain_seconds: u32,
+    pub(crate) scratch: PathBuf,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -132,12 +136,6 @@ pub(crate) struct References {
 pub(crate) struct Media {
     pub(crate) qp: u8,
     pub(crate) encoder_threads: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Storyboard {
-    pub(crate) threads: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -213,6 +211,7 @@ impl Config {
                 "The setting http.buffered_megabytes_max must be at least {BUFFERED_MEGABYTES_MIN}."
             )));
         }
+        self.storyboard.check()?;
         let mut names = std::collections::BTreeSet::new();
         for engine in &self.engines {
             engine.check()?;
@@ -235,27 +234,9 @@ impl Config {
         check_base_url(&self.base_url)
     }
 
-    /// The address of the task store.
-    pub(crate) fn store_url(&self) -> String {
-        if self.store.url.is_empty() {
-            format!("sqlite:{}", self.data.join("kinora.db").display())
-        } else {
-            self.store.url.clone()
-        }
-    }
-
     /// The settings of the engine of this name, unless it is the embedded one.
     pub(crate) fn engine(&self, name: &str) -> Option<&Engine> {
         self.engines.iter().find(|engine| engine.name() == name)
-    }
-
-    /// The address of the blob store.
-    pub(crate) fn results_url(&self) -> String {
-        if self.results.url.is_empty() {
-            self.data.join("results").display().to_string()
-        } else {
-            self.results.url.clone()
-        }
     }
 }
 
@@ -310,6 +291,16 @@ mod tests {
         let config = read(file, &[("KINORA_WORKER_SLOTS", "7")]).unwrap();
         assert_eq!(config.listen, "127.0.0.1:9000".parse().unwrap());
         assert_eq!(config.worker.slots, 7);
+        assert_eq!(config.storyboard, Storyboard::default());
+        let told = [
+            ("KINORA_STORYBOARD_MARK_TEXT", "Studio {seed}"),
+            ("KINORA_STORYBOARD_CAPTION", "false"),
+        ];
+        let storyboard = read("[storyboard]\nmark = false", &told)
+            .unwrap()
+            .storyboard;
+        assert_eq!(storyboard.mark_text, "Studio {seed}");
+        assert!(!storyboard.caption && !storyboard.mark && storyboard.system_fonts);
         assert_eq!(config.worker.lease_seconds, 30);
     }
 
@@ -347,6 +338,8 @@ mod tests {
             ("[worker]\nslotz = 3", &[], "slotz"),
             ("[worker]\nslots = 0", &[], "worker.slots"),
             ("[media]\nqp = 99", &[], "media.qp"),
+            ("[storyboard]\nmark_text = \" \"", &[], "mark_text"),
+            ("[storyboard]\ncaptions = false", &[], "captions"),
             ("base_url = \"example.com\"", &[], "base_url"),
             ("listen = \":8080\"", &[], "listen: ':8080' names no host"),
             ("[log]\nlevel = \"kinora_api=loud\"", &[], "log.level"),

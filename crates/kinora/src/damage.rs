@@ -68,11 +68,11 @@ pub(crate) async fn check_results(
 ) -> Result<(), Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::because("The result store does not answer", error);
-    let marked = kinora_worker::is_marked(&*stores.tasks, blobs).await;
+    let marked = kinora_worker::is_marked(&*stores.chores, blobs).await;
     if marked.map_err(|error| failed(&error))? {
         return Ok(());
     }
-    let results = config.results_url();
+    let results = config.results_shown();
     let has_any = has_any(blobs, &stores.holds.results).await;
     if !has_any.map_err(|error| failed(&error))? {
         if !config.accept_loss {
@@ -86,7 +86,7 @@ pub(crate) async fn check_results(
             "loss accepted; results of completed tasks may be missing"
         );
     }
-    if let Err(error) = kinora_worker::put_mark(&*stores.tasks, blobs).await {
+    if let Err(error) = kinora_worker::put_mark(&*stores.chores, blobs).await {
         // A full disk is no reason not to serve what is there; the look for orphans puts the mark.
         tracing::warn!(%error, "results not marked as those of this store");
     }

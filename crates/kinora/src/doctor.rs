@@ -82,6 +82,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
         ));
         findings.push(("links and syncs", disk::links_and_syncs(&folder)));
     }
+    findings.extend(disk::elsewhere(config));
     findings.push(("clock", surroundings::clock(&config.data)));
     findings.push(("listen address", surroundings::listen(&config.listen)));
     findings.push(("open files", descriptors::limit(config)));
@@ -111,6 +112,8 @@ fn report(findings: &[(&str, Finding)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -131,6 +134,28 @@ mod tests {
             0,
             "{text}"
         );
+    }
+
+    #[test]
+    fn disks_of_results_and_scratch_are_looked_at_where_they_are_others() {
+        let (data, memory) = (tempfile::tempdir().unwrap(), Path::new("/dev/shm"));
+        let mut config = Config::defaults();
+        config.data = data.path().to_owned();
+        let names = |config: &Config| -> Vec<_> {
+            let found = disk::elsewhere(config);
+            found.into_iter().map(|(what, _)| what).collect()
+        };
+        assert_eq!(names(&config), [""; 0]);
+        config.results.url = memory.join("absent/results").display().to_string();
+        config.worker.scratch = memory.join("absent/work");
+        if disk::is_another(memory, data.path()) {
+            let all = ["results space", "results syncs", "scratch space"];
+            assert_eq!(names(&config), all);
+        }
+        config.results.url = "s3://id:secret@host/bucket".to_owned();
+        config.worker.scratch = "".into();
+        let found = disk::elsewhere(&config);
+        assert!(matches!(&*found, [(_, Finding::Bad(why))] if !why.contains("secret")));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kinora_contract::Clock;
 use kinora_engine::{Engine, EngineError, Planner};
 use kinora_host::{
     Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Role, serve_film,
@@ -20,6 +21,7 @@ use crate::cli::LogFormat;
 use crate::config;
 use crate::failure::Failure;
 use crate::logging;
+use crate::system::SystemClock;
 
 /// A frame takes a fraction of a second, also on a busy machine.
 const FILM_SILENCE_MAX: Duration = Duration::from_mins(1);
@@ -29,9 +31,7 @@ const FILM_EXAMINE_MAX: Duration = Duration::from_mins(10);
 /// What an engine's process is told.
 #[derive(Debug, Serialize, Deserialize)]
 enum Settings {
-    Storyboard {
-        threads: u32,
-    },
+    Storyboard(config::Storyboard),
     Diffusion {
         name: String,
         model: Box<kinora_diffusion::Settings>,
@@ -49,7 +49,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 /// The end of a process that reads one film.
 pub(crate) fn run_film() -> Result<(), Failure> {
     leave_stops_to_the_service()
-        .and_then(|()| serve_film())
+        .and_then(|()| serve_film(&clock()))
         .map_err(|error| Failure::because("The film cannot be read for the service", error))
 }
 
@@ -75,7 +75,7 @@ fn open(settings: &[u8]) -> Result<Box<dyn Engine>, EngineError> {
     let settings = serde_json::from_slice(settings)
         .map_err(|error| EngineError::Failed(format!("the engine's settings: {error}")))?;
     match settings {
-        Settings::Storyboard { threads } => Ok(Box::new(storyboard_of(threads))),
+        Settings::Storyboard(settings) => Ok(Box::new(storyboard_of(&settings))),
         Settings::Diffusion { name, model } => load(name, *model),
     }
 }
@@ -125,28 +125,43 @@ fn scratch(data: &Path, name: &str) -> PathBuf {
     data.join("scratch").join(plain)
 }
 
+/// Measures how long children take.
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
+}
+
 /// How films are read: each in a process of its own.
 pub(crate) fn films() -> HostedFilms {
     HostedFilms::new(FilmOptions {
         command: Box::new(|| this_executable("film-host")),
         silence_max: FILM_SILENCE_MAX,
         examine_max: FILM_EXAMINE_MAX,
+        clock: clock(),
     })
 }
 
 /// The embedded engine in a process of its own.
 pub(crate) fn storyboard(settings: &config::StoryboardProcess) -> Result<HostedEngine, Failure> {
-    let threads = settings.threads;
-    let planner = Arc::new(storyboard_of(threads));
+    let engine = settings.settings();
+    let planner = Arc::new(storyboard_of(&engine));
     let confinement = Confinement::of(Role::Engine);
-    let told = Settings::Storyboard { threads };
-    hosted(planner, &told, settings.host, confinement)
+    hosted(
+        planner,
+        &Settings::Storyboard(engine),
+        settings.host,
+        confinement,
+    )
 }
 
 /// The embedded engine in this process; with 0 threads, one per core.
-pub(crate) fn storyboard_of(threads: u32) -> Storyboard {
-    let threads = NonZeroUsize::new(threads as usize);
-    Storyboard::new(kinora_storyboard::Options { threads })
+pub(crate) fn storyboard_of(settings: &config::Storyboard) -> Storyboard {
+    Storyboard::new(kinora_storyboard::Options {
+        threads: NonZeroUsize::new(settings.threads as usize),
+        caption: settings.caption,
+        mark: settings.mark,
+        mark_text: settings.mark_text.clone(),
+        system_fonts: settings.system_fonts,
+    })
 }
 
 /// The service's end.
@@ -165,6 +180,7 @@ fn hosted(
         open_limit: host.open_limit(),
         memory_bytes_max: host.memory_bytes_max(),
         confinement: host.sandbox.then_some(confinement),
+        clock: clock(),
     };
     Ok(HostedEngine::new(planner, options))
 }

@@ -17,7 +17,7 @@ pub(crate) fn clock_settle_ms() -> Option<u64> {
 }
 
 /// Both, with faults where the variables ask for them.
-pub(crate) fn around(mut stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
+pub(crate) fn around(stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
     let Some(ppm) = number("FAULT_PPM") else {
         return (stores, blobs);
@@ -27,11 +27,13 @@ pub(crate) fn around(mut stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
     of_tasks.set(store::Rates::each(ppm));
     // Who repeats a cancel or a delete that was done after all is told so, by 409 or 404: right,
     // and not what a test that cancels once expects.
-    // A fetch whose lease was given out, and told to nobody, waits for its end: right, and longer than tests wait.
+    // A fetch or a chore whose lease was given out, and told to nobody, waits for its end: right, and longer than
+    // tests wait.
     for method in [
         store::Method::Cancel,
         store::Method::Delete,
         store::Method::TakeFetches,
+        store::Method::TakeChores,
     ] {
         let rates = store::Rates {
             after_ppm: 0,
@@ -41,18 +43,9 @@ pub(crate) fn around(mut stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
     }
     let of_blobs = blobs::Plan::seeded(seed + 1);
     of_blobs.set(blobs::Rates::each(ppm));
-    // A put that fails has left nothing: what the interface promises, no wrapper may break.
-    for method in [blobs::Method::PutFile, blobs::Method::PutBytes] {
-        let rates = blobs::Rates {
-            after_ppm: 0,
-            ..blobs::Rates::each(ppm)
-        };
-        of_blobs.set_of(method, Some(rates));
-    }
     tracing::warn!(ppm, seed, "stores fail on purpose");
-    stores.tasks = Arc::new(FaultyStore::new(stores.tasks, Arc::new(of_tasks)));
     (
-        stores,
+        FaultyStore::wrap(stores, Arc::new(of_tasks)),
         Arc::new(FaultyBlobs::new(blobs, Arc::new(of_blobs))),
     )
 }

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// Permission bits of everybody but the owner.
 const OTHERS: u32 = 0o077;
 /// What may lie in a folder of an earlier start, with the modes of that time.
-const CONTENTS: [&str; 9] = [
+const CONTENTS: [&str; 10] = [
     "kinora.db",
     "kinora.db-wal",
     "kinora.db-shm",
@@ -19,6 +19,7 @@ const CONTENTS: [&str; 9] = [
     "kinora.mark",
     "signing.key",
     "results",
+    "work",
     FIRST_KEY,
     crate::backup::last::FILE,
 ];

@@ -7,7 +7,7 @@ mod listing;
 use std::sync::Arc;
 
 use kinora_contract::{Clock, Entropy};
-use kinora_store::{ApiKey, KeyStore, OpenError, OpenOptions, StoreError};
+use kinora_store::{ApiKey, KeyStore, OpenError, SqliteOptions, StoreError};
 
 use crate::cli::{CreateArgs, KeysArgs, KeysCommand, ListArgs, PlaceArgs, RotateArgs};
 use crate::config::Config;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
 
 fn open(config: &Config, place: &PlaceArgs) -> Result<Arc<dyn KeyStore>, Failure> {
     folder::refuse_unfinished_restore(&config.data)?;
-    let opened = kinora_store::open_keys(&config.store_url(), &OpenOptions::default());
+    let opened = kinora_store::open_keys(&config.store_url(), &SqliteOptions::default());
     opened.map_err(|error| match error {
         OpenError::Missing(path) => Failure::new(format!(
             "There is no store at {}. Name the data folder of your service with --data, or its \

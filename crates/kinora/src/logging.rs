@@ -1,6 +1,7 @@
 //! The log on standard error: text for people, JSON for machines. The service's never holds up a
 //! request (`queue.rs`); a process that runs an engine writes its own directly.
 
+mod line;
 mod queue;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -10,9 +11,11 @@ use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
 use std::time::Duration;
 
+use line::WithRequest;
 use queue::Queue;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
@@ -76,12 +79,13 @@ where
         LogFormat::Auto => terminal,
     };
     let lines = if text {
-        lines.with_target(false).boxed()
+        let format = fmt::format().with_target(false).with_ansi(terminal);
+        lines.event_format(WithRequest::text(format)).boxed()
     } else {
+        let format = fmt::format().json().flatten_event(true);
         lines
-            .json()
-            .flatten_event(true)
-            .with_span_list(false)
+            .event_format(WithRequest::json(format.with_span_list(false)))
+            .fmt_fields(JsonFields::new())
             .boxed()
     };
     tracing_subscriber::registry()

@@ -4,13 +4,13 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::cli::{ModelsArgs, ModelsCommand, PlaceArgs};
 use crate::config::{Config, Diffusion, Engine};
 use crate::engine_host;
 use crate::failure::Failure;
-use crate::print;
+use crate::{print, system};
 
 /// Runs a command about models.
 pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {
@@ -65,7 +65,7 @@ fn is_well(settings: &Diffusion, data: &Path, load: bool) -> bool {
         print(&format!("  not loaded: {}\n", engine_host::NOT_BUILT_IN));
         return true;
     }
-    let start = Instant::now();
+    let start = system::stopwatch();
     let loaded = engine_host::diffusion(settings, data).and_then(|engine| {
         let _shown = Waiting::show(&settings.name);
         engine
@@ -103,7 +103,7 @@ impl Waiting {
         let (stop, stopped) = mpsc::channel();
         let name = name.to_owned();
         let thread = thread::spawn(move || {
-            let start = Instant::now();
+            let start = system::stopwatch();
             while stopped.recv_timeout(Duration::from_millis(200)) == Err(RecvTimeoutError::Timeout)
             {
                 let seconds = start.elapsed().as_secs();

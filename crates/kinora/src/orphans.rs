@@ -17,9 +17,11 @@ pub(crate) fn run(args: &OrphansArgs) -> Result<(), Failure> {
     let config = Config::load(&args.place)?;
     let Some(found) = look(&config, args.remove)? else {
         return Err(Failure::new(format!(
-            "Another store has left its mark in {}/objects/stores, so that the files of its tasks cannot be \
-             told from orphans. Give each store results of its own, or remove the mark of one that is gone.",
-            config.results_url()
+            "Another store uses the results in {}: its mark {}* is there, so that the files of its tasks \
+             cannot be told from orphans. Give each store results of its own, or remove the mark of one that \
+             is gone.",
+            config.results_shown(),
+            kinora_store::MARKS
         )));
     };
     print(&if args.json {

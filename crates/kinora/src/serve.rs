@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kinora_api::{Api, ListenSettings, Stop, Tls};
 use kinora_contract::{Catalog, ID_AHEAD_MS_MAX, TaskId, built_in_cards};
+use kinora_store::Chores;
 use kinora_worker::{Shutdown, Worker};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -98,7 +99,7 @@ async fn serve(
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
     }
-    follow_ids(&api).await?;
+    follow_ids(&api, &*stores.chores).await?;
     welcome::greet(&*stores.keys, config, &base_url, place).await?;
     tracing::info!(
         %address,
@@ -136,11 +137,9 @@ async fn serve(
 }
 
 /// Lets new tasks sort after those of earlier processes, also after a step back of the clock between them.
-async fn follow_ids(api: &Api) -> Result<(), Failure> {
+async fn follow_ids(api: &Api, store: &dyn Chores) -> Result<(), Failure> {
     let bound_ms = api.clock.now_ms().saturating_add(ID_AHEAD_MS_MAX);
-    let newest = api
-        .tasks
-        .newest_below(TaskId::from_parts(bound_ms, [0; 10]));
+    let newest = store.newest_below(TaskId::from_parts(bound_ms, [0; 10]));
     let newest = newest
         .await
         .map_err(|error| Failure::because("The store cannot be read", error))?;

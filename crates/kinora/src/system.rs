@@ -1,9 +1,9 @@
 //! The machine's clock and randomness: the only place that reads them.
 
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use kinora_contract::{Clock, Entropy, NoEntropy, RELEASED_MS, SteadyMs, UnixMs};
+use kinora_contract::{Clock, Entropy, NoEntropy, RELEASED_MS, SteadyMs, Stopwatch, UnixMs};
 
 /// The machine's clocks. Steady time is the process's own, and stands still while the machine sleeps.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +21,20 @@ impl Clock for SystemClock {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is where steady time comes in"
+    )]
     fn steady_ms(&self) -> SteadyMs {
         static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
         u64::try_from(FIRST.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+/// Begins to measure by the machine's clock.
+pub(crate) fn stopwatch() -> Stopwatch {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    Stopwatch::start(&clock)
 }
 
 /// What is wrong with the machine's clock, if it stands before the release of this program.

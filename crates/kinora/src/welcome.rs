@@ -62,9 +62,6 @@ fn in_file(path: &Path) -> String {
 }
 
 fn first_steps(config: &Config, base_url: &str, place: &PlaceArgs) -> String {
-    let results = config.results_url();
-    let results = Path::new(&results);
-    let results = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
     format!(
         r#"Submit a video:
 
@@ -81,7 +78,7 @@ Results are stored in {}. Make a key for each client:
   {}
 
 "#,
-        results.display(),
+        config.results_shown(),
         hint::command("keys create --name NAME", place),
     )
 }
@@ -113,5 +110,21 @@ mod tests {
             text.contains("keys create --name NAME --data 'my data'\n"),
             "{text}"
         );
+        let here = std::path::absolute(Config::defaults().results_url()).unwrap();
+        let results = format!("Results are stored in {}.", here.display());
+        assert!(text.contains(&results), "{text}");
+    }
+
+    #[test]
+    fn p14_results_elsewhere_are_shown_by_their_address_without_its_secret() {
+        let mut config = Config::defaults();
+        config.results.url = "s3://id:secret@host/bucket?token=secret".to_owned();
+        let place = PlaceArgs {
+            data: None,
+            config: None,
+        };
+        let text = first_steps(&config, "http://x:1", &place);
+        assert!(text.contains("stored in s3://host/bucket."), "{text}");
+        assert!(!text.contains("secret"), "{text}");
     }
 }

@@ -3,6 +3,10 @@
 //! `cargo run --release -p kinora-media --example encode_bench [width height frames rounds]`
 
 #![allow(
+    clippy::disallowed_methods,
+    reason = "measurements are made in real time"
+)]
+#![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,

@@ -26,9 +26,10 @@ mod spool;
 mod stills;
 mod strict;
 mod video;
+mod written;
 
-pub use check::{Mismatch, check};
-pub use error::MediaError;
+pub use check::check;
+pub use error::{MediaError, Mismatch};
 pub use film::{FilmFormat, Undecodable, examine};
 pub use films::{Films, InProcess, PlayedFilm};
 pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
@@ -36,6 +37,7 @@ pub use probe::{ProbeInfo, probe};
 pub use reader::VideoReader;
 pub use recorder::{Recorder, Recording};
 pub use stills::preview;
+pub use written::Written;
 
 /// Which H.264 encoder code was built in, for the start-up log: for example `"openh264 with assembly"`.
 pub fn video_encoder_variant() -> &'static str {

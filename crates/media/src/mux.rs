@@ -13,17 +13,18 @@ use mp4_atom::{Encode, FourCC, Ftyp, Header};
 
 use crate::audio::AudioTrack;
 use crate::video::VideoTrack;
+use crate::written::{HashingWriter, Written};
 use crate::{ClipFormat, MediaError};
 use chunks::{ChunkTrack, Interleaving};
 use index::Index;
 
-/// Writes the whole file to `path`, replacing what is there.
+/// Writes the whole file to `path`, replacing what is there, from its first byte to its last.
 pub(crate) fn write(
     path: &Path,
     format: &ClipFormat,
     mut video: VideoTrack,
     mut audio: Option<AudioTrack>,
-) -> Result<(), MediaError> {
+) -> Result<Written, MediaError> {
     let interleaving = Interleaving::plan(format, &video.spooled.sizes, audio.as_ref());
     let mdat_bytes = usize::try_from(interleaving.bytes).map_err(|_| too_large())?;
     let mut head = Vec::new();
@@ -56,7 +57,8 @@ pub(crate) fn write(
     if moov.len() != moov_bytes {
         return Err(MediaError::Mux("the index changed its size".into()));
     }
-    let mut file = BufWriter::with_capacity(256 << 10, File::create(path)?);
+    let file = HashingWriter::new(File::create(path)?);
+    let mut file = BufWriter::with_capacity(256 << 10, file);
     file.write_all(&head)?;
     file.write_all(&moov)?;
     file.write_all(&media_header)?;
@@ -71,8 +73,8 @@ pub(crate) fn write(
             return Err(MediaError::Mux("a spool is shorter than its sizes".into()));
         }
     }
-    file.into_inner().map_err(io::IntoInnerError::into_error)?;
-    Ok(())
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(file.finish())
 }
 
 fn file_type() -> Ftyp {

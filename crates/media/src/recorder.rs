@@ -11,7 +11,7 @@ use crate::probe::{ProbeInfo, probe};
 use crate::spool::Spool;
 use crate::stills::Stills;
 use crate::video::VideoEncoder;
-use crate::{ClipFormat, MediaError, RecorderOptions};
+use crate::{ClipFormat, MediaError, RecorderOptions, Written};
 
 /// Records one clip. Dropping it unfinished stops its threads and leaves no file.
 pub struct Recorder {
@@ -105,7 +105,7 @@ impl Recorder {
 
     /// Completes the file: all frames must have been pushed; missing sound becomes silence.
     /// The file is not synced to disk.
-    pub fn finish(self) -> Result<Recording, MediaError> {
+    pub fn finish(self) -> Result<(Recording, Written), MediaError> {
         if self.pushed != self.format.frames {
             return Err(MediaError::FrameCount {
                 expected: self.format.frames,
@@ -118,15 +118,16 @@ impl Recorder {
         let audio = self.audio.map(AudioEncoder::finish).transpose()?;
         let video = self.video.finish()?;
         let unfinished = RemoveOnDrop(Some(&self.path));
-        mux::write(&self.path, &self.format, video, audio)?;
+        let written = mux::write(&self.path, &self.format, video, audio)?;
         let info = probe(&self.path)?;
         check(&info, &self.format).map_err(|mismatch| MediaError::Mux(mismatch.to_string()))?;
         unfinished.keep();
-        Ok(Recording {
+        let recording = Recording {
             info,
             poster_webp,
             spritesheet_jpeg,
-        })
+        };
+        Ok((recording, written))
     }
 }
 

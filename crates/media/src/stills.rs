@@ -1,8 +1,6 @@
 //! The poster and the spritesheet, sampled while the frames pass; previews of what is not done.
 //! Keeps one scaled picture and at most 25 small cells, never a whole frame.
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{PixelType, Resizer};
 use jpeg_encoder::{ColorType, Encoder as JpegEncoder};
 use webp::WebPConfig;
 
@@ -18,7 +16,6 @@ const SPRITESHEET_QUALITY: u8 = 80;
 /// Collects what the stills need from passing frames.
 pub(crate) struct Stills {
     format: ClipFormat,
-    resizer: Resizer,
     poster: Option<Picture>,
     sheet: Sheet,
 }
@@ -50,7 +47,6 @@ impl Stills {
         let rgb = vec![0; (width * height * 3) as usize];
         Self {
             format: *format,
-            resizer: Resizer::new(),
             poster: None,
             sheet: Sheet {
                 picture: Picture { width, height, rgb },
@@ -83,9 +79,8 @@ impl Stills {
         (middle / (2 * u64::from(self.sheet.cells))) as u32
     }
 
-    fn scaled(&mut self, rgb: &[u8], side_max: u32) -> Result<Picture, MediaError> {
-        let (width, height) = (self.format.width, self.format.height);
-        Picture::scaled(&mut self.resizer, width, height, rgb, side_max)
+    fn scaled(&self, rgb: &[u8], side_max: u32) -> Result<Picture, MediaError> {
+        Picture::scaled(self.format.width, self.format.height, rgb, side_max)
     }
 
     /// The poster as lossy WebP.
@@ -118,34 +113,22 @@ pub fn preview(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, MediaErro
     if pixels == 0 || pixels.checked_mul(3) != Some(rgb.len() as u64) {
         return Err(MediaError::Picture("a preview of another size".into()));
     }
-    Picture::scaled(&mut Resizer::new(), width, height, rgb, PREVIEW_SIDE_MAX)?.webp()
+    Picture::scaled(width, height, rgb, PREVIEW_SIDE_MAX)?.webp()
 }
 
 impl Picture {
     /// The picture `rgb`, scaled down where its longest side is over `side_max`.
-    fn scaled(
-        resizer: &mut Resizer,
-        width: u32,
-        height: u32,
-        rgb: &[u8],
-        side_max: u32,
-    ) -> Result<Self, MediaError> {
-        let failed = |cause: &dyn std::fmt::Display| MediaError::Picture(cause.to_string());
-        let (to_width, to_height) = fitted(width, height, side_max);
-        let rgb = if (to_width, to_height) == (width, height) {
+    fn scaled(width: u32, height: u32, rgb: &[u8], side_max: u32) -> Result<Self, MediaError> {
+        let to = fitted(width, height, side_max);
+        let rgb = if to == (width, height) {
             rgb.to_vec()
         } else {
-            let source = ImageRef::new(width, height, rgb, PixelType::U8x3)
-                .map_err(|cause| failed(&cause))?;
-            let mut target = Image::new(to_width, to_height, PixelType::U8x3);
-            resizer
-                .resize(&source, &mut target, None)
-                .map_err(|cause| failed(&cause))?;
-            target.into_vec()
+            kinora_resize::stretched(rgb, (width, height), to)
+                .map_err(|cause| MediaError::Picture(cause.to_string()))?
         };
         Ok(Self {
-            width: to_width,
-            height: to_height,
+            width: to.0,
+            height: to.1,
             rgb,
         })
     }

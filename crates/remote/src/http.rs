@@ -17,6 +17,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore, crypto};
 
+use kinora_contract::Clock;
+
 use crate::error::Cause;
 use crate::names::Names;
 use crate::options::OptionsError;
@@ -62,8 +64,9 @@ impl Http {
         connect_timeout: Duration,
         answer_bytes_max: usize,
         extra_roots_pem: Option<&[u8]>,
+        clock: Arc<dyn Clock>,
     ) -> Result<Self, OptionsError> {
-        let mut plain = HttpConnector::new_with_resolver(Names::new(connect_timeout));
+        let mut plain = HttpConnector::new_with_resolver(Names::new(connect_timeout, clock));
         plain.set_connect_timeout(Some(connect_timeout));
         plain.set_nodelay(true);
         plain.enforce_http(false);

@@ -175,6 +175,7 @@ impl Job {
             bytes_max,
             pace,
             disk: &self.shared.disk,
+            clock: &self.shared.clock,
         };
         match save(body, saving, on_bytes).await {
             Ok(0) => {

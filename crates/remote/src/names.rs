@@ -4,10 +4,12 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper_util::client::legacy::connect::dns::Name;
+use kinora_contract::Clock;
 use kinora_fetch::{LookupError, Resolve, SystemResolver};
 use tower_service::Service;
 
@@ -17,8 +19,8 @@ pub(crate) struct Names(SystemResolver);
 
 impl Names {
     /// Look-ups that may take `timeout`.
-    pub(crate) fn new(timeout: Duration) -> Self {
-        Self(SystemResolver::new(timeout))
+    pub(crate) fn new(timeout: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self(SystemResolver::new(timeout, clock))
     }
 }
 

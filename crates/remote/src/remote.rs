@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use kinora_contract::Clock;
+
 use crate::backoff::Backoff;
 use crate::dialect::Dialect;
 use crate::error::RemoteError;
@@ -28,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) result_origins: Vec<String>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) timer: Arc<dyn Timer>,
+    /// Measures the pace of bodies and the age of look-ups.
+    pub(crate) clock: Arc<dyn Clock>,
     /// Writes results.
     pub(crate) disk: kinora_pool::Pool,
 }
@@ -54,12 +58,17 @@ impl Remote {
     ///
     /// # Errors
     /// [`OptionsError`] when the options cannot be used or a key cannot be read.
-    pub fn new(options: Options, timer: Arc<dyn Timer>) -> Result<Self, OptionsError> {
+    pub fn new(
+        options: Options,
+        timer: Arc<dyn Timer>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OptionsError> {
         options.check()?;
         let http = Http::new(
             options.connect_timeout,
             options.answer_bytes_max,
             options.extra_roots_pem.as_deref(),
+            clock.clone(),
         )?;
         let upstreams = options
             .upstreams
@@ -76,6 +85,7 @@ impl Remote {
             result_origins,
             pool,
             timer,
+            clock,
             disk: kinora_pool::Pool::new(DISK_THREADS),
         })))
     }

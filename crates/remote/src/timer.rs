@@ -2,9 +2,11 @@
 //! test moves it. Deadlines of sockets are not waited for here.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use kinora_contract::Clock;
 
 /// Tells how much time has passed, and waits.
 #[async_trait]
@@ -16,20 +18,21 @@ pub trait Timer: Send + Sync + fmt::Debug {
     async fn sleep(&self, duration: Duration);
 }
 
-/// The timer of the machine.
+/// The timer of the machine: tells the time by a clock, and waits in real time.
 #[derive(Debug)]
-pub struct SystemTimer(Instant);
+pub struct SystemTimer(Arc<dyn Clock>);
 
-impl Default for SystemTimer {
-    fn default() -> Self {
-        Self(Instant::now())
+impl SystemTimer {
+    /// The timer that tells the steady time of `clock`.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self(clock)
     }
 }
 
 #[async_trait]
 impl Timer for SystemTimer {
     fn now(&self) -> Duration {
-        self.0.elapsed()
+        self.0.steady()
     }
 
     async fn sleep(&self, duration: Duration) {

@@ -1,13 +1,18 @@
 //! Measures the SQLite store on this machine's disk: durable inserts, and polls from memory.
 //! Prints a table. Usage: `cargo run --release -p kinora-store --example insert_bench [FOLDER]`
+#![allow(
+    clippy::disallowed_methods,
+    reason = "measurements are made in real time"
+)]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, TaskId, VideoSpec};
+use kinora_contract::{FrameSize, Inputs, ManualClock, Seconds, Size, TaskId, VideoSpec};
 use kinora_store::{ClaimRequest, NewTask, OpenOptions, QueueBounds, Stores, open};
 
 const NOW_MS: u64 = 1_760_000_000_000;
@@ -22,10 +27,9 @@ async fn main() -> Result<(), Failure> {
     for submitters in [1, 64, 256] {
         let folder = tempfile::tempdir_in(&parent)?;
         let path = folder.path().join("bench.db");
-        let stores = open(
-            &format!("sqlite:{}", path.display()),
-            &OpenOptions::default(),
-        )?;
+        let url = format!("sqlite:{}", path.display());
+        let options = OpenOptions::new(Arc::new(ManualClock::at(NOW_MS)));
+        let stores = open(&url, &options).await?;
         inserts(&stores, submitters).await?;
         if submitters == 256 {
             polls(&stores).await?;
@@ -56,7 +60,6 @@ fn task(lane: u64, number: u64) -> NewTask {
             edit: None,
         },
         metadata: BTreeMap::new(),
-        now_ms: NOW_MS + number,
         idempotency: None,
         bounds: QueueBounds::NONE,
     }
@@ -85,7 +88,7 @@ async fn inserts(stores: &Stores, submitters: u64) -> Result<(), Failure> {
 
 async fn claims(stores: &Stores, workers: u64) -> Result<(), Failure> {
     let lanes = (0..workers).map(|_| {
-        let tasks = stores.tasks.clone();
+        let work = stores.work.clone();
         tokio::spawn(async move {
             let (begun, mut waits) = (Instant::now(), Vec::new());
             while begun.elapsed() < LENGTH {
@@ -97,11 +100,9 @@ async fn claims(stores: &Stores, workers: u64) -> Result<(), Failure> {
                     slots: usize::MAX,
                     project_slots_max: 0,
                     attempts_max: 3,
-                    now_ms: NOW_MS,
-                    steady_ms: NOW_MS,
                     lease_ms: 30_000,
                 };
-                if tasks.claim(request).await?.is_empty() {
+                if work.claim(request).await?.is_empty() {
                     break;
                 }
                 waits.push(sent.elapsed());
@@ -130,7 +131,8 @@ async fn polls(stores: &Stores) -> Result<(), Failure> {
     while begun.elapsed() < Duration::from_secs(1) {
         for new in &ids {
             let found = stores.tasks.get(&new.project, new.id).await?;
-            count += usize::from(found.is_some_and(|view| view.queue_position.is_some()));
+            let positions = stores.tasks.positions(&[new.id]).await?;
+            count += usize::from(found.is_some() && positions != [None]);
         }
     }
     report(

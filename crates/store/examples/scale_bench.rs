@@ -1,18 +1,25 @@
 //! Measures the SQLite store at a million finished and a hundred thousand queued tasks beside a small one:
 //! lists, submits, and submits while a backlog of due tasks expires. Prints a table with ratios. Usage:
 //! `cargo run --release -p kinora-store --example scale_bench [FOLDER [FINISHED [QUEUED]]]`
+#![allow(
+    clippy::disallowed_methods,
+    reason = "measurements are made in real time"
+)]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Artifact, FrameSize, Inputs, Seconds, Size, StoredFile, TaskId, VideoSpec};
+use kinora_contract::{
+    Artifact, FrameSize, Inputs, ManualClock, Seconds, Size, StoredFile, TaskId, VideoSpec,
+};
 use kinora_store::{
-    ClaimRequest, NewTask, OpenOptions, Order, PageRequest, QueueBounds, Stores, SweepRequest,
-    WaitingFrom, open,
+    Chore, ChoreKind, ChoreRequest, ClaimRequest, NewTask, OpenOptions, Order, PageRequest,
+    QueueBounds, Stores, SweepRequest, WaitingFrom, open,
 };
 use rusqlite::{Connection, params};
 
@@ -70,8 +77,9 @@ async fn main() -> Result<(), Failure> {
 /// A store of finished and queued tasks: one of each kind by the interface, the others as its copies.
 async fn filled(path: &Path, finished: u64, queued: u64) -> Result<Stores, Failure> {
     let url = format!("sqlite:{}", path.display());
-    let stores = open(&url, &OpenOptions::default())?;
-    stores.tasks.insert(task(id(0), 0)).await?;
+    let options = OpenOptions::new(Arc::new(ManualClock::at(NOW_MS)));
+    let stores = open(&url, &options).await?;
+    stores.tasks.insert(task(id(0))).await?;
     let request = ClaimRequest {
         worker: "bench".to_owned(),
         models: vec!["kinora-a1".to_owned()],
@@ -79,17 +87,15 @@ async fn filled(path: &Path, finished: u64, queued: u64) -> Result<Stores, Failu
         slots: usize::MAX,
         project_slots_max: 0,
         attempts_max: 3,
-        now_ms: NOW_MS,
-        steady_ms: 0,
         lease_ms: 30_000,
     };
-    for claim in stores.tasks.claim(request).await? {
+    for claim in stores.work.claim(request).await? {
         let done = stores
-            .tasks
-            .finish(&claim.lease, Ok(artifact()), NOW_MS, EXPIRY_MS);
+            .work
+            .finish(&claim.lease, Ok(artifact()), EXPIRY_MS - NOW_MS);
         done.await?;
     }
-    stores.tasks.insert(task(id(finished), finished)).await?;
+    stores.tasks.insert(task(id(finished))).await?;
     drop(stores);
     let mut raw = Connection::open(path)?;
     let copying = raw.transaction()?;
@@ -109,7 +115,7 @@ async fn filled(path: &Path, finished: u64, queued: u64) -> Result<Stores, Failu
         [],
     )?;
     copying.commit()?;
-    Ok(open(&url, &OpenOptions::default())?)
+    Ok(open(&url, &options).await?)
 }
 
 /// Copies of the row at this place, each at a place and with a number of its own.
@@ -137,7 +143,7 @@ fn id(number: u64) -> TaskId {
     TaskId::from_parts(NOW_MS + number, random)
 }
 
-fn task(id: TaskId, number: u64) -> NewTask {
+fn task(id: TaskId) -> NewTask {
     NewTask {
         id,
         project: PROJECT.to_owned(),
@@ -156,7 +162,6 @@ fn task(id: TaskId, number: u64) -> NewTask {
             edit: None,
         },
         metadata: BTreeMap::new(),
-        now_ms: NOW_MS + number,
         idempotency: None,
         bounds: QueueBounds::NONE,
     }
@@ -213,7 +218,7 @@ async fn submits(stores: &Stores, lane: u64) -> Result<Vec<Duration>, Failure> {
     while Instant::now() < until {
         let number = lane * 100_000_000 + waits.len() as u64;
         let begun = Instant::now();
-        stores.tasks.insert(task(id(number), number)).await?;
+        stores.tasks.insert(task(id(number))).await?;
         waits.push(begun.elapsed());
     }
     Ok(waits)
@@ -224,8 +229,8 @@ async fn expire(stores: &Stores, due: u64) -> Result<u64, Failure> {
     let (mut expired, mut place) = (0, 0);
     while expired < due {
         let begun = Instant::now();
-        let swept = stores.tasks.sweep(sweep()).await?;
-        stores.tasks.forget_files(&swept.files).await?;
+        let swept = stores.chores.sweep(sweep()).await?;
+        remove_files(stores).await?;
         expired += swept.expired;
         place += 1;
         if swept.expired == 0 {
@@ -236,11 +241,26 @@ async fn expire(stores: &Stores, due: u64) -> Result<u64, Failure> {
     Ok(expired)
 }
 
+/// Takes and settles the files that are to be removed, as whoever removes them does.
+async fn remove_files(stores: &Stores) -> Result<(), Failure> {
+    loop {
+        let request = ChoreRequest {
+            kind: ChoreKind::RemoveFile,
+            count: 3 * BATCH,
+            lease_ms: 60_000,
+        };
+        let chores = stores.chores.take_chores(request).await?;
+        if chores.is_empty() {
+            return Ok(());
+        }
+        let done = chores.into_iter().map(Chore::done).collect();
+        stores.chores.settle_chores(done).await?;
+    }
+}
+
 const fn sweep() -> SweepRequest {
     SweepRequest {
-        now_ms: EXPIRY_MS,
-        steady_ms: 0,
-        trusts_wall: true,
+        due_ms: Some(EXPIRY_MS),
         keys_kept_ms: 0,
         waiting_from: WaitingFrom {
             created_before_ms: 0,

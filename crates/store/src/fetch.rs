@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Failure, SteadyMs, Task, UnixMs};
+use kinora_contract::lifecycle::FetchOutcome;
+use kinora_contract::{Failure, Reading, Task};
 
 /// What the fetch stage of a worker asks for.
 #[derive(Clone, Debug)]
@@ -15,9 +16,7 @@ pub struct FetchRequest {
     pub count: usize,
     /// Maximum number of tasks of one project that are being fetched at a time, in all.
     pub project_max: usize,
-    /// The present by the clock that is never set, which alone judges fetches.
-    pub steady_ms: SteadyMs,
-    /// How long a fetch is leased: a task that is not settled by then may be taken again.
+    /// How long a fetch is leased, in milliseconds: a task that is not settled by then may be taken again.
     pub lease_ms: u64,
 }
 
@@ -39,16 +38,34 @@ pub enum Fetched {
     AtHand,
     /// A reference cannot be had: the task fails.
     Failed {
-        /// What the client is told.
+        /// What the task fails with.
         failure: Failure,
-        /// The present.
-        now_ms: UnixMs,
-        /// The failed task expires then.
-        expires_at_ms: UnixMs,
+        /// How long the failed task is kept, in milliseconds.
+        retention_ms: u64,
     },
     /// A fault of ours: the task may be taken again later.
     Back {
-        /// Not before then, by the clock that is never set; at most one lease ahead.
-        not_before_ms: SteadyMs,
+        /// Not before so many milliseconds have passed; at most one lease.
+        pause_ms: u64,
     },
+}
+
+impl Fetched {
+    /// The same as what happens to the task, at this time of the store's clock.
+    pub(crate) fn at(&self, now: Reading) -> FetchOutcome {
+        match self {
+            Self::AtHand => FetchOutcome::AtHand,
+            Self::Failed {
+                failure,
+                retention_ms,
+            } => FetchOutcome::Failed {
+                failure: failure.clone(),
+                now_ms: now.wall_ms,
+                retention_ms: *retention_ms,
+            },
+            Self::Back { pause_ms } => FetchOutcome::Back {
+                not_before_ms: now.steady_ms.saturating_add(*pause_ms),
+            },
+        }
+    }
 }

@@ -72,7 +72,7 @@ impl Inspection {
         self.0.task(id)
     }
 
-    /// What the store cannot know, as [`crate::TaskStore::gaps`].
+    /// What the store cannot know, as [`crate::Chores::gaps`].
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read.

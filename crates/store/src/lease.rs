@@ -1,19 +1,7 @@
-//! Leases: the right of one worker to one task until a time, with a fencing token that
-//! grows at every claim, so that a late worker's write changes nothing.
+//! What workers ask of the store for runs, and what they get.
 
-use std::fmt;
-use std::sync::Arc;
-
-use kinora_contract::{SteadyMs, Task, TaskId, UnixMs, VideoSpec, Warning};
-
-/// A worker's right to a task. `renew`, `finish` and `release` carry it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Lease {
-    /// The leased task.
-    pub task: TaskId,
-    /// Fencing token: larger than that of every earlier lease of this store.
-    pub token: u64,
-}
+use kinora_contract::Task;
+use kinora_contract::lifecycle::Lease;
 
 /// What a worker asks for.
 #[derive(Clone, Debug)]
@@ -31,11 +19,7 @@ pub struct ClaimRequest {
     pub project_slots_max: usize,
     /// Runs of one task at most: the last one after a death is made alone.
     pub attempts_max: u32,
-    /// The present.
-    pub now_ms: UnixMs,
-    /// The present by the clock that is never set, which alone judges leases.
-    pub steady_ms: SteadyMs,
-    /// How long the lease lasts.
+    /// How long the lease lasts, in milliseconds.
     pub lease_ms: u64,
 }
 
@@ -46,61 +30,6 @@ pub struct Claim {
     pub task: Task,
     /// The right to it.
     pub lease: Lease,
-    /// What an earlier attempt kept last ([`Renewed::kept`]).
-    pub kept: Option<String>,
-}
-
-/// What a renewal records.
-#[derive(Clone, Debug)]
-pub struct Renewed {
-    /// 0 to 99.
-    pub progress: u8,
-    /// The engine at work, as `name/version`.
-    pub engine: Option<String>,
-    /// The lease lasts until then by the wall clock: written down for operators.
-    pub until_ms: UnixMs,
-    /// The lease lasts until then by the clock that is never set: what a sweep judges it by.
-    pub until_steady_ms: SteadyMs,
-    /// The spec with what was left to the engine or to a reference (length, shape) decided, once
-    /// it is; it replaces the task's. Nothing else of it may differ.
-    pub decided: Option<Box<VideoSpec>>,
-    /// A token that a later attempt at this task is to be given, in the place of an earlier one.
-    /// It goes when the task ends, and no client sees it.
-    pub kept: Option<String>,
-    /// What the engine will not or cannot do of the request, in the place of what was known before;
-    /// `None` leaves that as it is.
-    pub warnings: Option<Vec<Warning>>,
-    /// A picture of what is being made, encoded, in the place of an earlier one. It goes with the
-    /// lease, and need not outlive the process.
-    pub preview: Option<Arc<[u8]>>,
-}
-
-/// What becomes of an attempt whose task is given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
-    /// It counts: something broke.
-    Counts,
-    /// It does not count, but its project has had its turn: an orderly stop, or a fault of this machine.
-    Forgiven,
-    /// It is as if it had not been, and the task's references are to be fetched again: they are gone.
-    ReferencesLost,
-}
-
-/// How a lease was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaseLost {
-    /// The task was cancelled or deleted by its owner.
-    Withdrawn,
-    /// The lease ran out, and the task went back to the queue or to another worker, or it is
-    /// already finished.
-    Superseded,
-}
-
-impl fmt::Display for LeaseLost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Withdrawn => "withdrawn by its owner",
-            Self::Superseded => "superseded",
-        })
-    }
+    /// The ticket of an earlier attempt ([`crate::Renewal::ticket`]).
+    pub ticket: Option<String>,
 }

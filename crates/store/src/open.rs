@@ -5,61 +5,43 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kinora_contract::UnixMs;
+use kinora_contract::{Clock, UnixMs};
 
-use crate::sqlite::{Snapshot, SqliteKeys, SqliteSource, SqliteStore};
+use crate::sqlite::{Snapshot, SqliteKeys, SqliteOptions, SqliteSource, SqliteStore};
 use crate::{BackupSource, KeyStore, Stores};
 
-/// How a store is opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How a store is opened. Each implementation takes what is meant for it.
+#[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Tasks that a dead process of this store left running go back to the queue at once,
-    /// unless one ran alone in its last attempt, of so many: the first sweep ends that one.
-    pub attempts_max: u32,
-    /// Memory for finished tasks that are polled or listed, in bytes. Unfinished ones are always there.
-    pub finished_cached_bytes_max: u64,
-    /// How long a change waits for another process (a key command, a backup) that is writing.
-    pub busy_timeout_ms: u32,
-    /// Bound on the database file, in pages of 4 KiB; `None` for none. Past it submits are
-    /// refused as by a full disk.
-    pub pages_max: Option<u32>,
-    /// By so much the fencing tokens of this opening are past all earlier ones. Drawn at random (up to
-    /// 2^40), so that copies of a store that both go on never use the same tokens.
-    pub token_stride: u64,
-    /// Whether to serve what is left of a store that is damaged or that lacks acknowledged changes.
-    pub accepts_loss: bool,
-    /// Whether reads of the disk are done by who asks, which is a thread of the runtime, so that a simulation
-    /// does not depend on the order of threads.
-    pub reads_on_the_spot: bool,
+    /// Stamps and judges all times of a store that serves one process.
+    pub clock: Arc<dyn Clock>,
+    /// For SQLite.
+    pub sqlite: SqliteOptions,
 }
 
-impl Default for OpenOptions {
-    fn default() -> Self {
+impl OpenOptions {
+    /// The usual options, with this clock.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
-            attempts_max: 3,
-            finished_cached_bytes_max: 64 << 20,
-            busy_timeout_ms: 5_000,
-            pages_max: None,
-            token_stride: 0,
-            accepts_loss: false,
-            reads_on_the_spot: false,
+            clock,
+            sqlite: SqliteOptions::default(),
         }
     }
 }
 
 /// Opens the store at `url` (`sqlite:` with a path) for serving: brings its schema up to date,
 /// takes back what a dead process left running, and locks it against a second serving process.
-/// Blocks: call it before serving.
 ///
 /// # Errors
 /// [`OpenError`], with a message that is fit for an operator.
-pub fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
-    let store = Arc::new(SqliteStore::open(&sqlite_path(url)?, options)?);
-    Ok(Stores {
-        holds: store.holds(),
-        tasks: store.clone(),
-        keys: store,
-    })
+pub async fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
+    let (path, options) = (sqlite_path(url)?, options.clone());
+    // It reads the queue, and waits for the disk.
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, &options));
+    let store = opened
+        .await
+        .map_err(|error| OpenError::Unavailable(Box::new(error)))??;
+    Ok(Stores::of(Arc::new(store)))
 }
 
 /// Opens the API keys of the store at `url` beside a process that may be serving it. What is
@@ -68,7 +50,7 @@ pub fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
 /// # Errors
 /// [`OpenError::Missing`] where there is no store: a command on keys never makes one. Otherwise
 /// another [`OpenError`], with a message that is fit for an operator.
-pub fn open_keys(url: &str, options: &OpenOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
+pub fn open_keys(url: &str, options: &SqliteOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
     Ok(Arc::new(SqliteKeys::open(&sqlite_path(url)?, options)?))
 }
 
@@ -78,7 +60,7 @@ pub fn open_keys(url: &str, options: &OpenOptions) -> Result<Arc<dyn KeyStore>, 
 /// # Errors
 /// [`OpenError::Missing`] where there is no store; otherwise another [`OpenError`], with a message that is fit for an
 /// operator.
-pub fn open_source(url: &str, options: &OpenOptions) -> Result<Box<dyn BackupSource>, OpenError> {
+pub fn open_source(url: &str, options: &SqliteOptions) -> Result<Box<dyn BackupSource>, OpenError> {
     Ok(Box::new(SqliteSource::open(&sqlite_path(url)?, options)?))
 }
 

@@ -1,6 +1,8 @@
 //! Logs an outage twice, however many calls fail meanwhile: when it begins, and when it is over, with
 //! the number of calls that failed.
 
+#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
+
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

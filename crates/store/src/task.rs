@@ -1,9 +1,11 @@
-//! What goes into and comes out of a [`crate::TaskStore`], besides the task itself.
+//! What goes into and comes out of a [`crate::Tasks`], besides the task itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kinora_contract::{SteadyMs, Task, TaskId, UnixMs, VideoSpec};
+use kinora_contract::{Task, TaskId, VideoSpec};
+
+use crate::Chore;
 
 /// A task to be added.
 #[derive(Clone, Debug)]
@@ -16,8 +18,6 @@ pub struct NewTask {
     pub spec: VideoSpec,
     /// The caller's notes.
     pub metadata: BTreeMap<String, String>,
-    /// The present; becomes `created_at`.
-    pub now_ms: UnixMs,
     /// The request's idempotency key, when it has one.
     pub idempotency: Option<Idempotency>,
     /// What the queue may hold.
@@ -31,9 +31,9 @@ pub struct Idempotency {
     pub key: String,
     /// SHA-256 of the normalised request; another one under the same key is refused.
     pub fingerprint: [u8; 32],
-    /// The first sweep after that frees the key, or a later one ([`SweepRequest::keys_kept_ms`]); until then it is
-    /// bound, whatever an insert's clock says.
-    pub expires_at_ms: UnixMs,
+    /// How long the key is bound, in milliseconds. The first sweep after that frees it, or a later one
+    /// ([`crate::SweepRequest::keys_kept_ms`]).
+    pub bound_ms: u64,
 }
 
 /// What the queue may hold; checked in the transaction of the insert.
@@ -60,6 +60,24 @@ impl QueueBounds {
         project_bytes_max: u64::MAX,
         bytes_max: u64::MAX,
     };
+}
+
+impl QueueBounds {
+    /// The bound on stored bytes and tasks that a task of so many bytes would pass, next to `own`, its project's
+    /// usage, and `all`, the bytes of all projects.
+    pub(crate) const fn exceeded(&self, bytes: u64, own: Usage, all: u64) -> Option<Quota> {
+        if bytes > self.project_bytes_max || bytes > self.bytes_max {
+            Some(Quota::Task)
+        } else if own.tasks >= self.project_tasks_max {
+            Some(Quota::ProjectTasks)
+        } else if own.bytes.saturating_add(bytes) > self.project_bytes_max {
+            Some(Quota::ProjectBytes)
+        } else if all.saturating_add(bytes) > self.bytes_max {
+            Some(Quota::Bytes)
+        } else {
+            None
+        }
+    }
 }
 
 /// Which bound on what is stored a task would pass.
@@ -90,9 +108,9 @@ pub struct Usage {
 #[derive(Clone, Debug)]
 pub enum Insertion {
     /// The task is stored.
-    Inserted(TaskView),
+    Inserted(Arc<Task>),
     /// The same request was stored before under this idempotency key: this is its task.
-    Replayed(TaskView),
+    Replayed(Arc<Task>),
     /// The idempotency key belongs to another request. Nothing was stored.
     KeyReused,
     /// The queue as a whole is full. Nothing was stored.
@@ -111,16 +129,24 @@ pub struct RetryAfter {
     pub millis: u64,
 }
 
-/// A task as read.
-#[derive(Clone, Debug)]
-pub struct TaskView {
-    /// The task.
-    pub task: Arc<Task>,
-    /// How many tasks are expected to start before it, while it waits for its first worker. May be a moment
-    /// old; absent where unknown, as far back in a long queue.
-    pub queue_position: Option<u64>,
-    /// The last preview of its run ([`crate::Renewed::preview`]), while it runs.
-    pub preview: Option<Arc<[u8]>>,
+/// How many tasks wait and run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// By model.
+    pub models: BTreeMap<String, Count>,
+    /// By project.
+    pub projects: BTreeMap<String, Count>,
+    /// How long the oldest waiting task has waited, in milliseconds by the store's wall clock.
+    pub oldest_waiting_ms: Option<u64>,
+}
+
+/// Of one model or project.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Waiting for references or for a worker.
+    pub waiting: u64,
+    /// Run by a worker.
+    pub running: u64,
 }
 
 /// Which way a list runs by creation.
@@ -139,7 +165,7 @@ pub struct PageRequest {
     pub project: String,
     /// Only those after this one in the order. It need not exist any more.
     pub after: Option<TaskId>,
-    /// How many at most; a page may hold fewer, see [`crate::TaskStore::list`].
+    /// How many at most; a page may hold fewer, see [`crate::Tasks::list`].
     pub limit: usize,
     /// Which way.
     pub order: Order,
@@ -149,7 +175,7 @@ pub struct PageRequest {
 #[derive(Clone, Debug)]
 pub struct Page {
     /// The tasks, in the order asked for.
-    pub tasks: Vec<TaskView>,
+    pub tasks: Vec<Arc<Task>>,
     /// Whether there are more after them; also of a page that holds fewer than asked for.
     pub has_more: bool,
 }
@@ -158,9 +184,9 @@ pub struct Page {
 #[derive(Clone, Debug)]
 pub enum Cancellation {
     /// The task is now failed.
-    Cancelled(TaskView),
+    Cancelled(Arc<Task>),
     /// It was finished before: this is how it stands.
-    AlreadyFinished(TaskView),
+    AlreadyFinished(Arc<Task>),
     /// No such task in this project.
     NotFound,
 }
@@ -168,126 +194,11 @@ pub enum Cancellation {
 /// What came of a delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deletion {
-    /// The task is gone; these blob keys are to be removed.
+    /// The task is gone. The files of its result are to be removed: these chores are leased to the caller.
     Deleted {
-        /// Keys of the files that belonged to it.
-        files: Vec<String>,
+        /// One for each file.
+        files: Vec<Chore>,
     },
     /// No such task in this project.
     NotFound,
-}
-
-/// What a sweep goes by.
-#[derive(Clone, Copy, Debug)]
-pub struct SweepRequest {
-    /// The present.
-    pub now_ms: UnixMs,
-    /// The present by the clock that is never set, which alone judges leases.
-    pub steady_ms: SteadyMs,
-    /// Whether `now_ms` may be right: else no result expires, no tombstone and no idempotency key is
-    /// forgotten, and no task has waited too long.
-    pub trusts_wall: bool,
-    /// How much longer than their time idempotency keys stay bound, in milliseconds: as much as the wall clock was
-    /// set forward in the time of a key.
-    pub keys_kept_ms: u64,
-    /// How far back waiting is counted.
-    pub waiting_from: WaitingFrom,
-    /// After so many attempts a lost task fails.
-    pub attempts_max: u32,
-    /// Leaves running tasks alone: for the time after an outage of the store, in which leases could not
-    /// be renewed.
-    pub spares_leases: bool,
-    /// A task that has waited so long for its first worker fails with `task_expired`; `None`: never.
-    pub waiting_ms_max: Option<u64>,
-    /// How long a task that fails in this sweep is kept.
-    pub retention_ms: u64,
-    /// How long an expired task still answers 410.
-    pub tombstone_ms: u64,
-    /// How many rows of each kind at most, so that a sweep never blocks submits for long.
-    pub batch: usize,
-}
-
-/// A task that was created before `created_before_ms`, by a clock that has been corrected since, counts as
-/// created at `from_ms`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WaitingFrom {
-    /// Of which tasks.
-    pub created_before_ms: UnixMs,
-    /// Since when they count as waiting.
-    pub from_ms: UnixMs,
-}
-
-/// Which ended tasks are kept longer, since their time was set by a clock that has been corrected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Postpone {
-    /// Those that ended at this time or later.
-    pub from_ms: UnixMs,
-    /// Those that ended before this time.
-    pub before_ms: UnixMs,
-    /// How much longer.
-    pub by: Postponed,
-    /// Those that expire before this place: where the last call ended, or [`Place::END`].
-    pub below: Place,
-    /// How many at most.
-    pub batch: usize,
-}
-
-/// Where an ended task's expiry is moved to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Postponed {
-    /// So much later.
-    By(u64),
-    /// As long after this moment as it lay after the end of the task, if it lies before
-    /// [`Postpone::before_ms`]: once moved, it is not moved again.
-    From(UnixMs),
-}
-
-/// A place among the ended tasks, in the order in which they expire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The expiry.
-    pub expires_at_ms: UnixMs,
-    /// What tells apart those that expire together.
-    pub number: u64,
-}
-
-impl Place {
-    /// Behind all tasks.
-    pub const END: Self = Self {
-        expires_at_ms: UnixMs::MAX,
-        number: u64::MAX,
-    };
-}
-
-/// What a sweep did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// Tasks that went back to the queue.
-    pub requeued: u64,
-    /// Tasks that failed with `worker_lost`.
-    pub lost: u64,
-    /// Tasks that failed with `task_expired`.
-    pub waited: u64,
-    /// Tasks whose files are past their time.
-    pub expired: u64,
-    /// Expired tasks that vanished.
-    pub forgotten: u64,
-    /// Blob keys to be removed now: of expired and of deleted tasks.
-    pub files: Vec<String>,
-    /// What is to be called off now, until [`crate::TaskStore::forget_abandoned`] says that it was.
-    pub abandoned: Vec<Abandoned>,
-    /// Whether a batch of what ends by time, or of lost leases, was full: there may be more to do at once.
-    pub more: bool,
-}
-
-/// What an attempt kept ([`crate::Renewed::kept`]) of a task that ended without a result: work that
-/// may go on elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Abandoned {
-    /// The task; it may be gone.
-    pub task: TaskId,
-    /// Its model, whose engine understands what was kept.
-    pub model: String,
-    /// What the last attempt kept.
-    pub kept: String,
 }

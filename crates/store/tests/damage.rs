@@ -9,10 +9,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use kinora_contract::{Task, TaskId};
-use kinora_store::conformance::fixtures::{Bench, EXPIRY, NOW, cancelled, id, task};
-use kinora_store::{Loss, OpenError, OpenOptions, StoreError, Stores, inspect, open};
+use kinora_contract::{ManualClock, Task, TaskId};
+use kinora_store::conformance::Site;
+use kinora_store::conformance::bench::Bench;
+use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, id, task};
+use kinora_store::{Loss, OpenError, OpenOptions, SqliteOptions, StoreError, inspect, open};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -44,23 +47,28 @@ impl Folder {
         format!("sqlite:{}", self.file("kinora.db").display())
     }
 
-    fn try_open(&self, options: &OpenOptions) -> Result<Stores, OpenError> {
-        open(&self.url(), options)
+    async fn try_open(&self, sqlite: &SqliteOptions) -> Result<Site, OpenError> {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let options = OpenOptions {
+            clock: clock.clone(),
+            sqlite: sqlite.clone(),
+        };
+        Ok(Site::of(open(&self.url(), &options).await?, clock))
     }
 
-    fn open(&self) -> Stores {
-        self.try_open(&OpenOptions::default()).unwrap()
+    async fn open(&self) -> Site {
+        self.try_open(&SqliteOptions::default()).await.unwrap()
     }
 
-    fn loss(&self) -> Loss {
-        match self.try_open(&OpenOptions::default()) {
+    async fn loss(&self) -> Loss {
+        match self.try_open(&SqliteOptions::default()).await {
             Err(OpenError::Lost(loss)) => loss,
             other => panic!("not refused: {other:?}"),
         }
     }
 }
 
-const ACCEPTING: OpenOptions = OpenOptions {
+const ACCEPTING: SqliteOptions = SqliteOptions {
     attempts_max: 3,
     finished_cached_bytes_max: 64 << 20,
     busy_timeout_ms: 5_000,
@@ -80,7 +88,7 @@ fn flip(path: &Path, bit: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p17_a_torn_or_flipped_log_is_refused_until_the_loss_is_accepted() {
     let folder = Folder::new();
-    let stores = folder.open();
+    let stores = folder.open().await;
     stores.submit(100, "one").await;
     // While somebody reads, the log is not carried over into the database.
     let reader = Connection::open(folder.file("kinora.db")).unwrap();
@@ -104,21 +112,21 @@ async fn p17_a_torn_or_flipped_log_is_refused_until_the_loss_is_accepted() {
         let copy = Folder::copy_of(&folder);
         damage(&copy.file("kinora.db-wal"), log_bytes);
         let before = fs::read(copy.file("kinora.db")).unwrap();
-        let loss = copy.loss();
+        let loss = copy.loss().await;
         assert!((1..=101).contains(&loss.changes), "{what}: {loss:?}");
         assert!(!loss.foreign && loss.noted_ms > NOW, "{what}: {loss:?}");
         // The refusal has changed nothing: what could still be saved is there.
         assert_eq!(fs::read(copy.file("kinora.db")).unwrap(), before, "{what}");
-        assert_eq!(copy.loss(), loss, "{what}");
-        drop(copy.try_open(&ACCEPTING).unwrap());
-        drop(copy.open());
+        assert_eq!(copy.loss().await, loss, "{what}");
+        drop(copy.try_open(&ACCEPTING).await.unwrap());
+        drop(copy.open().await);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p17_what_is_whole_is_opened_with_and_without_its_mark() {
     let folder = Folder::new();
-    let stores = folder.open();
+    let stores = folder.open().await;
     stores.submit(1, "one").await;
     let whole = Folder::copy_of(&folder);
     // An older mark is what a power cut leaves, and none what a copy may.
@@ -131,7 +139,7 @@ async fn p17_what_is_whole_is_opened_with_and_without_its_mark() {
     drop(stores);
     for (copy, count) in [(whole, 1), (later, 2), (unmarked, 2), (folder, 2)] {
         for _ in 0..2 {
-            let stores = copy.open();
+            let stores = copy.open().await;
             assert_eq!(stores.tasks.usage("one").await.unwrap().tasks, count);
         }
     }
@@ -141,7 +149,7 @@ async fn p17_what_is_whole_is_opened_with_and_without_its_mark() {
 async fn p17_another_database_beside_the_mark_is_refused() {
     let (folder, other) = (Folder::new(), Folder::new());
     for each in [&folder, &other] {
-        each.open().submit(1, "one").await;
+        each.open().await.submit(1, "one").await;
     }
     for name in ["kinora.db", "kinora.db-wal"] {
         let _ = fs::remove_file(folder.file(name));
@@ -149,15 +157,15 @@ async fn p17_another_database_beside_the_mark_is_refused() {
             fs::copy(other.file(name), folder.file(name)).unwrap();
         }
     }
-    assert!(folder.loss().foreign);
-    drop(folder.try_open(&ACCEPTING).unwrap());
-    drop(folder.open());
+    assert!(folder.loss().await.foreign);
+    drop(folder.try_open(&ACCEPTING).await.unwrap());
+    drop(folder.open().await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p03_copies_of_a_store_never_give_out_the_same_tokens() {
     let folder = Folder::new();
-    let stores = folder.open();
+    let stores = folder.open().await;
     stores.submit(1, "one").await;
     stores.submit(2, "one").await;
     let first = stores.claim_one().await.lease.token;
@@ -165,12 +173,12 @@ async fn p03_copies_of_a_store_never_give_out_the_same_tokens() {
     drop(stores);
     let mut tokens = vec![first];
     for (folder, token_stride) in [(&folder, 7), (&copy, 1_000)] {
-        let options = OpenOptions {
+        let options = SqliteOptions {
             token_stride,
-            ..OpenOptions::default()
+            ..SqliteOptions::default()
         };
         for _ in 0..2 {
-            let stores = folder.try_open(&options).unwrap();
+            let stores = folder.try_open(&options).await.unwrap();
             let token = stores.claim_one().await.lease.token;
             assert!(token > first + token_stride, "{tokens:?} {token}");
             assert!(!tokens.contains(&token), "{tokens:?} {token}");
@@ -183,49 +191,55 @@ async fn p03_copies_of_a_store_never_give_out_the_same_tokens() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p03_a_gap_lasts_until_a_look_closes_it() {
     let folder = Folder::new();
-    let stores = folder.open();
-    let holds = |stores: &Stores, number: u64| {
-        let gaps = stores.tasks.gaps();
+    let stores = folder.open().await;
+    let holds = |stores: &Site, number: u64| {
+        let gaps = stores.chores.gaps();
         gaps.iter().any(|gap| gap.holds(id(number)))
     };
-    stores.tasks.close_gaps(&stores.tasks.gaps()).await.unwrap();
+    stores
+        .chores
+        .close_gaps(&stores.chores.gaps())
+        .await
+        .unwrap();
     stores.submit(10, "one").await;
     assert!(!holds(&stores, 5) && !holds(&stores, 20));
     let copy = Folder::copy_of(&folder);
     fs::remove_file(copy.file("kinora.mark")).unwrap();
     drop(stores);
-    let stores = copy.open();
+    let stores = copy.open().await;
     assert!(!holds(&stores, 10) && holds(&stores, 15));
     // A task that is accepted ends it, and what lies before stays unknown over restarts.
     stores.submit(30, "one").await;
     stores.submit(20, "one").await;
     assert!(holds(&stores, 15) && !holds(&stores, 25) && !holds(&stores, 40));
     drop(stores);
-    let stores = copy.open();
+    let stores = copy.open().await;
     assert!(holds(&stores, 15) && !holds(&stores, 25) && holds(&stores, 40));
-    stores.tasks.close_gaps(&stores.tasks.gaps()).await.unwrap();
+    stores
+        .chores
+        .close_gaps(&stores.chores.gaps())
+        .await
+        .unwrap();
     assert!(!holds(&stores, 15) && !holds(&stores, 40));
     drop(stores);
-    let stores = copy.open();
+    let stores = copy.open().await;
     assert!(!holds(&stores, 15) && holds(&stores, 40));
 }
 
 /// One task in each state: waiting (1), waiting after a run (2), completed (3), failed (4).
-async fn fill(stores: &Stores) {
+async fn fill(stores: &Site) {
     for number in 2..=4 {
         stores.submit(number, "one").await;
     }
     let claims = stores.claim(3).await;
     let done = claims.iter().find(|claim| claim.task.id == id(3)).unwrap();
     stores.complete(done).await.unwrap();
-    let cancel = stores.tasks.cancel("one", id(4), cancelled(), NOW, EXPIRY);
-    cancel.await.unwrap();
+    stores.cancel("one", 4, RETENTION_MS).await;
     stores.submit(1, "one").await;
 }
 
-async fn get(stores: &Stores, id: TaskId) -> Result<Option<Task>, StoreError> {
-    let found = stores.tasks.get("one", id).await?;
-    Ok(found.map(|view| Task::clone(&view.task)))
+async fn get(stores: &Site, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+    stores.tasks.get("one", id).await
 }
 
 /// Columns that hold what was acknowledged.
@@ -258,13 +272,13 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
         runtime.block_on(async {
             let folder = Folder::new();
-            let stores = folder.open();
+            let stores = folder.open().await;
             fill(&stores).await;
             drop(stores);
             let row = id(number).to_string();
             let conn = Connection::open(folder.file("kinora.db")).unwrap();
             conn.pragma_update(None, "ignore_check_constraints", true).unwrap();
-            let (column, before) = (COLUMNS.split_whitespace().nth(column).unwrap(), folder.open());
+            let (column, before) = (COLUMNS.split_whitespace().nth(column).unwrap(), folder.open().await);
             let was = get(&before, id(number)).await.unwrap();
             drop(before);
             let query = format!("SELECT {column} FROM tasks WHERE id = ?1");
@@ -274,7 +288,7 @@ proptest! {
                 conn.execute(&update, rusqlite::params![value, row]).unwrap();
             }
             drop(conn);
-            match folder.try_open(&OpenOptions::default()) {
+            match folder.try_open(&SqliteOptions::default()).await {
                 Err(OpenError::Damaged(_)) => {}
                 Err(other) => panic!("{column}: {other:?}"),
                 Ok(stores) => match get(&stores, id(number)).await {
@@ -289,7 +303,7 @@ proptest! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p17_an_inspection_tells_the_rows_that_cannot_be_read() {
     let folder = Folder::new();
-    let stores = folder.open();
+    let stores = folder.open().await;
     for number in 1..=12 {
         stores.submit(number, "one").await;
     }
@@ -313,7 +327,7 @@ async fn p17_an_inspection_tells_the_rows_that_cannot_be_read() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p17_a_damaged_page_is_refused_and_an_inspection_tells_it() {
     let folder = Folder::new();
-    let stores = folder.open();
+    let stores = folder.open().await;
     for number in 0..200 {
         stores.submit(number, "one").await;
     }
@@ -335,14 +349,14 @@ async fn p17_a_damaged_page_is_refused_and_an_inspection_tells_it() {
     let at = usize::try_from(page - 1).unwrap() * 4096;
     bytes[at..at + 4096].fill(0);
     fs::write(folder.file("kinora.db"), bytes).unwrap();
-    let refused = folder.try_open(&OpenOptions::default());
+    let refused = folder.try_open(&SqliteOptions::default()).await;
     assert!(matches!(refused, Err(OpenError::Damaged(_))), "{refused:?}");
     let looked = inspect(&folder.url()).unwrap().unwrap();
     assert_ne!(looked.check().unwrap(), [""; 0]);
     drop(looked);
     fs::write(folder.file("kinora.db"), vec![b'x'; 4096]).unwrap();
     let _ = fs::remove_file(folder.file("kinora.db-wal"));
-    let refused = folder.try_open(&OpenOptions::default());
+    let refused = folder.try_open(&SqliteOptions::default()).await;
     assert!(matches!(refused, Err(OpenError::Damaged(_))), "{refused:?}");
     assert!(inspect(&folder.url()).is_err());
 }
@@ -358,7 +372,7 @@ fn an_inspection_makes_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p03_a_damaged_token_counter_is_raised() {
     let folder = Folder::new();
-    let stores = folder.open();
+    let stores = folder.open().await;
     stores.tasks.insert(task(1, "one")).await.unwrap();
     let first = stores.claim_one().await.lease.token;
     drop(stores);
@@ -366,5 +380,5 @@ async fn p03_a_damaged_token_counter_is_raised() {
     let sink = "UPDATE counters SET value = 0 WHERE name = 'token'";
     conn.execute(sink, []).unwrap();
     drop(conn);
-    assert!(folder.open().claim_one().await.lease.token > first);
+    assert!(folder.open().await.claim_one().await.lease.token > first);
 }

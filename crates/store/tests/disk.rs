@@ -1,5 +1,6 @@
 //! What the embedded store leaves on disk: sums that agree with the rows, nothing of what was deleted,
 //! and all that it shows.
+#![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -8,19 +9,34 @@
 )]
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kinora_contract::{ManualClock, Task};
+use kinora_store::conformance::Site;
+use kinora_store::conformance::bench::Bench;
 use kinora_store::conformance::fixtures::{
-    Bench, EXPIRY, NOW, cancelled, id, renewed, sweep_at, task,
+    EXPIRY, NOW, RETENTION_MS, cancelled, id, renewal, task,
 };
-use kinora_store::{NewTask, OpenOptions, StoreError, Stores, open, open_snapshot, open_source};
+use kinora_store::{
+    NewTask, OpenOptions, SqliteOptions, StoreError, open, open_snapshot, open_source,
+};
 use rusqlite::Connection;
 
 const SECRET: &str = "a lighthouse that nobody may know of";
 
-fn open_in(folder: &Path) -> Stores {
+async fn open_in(folder: &Path) -> Site {
+    open_with(folder, SqliteOptions::default()).await
+}
+
+async fn open_with(folder: &Path, sqlite: SqliteOptions) -> Site {
     let url = format!("sqlite:{}", folder.join("kinora.db").display());
-    open(&url, &OpenOptions::default()).unwrap()
+    let clock = Arc::new(ManualClock::at(NOW));
+    let options = OpenOptions {
+        clock: clock.clone(),
+        sqlite,
+    };
+    Site::of(open(&url, &options).await.unwrap(), clock)
 }
 
 /// How often the secret is found in the files of the folder.
@@ -37,7 +53,7 @@ fn found(folder: &Path) -> usize {
         .sum()
 }
 
-async fn submit_secrets(stores: &Stores, numbers: std::ops::Range<u64>) {
+async fn submit_secrets(stores: &Site, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let mut new: NewTask = task(number, "one");
         // Short ones in their page, long ones beyond it.
@@ -49,7 +65,7 @@ async fn submit_secrets(stores: &Stores, numbers: std::ops::Range<u64>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_prompt_leaves_the_disk_while_the_store_serves_and_when_it_stops() {
     let folder = tempfile::tempdir().unwrap();
-    let stores = open_in(folder.path());
+    let stores = open_in(folder.path()).await;
     submit_secrets(&stores, 0..20).await;
     assert!(found(folder.path()) >= 20);
     for number in 0..20 {
@@ -76,13 +92,12 @@ async fn a_deleted_prompt_leaves_the_disk_while_the_store_serves_and_when_it_sto
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_expired_prompt_leaves_the_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let stores = open_in(folder.path());
+    let stores = open_in(folder.path()).await;
     submit_secrets(&stores, 0..4).await;
     for claim in stores.claim(4).await {
         stores.complete(&claim).await.unwrap();
     }
-    let swept = stores.tasks.sweep(sweep_at(EXPIRY)).await.unwrap();
-    assert_eq!(swept.expired, 4);
+    assert_eq!(stores.sweep(EXPIRY).await.expired, 4);
     drop(stores);
     assert_eq!(found(folder.path()), 0);
 }
@@ -108,7 +123,7 @@ async fn until_alone(folder: &Path, tasks: i64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_database_alone_is_whole_once_the_store_is_idle_and_after_a_stop() {
     let folder = tempfile::tempdir().unwrap();
-    let stores = open_in(folder.path());
+    let stores = open_in(folder.path()).await;
     submit_secrets(&stores, 0..20).await;
     assert_ne!(tasks_alone(folder.path()), Some(20));
     until_alone(folder.path(), 20).await;
@@ -122,11 +137,11 @@ async fn the_database_alone_is_whole_once_the_store_is_idle_and_after_a_stop() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn opening_carries_over_the_log_of_a_process_that_was_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let stores = open_in(folder.path());
+    let stores = open_in(folder.path()).await;
     submit_secrets(&stores, 0..20).await;
     let killed = as_killed(folder.path());
     assert_ne!(tasks_alone(killed.path()), Some(20));
-    let opened = open_in(killed.path());
+    let opened = open_in(killed.path()).await;
     assert_eq!(tasks_alone(killed.path()), Some(20));
     drop(opened);
 }
@@ -143,7 +158,7 @@ fn as_killed(folder: &Path) -> tempfile::TempDir {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_snapshot_is_whole_and_leaves_the_store_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let stores = open_in(folder.path());
+    let stores = open_in(folder.path()).await;
     submit_secrets(&stores, 0..20).await;
     let killed = as_killed(folder.path());
     let files = || {
@@ -151,7 +166,7 @@ async fn a_snapshot_is_whole_and_leaves_the_store_as_it_is() {
     };
     let (before, copy) = (files(), folder.path().join("copy.db"));
     let url = format!("sqlite:{}", killed.path().join("kinora.db").display());
-    let source = open_source(&url, &OpenOptions::default()).unwrap();
+    let source = open_source(&url, &SqliteOptions::default()).unwrap();
     source.snapshot(&copy).unwrap();
     assert!(source.snapshot(&copy).is_err());
     assert!(!source.has_result(id(0)).unwrap());
@@ -173,16 +188,15 @@ async fn a_snapshot_is_whole_and_leaves_the_store_as_it_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_has_the_log_carried_over_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let url = format!("sqlite:{}", folder.path().join("kinora.db").display());
-    let options = OpenOptions {
+    let options = SqliteOptions {
         pages_max: Some(200),
-        ..OpenOptions::default()
+        ..SqliteOptions::default()
     };
-    let stores = open(&url, &options).unwrap();
+    let stores = open_with(folder.path(), options).await;
     stores.tasks.insert(task(0, "one")).await.unwrap();
     let claim = stores.claim_one().await;
     let renew = async |progress| {
-        let renewed = stores.tasks.renew(&claim.lease, renewed(progress)).await;
+        let renewed = stores.renew(&claim.lease, renewal(progress)).await;
         renewed.unwrap();
     };
     renew(1).await;
@@ -213,7 +227,7 @@ async fn a_full_disk_has_the_log_carried_over_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_sums_are_those_of_the_rows() {
     let folder = tempfile::tempdir().unwrap();
-    let stores = open_in(folder.path());
+    let stores = open_in(folder.path()).await;
     let counted = || {
         let conn = Connection::open(folder.path().join("kinora.db")).unwrap();
         let count = "SELECT coalesce(sum(charged_bytes), 0), count(*) FILTER (WHERE phase <> 'expired') \
@@ -239,16 +253,13 @@ async fn the_sums_are_those_of_the_rows() {
         assert!(first.is_ok() && twin.is_err() && second.is_ok());
         assert_eq!(told().await, counted());
         let claim = stores.claim_one().await;
-        stores
-            .tasks
-            .charge_references(claim.task.id, 100 * number)
-            .await
-            .unwrap();
+        let charge = stores.work.charge_references(claim.task.id, 100 * number);
+        charge.await.unwrap();
         stores.complete(&claim).await.unwrap();
         assert_eq!(told().await, counted());
     }
     stores.tasks.delete("one", id(0)).await.unwrap();
-    stores.tasks.sweep(sweep_at(EXPIRY)).await.unwrap();
+    stores.sweep(EXPIRY).await;
     assert_eq!(told().await, counted());
 }
 
@@ -263,11 +274,9 @@ async fn p01_a_change_whose_commit_fails_is_never_shown() {
     const MEND: &str =
         "DROP TRIGGER broken_update; DROP TRIGGER broken_insert; DROP TRIGGER broken_delete;";
     let folder = tempfile::tempdir().unwrap();
-    let stores = open_in(folder.path());
-    let shown = async |number| {
-        let view = stores.tasks.get("one", id(number)).await.unwrap();
-        view.map(|view| view.task)
-    };
+    let stores = open_in(folder.path()).await;
+    let shown =
+        async |number| -> Option<Arc<Task>> { stores.tasks.get("one", id(number)).await.unwrap() };
     let other = Connection::open(folder.path().join("kinora.db")).unwrap();
     for number in 1..=3 {
         stores.submit(number, "one").await;
@@ -275,7 +284,7 @@ async fn p01_a_change_whose_commit_fails_is_never_shown() {
     let running = stores.claim_one().await;
     let before = [shown(1).await, shown(2).await, shown(3).await];
     other.execute_batch(BREAK).unwrap();
-    let cancel = stores.tasks.cancel("one", id(2), cancelled(), NOW, EXPIRY);
+    let cancel = stores.tasks.cancel("one", id(2), cancelled(), RETENTION_MS);
     assert!(cancel.await.is_err());
     assert!(stores.complete(&running).await.is_err());
     assert!(stores.tasks.delete("one", id(3)).await.is_err());
@@ -283,7 +292,7 @@ async fn p01_a_change_whose_commit_fails_is_never_shown() {
     assert_eq!([shown(1).await, shown(2).await, shown(3).await], before);
     assert_eq!(shown(4).await, None);
     // The lease that could not be ended still holds.
-    stores.tasks.check(&running.lease).await.unwrap();
+    stores.check(&running.lease).await.unwrap();
 
     other.execute_batch(MEND).unwrap();
     stores.complete(&running).await.unwrap();

@@ -1,5 +1,6 @@
 //! The SQLite store against the conformance suite, and what is about SQLite alone: locks,
 //! failing writes, other processes, damaged and newer contents.
+#![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -8,33 +9,35 @@
 )]
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kinora_contract::State;
-use kinora_store::conformance::Harness;
+use kinora_contract::{ManualClock, State};
+use kinora_store::conformance::bench::Bench;
 use kinora_store::conformance::fixtures::{
-    Bench, EXPIRY, MODELS, NOW, cancelled, id, sweep_at, task,
+    EXPIRY, NOW, RETENTION_MS, cancelled, claiming, files as files_of, id, task,
 };
+use kinora_store::conformance::{Harness, Site};
 use kinora_store::{
     Attempt, Idempotency, Insertion, NewKey, NewTask, OpenError, OpenOptions, Order, PageRequest,
-    Scope, StoreError, Stores, open, open_keys,
+    Scope, SqliteOptions, StoreError, Stores, open, open_keys,
 };
 use rusqlite::Connection;
 
 /// Stores in files of a temporary folder.
 struct Files {
     folder: tempfile::TempDir,
-    options: OpenOptions,
+    options: SqliteOptions,
 }
 
 impl Files {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Small, so that the cases reach what is on disk only.
-        let options = OpenOptions {
+        let options = SqliteOptions {
             finished_cached_bytes_max: 1,
-            ..OpenOptions::default()
+            ..SqliteOptions::default()
         };
         Self { folder, options }
     }
@@ -47,8 +50,15 @@ impl Files {
         format!("sqlite:{}", self.path().display())
     }
 
-    fn open(&self) -> Stores {
-        open(&self.url(), &self.options).unwrap()
+    async fn try_open(&self, url: &str, clock: Arc<ManualClock>) -> Result<Stores, OpenError> {
+        let sqlite = self.options.clone();
+        open(url, &OpenOptions { clock, sqlite }).await
+    }
+
+    async fn open(&self) -> Site {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let stores = self.try_open(&self.url(), clock.clone()).await;
+        Site::of(stores.unwrap(), clock)
     }
 
     fn raw(&self) -> Connection {
@@ -58,9 +68,14 @@ impl Files {
 
 #[async_trait]
 impl Harness for Files {
-    async fn open(&self, name: &str) -> Stores {
+    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> Stores {
         let path = self.folder.path().join(name).join("data/kinora.db");
-        open(&format!("sqlite:{}", path.display()), &self.options).unwrap()
+        let url = format!("sqlite:{}", path.display());
+        self.try_open(&url, clock).await.unwrap()
+    }
+
+    async fn open_second(&self, first: &Site, _: &str) -> Site {
+        first.clone()
     }
 }
 
@@ -73,29 +88,31 @@ fn unavailable<T>(result: &Result<T, StoreError>) -> bool {
 #[tokio::test]
 async fn a_second_serving_process_is_refused_until_the_first_ends() {
     let files = Files::new();
-    let first = files.open();
-    let second = open(&files.url(), &files.options);
+    let first = files.open().await;
+    let second = files.try_open(&files.url(), first.clock.clone()).await;
     assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");
     drop(first);
-    files.open();
+    files.open().await;
 }
 
-#[test]
-fn only_known_addresses_are_opened_and_secrets_are_not_repeated() {
+#[tokio::test]
+async fn only_known_addresses_are_opened_and_secrets_are_not_repeated() {
+    let options = OpenOptions::new(Arc::new(ManualClock::at(NOW)));
     for url in ["postgres://user:secret@host/db", "sqlite:", "kinora.db", ""] {
-        let error = open(url, &OpenOptions::default()).unwrap_err();
+        let error = open(url, &options).await.unwrap_err();
         assert!(matches!(error, OpenError::UnknownScheme(_)), "{error:?}");
         assert!(!error.to_string().contains("secret"), "{error}");
     }
 }
 
-#[test]
-fn a_newer_schema_is_refused_and_left_alone() {
+#[tokio::test]
+async fn a_newer_schema_is_refused_and_left_alone() {
     let files = Files::new();
-    drop(files.open());
+    drop(files.open().await);
     files.raw().pragma_update(None, "user_version", 99).unwrap();
+    let opened = files.try_open(&files.url(), Arc::default()).await;
     for error in [
-        open(&files.url(), &files.options).map(drop).unwrap_err(),
+        opened.map(drop).unwrap_err(),
         open_keys(&files.url(), &files.options)
             .map(drop)
             .unwrap_err(),
@@ -116,7 +133,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
 async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
     let mut files = Files::new();
     files.options.pages_max = Some(60);
-    let stores = files.open();
+    let stores = files.open().await;
     let mut stored = Vec::new();
     let refused = loop {
         let number = stored.len() as u64;
@@ -130,7 +147,7 @@ async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
     let full = stored.len() as u64;
     // Reads go on; nothing is half there; neighbours of a refused submit are served.
     assert!(stores.tasks.get("one", id(full)).await.unwrap().is_none());
-    assert_eq!(stores.view("one", full - 1).await.task.id, id(full - 1));
+    assert_eq!(stores.task("one", full - 1).await.id, id(full - 1));
     let mut beside = Vec::new();
     for number in full..full + 8 {
         let tasks = stores.tasks.clone();
@@ -140,7 +157,7 @@ async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
     }
     let cancel = stores
         .tasks
-        .cancel("one", id(0), cancelled(), NOW, EXPIRY)
+        .cancel("one", id(0), cancelled(), RETENTION_MS)
         .await;
     for insert in beside {
         let insert = insert.await.unwrap();
@@ -148,7 +165,7 @@ async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
     }
     assert_eq!(
         cancel.is_ok(),
-        stores.view("one", 0).await.task.finished_at_ms.is_some()
+        stores.task("one", 0).await.finished_at_ms.is_some()
     );
 
     for number in 0..full / 2 {
@@ -158,7 +175,7 @@ async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
     assert!(matches!(again, Insertion::Inserted(_)), "{again:?}");
     // Memory and disk agree on who waits.
     drop(stores);
-    let stores = files.open();
+    let stores = files.open().await;
     let waiting: Vec<_> = stores
         .claim(10_000)
         .await
@@ -172,27 +189,17 @@ async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
 async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
     let mut files = Files::new();
     files.options.busy_timeout_ms = 20;
-    let stores = files.open();
+    let stores = files.open().await;
     stores.submit(1, "one").await;
     let other = files.raw();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let claim = kinora_store::ClaimRequest {
-        worker: "worker".to_owned(),
-        models: MODELS.map(str::to_owned).into(),
-        count: 1,
-        slots: usize::MAX,
-        project_slots_max: 0,
-        attempts_max: 3,
-        now_ms: NOW,
-        steady_ms: NOW,
-        lease_ms: 1,
-    };
     assert!(unavailable(&stores.tasks.insert(task(2, "one")).await));
-    assert!(unavailable(&stores.tasks.claim(claim).await));
+    assert!(unavailable(&stores.work.claim(claiming(1)).await));
     assert!(unavailable(&stores.tasks.delete("one", id(1)).await));
-    assert_eq!(stores.view("one", 1).await.task.state, State::Waiting);
+    assert_eq!(stores.task("one", 1).await.state, State::Waiting);
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(stores.submit(2, "one").await.queue_position, Some(1));
+    stores.submit(2, "one").await;
+    assert_eq!(stores.position(2).await, Some(1));
     let claims = stores.claim(9).await;
     assert_eq!(
         claims.iter().map(|one| one.task.id).collect::<Vec<_>>(),
@@ -203,7 +210,7 @@ async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failing_neighbour_in_one_transaction_leaves_no_trace_in_the_queue() {
     let files = Files::new();
-    let stores = files.open();
+    let stores = files.open().await;
     stores.submit(1, "one").await;
     // While the writer waits for this lock, the others gather into one transaction.
     let other = files.raw();
@@ -235,12 +242,12 @@ async fn a_failing_neighbour_in_one_transaction_leaves_no_trace_in_the_queue() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_fails_halfway_is_undone_whole() {
     let files = Files::new();
-    let stores = files.open();
+    let stores = files.open().await;
     let keyed = |number, key: &str| NewTask {
         idempotency: Some(Idempotency {
             key: key.to_owned(),
             fingerprint: [1; 32],
-            expires_at_ms: NOW + 1_000,
+            bound_ms: 1_000,
         }),
         ..task(number, "one")
     };
@@ -264,7 +271,7 @@ async fn a_request_that_fails_halfway_is_undone_whole() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_of_a_newer_version_is_unreadable_alone() {
     let files = Files::new();
-    let stores = files.open();
+    let stores = files.open().await;
     for number in 1..=3 {
         stores.submit(number, "one").await;
     }
@@ -275,7 +282,7 @@ async fn a_task_of_a_newer_version_is_unreadable_alone() {
         .raw()
         .execute("UPDATE tasks SET spec_version = 99 WHERE seq < 3", [])
         .unwrap();
-    let stores = files.open();
+    let stores = files.open().await;
     for number in [1, 2] {
         let read = stores.tasks.get("one", id(number)).await;
         assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
@@ -288,19 +295,17 @@ async fn a_task_of_a_newer_version_is_unreadable_alone() {
     };
     let listed = stores.tasks.list(request).await.unwrap().tasks;
     assert_eq!(
-        listed.iter().map(|view| view.task.id).collect::<Vec<_>>(),
+        listed.iter().map(|task| task.id).collect::<Vec<_>>(),
         [id(3)]
     );
     let readable = stores.claim_one().await;
-    let given_back = stores.tasks.release(&readable.lease, Attempt::Forgiven);
+    let given_back = stores.work.release(&readable.lease, Attempt::Forgiven);
     given_back.await.unwrap();
-    let released = &readable.lease.file_keys();
-    stores.tasks.forget_files(released).await.unwrap();
+    assert_eq!(stores.remove_files().await, readable.lease.file_keys());
     // It can be deleted, and it ages: its files are given up.
-    let swept = stores.tasks.sweep(sweep_at(EXPIRY)).await.unwrap();
-    let published =
-        kinora_store::conformance::fixtures::files(&format!("token-{}", claim.lease.token));
-    assert_eq!((swept.expired, swept.files), (1, published));
+    assert_eq!(stores.sweep(EXPIRY).await.expired, 1);
+    let published = files_of(&format!("token-{}", claim.lease.token));
+    assert_eq!(stores.files_due().await, published);
     stores.tasks.delete("one", id(2)).await.unwrap();
     assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
 }
@@ -308,7 +313,7 @@ async fn a_task_of_a_newer_version_is_unreadable_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_nobody_waits_for_goes_back() {
     let files = Files::new();
-    let stores = files.open();
+    let stores = files.open().await;
     stores.submit(1, "one").await;
     let begun = Instant::now();
     // Polled once, so that the request is on its way, and dropped.
@@ -334,7 +339,7 @@ async fn keys_of_another_process_are_seen_within_a_second() {
     let files = Files::new();
     let absent = open_keys(&files.url(), &files.options);
     assert!(matches!(absent, Err(OpenError::Missing(_))), "{absent:?}");
-    let stores = files.open();
+    let stores = files.open().await;
     let other = open_keys(&files.url(), &files.options).unwrap();
     let key = NewKey {
         id: "key_1".to_owned(),

@@ -6,15 +6,25 @@
     reason = "these are tests"
 )]
 
-use kinora_contract::{Phase, TaskId};
-use kinora_store::conformance::fixtures::{Bench, EXPIRY, LEASE_MS, NOW, id, sweep_at};
-use kinora_store::{OpenOptions, Order, PageRequest, Stores, open};
+use std::sync::Arc;
+
+use kinora_contract::{ManualClock, Phase, TaskId};
+use kinora_store::conformance::Site;
+use kinora_store::conformance::bench::{Bench, any_call_off};
+use kinora_store::conformance::fixtures::{EXPIRY, LEASE_MS, NOW, files, id};
+use kinora_store::{ChoreKind, ChoreRequest, OpenOptions, Order, PageRequest, open};
 use rusqlite::Connection;
 
 const TASKS: u64 = 24;
 
+async fn open_at_now(url: &str) -> Site {
+    let clock = Arc::new(ManualClock::at(NOW));
+    let stores = open(url, &OpenOptions::new(clock.clone())).await.unwrap();
+    Site::of(stores, clock)
+}
+
 /// The whole list, by pages of so many.
-async fn listed(stores: &Stores, limit: usize, order: Order) -> Vec<TaskId> {
+async fn listed(stores: &Site, limit: usize, order: Order) -> Vec<TaskId> {
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
         let request = PageRequest {
@@ -28,7 +38,7 @@ async fn listed(stores: &Stores, limit: usize, order: Order) -> Vec<TaskId> {
             !page.has_more || !page.tasks.is_empty(),
             "no place to go on"
         );
-        ids.extend(page.tasks.iter().map(|view| view.task.id));
+        ids.extend(page.tasks.iter().map(|task| task.id));
         after = ids.last().copied();
         if !page.has_more {
             return ids;
@@ -41,7 +51,7 @@ async fn p17_a_row_that_cannot_be_read_ends_no_list() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let url = format!("sqlite:{}", path.display());
-    let stores = open(&url, &OpenOptions::default()).unwrap();
+    let stores = open_at_now(&url).await;
     for number in 0..TASKS {
         stores.submit(number, "one").await;
     }
@@ -58,7 +68,7 @@ async fn p17_a_row_that_cannot_be_read_ends_no_list() {
     ] {
         assert!(raw.execute(damage, []).unwrap() > 0, "{damage}");
     }
-    let stores = open(&url, &OpenOptions::default()).unwrap();
+    let stores = open_at_now(&url).await;
     let damaged = [1, 2, 3, 5, 6, 7, 8, 9, 12, 24];
     let mut whole: Vec<TaskId> = (1..=TASKS)
         .filter(|place| !damaged.contains(place))
@@ -82,7 +92,7 @@ async fn p17_a_row_that_cannot_be_changed_stops_no_claim_and_no_sweep() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let url = format!("sqlite:{}", path.display());
-    let stores = open(&url, &OpenOptions::default()).unwrap();
+    let stores = open_at_now(&url).await;
     for number in 0..4 {
         stores.submit(number, "one").await;
     }
@@ -98,21 +108,26 @@ async fn p17_a_row_that_cannot_be_changed_stops_no_claim_and_no_sweep() {
     // Of the sweep's parts each.
     stores.complete(&claims[0]).await.unwrap();
     damage(3);
-    raw.execute("INSERT INTO garbage (key) VALUES (CAST(x'ff' AS TEXT))", [])
-        .unwrap();
-    raw.execute(
-        "INSERT INTO abandoned (task, model, kept) VALUES ('x', 'x', 'x')",
-        [],
-    )
-    .unwrap();
+    for chore in [
+        "INSERT INTO chores (kind, subject) VALUES ('remove_file', CAST(x'ff' AS TEXT))",
+        "INSERT INTO chores (kind, subject, model, ticket) \
+         VALUES ('call_off', 'x', 'kinora-a1', 'x')",
+    ] {
+        raw.execute(chore, []).unwrap();
+    }
     let swept = stores.sweep(NOW + LEASE_MS).await;
     assert_eq!((swept.requeued, swept.lost), (1, 0));
-    assert_eq!(
-        stores.view("one", 3).await.task.state.phase(),
-        Phase::Waiting
-    );
-    assert_eq!(
-        stores.tasks.sweep(sweep_at(EXPIRY)).await.unwrap().expired,
-        1
-    );
+    assert_eq!(stores.task("one", 3).await.state.phase(), Phase::Waiting);
+    assert_eq!(stores.sweep(EXPIRY).await.expired, 1);
+    let mut keys = claims[2].lease.file_keys().to_vec();
+    keys.extend(files(&format!("token-{}", claims[0].lease.token)));
+    assert_eq!(stores.files_due().await, keys);
+    let one = ChoreRequest {
+        kind: ChoreKind::RemoveFile,
+        count: 1,
+        lease_ms: 1,
+    };
+    let taken = stores.chores.take_chores(one).await.unwrap();
+    assert_eq!(taken.len(), 1, "a damaged one keeps none behind it");
+    assert_eq!(stores.take_chores(any_call_off()).await, []);
 }

@@ -3,16 +3,21 @@
 
 use tiny_skia::Transform;
 
-use super::art::{self, Look};
+use super::art::{self, Look, Moment};
 use super::canvas::{Canvas, lay_over};
-use super::lexicon::Subject;
 use super::pen::Pen;
+use super::subject::{Act, Subject};
 use super::view::View;
 
 /// A subject and its motion. Places in stage pixels, speeds per second.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
     pub(super) subject: Subject,
+    pub(super) act: Act,
+    /// Which of its kind.
+    pub(super) nth: u8,
+    /// Who holds it, if it is something held.
+    pub(super) holder: Option<Subject>,
     /// Where the foot (or, of a flyer, the middle) is at the start of the shot.
     pub(super) x: f32,
     pub(super) y: f32,
@@ -20,6 +25,10 @@ pub(super) struct Actor {
     pub(super) size: f32,
     pub(super) depth: f32,
     pub(super) speed: (f32, f32),
+    /// Height of its hops, pixels.
+    pub(super) hop: f32,
+    /// Length of the shot.
+    pub(super) seconds: f32,
     /// Rise and fall in place, pixels.
     pub(super) bob: f32,
     /// Rocking, degrees.
@@ -31,21 +40,123 @@ pub(super) struct Actor {
     pub(super) look: Look,
     /// Opacity of its mirror image in the water under its foot.
     pub(super) mirrored: f32,
+    /// The stage row below which water hides it.
+    pub(super) floor: Option<f32>,
+    /// Half of the width of its shadow on the ground, pixels; 0.0: none.
+    pub(super) shadow: f32,
+}
+
+/// Where a subject is in the frame, pixels.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    /// Its anchor.
+    at: (f32, f32),
+    /// The row of the ground under it.
+    foot: f32,
+    /// Side of its square.
+    side: f32,
+    /// How high it hops, in its own sizes.
+    hop: f32,
 }
 
 impl Actor {
-    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas) {
-        let map = view.map(self.depth);
-        let t = view.time_s;
-        let swing = (t * 1.1 + self.phase).sin();
-        let x = map.x(self.x + self.speed.0 * t);
-        let y = map.y(self.y + self.speed.1 * t + self.bob * swing);
-        let side = self.size * map.scale;
-        let tilt = self.rock * (t * 0.83 + self.phase * 1.7).sin();
-        if self.mirrored > 0.0 {
-            self.stamp(canvas, (x, y), (side, -side), -tilt, t, self.mirrored);
+    /// How far it hops, stage pixels.
+    fn hop(&self, t: f32) -> f32 {
+        if self.hop <= 0.0 {
+            return 0.0;
         }
-        self.stamp(canvas, (x, y), (side, side), tilt, t, 1.0);
+        // The drawing crouches and stretches by the same clock.
+        let turn = ((t * self.pace + self.phase) * art::HOPS_HZ).fract();
+        // A parabola, with a rest on the ground between two hops.
+        let air = (turn / 0.7).min(1.0);
+        4.0 * air * (1.0 - air) * self.hop
+    }
+
+    /// How far it has come down, stage pixels.
+    fn down(&self, t: f32) -> f32 {
+        let share = (t / self.seconds.max(0.1)).min(1.0);
+        match self.act {
+            // Comes down fast and settles.
+            Act::Land => {
+                let left = 1.0 - share;
+                self.speed.1 * self.seconds * (1.0 - left * left)
+            }
+            // Leaves slowly and gathers speed.
+            Act::Rise => self.speed.1 * self.seconds * share * (0.5 + 0.5 * share),
+            _ => self.speed.1 * t,
+        }
+    }
+
+    fn spot(&self, view: &View) -> Spot {
+        let (map, t) = (view.map(self.depth), view.time_s);
+        let swing = (t * 1.1 + self.phase).sin();
+        let (hop, down) = (self.hop(t), self.down(t));
+        let side = self.size * map.scale;
+        Spot {
+            at: (
+                map.x(self.x + self.speed.0 * t),
+                map.y(self.y + down - hop + self.bob * swing),
+            ),
+            foot: map.y(self.y + down) - 0.01 * side,
+            side,
+            hop: hop / self.size.max(1.0),
+        }
+    }
+
+    fn moment(&self, t: f32) -> Moment {
+        Moment {
+            act: self.act,
+            t: t * self.pace + self.phase,
+            gone: (self.speed.0 * t).abs() / self.size.max(1.0),
+            share: (t / self.seconds.max(0.1)).min(1.0),
+            nth: self.nth,
+            holder: self.holder,
+        }
+    }
+
+    /// The box of its square in the frame: left, top, right, bottom, pixels.
+    pub(super) fn square(&self, view: &View) -> [f32; 4] {
+        let Spot { at, side, .. } = self.spot(view);
+        let top = at.1 - art::anchor(self.subject) / 100.0 * side;
+        [at.0 - side * 0.5, top, at.0 + side * 0.5, top + side]
+    }
+
+    /// The box of its head in the frame, if it has one that captions must not cover.
+    pub(super) fn head(&self, view: &View) -> Option<[f32; 4]> {
+        let [left, top, right, bottom] = art::head(self.subject, &self.moment(view.time_s))?;
+        let [x, y, end, _] = self.square(view);
+        let scale = (end - x) / 100.0;
+        let (left, right) = match self.faces_left {
+            true => (100.0 - right, 100.0 - left),
+            false => (left, right),
+        };
+        Some([
+            x + left * scale,
+            y + top * scale,
+            x + right * scale,
+            y + bottom * scale,
+        ])
+    }
+
+    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas) {
+        let (map, t) = (view.map(self.depth), view.time_s);
+        let spot = self.spot(view);
+        let bottom = self.floor.map_or(canvas.height, |row| {
+            (map.y(row).max(0.0) as usize).min(canvas.height)
+        });
+        if self.shadow > 0.0 {
+            // Off the ground the shadow is smaller and fainter.
+            let near = 1.0 - 0.55 * (spot.hop * 2.0).min(1.0);
+            let half = self.shadow * map.scale * near;
+            shade(canvas, (spot.at.0, spot.foot), half, near);
+        }
+        let tilt = self.rock * (t * 0.83 + self.phase * 1.7).sin();
+        let (at, side) = (spot.at, spot.side);
+        if self.mirrored > 0.0 {
+            let mirror = (side, -side);
+            self.stamp(canvas, at, mirror, (-tilt, bottom), t, self.mirrored);
+        }
+        self.stamp(canvas, at, (side, side), (tilt, bottom), t, 1.0);
     }
 
     /// Draws the subject with its anchor at a point of the frame.
@@ -54,7 +165,7 @@ impl Actor {
         canvas: &mut Canvas,
         at: (f32, f32),
         side: (f32, f32),
-        tilt: f32,
+        (tilt, bottom): (f32, usize),
         t: f32,
         alpha: f32,
     ) {
@@ -63,7 +174,7 @@ impl Actor {
         let left = (at.0 - reach).floor().max(0.0) as usize;
         let top = (at.1 - reach).floor().max(0.0) as usize;
         let right = ((at.0 + reach).ceil().max(0.0) as usize).min(canvas.width);
-        let bottom = ((at.1 + reach).ceil().max(0.0) as usize).min(canvas.height);
+        let bottom = ((at.1 + reach).ceil().max(0.0) as usize).min(bottom);
         if left >= right || top >= bottom {
             return;
         }
@@ -75,12 +186,8 @@ impl Actor {
         let Some(mut pen) = Pen::new((right - left) as u32, (bottom - top) as u32, onto) else {
             return;
         };
-        art::draw(
-            &mut pen,
-            self.subject,
-            &self.look,
-            t * self.pace + self.phase,
-        );
+        let moment = self.moment(t);
+        art::draw(&mut pen, self.subject, &self.look, &moment);
         let gain = (alpha * 128.0) as u16;
         let width = right - left;
         let mut line = vec![0_u16; width * 4];
@@ -93,5 +200,60 @@ impl Actor {
             }
             lay_over(&mut canvas.row(y)[left * 4..right * 4], &line);
         }
+    }
+}
+
+/// How dark the middle of a shadow is.
+const SHADOW: f32 = 0.34;
+/// Height of a shadow as a share of its width.
+const FLAT: f32 = 0.15;
+
+/// A soft flat spot of shadow under a foot at `at`, `half` as wide as a shadow is.
+fn shade(canvas: &mut Canvas, at: (f32, f32), half: f32, strength: f32) {
+    let half = half.max(1.0);
+    let tall = (half * FLAT).max(1.0);
+    let span = |middle: f32, reach: f32, size: usize| {
+        let from = (middle - reach).floor().max(0.0) as usize;
+        from..((middle + reach).ceil().max(0.0) as usize).min(size)
+    };
+    let columns = span(at.0, half, canvas.width);
+    for y in span(at.1, tall, canvas.height) {
+        let v = (y as f32 + 0.5 - at.1) / tall;
+        for (pixel, x) in canvas.row(y)[..columns.end * 4]
+            .as_chunks_mut::<4>()
+            .0
+            .iter_mut()
+            .zip(0_usize..)
+            .skip(columns.start)
+        {
+            let u = (x as f32 + 0.5 - at.0) / half;
+            let share = (1.0 - u * u - v * v).max(0.0).sqrt() * SHADOW * strength;
+            let keep = ((1.0 - share) * 32_768.0) as u32;
+            for lane in &mut pixel[..3] {
+                *lane = ((u32::from(*lane) * keep) >> 15) as u16;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shadow_is_soft_flat_and_only_under_the_foot() {
+        let mut canvas = Canvas::new(60, 40);
+        canvas.pixels.fill(20_000);
+        shade(&mut canvas, (30.0, 20.0), 20.0, 1.0);
+        let at = |x: usize, y: usize| canvas.pixels[(y * 60 + x) * 4];
+        assert!(at(30, 20) < 14_000, "{}", at(30, 20));
+        assert!(at(45, 20) > at(30, 20) && at(45, 20) < 20_000);
+        assert_eq!(
+            (at(30, 12), at(5, 20), at(55, 20)),
+            (20_000, 20_000, 20_000)
+        );
+        // Beyond the frame's edges it is cut.
+        shade(&mut canvas, (-5.0, 39.5), 20.0, 1.0);
+        shade(&mut canvas, (500.0, -90.0), 20.0, 1.0);
     }
 }

@@ -19,11 +19,22 @@ pub(super) struct Move {
 }
 
 impl Move {
+    /// A camera that stands.
+    pub(super) const REST: Self = Self {
+        pan_from: (0.0, 0.0),
+        pan_to: (0.0, 0.0),
+        zoom_from: 1.0,
+        zoom_to: 1.0,
+    };
+
     /// The move that the words ask for, or one by chance.
     pub(super) fn choose(reading: &Reading, rng: &mut Rng) -> Self {
         let asked = reading.framing.iter().copied().find(|framing| {
             !matches!(framing, Framing::Close | Framing::Wide | Framing::Timelapse)
         });
+        if asked == Some(Framing::Static) {
+            return Self::REST;
+        }
         let wild = [
             Framing::PanRight,
             Framing::PanLeft,
@@ -39,7 +50,7 @@ impl Move {
         } else if reading.moves(Motion::Fast) {
             1.0
         } else if reading.moves(Motion::Slow) {
-            0.5
+            0.6
         } else {
             0.78
         };

@@ -1,6 +1,8 @@
 //! The frame while it is painted: 15 bits per component, so that blends and light leave no
 //! bands, and the last step down to 8 bits with a dither that stands still.
 
+use super::resample::{Texel, blend, high};
+
 /// A frame in progress.
 #[derive(Debug)]
 pub(super) struct Canvas {
@@ -51,33 +53,28 @@ impl Canvas {
 
     /// Blends `other` over this: 0.0 keeps this, 1.0 gives the other.
     pub(super) fn dissolve(&mut self, other: &Self, share: f32) {
-        let to = (share.clamp(0.0, 1.0) * 32_767.0) as u32;
+        let share = (share.clamp(0.0, 1.0) * 65_535.0) as u16;
         for (own, new) in self.pixels.iter_mut().zip(&other.pixels) {
-            *own = ((u32::from(*own) * (32_768 - to) + u32::from(*new) * to) >> 15) as u16;
+            *own = blend(*own, *new, share);
         }
     }
 
-    /// Blends row `y` of `other` over this by `shares: [width] u16`, in 32,768ths.
-    pub(super) fn dissolve_row(&mut self, other: &Self, y: usize, shares: &[u16]) {
+    /// Blends row `y` of `other` over this by `shares: [width][4] u16`, in 65,536ths.
+    pub(super) fn dissolve_row(&mut self, other: &Self, y: usize, shares: &[Texel]) {
         let line = &other.pixels[y * self.width * 4..][..self.width * 4];
-        let pixels = self.row(y).as_chunks_mut::<4>().0.iter_mut();
-        for ((own, new), to) in pixels.zip(line.as_chunks::<4>().0).zip(shares) {
-            let to = u32::from(*to);
-            for lane in 0..4 {
-                own[lane] = ((u32::from(own[lane]) * (32_768 - to) + u32::from(new[lane]) * to)
-                    >> 15) as u16;
-            }
+        let parts = line.iter().zip(shares.as_flattened());
+        for (own, (new, share)) in self.row(y).iter_mut().zip(parts) {
+            *own = blend(*own, *new, *share);
         }
     }
 
     /// Scales red, green and blue.
     pub(super) fn gain(&mut self, gains: [f32; 3]) {
-        let [r, g, b] = gains.map(|gain| (gain.max(0.0) * 32_768.0) as u32);
-        let gains = [r, g, b, 0];
-        for pixel in self.pixels.as_chunks_mut::<4>().0 {
-            for lane in 0..4 {
-                let value = (u32::from(pixel[lane]) * gains[lane]) >> 15;
-                pixel[lane] = value.min(u32::from(FULL)) as u16;
+        let [r, g, b] = gains.map(|gain| (gain.clamp(0.0, 1.99) * 32_768.0) as u16);
+        let gains = [[r, g, b, 0]; STRIP];
+        for strip in self.pixels.chunks_mut(STRIP * 4) {
+            for (part, gain) in strip.iter_mut().zip(gains.as_flattened()) {
+                *part = high(*part << 1, *gain).min(FULL);
             }
         }
     }
@@ -91,58 +88,79 @@ impl Canvas {
             let square = away * away;
             (square * square * vignette * 0.5 * 65_535.0) as u16
         };
-        let columns: Vec<u16> = (0..self.width).map(|x| edge(x, self.width)).collect();
+        let columns: Vec<u16> = (0..self.width)
+            .flat_map(|x| [edge(x, self.width); 4])
+            .collect();
         let light = (light.clamp(0.0, 1.0) * 65_535.0) as u16;
-        let mut lit = vec![0_u16; self.width * 4];
         for y in 0..self.height {
             let row = &self.pixels[y * self.width * 4..][..self.width * 4];
-            let down = edge(y, self.height);
-            let dither = DITHER[y % 8];
-            let pixels = lit
-                .as_chunks_mut::<4>()
-                .0
-                .iter_mut()
-                .zip(row.as_chunks::<4>().0);
-            for ((out, pixel), (x, across)) in pixels.zip(columns.iter().enumerate()) {
-                let keep = light.saturating_sub(across.saturating_add(down));
-                let noise = dither[x % 8];
-                for lane in 0..4 {
-                    let value = (u32::from(pixel[lane] << 1) * u32::from(keep)) >> 16;
-                    out[lane] = ((value as u16 >> 1) + noise) >> 7;
-                }
-            }
             let packed = &mut rgb[y * self.width * 3..][..self.width * 3];
-            for (out, pixel) in packed.chunks_exact_mut(3).zip(lit.chunks_exact(4)) {
-                out[0] = pixel[0] as u8;
-                out[1] = pixel[1] as u8;
-                out[2] = pixel[2] as u8;
+            let keep = light.saturating_sub(edge(y, self.height));
+            let mut noise = [0; BLOCK * 4];
+            for (nth, noise) in noise.iter_mut().enumerate() {
+                *noise = DITHER[y % 8][nth / 4 % 8];
             }
+            // Blocks of one size, so that each is a few registers; the last may be cut.
+            let (blocks, rest) = row.as_chunks::<{ BLOCK * 4 }>();
+            let (shades, last) = columns.as_chunks::<{ BLOCK * 4 }>();
+            let (out, end) = packed.as_chunks_mut::<{ BLOCK * 3 }>();
+            for ((out, block), shade) in out.iter_mut().zip(blocks).zip(shades) {
+                finish_block(block, shade, keep, &noise, out);
+            }
+            let (mut block, mut shade) = ([0; BLOCK * 4], [0; BLOCK * 4]);
+            block[..rest.len()].copy_from_slice(rest);
+            shade[..last.len()].copy_from_slice(last);
+            let mut cut = [0; BLOCK * 3];
+            finish_block(&block, &shade, keep, &noise, &mut cut);
+            end.copy_from_slice(&cut[..end.len()]);
         }
     }
 }
 
-/// Lays a premultiplied source over the canvas. Both `[n][4] u16`, 15 bits, alpha last.
-pub(super) fn lay_over(canvas: &mut [u16], source: &[u16]) {
-    let ((pairs, last), (overs, over)) = (canvas.as_chunks_mut::<8>(), source.as_chunks::<8>());
-    // Two pixels are one register; most are fully clear or fully opaque.
-    for (under, over) in pairs.iter_mut().zip(overs) {
-        match (over[3], over[7]) {
-            (0, 0) => {}
-            (FULL.., FULL..) => *under = *over,
-            (a, b) => {
-                let (a, b) = (kept(a), kept(b));
-                let keep = [a, a, a, a, b, b, b, b];
-                for lane in 0..8 {
-                    let part = (u32::from(under[lane] << 1) * u32::from(keep[lane])) >> 16;
-                    under[lane] = part as u16 + over[lane];
-                }
-            }
+/// Pixels that are finished together: one row of the dither.
+const BLOCK: usize = 8;
+
+/// Scales, dithers and packs a block.
+fn finish_block(
+    pixels: &[u16; BLOCK * 4],
+    shade: &[u16; BLOCK * 4],
+    keep: u16,
+    noise: &[u16; BLOCK * 4],
+    out: &mut [u8; BLOCK * 3],
+) {
+    let mut bytes = [0_u8; BLOCK * 4];
+    for lane in 0..BLOCK * 4 {
+        let keep = keep.saturating_sub(shade[lane]);
+        let value = high(pixels[lane] << 1, keep);
+        bytes[lane] = (((value >> 1) + noise[lane]) >> 7) as u8;
+    }
+    // Four pixels of four bytes are three words of three.
+    let (words, _) = bytes.as_chunks::<16>();
+    for (out, four) in out.as_chunks_mut::<12>().0.iter_mut().zip(words) {
+        let word = |at: usize| u32::from_le_bytes([four[at], four[at + 1], four[at + 2], 0]);
+        let (a, b, c, d) = (word(0), word(4), word(8), word(12));
+        let packed = [a | (b << 24), (b >> 8) | (c << 16), (c >> 16) | (d << 8)];
+        for (out, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(packed) {
+            *out = word.to_le_bytes();
         }
     }
-    if let ([.., _], [.., alpha]) = (&*last, over) {
-        let keep = kept(*alpha);
-        for (under, over) in last.iter_mut().zip(over) {
-            *under = ((u32::from(*under << 1) * u32::from(keep)) >> 16) as u16 + over;
+}
+
+/// Pixels that are laid together: so many that what is noted of them is at hand by then.
+pub(super) const STRIP: usize = 32;
+
+/// Lays a premultiplied source over the canvas. Both `[n][4] u16`, 15 bits, alpha last.
+pub(super) fn lay_over(canvas: &mut [u16], source: &[u16]) {
+    // What is kept is noted first: the second loop is then one run of equal steps.
+    let mut keeps = [[0; 4]; STRIP];
+    let strips = canvas.chunks_mut(STRIP * 4).zip(source.chunks(STRIP * 4));
+    for (unders, overs) in strips {
+        for (keep, over) in keeps.iter_mut().zip(overs.as_chunks::<4>().0) {
+            *keep = [kept(over[3]); 4];
+        }
+        let overs = overs.iter().zip(keeps.as_flattened());
+        for (under, (over, keep)) in unders.iter_mut().zip(overs) {
+            *under = high(*under << 1, *keep) + over;
         }
     }
 }

@@ -1,8 +1,8 @@
-//! An edit's source: what it does over time, and its frames one by one. It keeps numbers only,
-//! never a clip.
+//! An edit's source: how it was made, or what it does over time, and its frames one by one. It
+//! keeps numbers only, never a clip.
 
-use super::colour::smooth;
-use kinora_engine::{Control, EngineError, Footage, Playback, Stage};
+use super::remake::Remake;
+use kinora_engine::{Control, EngineError, Footage, Job, Playback, Stage};
 
 /// Cells of the coarse picture in which changes are looked for.
 const COLUMNS: usize = 24;
@@ -14,39 +14,55 @@ const CUT_RATIO: f32 = 4.0;
 /// Shortest stretch between cuts, seconds.
 const STRETCH_S_MIN: f32 = 0.25;
 
+/// What a clip is made over.
+#[derive(Debug)]
+pub(super) enum Ground<'a> {
+    /// It is no edit.
+    None,
+    /// A source that can be made again.
+    Remade(Remake<'a>),
+    /// A source that can only be seen.
+    Seen(Rhythm),
+}
+
+impl<'a> Ground<'a> {
+    /// What `job` is made over; plays the source once where it can only be seen.
+    pub(super) fn of(job: &Job<'a>, control: &Control) -> Result<Self, EngineError> {
+        if let Some(remake) = Remake::of(job) {
+            return Ok(Self::Remade(remake));
+        }
+        let source = job.spec.edit.as_ref().and(job.materials.source.as_deref());
+        source.map_or(Ok(Self::None), |source| {
+            survey(source, job.clip.frames, control).map(Self::Seen)
+        })
+    }
+}
+
 /// What the first pass over a source found.
 #[derive(Debug)]
 pub(super) struct Rhythm {
     /// The frames at which uncut stretches end; the last is the number of frames.
     pub(super) ends: Vec<u32>,
-    /// Mean light of each frame, 0.0 to 1.0.
-    pub(super) light: Vec<f32>,
-    /// Mean light of each uncut stretch.
+    /// Mean light of each uncut stretch, 0.0 to 1.0.
     means: Vec<f32>,
 }
 
 impl Rhythm {
-    fn new(ends: Vec<u32>, light: Vec<f32>) -> Self {
+    /// From the mean light of each frame.
+    fn new(ends: Vec<u32>, light: &[f32]) -> Self {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let stretch = |(start, end): (u32, &u32)| {
             let part = &light[start as usize..*end as usize];
             part.iter().sum::<f32>() / part.len().max(1) as f32
         };
         let means = starts.zip(&ends).map(stretch).collect();
-        Self { ends, light, means }
+        Self { ends, means }
     }
 
     /// The mean light of the stretch that holds `frame`.
     pub(super) fn mean(&self, frame: u32) -> f32 {
         let stretch = self.ends.partition_point(|end| *end <= frame);
         self.means.get(stretch).copied().unwrap_or(1.0)
-    }
-
-    /// What a fade of the source from or to black leaves of the light at `frame`, 0.0 to 1.0.
-    pub(super) fn fade(&self, frame: u32) -> f32 {
-        let light = self.light.get(frame as usize).copied().unwrap_or(1.0);
-        let share = light / self.mean(frame).max(1e-3);
-        0.15 + 0.85 * smooth(0.0, 0.6, share)
     }
 }
 
@@ -76,7 +92,7 @@ pub(super) fn survey(
         before = Some(cells);
     }
     let least = ((source.fps() as f32 * STRETCH_S_MIN) as u32).max(2);
-    Ok(Rhythm::new(ends(&changes, least), light))
+    Ok(Rhythm::new(ends(&changes, least), &light))
 }
 
 /// Means of the cells of a frame, from every third pixel of every third row.
@@ -163,12 +179,11 @@ mod tests {
     }
 
     #[test]
-    fn a_fade_is_known_by_its_own_stretch() {
-        let light = [vec![0.1, 0.3], vec![0.6; 18], vec![0.05; 20]].concat();
-        let rhythm = Rhythm::new(vec![20, 40], light);
-        assert!(rhythm.fade(0) < 0.5 && rhythm.fade(0) < rhythm.fade(1));
-        assert!((rhythm.fade(10) - 1.0).abs() < 1e-6);
-        // Dark from cut to cut is night, no fade.
-        assert!((rhythm.fade(30) - 1.0).abs() < 1e-6);
+    fn every_stretch_has_its_light() {
+        let light = [vec![0.2, 0.6], vec![0.4; 18], vec![0.05; 20]].concat();
+        let rhythm = Rhythm::new(vec![20, 40], &light);
+        for (frame, mean) in [(0, 0.4), (19, 0.4), (20, 0.05), (39, 0.05)] {
+            assert!((rhythm.mean(frame) - mean).abs() < 1e-5, "{frame}");
+        }
     }
 }

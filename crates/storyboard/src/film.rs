@@ -1,57 +1,40 @@
 //! One clip while it is made: its takes, the sets that are in use, and the drawing of any frame.
 //! It decides no times and runs no threads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kinora_contract::VideoSpec;
 
+use super::Options;
 use super::canvas::Canvas;
-use super::caption::{Caption, Page};
 use super::colour::smooth;
 use super::cover::{Fit, cover, fit, fitted};
-use super::edit::Rhythm;
+use super::edit::Ground;
+use super::ends::Ends;
+use super::erase::OldLetters;
+use super::letters::Letters;
+use super::lexicon::{Hour, Reading};
 use super::morph::Morph;
 use super::motion::{Pulse, Swell};
 use super::palette::Palette;
 use super::photo::{Look, Photo};
 use super::reel::{Reel, Show, Take};
-use super::restyle::{Restyle, Tints};
+use super::restyle::{self, Restyle};
+use super::revise::{self, Wish};
 use super::rng::{Rng, hash};
-use super::scene::{Bench, Scene, palette};
+use super::scene::{Scene, palette};
 use super::script::Shot;
+use super::set::{Course, Desk, Moment, Set};
+use super::slot::{Slot, held, release, slots};
 use super::sound::{Track, samples};
 use kinora_engine::{Clip, Job, Materials, Picture};
 
 /// How many frames of a draft show one painted frame.
 const DRAFT_HOLD: u32 = 3;
-/// How long letters, slate and vignette take to come in after a frame of the caller's, seconds.
+/// How long letters, mark and vignette take to come in after a frame of the caller's, seconds.
 const LETTERS_S: f32 = 0.5;
 /// How long the hour's colour takes to come in there, seconds.
 const GRADE_S: f32 = 2.0;
-
-/// What a take is drawn from.
-#[derive(Debug)]
-enum Set {
-    Painted(Scene),
-    Photo(Photo),
-    Morph(Morph),
-}
-
-/// A thing that is made at its first use and let go after its last.
-type Slot<T> = Mutex<Option<Arc<T>>>;
-
-fn held<T>(slot: &Slot<T>, make: impl FnOnce() -> T) -> Arc<T> {
-    let mut held = slot.lock().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(held.get_or_insert_with(|| Arc::new(make())))
-}
-
-fn slots<T>(count: usize) -> Vec<Slot<T>> {
-    (0..count).map(|_| Mutex::new(None)).collect()
-}
-
-fn release<T>(slot: &Slot<T>) {
-    *slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
-}
 
 /// A clip and what of it is in use.
 #[derive(Debug)]
@@ -61,14 +44,15 @@ pub(super) struct Film<'a> {
     pub(super) clip: Clip,
     pub(super) reel: Reel,
     sets: Vec<Slot<Set>>,
-    tints: Vec<Slot<Tints>>,
-    restyle: Slot<Restyle>,
-    rhythm: Option<Rhythm>,
-    captions: Vec<Slot<Caption>>,
-    slate: Option<Page>,
+    /// What it is made over.
+    pub(super) ground: Ground<'a>,
+    old_letters: Slot<OldLetters>,
+    letters: Letters<'a>,
+    options: &'a Options,
     swell: Swell,
+    ends: Ends,
     /// How far an edit leaves its source; 1.0 without one.
-    pub(super) strength: f32,
+    strength: f32,
 }
 
 /// One painter's memory.
@@ -76,28 +60,21 @@ pub(super) struct Film<'a> {
 pub(super) struct Easel {
     canvas: Canvas,
     second: Option<Canvas>,
-    third: Option<Canvas>,
-    bench: Bench,
+    desk: Desk,
 }
 
 impl<'a> Film<'a> {
-    /// The film of `job`; for an edit with the `rhythm` of its source.
-    pub(super) fn new(job: &Job<'a>, rhythm: Option<Rhythm>) -> Self {
+    /// The film of `job` over `ground`.
+    pub(super) fn new(job: &Job<'a>, options: &'a Options, ground: Ground<'a>) -> Self {
         let Job {
             spec,
             materials,
             clip,
         } = *job;
-        let whole = [clip.frames];
-        let ends = rhythm
-            .as_ref()
-            .map_or(&whole[..], |rhythm| rhythm.ends.as_slice());
-        let reel = Reel::new(job, ends);
-        let draft = if spec.draft { "DRAFT · " } else { "" };
-        let slate = format!("KINORA STORYBOARD · {draft}seed {}", spec.seed);
-        let swell = match &rhythm {
-            Some(rhythm) => Swell::of_levels(rhythm.light.clone(), clip.fps),
-            None => Track::lay(&materials.audios, samples(clip.frames, clip.fps))
+        let reel = Reel::new(job, &ground);
+        let swell = match &ground {
+            Ground::Remade(_) | Ground::Seen(_) => Swell::default(),
+            Ground::None => Track::lay(&materials.audios, samples(clip.frames, clip.fps))
                 .map_or_else(Swell::default, |track| {
                     Swell::of_sound(&track, clip.frames, clip.fps)
                 }),
@@ -107,13 +84,13 @@ impl<'a> Film<'a> {
             materials,
             clip,
             sets: slots(reel.takes.len()),
-            tints: slots(reel.takes.len()),
-            restyle: Mutex::new(None),
-            rhythm,
-            captions: slots(reel.lines.len()),
+            ground,
+            old_letters: Slot::default(),
+            letters: Letters::new(spec, options, clip, reel.lines.len()),
+            options,
             reel,
-            slate: Page::slate(&slate, clip.size),
             swell,
+            ends: Ends::new(materials, clip),
             strength: spec
                 .edit
                 .as_ref()
@@ -148,8 +125,7 @@ impl<'a> Film<'a> {
         Easel {
             canvas: self.canvas(),
             second: None,
-            third: None,
-            bench: Bench::default(),
+            desk: Desk::default(),
         }
     }
 
@@ -173,7 +149,7 @@ impl<'a> Film<'a> {
         let mut rng = Rng::new(u64::from(spec.seed) ^ hash(spec.prompt.as_bytes()))
             .fork(&format!("photo {index}"));
         let materials = self.materials;
-        match (take.show, &materials.first_frame) {
+        let set = match (take.show, &materials.first_frame) {
             (Show::Image(image, again), _) => materials.images.get(image).map(|picture| {
                 let fit = fit(picture, clip.size.width as usize, clip.size.height as usize);
                 let way = Look::way(&shot.reading, &mut rng);
@@ -191,10 +167,67 @@ impl<'a> Film<'a> {
             }),
             (Show::Frames, Some(first)) => Some(self.frames(first, shot, &mut rng)),
             _ => None,
-        }
-        .unwrap_or_else(|| {
+        };
+        let paint = |shot: &Shot| {
             let scene = Scene::paint(shot, &spec.prompt, spec.seed, clip.size, clip.fps);
-            Set::Painted(scene)
+            Set::Painted(Box::new(scene))
+        };
+        let painted = || match shot.turned() {
+            // "Night turns into day": the same scene in another light.
+            Some(later) => {
+                Set::between(paint(shot), paint(&later), Course::turning(1.0, 0.12, 0.88))
+            }
+            None => paint(shot),
+        };
+        match (&self.ground, set) {
+            (Ground::None, set) => set.unwrap_or_else(painted),
+            (Ground::Remade(remake), _) => remake.set(index, clip),
+            (Ground::Seen(rhythm), None) => Set::seen(self.restyle(shot, rhythm.mean(shot.start))),
+            (Ground::Seen(_), Some(set)) => {
+                // Given pictures come over the source as far as the edit goes.
+                let source = Restyle::new(
+                    &Reading::default(),
+                    1.0,
+                    None,
+                    &self.old_letters(),
+                    self.strength,
+                );
+                Set::between(Set::seen(source), set, Course::still(self.strength))
+            }
+        }
+    }
+
+    /// The light and weather that the words of `shot` ask for over a source of that mean light.
+    fn restyle(&self, shot: &Shot, mean: f32) -> Restyle {
+        let (spec, clip) = (self.spec, self.clip);
+        let air = match self.reel.lines.len() {
+            1 => Wish::read(
+                &spec.prompt,
+                spec.negative_prompt.as_deref().unwrap_or_default(),
+            )
+            .air(),
+            _ => revise::air(&shot.reading),
+        };
+        let weather = restyle::shows(&air).then(|| {
+            let hour = air.hour.or(Some(Hour::Day));
+            let reading = Reading {
+                hour,
+                ..air.clone()
+            };
+            let shot = Shot {
+                reading,
+                ..shot.clone()
+            };
+            Scene::weather(&shot, &spec.prompt, spec.seed, clip.size, clip.fps)
+        });
+        Restyle::new(&air, mean, weather, &self.old_letters(), self.strength)
+    }
+
+    /// The letters that this engine wrote on the source.
+    fn old_letters(&self) -> Arc<OldLetters> {
+        let script = &self.materials.script;
+        held(&self.old_letters, || {
+            OldLetters::of(script, self.clip, self.options.system_fonts)
         })
     }
 
@@ -237,85 +270,49 @@ impl<'a> Film<'a> {
         for (index, take) in self.reel.takes.iter().enumerate() {
             if past(&take.shot) {
                 release(&self.sets[index]);
-                release(&self.tints[index]);
             }
         }
-        for (line, caption) in self.reel.lines.iter().zip(&self.captions) {
-            if past(line) {
-                release(caption);
-            }
-        }
+        self.letters.strike(&self.reel.lines, frame);
     }
 
-    /// Draws take `index` at `frame` of the clip.
+    /// Draws take `index` at `frame` of the clip; answers how dark its corners are to be.
     fn take(
         &self,
         index: usize,
         frame: u32,
+        source: Option<&[u8]>,
         canvas: &mut Canvas,
-        spare: &mut Option<Canvas>,
-        bench: &mut Bench,
+        desk: &mut Desk,
     ) -> f32 {
+        let moment = self.moment(index, frame, source);
+        self.set(index).draw(moment, canvas, desk)
+    }
+
+    /// The instant of take `index` at `frame` of the clip.
+    fn moment<'m>(&self, index: usize, frame: u32, source: Option<&'m [u8]>) -> Moment<'m> {
         let shot = &self.reel.takes[index].shot;
         let at = frame - shot.appears().min(frame);
         let long = shot.end - shot.appears();
-        let share = at as f32 / long.saturating_sub(1).max(1) as f32;
-        let pulse = Pulse {
-            light: 1.0,
-            ..self.swell.at(frame)
-        };
-        let grade = self.away(frame, GRADE_S);
-        match &*self.set(index) {
-            Set::Painted(scene) => {
-                let time_s = at as f32 / self.clip.fps as f32;
-                scene.draw(time_s, pulse, canvas, bench);
-                return scene.vignette();
-            }
-            Set::Photo(photo) => photo.draw(share, grade, pulse, canvas),
-            Set::Morph(morph) => {
-                let second = spare.get_or_insert_with(|| self.canvas());
-                morph.draw(share, grade, pulse, canvas, second);
-            }
+        Moment {
+            share: self.ends.way(at, long),
+            time_s: at as f32 / self.clip.fps as f32,
+            grade: self.ends.away(frame, GRADE_S),
+            pulse: Pulse {
+                light: 1.0,
+                ..self.swell.at(frame)
+            },
+            source: source.map(|rgb| (frame, rgb)),
         }
-        0.12
     }
 
-    /// Nothing on a frame that the caller gave, all of it `seconds` and more away from one.
-    fn away(&self, frame: u32, seconds: f32) -> f32 {
-        let share = |frames: u32| smooth(0.0, seconds, frames as f32 / self.clip.fps as f32);
-        let materials = self.materials;
-        let first = materials.first_frame.as_ref().map_or(1.0, |_| share(frame));
-        let left = self.clip.frames - 1 - frame;
-        let last = materials.last_frame.as_ref().map_or(1.0, |_| share(left));
-        first.min(last)
-    }
-
-    /// Light at the ends of the clip, where it comes up from black and goes.
+    /// What fades leave of the light: those that the words ask for, and the source's own where an
+    /// edit shows nothing else of it.
     fn light(&self, frame: u32) -> f32 {
-        let edge = |frames: u32, take: Option<&Take>| {
-            // A take of a few frames is to be seen, not faded.
-            let long = take.map_or(0, |take| take.shot.end - take.shot.start);
-            let fade = (self.clip.fps / 4).min(long / 6);
-            0.25 + 0.75 * smooth(0.0, 1.0, frames as f32 / (fade + 1) as f32)
-        };
-        let (materials, takes) = (self.materials, &self.reel.takes);
-        if let Some(rhythm) = &self.rhythm {
-            // Where the source is still seen, it brings its own fade.
-            return if self.strength < 1.0 {
-                1.0
-            } else {
-                rhythm.fade(frame)
-            };
+        if let Ground::Seen(_) = self.ground {
+            // The source brings its own fades.
+            return 1.0;
         }
-        let first = match materials.first_frame {
-            Some(_) => 1.0,
-            None => edge(frame + 1, takes.first()),
-        };
-        let last = match materials.last_frame {
-            Some(_) => 1.0,
-            None => edge(self.clip.frames - frame, takes.last()),
-        };
-        first.min(last)
+        self.ends.light(&self.reel.lines, frame)
     }
 
     /// Draws `frame` of the clip into `rgb`; for an edit over its `source` frame.
@@ -327,66 +324,63 @@ impl<'a> Film<'a> {
         rgb: &mut Vec<u8>,
     ) {
         let takes = &self.reel.takes;
-        let index = takes
-            .iter()
-            .position(|take| frame < take.shot.end)
-            .unwrap_or(0);
+        let index = self.showing(frame);
         let Easel {
             canvas,
             second,
-            third,
-            bench,
+            desk,
         } = easel;
-        let mut vignette = self.take(index, frame, canvas, third, bench);
+        let mut vignette = self.take(index, frame, source, canvas, desk);
         let next = takes.get(index + 1).map(|take| &take.shot);
         if let Some(next) = next.filter(|next| frame >= next.appears() && next.dissolve > 0) {
             let share = (frame - next.appears() + 1) as f32 / (next.dissolve + 1) as f32;
             let share = smooth(0.0, 1.0, share);
             let other = second.get_or_insert_with(|| self.canvas());
-            let coming = self.take(index + 1, frame, other, third, bench);
+            let coming = self.take(index + 1, frame, source, other, desk);
             canvas.dissolve(other, share);
             vignette += (coming - vignette) * share;
         }
-        if let (Some(source), Some(rhythm)) = (source, &self.rhythm) {
-            let tints = held(&self.tints[index], || {
-                Tints::new(&self.palette(&takes[index].shot))
-            });
-            let light = (rhythm.mean(frame), rhythm.fade(frame));
-            self.restyle().blend(source, &tints, light, canvas);
-        }
-        let ink = self.away(frame, LETTERS_S) * smooth(0.3, 0.5, self.strength);
-        self.letter(frame, ink, canvas);
-        let light = self.light(frame) * self.swell_light(frame);
-        canvas.finish(vignette * ink * self.strength, light, rgb);
+        let ink = self.ends.away(frame, LETTERS_S);
+        self.letter(frame, index, ink, canvas);
+        let light = self.light(frame) * self.swell.at(frame).light;
+        canvas.finish(vignette * ink, light, rgb);
     }
 
-    fn restyle(&self) -> Arc<Restyle> {
-        let (size, seed) = (self.clip.size, u64::from(self.spec.seed));
-        held(&self.restyle, || {
-            Restyle::new(
-                self.strength,
-                size.width as usize,
-                size.height as usize,
-                seed,
-            )
-        })
+    /// Lays caption and mark over the picture. Pictures of the caller's take no mark.
+    fn letter(&self, frame: u32, index: usize, ink: f32, canvas: &mut Canvas) {
+        let avoid = |line: &Shot| self.avoid(line);
+        // Of an edit that changes most, the words are wholly there.
+        let caption = ink * smooth(0.0, 0.6, self.strength);
+        let lines = &self.reel.lines;
+        self.letters
+            .lay_captions(lines, frame, caption, canvas, avoid);
+        if self.set(index).is_painted() {
+            self.letters.lay_mark(ink, canvas);
+        }
+    }
+    /// Boxes that the caption of `line` must not cover: what may be a face in the pictures that show meanwhile, at
+    /// the line's beginning, middle and end.
+    fn avoid(&self, line: &Shot) -> Vec<[f32; 4]> {
+        let mut boxes = Vec::new();
+        let (mut canvas, mut desk) = (self.canvas(), Desk::default());
+        for frame in [
+            line.start,
+            u32::midpoint(line.start, line.end),
+            line.end - 1,
+        ] {
+            let index = self.showing(frame);
+            let moment = self.moment(index, frame, None);
+            boxes.extend(self.set(index).faces(moment, &mut canvas, &mut desk));
+        }
+        boxes
     }
 
-    fn swell_light(&self, frame: u32) -> f32 {
-        1.0 - (1.0 - self.swell.at(frame).light) * self.strength
-    }
-
-    /// Lays caption and slate over the picture.
-    fn letter(&self, frame: u32, ink: f32, canvas: &mut Canvas) {
-        let (fps, size) = (self.clip.fps, self.clip.size);
-        for (line, caption) in self.reel.lines.iter().zip(&self.captions) {
-            if (line.start..line.end).contains(&frame) {
-                let span = (line.start, line.end);
-                held(caption, || Caption::new(&line.text, span, size, fps)).lay(frame, ink, canvas);
-            }
-        }
-        if let Some(slate) = &self.slate {
-            slate.lay(canvas, ink);
-        }
+    /// The take that shows at `frame`.
+    fn showing(&self, frame: u32) -> usize {
+        let takes = self.reel.takes.iter();
+        takes
+            .take_while(|take| frame >= take.shot.end)
+            .count()
+            .min(self.reel.takes.len().saturating_sub(1))
     }
 }

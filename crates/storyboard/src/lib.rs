@@ -1,7 +1,7 @@
 //! The storyboard engine: an animatic from the caller's pictures or painted from the words of
 //! the prompt, with captions and sound. It is deterministic by seed and runs on any CPU.
-//! It is not a neural network and never pretends to be one: a slate says so in every frame that
-//! is not the caller's own.
+//! It is not a neural network and does not pretend to be one: unless the operator takes it away, a mark says so in
+//! every frame that is not the caller's own.
 
 mod actor;
 mod art;
@@ -12,10 +12,17 @@ mod check;
 mod colour;
 mod cover;
 mod edit;
+mod ends;
+mod erase;
+mod events;
 mod film;
+mod flat;
 mod layer;
 mod length;
+mod letters;
 mod lexicon;
+mod lightning;
+mod marks;
 mod morph;
 mod motion;
 mod noise;
@@ -24,23 +31,38 @@ mod particles;
 mod patches;
 mod pen;
 mod photo;
+mod portrait;
 mod reel;
+mod remake;
 mod render;
+mod resample;
 mod restyle;
+mod revise;
 mod rng;
 mod scene;
 mod scenes;
 mod script;
+mod seen;
 mod sentences;
+mod set;
+mod slot;
 mod sound;
+mod spans;
 mod stage;
+mod subject;
 mod view;
+mod warnings;
 mod wash;
 mod water;
 
+pub use portrait::{label, nouns, portrait};
+#[doc(hidden)]
+pub use seen::{Seen, seen};
+
 use std::num::NonZeroUsize;
 
-use kinora_contract::VideoSpec;
+use kinora_contract::{VideoSpec, Warning};
+use remake::Remake;
 
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner, Sink,
@@ -49,11 +71,32 @@ use kinora_engine::{
 /// Frames per second of every clip but an edit, which keeps its source's.
 const FPS: u32 = 24;
 
-/// How a [`Storyboard`] works; nothing here changes what a clip looks or sounds like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How a [`Storyboard`] works, and which letters stand over its pictures.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Threads that paint frames of one clip; `None` takes one per core.
+    /// Threads that paint frames of one clip; `None` takes one per core. A clip is the same with any number.
     pub threads: Option<NonZeroUsize>,
+    /// Whether the words of the prompt are shown as captions.
+    pub caption: bool,
+    /// Whether painted frames carry the mark in the upper left corner.
+    pub mark: bool,
+    /// What the mark says; `{seed}` stands for the seed of the clip. Drafts say `DRAFT` before it.
+    pub mark_text: String,
+    /// Whether fonts of the system set the characters that the built-in fonts lack. Such characters may look
+    /// different on another machine; all others look the same on any.
+    pub system_fonts: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            caption: true,
+            mark: true,
+            mark_text: "KINORA STORYBOARD · seed {seed}".to_owned(),
+            system_fonts: false,
+        }
+    }
 }
 
 /// The engine that makes an animatic from a prompt and what else is given.
@@ -110,6 +153,19 @@ impl Planner for Storyboard {
 
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
         check::clip(spec, materials, &self.description.features)
+    }
+
+    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+        let clip = spec.edit.as_ref().and(self.plan(spec, materials).ok());
+        let seen = clip.is_some_and(|clip| {
+            let job = Job {
+                spec,
+                materials,
+                clip,
+            };
+            Remake::of(&job).is_none()
+        });
+        warnings::of(spec, seen, &self.options)
     }
 }
 

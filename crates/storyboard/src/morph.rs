@@ -55,11 +55,11 @@ impl Morph {
             return;
         }
         self.last.draw(share, grade, pulse, second);
-        let mut shares = vec![0; canvas.width];
+        let mut shares = vec![[0; 4]; canvas.width];
         for y in 0..canvas.height {
             for (share, when) in shares.iter_mut().zip(self.mask.row(y)) {
                 let start = when * (1.0 - SOFT);
-                *share = (smooth(start, start + SOFT, turn) * 32_768.0) as u16;
+                *share = [(smooth(start, start + SOFT, turn) * 65_535.0) as u16; 4];
             }
             canvas.dissolve_row(second, y, &shares);
         }

@@ -77,12 +77,13 @@ pub(super) fn brush(pixmap: &mut Pixmap, strength: f32, pixels: f32, seed: u64) 
     let width = pixmap.width() as usize;
     let gain = (strength * 256.0) as i32;
     let (shift_x, shift_y) = ((seed & 255) as usize, ((seed >> 8) & 255) as usize);
-    let stride = (256.0 / f64::from(pixels)) as usize;
+    // In 65,536ths of a texel of the tile, so that the strokes of all resolutions stay together.
+    let stride = (65_536.0 / f64::from(pixels)) as usize;
     let mut strip = [0_i32; TILE];
     for (y, row) in pixmap.data_mut().chunks_exact_mut(width * 4).enumerate() {
         let (upper, down) = (
-            y * stride / 256 + shift_y,
-            i32::from((y * stride % 256) as u8),
+            ((y * stride) >> 16) + shift_y,
+            i32::from(((y * stride) >> 8) as u8),
         );
         let tiles = |row: usize| &tile[row % TILE * TILE..][..TILE];
         let pair = tiles(upper).iter().zip(tiles(upper + 1));
@@ -95,8 +96,8 @@ pub(super) fn brush(pixmap: &mut Pixmap, strength: f32, pixels: f32, seed: u64) 
                 continue;
             }
             let (left, across) = (
-                x * stride / 256 + shift_x,
-                i32::from((x * stride % 256) as u8),
+                ((x * stride) >> 16) + shift_x,
+                i32::from(((x * stride) >> 8) as u8),
             );
             let (a, b) = (strip[left % TILE], strip[(left + 1) % TILE]);
             let stroke = (a * (256 - across) + b * across) >> 16;

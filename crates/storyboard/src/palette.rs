@@ -2,7 +2,7 @@
 //! It holds no opinion on shapes.
 
 use super::colour::Rgb;
-use super::lexicon::{Hour, Mood, Place, Reading, Tint, Weather};
+use super::lexicon::{Hour, Mood, Place, Reading, Season, Tint, Weather};
 use super::rng::Rng;
 
 /// The colours that a scene is painted with.
@@ -20,8 +20,11 @@ pub(super) struct Palette {
     pub(super) light: Rgb,
     pub(super) cloud: Rgb,
     pub(super) cloud_shade: Rgb,
-    /// Grass and leaves before light falls on them.
+    /// Grass before light falls on it.
     pub(super) ground: Rgb,
+    /// The leaves of trees and bushes, and the blossoms or other leaves among them.
+    pub(super) leaf: Rgb,
+    pub(super) blossom: Rgb,
     pub(super) rock: Rgb,
     pub(super) sand: Rgb,
     pub(super) wall: Rgb,
@@ -103,6 +106,8 @@ impl Palette {
             cloud: hex(sky.cloud[0]),
             cloud_shade: hex(sky.cloud[1]),
             ground: hex([0x5d_8a4a, 0x6f_9150, 0x4d_8052, 0x7a_9a4e][rng.below(4)]),
+            leaf: Rgb::BLACK,
+            blossom: Rgb::BLACK,
             rock: hex([0x6d_7488, 0x7a_7280, 0x66_7a86][rng.below(3)]),
             sand: hex([0xdc_b477, 0xd9_a66a, 0xe3_c08c][rng.below(3)]),
             wall: hex([0x56_6480, 0x6a_6074, 0x50_6a78][rng.below(3)]),
@@ -112,6 +117,7 @@ impl Palette {
             lamp: hex(0xff_d27a),
             hour,
         };
+        palette.season(reading);
         palette.weather(reading);
         palette.mood(reading.mood);
         palette.tint(reading);
@@ -129,6 +135,27 @@ impl Palette {
         ];
         for colour in all {
             *colour = change(*colour);
+        }
+    }
+
+    /// Grass and leaves by the season: fresh, full, turning.
+    fn season(&mut self, reading: &Reading) {
+        let hex = Rgb::hex;
+        self.leaf = self.ground.lift(-0.06);
+        self.blossom = self.leaf.lift(0.05);
+        match reading.season {
+            Some(Season::Spring) => {
+                self.ground = self.ground.mix(hex(0x8c_b850), 0.55);
+                self.leaf = hex(0x86_b04e);
+                self.blossom = hex(0xf4_bccc);
+            }
+            Some(Season::Autumn) => {
+                self.ground = self.ground.mix(hex(0xb0_9448), 0.6);
+                self.leaf = hex(0xc8_7428);
+                self.blossom = hex(0xd8_a838);
+            }
+            Some(Season::Winter) => self.leaf = hex(0x6c_6a62),
+            Some(Season::Summer) | None => {}
         }
     }
 
@@ -152,7 +179,7 @@ impl Palette {
             self.sky_low = self.sky_low.mix(fog, 0.6);
             self.sky_top = self.sky_top.mix(fog, 0.35);
         }
-        if reading.has(Weather::Snow) {
+        if reading.is_snowy() {
             let white = Rgb::hex(0xe9_f0f6);
             self.ground = self.ground.mix(white, 0.86);
             self.sand = self.sand.mix(white, 0.8);
@@ -197,10 +224,6 @@ impl Palette {
                 self.tint_ground(colour, 0.7);
                 self.water = self.water.tinted(colour, 0.7);
             }
-            Tint::Subject(_, colour) => {
-                self.accent = colour;
-                self.second_accent = self.second_accent.mix(colour, 0.2);
-            }
             Tint::Whole(_) => {}
         }
     }
@@ -238,6 +261,8 @@ impl Palette {
     fn tint_ground(&mut self, colour: Rgb, share: f32) {
         for ground in [
             &mut self.ground,
+            &mut self.leaf,
+            &mut self.blossom,
             &mut self.rock,
             &mut self.sand,
             &mut self.wall,
@@ -282,7 +307,26 @@ mod tests {
         let film = palette("a street, teal and orange");
         assert!(apart(film.sky_top, Rgb::hex(0x1f_a3a3)) < 40.0);
         assert!(apart(film.sky_low, Rgb::hex(0xf0_8228)) < 40.0);
-        assert_eq!(palette("a red balloon").accent, Rgb::hex(0xd3_2f2f));
+        // What a balloon is coloured, curtains are not.
+        assert_eq!(palette("a red balloon").accent, palette("a balloon").accent);
+    }
+
+    #[test]
+    fn leaves_follow_the_season() {
+        let in_season = |season| {
+            let reading = Reading {
+                season: Some(season),
+                ..Reading::default()
+            };
+            Palette::new(&reading, Hour::Day, &mut Rng::new(3))
+        };
+        let summer = in_season(Season::Summer);
+        let autumn = in_season(Season::Autumn);
+        assert!(apart(autumn.leaf, Rgb::hex(0xf0_8228)) < 20.0);
+        assert!(apart(summer.leaf, Rgb::hex(0x40_a040)) < 40.0);
+        assert!(apart(in_season(Season::Spring).blossom, Rgb::hex(0xf0_a0b8)) < 30.0);
+        let winter = in_season(Season::Winter).ground.lab();
+        assert!(winter.l > 0.85 && winter.a.abs() < 0.04 && winter.b.abs() < 0.05);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::canvas::Canvas;
 use super::colour::Rgb;
+use super::marks::{dash, dot, line};
 use super::rng::Rng;
 use super::view::View;
 
@@ -16,6 +17,10 @@ pub(super) enum Mark {
     Bubble,
     Glint,
     Dust,
+    /// Leaves in the wind.
+    Leaf,
+    /// Shooting stars.
+    Meteor,
 }
 
 /// One mark at rest.
@@ -38,6 +43,7 @@ pub(super) struct Particles {
     depth: f32,
     area: [f32; 4],
     wind: f32,
+    size: f32,
     specks: Vec<Speck>,
 }
 
@@ -69,6 +75,7 @@ impl Particles {
             depth: 1.0,
             area,
             wind: 0.0,
+            size: 1.0,
             specks,
         }
     }
@@ -93,23 +100,41 @@ impl Particles {
         self
     }
 
+    /// Marks of the usual size times `size`.
+    pub(super) fn sized(self, size: f32) -> Self {
+        Self { size, ..self }
+    }
+
     pub(super) fn lay(&self, view: &View, canvas: &mut Canvas) {
         let map = view.map(self.depth);
+        let pixel = view.pixels;
         for speck in &self.specks {
             let (x, y, alpha) = self.place(speck, view.time_s);
             let (x, y) = (map.x(x), map.y(y));
-            let u = self.unit * speck.size * map.scale;
+            let u = self.unit * speck.size * self.size * map.scale;
+            let mut round = |radius: f32, alpha: f32| {
+                dot(canvas, (x, y), radius, pixel, self.colour, alpha);
+            };
             match self.mark {
-                Mark::Rain => self.streak(canvas, x, y, u, alpha),
-                Mark::Glint => dash(canvas, x, y, u * 0.02, u * 0.0021, self.colour, alpha),
-                Mark::Star => dot(canvas, x, y, u * 0.0021 + 0.25, self.colour, alpha),
-                Mark::Snow => dot(canvas, x, y, u * 0.0052, self.colour, alpha),
-                Mark::Firefly => {
-                    dot(canvas, x, y, u * 0.012, self.colour, alpha * 0.35);
-                    dot(canvas, x, y, u * 0.003, self.colour, alpha);
+                Mark::Rain => self.streak(canvas, (x, y), u, pixel, alpha),
+                Mark::Glint => {
+                    let sides = (u * 0.02, u * 0.0021);
+                    dash(canvas, (x, y), sides, pixel, self.colour, alpha);
                 }
-                Mark::Bubble => dot(canvas, x, y, u * 0.006, self.colour, alpha),
-                Mark::Dust => dot(canvas, x, y, u * 0.0035, self.colour, alpha),
+                Mark::Star => round(u * 0.0021 + 0.25 * pixel, alpha),
+                Mark::Snow if self.wind > 0.5 => self.driven(canvas, (x, y), u, speck.near, alpha),
+                Mark::Snow => round(u * 0.0052, alpha),
+                Mark::Firefly => {
+                    round(u * 0.012, alpha * 0.35);
+                    round(u * 0.003, alpha);
+                }
+                Mark::Bubble => round(u * 0.006, alpha),
+                Mark::Dust => round(u * 0.0035, alpha),
+                Mark::Leaf => self.leaf(speck, canvas, (x, y), u, view.time_s),
+                Mark::Meteor => {
+                    let tail = (x - u * 0.3 * self.wind.signum(), y - u * 0.13);
+                    line(canvas, tail, (x, y), u * 0.004, self.colour, alpha);
+                }
             }
         }
     }
@@ -123,8 +148,12 @@ impl Particles {
             Mark::Snow => (0.035 + 0.06 * speck.near, self.wind * (0.3 + speck.near)),
             Mark::Bubble => (-0.05 - 0.06 * speck.near, 0.0),
             Mark::Dust => (-0.004, 0.008 + self.wind * 0.2),
-            Mark::Star | Mark::Firefly | Mark::Glint => (0.0, 0.0),
+            Mark::Leaf => (0.05 + 0.1 * speck.near, self.wind * (0.7 + speck.near)),
+            Mark::Star | Mark::Firefly | Mark::Glint | Mark::Meteor => (0.0, 0.0),
         };
+        if self.mark == Mark::Meteor {
+            return self.meteor(speck, t);
+        }
         let wander = |rate: f32, reach: f32| (t * rate + speck.phase).sin() * reach;
         let per_unit = self.unit / width.max(1.0);
         let (dx, dy) = match self.mark {
@@ -132,6 +161,7 @@ impl Particles {
             Mark::Firefly => (wander(0.5, 0.03 * per_unit), wander(0.37, 0.02)),
             Mark::Bubble => (wander(2.1, 0.006 * per_unit), 0.0),
             Mark::Dust => (wander(0.4, 0.01), wander(0.31, 0.01)),
+            Mark::Leaf => (wander(1.3, 0.02 * per_unit), wander(1.9, 0.03)),
             _ => (0.0, 0.0),
         };
         let x = speck.x + sideways * t * per_unit + dx;
@@ -153,82 +183,43 @@ impl Particles {
             Mark::Bubble => 0.3,
             Mark::Glint => twinkle(2.2).powi(3) * (0.5 + 0.5 * speck.near),
             Mark::Dust => 0.28 * twinkle(0.7),
+            Mark::Leaf | Mark::Meteor => 1.0,
         };
         (left + x * width, top + y * height, alpha * fade)
     }
 
-    fn streak(&self, canvas: &mut Canvas, x: f32, y: f32, u: f32, alpha: f32) {
-        let length = (u * 0.07) as i32;
-        let lean = self.wind * 0.65;
-        for step in 0..length.max(2) {
-            let share = step as f32 / length.max(2) as f32;
-            let taper = 1.0 - (share * 2.0 - 1.0).abs();
-            let (px, py) = (x + lean * step as f32, y + step as f32);
-            let left = px.floor();
-            let right = px - left;
-            spot(
-                canvas,
-                left as i32,
-                py as i32,
-                self.colour,
-                alpha * taper * (1.0 - right),
-            );
-            spot(
-                canvas,
-                left as i32 + 1,
-                py as i32,
-                self.colour,
-                alpha * taper * right,
-            );
-        }
+    /// Each shooting star falls once in a few seconds, in a third of one.
+    fn meteor(&self, speck: &Speck, t: f32) -> (f32, f32, f32) {
+        let [left, top, right, bottom] = self.area;
+        let period = 2.4 + 3.2 * speck.near;
+        let share = (t / period + speck.phase / std::f32::consts::TAU).fract() * period / 0.45;
+        let alpha = (share * (1.0 - share) * 4.0).max(0.0);
+        let way = self.unit * 0.42 * share.min(1.0);
+        let x = left + speck.x * (right - left) + way * self.wind.signum();
+        let y = top + speck.y * (bottom - top) + way * 0.43;
+        (x, y, alpha)
     }
-}
 
-fn spot(canvas: &mut Canvas, x: i32, y: i32, colour: Rgb, alpha: f32) {
-    let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
-        return;
-    };
-    if x >= canvas.width || y >= canvas.height || alpha <= 0.002 {
-        return;
+    /// A drop's way during one exposure, brightest in its middle.
+    fn streak(&self, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, pixel: f32, alpha: f32) {
+        let long = u * 0.07;
+        let tip = (x + self.wind * 0.65 * long, y + long);
+        line(canvas, (x, y), tip, 0.8 * pixel, self.colour, alpha);
     }
-    let at = (y * canvas.width + x) * 4;
-    let share = (alpha.min(1.0) * 32_768.0) as i32;
-    for (out, goal) in canvas.pixels[at..at + 3].iter_mut().zip(colour.fixed()) {
-        let own = i32::from(*out);
-        *out = (own + (((i32::from(goal) - own) * share) >> 15)) as u16;
-    }
-}
 
-/// A soft round mark of `radius` pixels at a sub-pixel place.
-fn dot(canvas: &mut Canvas, x: f32, y: f32, radius: f32, colour: Rgb, alpha: f32) {
-    let reach = radius + 1.0;
-    // Smaller than a pixel: the light spreads, its sum stays.
-    let (soft, alpha) = if radius < 0.7 {
-        (0.7, alpha * (radius / 0.7).powi(2))
-    } else {
-        (radius, alpha)
-    };
-    for py in (y - reach).floor() as i32..=(y + reach).ceil() as i32 {
-        for px in (x - reach).floor() as i32..=(x + reach).ceil() as i32 {
-            let away = (px as f32 + 0.5 - x).hypot(py as f32 + 0.5 - y) / (soft + 0.5);
-            let share = (1.0 - away * away).max(0.0);
-            spot(canvas, px, py, colour, alpha * share);
-        }
+    /// A flake's way during one exposure in a strong wind.
+    fn driven(&self, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, near: f32, alpha: f32) {
+        let long = u * 0.04 * self.wind;
+        let tip = (x + long, y + long * (0.1 + 0.15 * near));
+        line(canvas, (x, y), tip, u * 0.0045, self.colour, alpha);
     }
-}
 
-/// A flat soft mark, as light on water.
-fn dash(canvas: &mut Canvas, x: f32, y: f32, across: f32, down: f32, colour: Rgb, alpha: f32) {
-    let down = down.max(0.6);
-    for py in (y - down - 1.0).floor() as i32..=(y + down + 1.0).ceil() as i32 {
-        let v = (py as f32 + 0.5 - y) / (down + 0.5);
-        let row = (1.0 - v * v).max(0.0) * alpha;
-        if row <= 0.004 {
-            continue;
-        }
-        for px in (x - across).floor() as i32..=(x + across).ceil() as i32 {
-            let h = (px as f32 + 0.5 - x) / across.max(1.0);
-            spot(canvas, px, py, colour, row * (1.0 - h * h).max(0.0));
-        }
+    /// A leaf that turns over as it flies.
+    fn leaf(&self, speck: &Speck, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, t: f32) {
+        let turn = t * (2.0 + 3.0 * speck.near) + speck.phase;
+        let (long, wide) = (u * 0.011, u * 0.009 * (turn * 1.3).sin().abs().max(0.25));
+        let (across, down) = (turn.cos() * long, turn.sin() * long * 0.7);
+        let (from, to) = ((x - across, y - down), (x + across, y + down));
+        line(canvas, from, to, wide, self.colour, 1.0);
     }
 }

@@ -15,11 +15,9 @@ pub(super) struct Patches {
     height: usize,
 }
 
-/// A place in a frame: in shares of its sides, and in shares of the shorter one.
+/// A place in a frame, in shares of its shorter side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    pub(super) across: f32,
-    pub(super) down: f32,
     pub(super) x: f32,
     pub(super) y: f32,
 }
@@ -34,8 +32,6 @@ impl Patches {
             let across = (index % columns) as f32 / (columns - 1) as f32;
             let down = (index / columns) as f32 / (rows - 1) as f32;
             Place {
-                across,
-                down,
                 x: across * width as f32 / short,
                 y: down * height as f32 / short,
             }
@@ -73,12 +69,12 @@ mod tests {
 
     #[test]
     fn values_are_read_between_their_places() {
-        let field = Patches::new(320, 180, |place| place.across + 10.0 * place.down);
+        let field = Patches::new(320, 180, |place| place.x + 10.0 * place.y);
         for y in [0, 1, 90, 179] {
             let row: Vec<f32> = field.row(y).collect();
             assert_eq!(row.len(), 320);
             for (x, value) in row.into_iter().enumerate() {
-                let wanted = x as f32 / 320.0 + 10.0 * y as f32 / 180.0;
+                let wanted = x as f32 / 180.0 + 10.0 * y as f32 / 180.0;
                 assert!((value - wanted).abs() < 1e-3, "{x} {y}: {value}");
             }
         }

@@ -207,33 +207,3 @@ pub(super) fn smooth(points: &[(f32, f32)]) -> Option<Path> {
     path.close();
     path.finish()
 }
-
-/// A path from SVG path data: absolute `M L C Q Z` only, numbers parted by spaces or commas.
-pub(super) fn svg(data: &str) -> Option<Path> {
-    let mut path = PathBuilder::new();
-    let mut command = 'M';
-    let mut held: Vec<f32> = Vec::new();
-    for word in data.split([' ', ',', '\n']).filter(|word| !word.is_empty()) {
-        let (letter, number) = match word.chars().next() {
-            Some(c) if c.is_ascii_alphabetic() => (Some(c), &word[1..]),
-            _ => (None, word),
-        };
-        if let Some(letter) = letter {
-            command = letter;
-            held.clear();
-            if letter == 'Z' {
-                path.close();
-            }
-        }
-        held.extend(number.parse::<f32>());
-        match (command, held.as_slice()) {
-            ('M', [x, y]) => path.move_to(*x, *y),
-            ('L', [x, y]) => path.line_to(*x, *y),
-            ('Q', [a, b, x, y]) => path.quad_to(*a, *b, *x, *y),
-            ('C', [a, b, c, d, x, y]) => path.cubic_to(*a, *b, *c, *d, *x, *y),
-            _ => continue,
-        }
-        held.clear();
-    }
-    path.finish()
-}

@@ -119,7 +119,7 @@ pub(super) struct Photo {
 }
 
 /// The taps of one column or row: first texel (may lie outside) and four weights, sum 4,096.
-type Taps = (isize, [i32; 4]);
+type Taps = (isize, [i16; 4]);
 
 impl Photo {
     pub(super) fn new(texture: Texture, path: Vec<Look>, palette: &Palette) -> Self {
@@ -215,10 +215,8 @@ impl Photo {
             let line = |tap: isize| &held[(first + tap).rem_euclid(4).cast_unsigned()].1;
             let lines = line(0).iter().zip(line(1)).zip(line(2)).zip(line(3));
             for (out, (((a, b), c), d)) in canvas.row(y).iter_mut().zip(lines) {
-                let sum = i32::from(*a) * shares[0]
-                    + i32::from(*b) * shares[1]
-                    + i32::from(*c) * shares[2]
-                    + i32::from(*d) * shares[3];
+                let part = |value: i16, tap: usize| i32::from(value) * i32::from(shares[tap]);
+                let sum = part(*a, 0) + part(*b, 1) + part(*c, 2) + part(*d, 3);
                 *out = ((sum + 1_024) >> 11).clamp(0, 32_640) as u16;
             }
         }
@@ -239,14 +237,14 @@ impl Photo {
             {
                 for tap in 0..4 {
                     for lane in 0..4 {
-                        sum[lane] += i32::from(near[tap * 4 + lane]) * shares[tap];
+                        sum[lane] += i32::from(near[tap * 4 + lane]) * i32::from(shares[tap]);
                     }
                 }
             } else {
                 for (tap, share) in (0..4).zip(shares) {
                     let at = (first + tap).clamp(0, last).cast_unsigned() * 4;
                     for lane in 0..4 {
-                        sum[lane] += i32::from(texels[at + lane]) * share;
+                        sum[lane] += i32::from(texels[at + lane]) * i32::from(*share);
                     }
                 }
             }
@@ -263,10 +261,10 @@ fn tap(at: f64) -> Taps {
     let part = at - floor;
     let mut shares = [0; 4];
     for (tap, share) in shares.iter_mut().enumerate() {
-        *share = (keys(part + 1.0 - tap as f64) * 4_096.0).round() as i32;
+        *share = (keys(part + 1.0 - tap as f64) * 4_096.0).round() as i16;
     }
     // What rounding left goes to the nearer of the middle two.
     let nearer = if part < 0.5 { 1 } else { 2 };
-    shares[nearer] += 4_096 - shares.iter().sum::<i32>();
+    shares[nearer] += 4_096 - shares.iter().sum::<i16>();
     (floor as isize - 1, shares)
 }

@@ -3,7 +3,8 @@
 
 use kinora_contract::Inputs;
 
-use super::script::{Shot, dissolve_frames, shots};
+use super::edit::Ground;
+use super::script::{Shot, dissolve_frames, merged, shots};
 use kinora_engine::Job;
 
 /// What a take shows.
@@ -11,6 +12,8 @@ use kinora_engine::Job;
 pub(super) enum Show {
     /// A scene painted from the words.
     Painted,
+    /// The source of an edit under its words.
+    Source,
     /// A reference image, by place; and how often it was shown before.
     Image(usize, u32),
     /// The first frame, and on to the last where there is one.
@@ -34,9 +37,14 @@ pub(super) struct Reel {
 }
 
 impl Reel {
-    /// The reel of `job`, whose uncut stretches end at the frames `ends`.
-    pub(super) fn new(job: &Job<'_>, ends: &[u32]) -> Self {
+    /// The reel of `job` over what it edits.
+    pub(super) fn new(job: &Job<'_>, ground: &Ground<'_>) -> Self {
         let (spec, clip) = (job.spec, job.clip);
+        let whole = [clip.frames];
+        let ends = match ground {
+            Ground::Seen(rhythm) => rhythm.ends.as_slice(),
+            Ground::None | Ground::Remade(_) => &whole[..],
+        };
         let avoid = spec.negative_prompt.as_deref().unwrap_or_default();
         let told = shots(&spec.prompt, avoid, ends, clip.fps);
         let images = job.materials.images.len();
@@ -47,7 +55,14 @@ impl Reel {
                 ..told[0].clone()
             })],
             Inputs::References { .. } if images > 0 => pictures(&told, images, clip.fps),
-            _ => told.iter().cloned().map(show(Show::Painted)).collect(),
+            _ => match ground {
+                Ground::None => told.iter().cloned().map(show(Show::Painted)).collect(),
+                Ground::Seen(_) => told.iter().cloned().map(show(Show::Source)).collect(),
+                Ground::Remade(remake) => {
+                    let shots = remake.shots.iter().cloned();
+                    shots.map(show(Show::Source)).collect()
+                }
+            },
         };
         Self {
             takes,
@@ -56,16 +71,15 @@ impl Reel {
     }
 }
 
-/// Lines that go on over several shots become one.
-fn merged(told: Vec<Shot>) -> Vec<Shot> {
-    let mut lines: Vec<Shot> = Vec::new();
-    for shot in told {
-        match lines.last_mut() {
-            Some(last) if last.text == shot.text => last.end = shot.end,
-            _ => lines.push(shot),
+impl Reel {
+    /// What is heard: the painted shots, else what is read meanwhile.
+    pub(super) fn heard(&self) -> Vec<Shot> {
+        let painted = self.takes.iter().all(|take| take.show == Show::Painted);
+        match painted {
+            true => self.takes.iter().map(|take| take.shot.clone()).collect(),
+            false => self.lines.clone(),
         }
     }
-    lines
 }
 
 /// The images over the shots that the words ask for; where there are more images than shots,

@@ -5,8 +5,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use super::Options;
-use super::edit::{self, Reel as SourceReel};
+use super::edit::{Ground, Reel as SourceReel};
 use super::film::Film;
+use super::remake::Remake;
 use super::sound::{Sound, samples};
 use kinora_engine::{Control, EngineError, Footage, Job, Sink, Stage};
 
@@ -78,17 +79,12 @@ pub(super) fn clip(
     let source = job.spec.edit.as_ref().and(job.materials.source.as_deref());
     let strength = job.spec.edit.as_ref().map_or(1.0, |edit| edit.strength);
     if let Some(source) = source.filter(|_| strength <= 0.0) {
-        keep(job, source, sink, control)?;
+        keep(job, options, source, sink, control)?;
         return control.report(Stage::Finishing, 1.0);
     }
-    let rhythm = source
-        .map(|source| edit::survey(source, job.clip.frames, control))
-        .transpose()?;
-    let film = Film::new(job, rhythm);
-    let reel = source
-        .filter(|_| film.strength < 1.0)
-        .map(SourceReel::new)
-        .transpose()?;
+    let film = Film::new(job, options, Ground::of(job, control)?);
+    let seen = matches!(film.ground, Ground::Seen(_));
+    let reel = source.filter(|_| seen).map(SourceReel::new).transpose()?;
     paint_all(&film, job, options, reel, sink, control)?;
     control.report(Stage::Finishing, 1.0)
 }
@@ -136,12 +132,14 @@ fn failed() -> EngineError {
 /// An edit that keeps its source: the same frames again, byte for byte.
 fn keep(
     job: &Job<'_>,
+    options: &Options,
     source: &dyn Footage,
     sink: &mut dyn Sink,
     control: &Control,
 ) -> Result<(), EngineError> {
     let mut reel = SourceReel::new(source)?;
-    let mut track = Accompaniment::new(job, &Film::new(job, None));
+    let ground = Remake::of(job).map_or(Ground::None, Ground::Remade);
+    let mut track = Accompaniment::new(job, &Film::new(job, options, ground));
     for frame in 0..job.clip.frames {
         control.report(Stage::Generating, done(frame, job.clip.frames))?;
         sink.frame(&reel.next()?)?;
@@ -156,22 +154,38 @@ fn done(frame: u32, frames: u32) -> f64 {
 
 /// The sound beside the frames, when the clip has any.
 struct Accompaniment {
-    sound: Option<Sound>,
+    /// What is heard together, each as loud as its share.
+    sounds: Vec<(Sound, f32)>,
     fps: u32,
 }
 
 impl Accompaniment {
     fn new(job: &Job<'_>, film: &Film<'_>) -> Self {
-        let sound = job.clip.audio.then(|| Sound::new(job, &film.reel.lines));
         let fps = job.clip.fps;
-        Self { sound, fps }
+        let sounds = match &film.ground {
+            _ if !job.clip.audio => Vec::new(),
+            Ground::Remade(remake) => remake.sounds(job),
+            Ground::None | Ground::Seen(_) => vec![(Sound::new(job, &film.reel.heard()), 1.0)],
+        };
+        Self { sounds, fps }
     }
 
     fn play(&mut self, frame: u32, sink: &mut dyn Sink) -> Result<(), EngineError> {
         let end = samples(frame + 1, self.fps);
-        match &mut self.sound {
-            Some(sound) => sink.audio(sound.until(end)),
-            None => Ok(()),
+        if let [(sound, _)] = &mut self.sounds[..] {
+            return sink.audio(sound.until(end));
+        }
+        let mut mixed: Vec<f32> = Vec::new();
+        for (sound, share) in &mut self.sounds {
+            let pcm = sound.until(end);
+            mixed.resize(pcm.len(), 0.0);
+            for (sum, part) in mixed.iter_mut().zip(pcm) {
+                *sum += part * *share;
+            }
+        }
+        match mixed[..] {
+            [] => Ok(()),
+            _ => sink.audio(&mixed),
         }
     }
 }

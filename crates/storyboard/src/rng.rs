@@ -4,21 +4,37 @@
 /// A stream of numbers by `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom
 /// number generators", OOPSLA 2014).
 #[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
+pub(super) struct Rng {
+    state: u64,
+    /// Where it began.
+    origin: u64,
+}
 
 impl Rng {
+    fn from(origin: u64) -> Self {
+        let state = origin;
+        Self { state, origin }
+    }
+
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed ^ 0x6b69_6e6f_7261_0001)
+        Self::from(seed ^ 0x6b69_6e6f_7261_0001)
     }
 
     /// A stream of its own for `label`, so that one part drawing more numbers moves no other.
     pub(super) fn fork(&self, label: &str) -> Self {
-        Self(hash(label.as_bytes()) ^ self.0.rotate_left(17))
+        Self::from(hash(label.as_bytes()) ^ self.state.rotate_left(17))
+    }
+
+    /// Goes on with the numbers of the part `label`, the one at `which` if there are several. They
+    /// are the same whatever was drawn before: what is not in a picture moves nothing in it.
+    pub(super) fn part(&mut self, label: &str, which: f32) {
+        let part = hash(label.as_bytes()) ^ mix(u64::from(which.to_bits()));
+        self.state = part ^ self.origin.rotate_left(17);
     }
 
     pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.state)
     }
 
     /// From 0.0 up to, not including, 1.0.
@@ -66,4 +82,24 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
 pub(super) fn lattice(seed: u64, x: i32, y: i32) -> f32 {
     let key = u64::from(x.cast_unsigned()) << 32 | u64::from(y.cast_unsigned());
     (mix(key ^ mix(seed)) >> 40) as f32 / (1u64 << 24) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_the_same_whatever_was_drawn_before() {
+        let part = |drawn: usize, label: &str, which: f32| {
+            let mut rng = Rng::new(7);
+            for _ in 0..drawn {
+                rng.next();
+            }
+            rng.part(label, which);
+            rng.next()
+        };
+        assert_eq!(part(0, "hills", 0.5), part(9, "hills", 0.5));
+        assert_ne!(part(0, "hills", 0.5), part(0, "hills", 0.6));
+        assert_ne!(part(0, "hills", 0.5), part(0, "sky", 0.5));
+    }
 }

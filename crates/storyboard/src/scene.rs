@@ -3,16 +3,21 @@
 
 use kinora_contract::{Resolution, Size};
 
+use super::actor::Actor;
 use super::camera::Move;
 use super::canvas::Canvas;
-use super::layer::{Scratch, Seen, lay_all};
-use super::lexicon::{Framing, Hour, Place, Reading};
+use super::events::events;
+use super::flat::{Flat, lay_all};
+use super::lexicon::{Framing, Hour, Place, Reading, Weather};
 use super::motion::Pulse;
 use super::palette::Palette;
+use super::resample::Scratch;
+use super::revise::Settled;
 use super::rng::{Rng, hash};
-use super::scenes;
+use super::scenes::{self, Kept};
 use super::script::Shot;
 use super::stage::{Element, Stage};
+use super::subject::Subject;
 use super::view::View;
 
 /// A painted scene.
@@ -30,7 +35,7 @@ pub(super) struct Scene {
 /// Working memory of one painter.
 #[derive(Debug, Default)]
 pub(super) struct Bench {
-    scratch: Vec<Scratch>,
+    scratch: Scratch,
 }
 
 /// The length that shapes are sized by: near the short side, a little more in wide frames.
@@ -53,8 +58,22 @@ fn hour(reading: &Reading, place: Place, rng: &mut Rng) -> Hour {
         (Some(hour), _) => hour,
         (None, Place::Desert | Place::Underwater) => Hour::Day,
         (None, _) if reading.neon => Hour::Night,
+        // No low sun shines through what hides the sky.
+        (None, _) if covered(reading) => Hour::Day,
+        // At dusk snow could be any ground.
+        (None, _) if reading.is_snowy() && chance == Hour::Dusk => Hour::Day,
         (None, _) => chance,
     }
+}
+
+fn covered(reading: &Reading) -> bool {
+    let hides = [
+        Weather::Storm,
+        Weather::Downpour,
+        Weather::Blizzard,
+        Weather::Rainbow,
+    ];
+    hides.iter().any(|weather| reading.has(*weather))
 }
 
 fn place(reading: &Reading, rng: &mut Rng) -> Place {
@@ -66,7 +85,7 @@ fn place(reading: &Reading, rng: &mut Rng) -> Place {
         Place::Mountains,
     ];
     let chance = WILD[rng.below(WILD.len())];
-    let unread = reading.subjects.is_empty() && reading.hour.is_none();
+    let unread = reading.roles.is_empty() && reading.hour.is_none() && reading.weather.is_empty();
     reading
         .place
         .unwrap_or(if unread { chance } else { Place::Hills })
@@ -83,27 +102,70 @@ pub(super) fn stage_of(size: Size) -> (Size, f32) {
     (stage, across.max(down))
 }
 
+/// How much larger than usual subjects are drawn.
+fn nearness(closer: bool, reading: &Reading) -> f32 {
+    let far = reading.frames(Framing::Wide) || reading.frames(Framing::Aerial);
+    if closer || reading.frames(Framing::Close) {
+        1.55
+    } else if far {
+        0.72
+    } else {
+        1.0
+    }
+}
+
 /// The palette of a shot, its place, and the camera's chance.
-fn look(shot: &Shot, whole: &str, seed: u32) -> (Palette, Place) {
+fn look(reading: &Reading, whole: &str, seed: u32) -> (Palette, Place) {
     // The palette of all shots is drawn from the same numbers: one film, one look.
     let mut film = Rng::new(u64::from(seed) ^ hash(whole.as_bytes()).rotate_left(21));
-    let place = place(&shot.reading, &mut film);
-    let hour = hour(&shot.reading, place, &mut film);
-    (Palette::new(&shot.reading, hour, &mut film), place)
+    let place = place(reading, &mut film);
+    let hour = hour(reading, place, &mut film);
+    (Palette::new(reading, hour, &mut film), place)
+}
+
+/// What a scene of `shot` shows of what its words leave open.
+pub(super) fn settled(shot: &Shot, whole: &str, seed: u32) -> Settled {
+    let (palette, place) = look(&shot.reading, whole, seed);
+    let hour = palette.hour;
+    Settled { place, hour }
 }
 
 /// The colours that `shot` would be painted with. `whole` is the entire prompt.
 pub(super) fn palette(shot: &Shot, whole: &str, seed: u32) -> Palette {
-    look(shot, whole, seed).0
+    look(&shot.reading, whole, seed).0
+}
+
+/// Hour and place that `shot` is shown in, by its words or by chance.
+pub(super) fn setting(shot: &Shot, whole: &str, seed: u32) -> (Hour, Place) {
+    let (palette, place) = look(&shot.reading, whole, seed);
+    (palette.hour, place)
 }
 
 impl Scene {
     /// Paints the scene of `shot` for frames of `size`. `whole` is the entire prompt.
     pub(super) fn paint(shot: &Shot, whole: &str, seed: u32, size: Size, fps: u32) -> Self {
+        Self::build(shot, whole, seed, size, fps, scenes::build)
+    }
+
+    /// Paints only what falls and drifts before the scene of `shot`, seen by a camera that
+    /// stands: it is drawn over other pictures.
+    pub(super) fn weather(shot: &Shot, whole: &str, seed: u32, size: Size, fps: u32) -> Self {
+        let camera = Move::REST;
+        let scene = Self::build(shot, whole, seed, size, fps, scenes::weather);
+        Self { camera, ..scene }
+    }
+
+    fn build(
+        shot: &Shot,
+        whole: &str,
+        seed: u32,
+        size: Size,
+        fps: u32,
+        paint: fn(&mut Stage<'_>),
+    ) -> Self {
         let key = hash(whole.as_bytes()) ^ hash(shot.text.as_bytes()).rotate_left(9);
         let rng = Rng::new(u64::from(seed).wrapping_mul(0x9e37_79b9) ^ key);
         let reading = &shot.reading;
-        let (palette, place) = look(shot, whole, seed);
         let camera = Move::choose(
             reading,
             &mut rng.fork(if shot.closer { "near" } else { "far" }),
@@ -111,31 +173,38 @@ impl Scene {
         let seconds = (shot.end - shot.appears()) as f32 / fps as f32;
         let (stage, pixels) = stage_of(size);
         let (wide, high) = (stage.width as f32, stage.height as f32);
-        let close = shot.closer || reading.frames(Framing::Close);
-        let far = reading.frames(Framing::Wide) || reading.frames(Framing::Aerial);
-        let nearness = if close {
-            1.55
-        } else if far {
-            0.72
-        } else {
-            1.0
+        let on = |reading: &Reading, kept: Vec<Kept>, bare: bool| {
+            let (palette, place) = look(reading, whole, seed);
+            let mut stage = Stage {
+                width: wide,
+                height: high,
+                pixels,
+                unit: unit(wide, high),
+                seconds,
+                palette,
+                reading,
+                place,
+                rng: rng.fork(if shot.closer { "closer" } else { "scene" }),
+                nearness: nearness(shot.closer, reading),
+                events: events(shot, whole, seed, fps),
+                elements: Vec::new(),
+                bare,
+                paved: false,
+                kept,
+                placed: Vec::new(),
+            };
+            paint(&mut stage);
+            (stage.elements, stage.placed)
         };
-        let mut stage = Stage {
-            width: wide,
-            height: high,
-            pixels,
-            unit: unit(wide, high),
-            seconds,
-            palette,
-            reading,
-            place,
-            rng: rng.fork(if shot.closer { "closer" } else { "scene" }),
-            nearness,
-            elements: Vec::new(),
-        };
-        scenes::build(&mut stage);
+        // Every version before this one says where its figures are.
+        let before = reading
+            .past
+            .iter()
+            .fold(Vec::new(), |kept, past| on(past, kept, true).1);
+        let (elements, _) = on(reading, before, false);
+        let unit = unit(wide, high);
+        let (palette, _) = look(reading, whole, seed);
         let vignette = if palette.is_dark() { 0.42 } else { 0.3 };
-        let (unit, elements) = (stage.unit, stage.elements);
         let centre = (wide * 0.5, high * 0.48);
         Self {
             elements,
@@ -152,44 +221,81 @@ impl Scene {
         self.vignette
     }
 
+    /// The boxes of what stands in the frame `time_s` after its shot began to show, each with its subject:
+    /// left, top, right, bottom as shares of the frame.
+    pub(super) fn figures(&self, time_s: f32) -> Vec<(Subject, [f32; 4])> {
+        self.boxes(time_s, |actor, view| {
+            Some((actor.subject, actor.square(view)))
+        })
+    }
+
+    /// The boxes of the heads in the frame then, as shares of it.
+    pub(super) fn heads(&self, time_s: f32) -> Vec<[f32; 4]> {
+        let heads = self.boxes(time_s, |actor, view| {
+            Some((actor.subject, actor.head(view)?))
+        });
+        heads.into_iter().map(|(_, head)| head).collect()
+    }
+
+    fn boxes(
+        &self,
+        time_s: f32,
+        of: impl Fn(&Actor, &View) -> Option<(Subject, [f32; 4])>,
+    ) -> Vec<(Subject, [f32; 4])> {
+        let view = self.camera.at(time_s, self.seconds, self.unit, self.centre);
+        let (wide, high) = (self.centre.0 / 0.5, self.centre.1 / 0.48);
+        let actors = self.elements.iter().filter_map(|element| match element {
+            Element::Actor(actor) => of(actor, &view),
+            _ => None,
+        });
+        let share = |[left, top, right, bottom]: [f32; 4]| {
+            [left / wide, top / high, right / wide, bottom / high]
+        };
+        actors.map(|(subject, one)| (subject, share(one))).collect()
+    }
+
     /// Draws the scene `time_s` after its shot began to show.
     pub(super) fn draw(&self, time_s: f32, pulse: Pulse, canvas: &mut Canvas, bench: &mut Bench) {
         let mut view = self.camera.at(time_s, self.seconds, self.unit, self.centre);
         view.zoom *= pulse.zoom;
         view.pixels = self.pixels;
-        let mut seen: Vec<(usize, Seen<'_>)> = Vec::new();
+        // The flat elements in runs, each with the place of its first.
+        let mut runs: Vec<(usize, Vec<Flat<'_>>)> = Vec::new();
         for (index, element) in self.elements.iter().enumerate() {
-            if let Element::Plane(layer) = element {
-                let scratch = bench.scratch.pop().unwrap_or_default();
-                seen.push((index, Seen::new(layer, &view, scratch)));
+            let Some(flat) = Flat::of(element, &view) else {
+                continue;
+            };
+            match runs.last_mut() {
+                Some((at, run)) if *at + run.len() == index => run.push(flat),
+                _ => runs.push((index, vec![flat])),
             }
         }
-        let first = self.first_needed(&view, &seen, canvas.height);
-        let mut planes = seen.into_iter().peekable();
-        let mut together: Vec<(usize, Seen<'_>)> = Vec::new();
+        let first = self.first_needed(&view, &runs, canvas.height);
+        let mut runs = runs.into_iter().peekable();
         for (index, element) in self.elements.iter().enumerate() {
             let needed = |y: usize| first[y] <= index;
             match element {
-                Element::Plane(_) => {
-                    together.extend(planes.next());
-                    // Planes that follow each other are laid row by row, while a row is at hand.
-                    if !matches!(self.elements.get(index + 1), Some(Element::Plane(_))) {
-                        lay_all(&mut together, canvas, &first);
-                        let spent = together.drain(..).map(|(_, plane)| plane.into_scratch());
-                        bench.scratch.extend(spent);
+                Element::Plane(_) | Element::Wash(_) => {
+                    if let Some((at, mut run)) = runs.next_if(|(at, _)| *at == index) {
+                        lay_all(&mut run, at, &first, canvas, &mut bench.scratch);
                     }
                 }
-                Element::Wash(wash) => wash.lay(&view, canvas, needed),
                 Element::Actor(actor) => actor.lay(&view, canvas),
                 Element::Water(water) => water.lay(&view, canvas, needed),
                 Element::Particles(particles) => particles.lay(&view, canvas),
+                Element::Lightning(lightning) => lightning.lay(&view, canvas),
             }
         }
     }
 
     /// For each row of the frame the first element that is not hidden there by a later plane.
     /// Above its horizon a water still mirrors what planes nearer than itself will hide.
-    fn first_needed(&self, view: &View, seen: &[(usize, Seen<'_>)], height: usize) -> Vec<usize> {
+    fn first_needed(
+        &self,
+        view: &View,
+        runs: &[(usize, Vec<Flat<'_>>)],
+        height: usize,
+    ) -> Vec<usize> {
         let water = self
             .elements
             .iter()
@@ -203,11 +309,15 @@ impl Scene {
             let reach = water
                 .filter(|(_, row)| y < *row)
                 .map_or(usize::MAX, |(index, _)| index);
-            let hiding = seen
-                .iter()
+            let flats = runs.iter().flat_map(|(at, run)| {
+                run.iter()
+                    .enumerate()
+                    .map(move |(nth, one)| (at + nth, one))
+            });
+            let hiding = flats
                 .rev()
                 .find(|(index, one)| *index < reach && one.hides(y));
-            hiding.map_or(0, |(index, _)| *index)
+            hiding.map_or(0, |(index, _)| index)
         };
         (0..height).map(first).collect()
     }

@@ -1,8 +1,9 @@
 //! From a prompt to shots: where it is cut, how long each part stays, and what each one says.
 //! It decides times and words; it paints nothing.
 
-use super::lexicon::{Reading, Subject, language_of, read_as};
+use super::lexicon::{Reading, language_of, read_as};
 use super::sentences::{Piece, gather, pieces};
+use super::subject::Subject;
 
 /// Shortest shot that a cut may leave, seconds.
 const SHOT_S_MIN: u32 = 2;
@@ -37,11 +38,28 @@ impl Shot {
     pub(super) fn appears(&self) -> u32 {
         self.start - self.dissolve
     }
+
+    /// The same shot at the hour that it turns into, if it does.
+    pub(super) fn turned(&self) -> Option<Self> {
+        let hour = self.reading.turns?;
+        let mut later = self.clone();
+        later.reading.hour = Some(hour);
+        later.reading.turns = None;
+        // There is one light in the sky, and it follows the hour.
+        let light = |subject| matches!(subject, Subject::Sun | Subject::Moon);
+        later.reading.roles.retain(|role| !light(role.subject));
+        Some(later)
+    }
 }
 
 /// The parts of a prompt that want a shot each; never empty.
 pub(super) fn beats(prompt: &str) -> Vec<Piece> {
     gather(pieces(&clean(prompt)), SHOTS_MAX)
+}
+
+/// What each part of a prompt says.
+pub(super) fn beats_read(prompt: &str, avoid: &str) -> Vec<Reading> {
+    readings(&beats(prompt), avoid)
 }
 
 /// The shots of a clip whose uncut stretches end at the frames `ends`; never empty, without
@@ -118,6 +136,18 @@ fn label(parts: &[(usize, u32, u32, bool)], told: &[Piece], avoid: &str, fps: u3
     made
 }
 
+/// Lines that go on over several shots become one.
+pub(super) fn merged(told: Vec<Shot>) -> Vec<Shot> {
+    let mut lines: Vec<Shot> = Vec::new();
+    for shot in told {
+        match lines.last_mut() {
+            Some(last) if last.text == shot.text => last.end = shot.end,
+            _ => lines.push(shot),
+        }
+    }
+    lines
+}
+
 /// What each piece says, filled up from the ones before it and from those that name no place
 /// and so speak of the whole film ("Golden hour, cinematic.").
 fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
@@ -127,16 +157,20 @@ fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
         .iter()
         .map(|text| read_as(language, text, avoid))
         .collect();
-    let known: Vec<Subject> = own.iter().flat_map(|one| one.subjects.clone()).collect();
+    let known: Vec<Subject> = own
+        .iter()
+        .flat_map(|one| one.roles.iter().map(|role| role.subject))
+        .collect();
     let mut film = Reading::default();
     for general in own.iter().filter(|one| one.place.is_none()) {
         film.inherit(&Reading {
-            subjects: Vec::new(),
+            roles: Vec::new(),
             ..general.clone()
         });
     }
     let mut made: Vec<Reading> = Vec::new();
     for mut reading in own.iter().cloned() {
+        reading.recognise(&known);
         if let Some(before) = made.last() {
             reading.inherit(before);
         }
@@ -147,7 +181,7 @@ fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
                 reading.inherit(next);
             }
         }
-        reading.recognise(&known);
+        reading.act();
         made.push(reading);
     }
     made
@@ -237,7 +271,7 @@ mod tests {
             (Some(Hour::Dawn), Some(Hour::Dawn))
         );
         assert!(!read(0).has(Weather::Rain) && read(2).has(Weather::Rain));
-        assert_eq!(read(1).subjects, [Subject::Balloon]);
+        assert!(read(1).shows(Subject::Balloon) && read(1).roles.len() == 1);
         assert_eq!(
             read(1).colour_of(Subject::Balloon),
             read(0).colour_of(Subject::Balloon)

@@ -6,13 +6,16 @@ use tiny_skia::Transform;
 use super::actor::Actor;
 use super::camera::REACH;
 use super::colour::Rgb;
-use super::layer::{Layer, Placing, Sway};
+use super::events::Event;
+use super::layer::{Heave, Layer, Placing, Sway};
 use super::lexicon::{Place, Reading};
+use super::lightning::Lightning;
 use super::noise;
 use super::palette::Palette;
 use super::particles::Particles;
 use super::pen::Pen;
 use super::rng::Rng;
+use super::scenes::Kept;
 use super::wash::{Field, Meeting, Wash};
 use super::water::Water;
 
@@ -24,6 +27,7 @@ pub(super) enum Element {
     Actor(Box<Actor>),
     Water(Water),
     Particles(Particles),
+    Lightning(Lightning),
 }
 
 /// A scene under construction.
@@ -43,7 +47,17 @@ pub(super) struct Stage<'a> {
     pub(super) rng: Rng,
     /// How much larger subjects are drawn.
     pub(super) nearness: f32,
+    /// What happens in the shot.
+    pub(super) events: Vec<Event>,
     pub(super) elements: Vec<Element>,
+    /// Whether only the figures are placed and nothing is painted.
+    pub(super) bare: bool,
+    /// Whether a street has a pavement in front.
+    pub(super) paved: bool,
+    /// Where the figures were before an edit; empty: it is the first version.
+    pub(super) kept: Vec<Kept>,
+    /// Where they are now.
+    pub(super) placed: Vec<Kept>,
 }
 
 /// How a plane lies and moves. Lengths in stage pixels.
@@ -57,6 +71,7 @@ pub(super) struct Plane {
     /// Pixels per second.
     pub(super) drift: f32,
     pub(super) sway: Option<Sway>,
+    pub(super) heave: Option<Heave>,
     /// Strength of the brush texture.
     pub(super) brush: f32,
 }
@@ -70,6 +85,7 @@ impl Plane {
             pitch: 1.0,
             drift: 0.0,
             sway: None,
+            heave: None,
             brush: 0.05,
         }
     }
@@ -88,12 +104,20 @@ impl Stage<'_> {
 
     /// Paints a plane. `draw` gets the pen in stage coordinates and the left and right end.
     pub(super) fn plane(&mut self, plane: Plane, draw: impl FnOnce(&mut Pen, f32, f32)) {
+        if self.bare {
+            // Chance goes on as if it were painted.
+            if plane.brush > 0.0 {
+                self.rng.next();
+            }
+            return;
+        }
         let margin = self.margin(plane.depth);
         let travel = plane.drift.abs() * self.seconds;
         let reach = plane.sway.map_or(0.0, |sway| sway.reach) + travel;
         let (left, right) = (-margin - reach, self.width + margin + reach);
-        let top = plane.top.max(-margin - 2.0).floor();
-        let bottom = plane.bottom.min(self.height + margin + 2.0).ceil();
+        let rise = plane.heave.map_or(0.0, |heave| heave.reach);
+        let top = plane.top.max(-margin - rise - 2.0).floor();
+        let bottom = plane.bottom.min(self.height + margin + rise + 2.0).ceil();
         let pitch = plane.pitch / self.pixels;
         let width = ((right - left) / pitch).ceil() as u32 + 1;
         let height = ((bottom - top) / pitch).ceil().max(1.0) as u32 + 1;
@@ -107,7 +131,11 @@ impl Stage<'_> {
             noise::brush(&mut pen.pixmap, plane.brush, self.pixels, self.rng.next());
         }
         let Plane {
-            depth, drift, sway, ..
+            depth,
+            drift,
+            sway,
+            heave,
+            ..
         } = plane;
         let placing = Placing {
             pitch,
@@ -116,6 +144,7 @@ impl Stage<'_> {
             depth,
             drift,
             sway,
+            heave,
         };
         self.elements
             .push(Element::Plane(Layer::new(pen.pixmap, placing)));
@@ -161,6 +190,9 @@ impl Stage<'_> {
         pulse: f32,
         colour: impl Fn(f32, f32) -> Rgb,
     ) {
+        if self.bare {
+            return;
+        }
         let margin = self.margin(depth);
         let field = Field {
             left: -margin,

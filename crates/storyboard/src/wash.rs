@@ -1,8 +1,9 @@
 //! A smooth field of colour (sky, glow, mist), kept coarse but at 15 bits, so that it costs
 //! little and never shows a band.
 
-use super::canvas::{Canvas, FULL};
+use super::canvas::FULL;
 use super::colour::Rgb;
+use super::resample::{Across, Held, Scratch, Step, Texel, blend_rows, high};
 use super::view::{Map, View};
 
 /// How a wash meets what lies under it.
@@ -19,8 +20,8 @@ pub(super) enum Meeting {
 pub(super) struct Wash {
     width: usize,
     height: usize,
-    /// `[height][width][4] u16`, 15 bits.
-    texels: Vec<u16>,
+    /// `[height][width]`.
+    texels: Vec<Texel>,
     pitch: f32,
     left: f32,
     top: f32,
@@ -51,21 +52,18 @@ impl Wash {
     pub(super) fn new(field: Field, meeting: Meeting, colour: impl Fn(f32, f32) -> Rgb) -> Self {
         let width = ((field.right - field.left) / field.pitch).ceil() as usize + 2;
         let height = ((field.bottom - field.top) / field.pitch).ceil() as usize + 2;
-        let mut texels = Vec::with_capacity(width * height * 4);
+        let mut texels = Vec::with_capacity(width * height);
         for row in 0..height {
             let y = field.top + (row as f32 + 0.5) * field.pitch;
             for column in 0..width {
                 let x = field.left + (column as f32 + 0.5) * field.pitch;
-                texels.extend(
-                    colour(x, y)
-                        .fixed()
-                        .map(|part| if part < FAINT { 0 } else { part }),
-                );
+                let part = |part: u16| if part < FAINT { 0 } else { part };
+                texels.push(colour(x, y).fixed().map(part));
             }
         }
         let lit = texels
-            .chunks_exact(width * 4)
-            .map(|row| row.iter().any(|part| *part > 0))
+            .chunks_exact(width)
+            .map(|row| row.as_flattened().iter().any(|part| *part > 0))
             .collect();
         let Field {
             left,
@@ -91,78 +89,75 @@ impl Wash {
     pub(super) fn pulsing(self, pulse: f32) -> Self {
         Self { pulse, ..self }
     }
+}
 
-    /// Lays the wash onto those rows of the canvas that are `needed`.
-    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas, needed: impl Fn(usize) -> bool) {
-        let map = view.map(self.depth);
-        let breath = 1.0 - self.pulse * (0.5 + 0.5 * (view.time_s * 0.9).sin());
-        let gain = (breath * 65_535.0) as u16;
-        let (mut mixed, mut line) = (Vec::new(), vec![0; canvas.width * 4]);
-        for y in (0..canvas.height).filter(|y| needed(*y)) {
-            match self.meeting {
-                Meeting::Cover => self.sample(&map, y, canvas.row(y), &mut mixed),
-                Meeting::Light if !self.shines(&map, y) => {}
-                Meeting::Light => {
-                    self.sample(&map, y, &mut line, &mut mixed);
-                    for (out, light) in canvas.row(y).iter_mut().zip(&line) {
-                        let light = (u32::from(*light) * u32::from(gain)) >> 16;
-                        let room = FULL.saturating_sub(*out) << 1;
-                        *out += ((u32::from(room) * light) >> 16) as u16;
-                    }
+/// A wash seen through one view, ready to be laid row by row.
+#[derive(Debug)]
+pub(super) struct Seen<'a> {
+    wash: &'a Wash,
+    map: Map,
+    /// Its light at this time, in 65,536ths.
+    gain: u16,
+    step: Step,
+    held: Held,
+}
+
+impl<'a> Seen<'a> {
+    pub(super) fn new(wash: &'a Wash, view: &View) -> Self {
+        let breath = 1.0 - wash.pulse * (0.5 + 0.5 * (view.time_s * 0.9).sin());
+        let map = view.map(wash.depth);
+        Self {
+            wash,
+            map,
+            step: Step::new(1.0 / (map.scale * wash.pitch)),
+            held: Held::default(),
+            gain: (breath * 65_535.0) as u16,
+        }
+    }
+
+    /// Lays row `y` of the frame onto `canvas: [width][4] u16`.
+    pub(super) fn lay(&mut self, y: usize, canvas: &mut [u16], scratch: &mut Scratch) {
+        let canvas = canvas.as_chunks_mut::<4>().0;
+        match self.wash.meeting {
+            Meeting::Cover => self.sample(y, canvas),
+            Meeting::Light if !self.shines(y) => {}
+            Meeting::Light => {
+                let pixels = &mut scratch.pixels;
+                pixels.resize(canvas.len(), [0; 4]);
+                self.sample(y, pixels);
+                let light = pixels.as_flattened().iter();
+                for (out, light) in canvas.as_flattened_mut().iter_mut().zip(light) {
+                    let room = FULL.saturating_sub(*out) << 1;
+                    *out += high(room, high(*light, self.gain));
                 }
             }
         }
     }
 
     /// Where row `y` of the frame lies in texels.
-    fn place(&self, map: &Map, y: usize) -> f32 {
-        let at = ((y as f32 + 0.5 - map.down) / map.scale - self.top) / self.pitch - 0.5;
-        at.clamp(0.0, (self.height - 1) as f32)
+    fn place(&self, y: usize) -> f32 {
+        let (wash, map) = (self.wash, &self.map);
+        let at = ((y as f32 + 0.5 - map.down) / map.scale - wash.top) / wash.pitch - 0.5;
+        at.clamp(0.0, (wash.height - 1) as f32)
     }
 
-    fn shines(&self, map: &Map, y: usize) -> bool {
-        let upper = self.place(map, y).floor() as usize;
-        self.lit[upper] || self.lit[(upper + 1).min(self.height - 1)]
+    fn shines(&self, y: usize) -> bool {
+        let upper = self.place(y).floor() as usize;
+        self.wash.lit[upper] || self.wash.lit[(upper + 1).min(self.wash.height - 1)]
     }
 
-    /// Samples row `y` of the frame into `out: [width][4] u16`.
-    fn sample(&self, map: &Map, y: usize, out: &mut [u16], mixed: &mut Vec<u16>) {
-        let at = self.place(map, y);
-        let (upper, share) = (at.floor() as usize, weight(at - at.floor()));
-        let lower = (upper + 1).min(self.height - 1);
-        let row = |index: usize| &self.texels[index * self.width * 4..][..self.width * 4];
-        mixed.resize(self.width * 4, 0);
-        for ((out, a), b) in mixed.iter_mut().zip(row(upper)).zip(row(lower)) {
-            *out = mix(*a, *b, share);
-        }
-        let step = 1.0 / (map.scale * self.pitch);
-        let start = ((0.5 - map.right) / map.scale - self.left) / self.pitch - 0.5;
-        let stride = (f64::from(step) * 65_536.0) as i32;
-        let mut at = (f64::from(start) * 65_536.0) as i32;
-        // A wash is some hundreds of texels wide: 16 bits hold the whole part.
-        let top = (i32::try_from(self.width).map_or(32_000, |width| width.min(32_000)) - 2) << 16;
-        let (texels, _) = mixed.as_chunks::<4>();
-        for out in out.as_chunks_mut::<4>().0 {
-            let held = at.clamp(0, top);
-            let texel = (held >> 16) as usize;
-            let share = ((held & 0xffff) >> 1) as u16;
-            if let [left, right, ..] = &texels[texel..] {
-                for lane in 0..4 {
-                    out[lane] = mix(left[lane], right[lane], share);
-                }
-            }
-            at += stride;
-        }
+    /// Samples row `y` of the frame.
+    fn sample(&mut self, y: usize, out: &mut [Texel]) {
+        let (wash, map, at) = (self.wash, &self.map, self.place(y));
+        let upper = at.floor() as usize;
+        let lower = (upper + 1).min(wash.height - 1);
+        let share = ((at - at.floor()) * 65_535.0) as u16;
+        let start = ((0.5 - map.right) / map.scale - wash.left) / wash.pitch - 0.5;
+        let across = Across::new(start, &self.step);
+        let row = |row: usize| &wash.texels[row * wash.width..][..wash.width];
+        let (above, below) = self.held.pair((upper, lower), out.len(), |at, pixels| {
+            across.read(row(at), 0, 0, pixels);
+        });
+        blend_rows(above, below, share, out);
     }
-}
-
-fn weight(share: f32) -> u16 {
-    (share.clamp(0.0, 1.0) * 32_767.0) as u16
-}
-
-/// Blends 15-bit components; `share` in 32,768ths of `b`.
-fn mix(a: u16, b: u16, share: u16) -> u16 {
-    let from = (u32::from(a) * u32::from(32_768 - share)) >> 15;
-    let to = (u32::from(b) * u32::from(share)) >> 15;
-    (from + to) as u16
 }

@@ -1,8 +1,9 @@
 //! Water: a mirror of what is painted above it, wavering row by row, tinted and darkened
 //! towards the viewer. It mirrors pixels, it simulates no waves.
 
-use super::canvas::Canvas;
+use super::canvas::{Canvas, STRIP};
 use super::colour::Rgb;
+use super::resample::{blend, high};
 use super::view::View;
 
 /// A level sheet of water from the horizon down.
@@ -69,7 +70,7 @@ fn edge(below: f32) -> f32 {
 fn slide(row: &[u16], shift: f32, out: &mut [u16]) {
     let width = row.len() / 4;
     let whole = shift.floor();
-    let to = ((shift - whole) * 32_767.0) as u32;
+    let share = ((shift - whole) * 65_535.0) as u16;
     let (ahead, back) = (whole.max(0.0) as usize, (-whole).max(0.0) as usize);
     // Pixel x is a blend of row[x - whole] and row[x - whole - 1].
     let first = (ahead + 1).saturating_sub(back).min(width);
@@ -82,7 +83,7 @@ fn slide(row: &[u16], shift: f32, out: &mut [u16]) {
             &row[(from - 1) * 4..][..count * 4],
         );
         for ((out, a), b) in out[first * 4..].iter_mut().zip(right).zip(left) {
-            *out = ((u32::from(*a) * (32_768 - to) + u32::from(*b) * to) >> 15) as u16;
+            *out = blend(*a, *b, share);
         }
     }
     let (start, end) = (first * 4, (first + count) * 4);
@@ -96,13 +97,14 @@ fn slide(row: &[u16], shift: f32, out: &mut [u16]) {
 
 fn blend_row(row: &mut [u16], line: &[u16], tone: Rgb, cover: f32, edge: f32) {
     let cover = cover.clamp(0.0, 1.0);
-    let tone = tone.fixed().map(|part| (f32::from(part) * cover) as u32);
-    let keep = ((1.0 - cover) * 32_768.0) as u32;
-    let edge = (edge * 32_768.0) as u32;
-    for (out, line) in row.chunks_exact_mut(4).zip(line.chunks_exact(4)) {
-        for lane in 0..4 {
-            let wet = ((u32::from(line[lane]) * keep) >> 15) + tone[lane];
-            out[lane] = ((wet * edge + u32::from(out[lane]) * (32_768 - edge)) >> 15) as u16;
+    let tone = tone.fixed().map(|part| (f32::from(part) * cover) as u16);
+    let keep = ((1.0 - cover) * 65_535.0) as u16;
+    let edge = (edge * 65_535.0) as u16;
+    let tones = [tone; STRIP];
+    for (row, line) in row.chunks_mut(STRIP * 4).zip(line.chunks(STRIP * 4)) {
+        let parts = line.iter().zip(tones.as_flattened());
+        for (out, (line, tone)) in row.iter_mut().zip(parts) {
+            *out = blend(*out, high(*line, keep) + tone, edge);
         }
     }
 }

@@ -4,10 +4,10 @@
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kinora_blobs::BlobError;
-use kinora_contract::Readiness;
+use kinora_contract::{Clock, Readiness};
 use tokio::sync::Notify;
 
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -19,8 +19,10 @@ const PROBE_PAUSE_MAX: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How a worker fares with its machine; clones share one state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Backoff {
+    /// Measures the pauses.
+    clock: Arc<dyn Clock>,
     trouble: Arc<Mutex<Option<Trouble>>>,
     /// Woken when a trouble begins.
     begun: Arc<Notify>,
@@ -32,7 +34,8 @@ pub struct Backoff {
 struct Trouble {
     stage: Stage,
     pause: Duration,
-    until: Instant,
+    /// By the steady time of the clock.
+    until: Duration,
     /// Probes that failed, for the log.
     failed: u32,
 }
@@ -60,18 +63,20 @@ pub(crate) enum Turn {
 }
 
 impl Backoff {
-    /// One that tells `readiness` whether tasks can be run.
+    /// One that tells `readiness` whether tasks can be run, and measures its pauses by `clock`.
     #[must_use]
-    pub fn telling(readiness: Readiness) -> Self {
+    pub fn new(readiness: Readiness, clock: Arc<dyn Clock>) -> Self {
         Self {
+            clock,
+            trouble: Arc::default(),
+            begun: Arc::default(),
             readiness,
-            ..Self::default()
         }
     }
 
     /// Notes that a fault of this machine ended a run. Several that meet it together count as one.
     pub(crate) fn note_fault(&self, error: &dyn Error) {
-        self.note_fault_at(Instant::now(), error);
+        self.note_fault_at(self.clock.steady(), error);
     }
 
     /// Notes that a task was completed.
@@ -87,18 +92,18 @@ impl Backoff {
 
     /// Notes what a probe of the result store has found.
     pub(crate) fn note_probe(&self, probed: &Result<(), BlobError>) {
-        self.note_probe_at(Instant::now(), probed);
+        self.note_probe_at(self.clock.steady(), probed);
     }
 
     /// What may be claimed now.
     pub(crate) fn turn(&self) -> Turn {
-        self.turn_at(Instant::now())
+        self.turn_at(self.clock.steady())
     }
 
     /// How long to wait before the result store is probed; `None` while there is no reason to.
     pub(crate) fn next_probe(&self) -> Option<Duration> {
         let trouble = (*self.trouble()).filter(|trouble| trouble.stage == Stage::Away)?;
-        Some(trouble.until.saturating_duration_since(Instant::now()))
+        Some(trouble.until.saturating_sub(self.clock.steady()))
     }
 
     /// Waits for the begin of a trouble.
@@ -106,7 +111,7 @@ impl Backoff {
         self.begun.notified().await;
     }
 
-    fn note_fault_at(&self, now: Instant, error: &dyn Error) {
+    fn note_fault_at(&self, now: Duration, error: &dyn Error) {
         let mut state = self.trouble();
         let (pause, failed) = match *state {
             None => {
@@ -132,7 +137,7 @@ impl Backoff {
         self.begun.notify_one();
     }
 
-    fn note_probe_at(&self, now: Instant, probed: &Result<(), BlobError>) {
+    fn note_probe_at(&self, now: Duration, probed: &Result<(), BlobError>) {
         let mut state = self.trouble();
         let away = state.as_mut();
         let Some(trouble) = away.filter(|trouble| trouble.stage == Stage::Away) else {
@@ -156,7 +161,7 @@ impl Backoff {
         }
     }
 
-    fn turn_at(&self, now: Instant) -> Turn {
+    fn turn_at(&self, now: Duration) -> Turn {
         let mut state = self.trouble();
         let Some(trouble) = state.as_mut() else {
             return Turn::All;
@@ -179,7 +184,13 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
+    use kinora_contract::ManualClock;
+
     use super::*;
+
+    fn backoff(readiness: Readiness) -> Backoff {
+        Backoff::new(readiness, Arc::new(ManualClock::default()))
+    }
 
     fn full() -> std::io::Error {
         std::io::ErrorKind::StorageFull.into()
@@ -187,7 +198,7 @@ mod tests {
 
     #[test]
     fn pauses_between_claims_double_up_to_their_bound_and_end_with_a_success() {
-        let (backoff, mut now) = (Backoff::default(), Instant::now());
+        let (backoff, mut now) = (backoff(Readiness::default()), Duration::ZERO);
         assert_eq!(backoff.turn_at(now), Turn::All);
         let mut pause = PAUSE_MIN;
         for _ in 0..8 {
@@ -213,7 +224,7 @@ mod tests {
 
     #[test]
     fn pauses_between_probes_double_up_to_their_bound() {
-        let (backoff, mut now) = (Backoff::default(), Instant::now());
+        let (backoff, mut now) = (backoff(Readiness::default()), Duration::ZERO);
         assert_eq!(backoff.next_probe(), None);
         backoff.note_fault_at(now, &full());
         let mut pauses = Vec::new();
@@ -232,7 +243,7 @@ mod tests {
     #[test]
     fn tasks_cannot_be_run_between_a_fault_and_a_probe_that_goes_well() {
         let readiness = Readiness::default();
-        let (backoff, now) = (Backoff::telling(readiness.clone()), Instant::now());
+        let (backoff, now) = (backoff(readiness.clone()), Duration::ZERO);
         for _ in 0..2 {
             assert!(readiness.is_ready());
             backoff.note_fault_at(now, &full());

@@ -11,19 +11,25 @@ use tokio::task::JoinSet;
 
 use crate::backoff::Turn;
 use crate::drain::Shutdown;
+use crate::keeper::LeaseKeeper;
 use crate::lineup::EngineSeat;
+use crate::run::Claimed;
 use crate::{Worker, run};
 
 /// How often the store is asked although it gave no hint.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// Claims and runs until a drain is asked for, then waits for what runs: so many tasks.
-pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -> usize {
+pub(crate) async fn claim_until_drain(
+    worker: Arc<Worker>,
+    keeper: Arc<LeaseKeeper>,
+    shutdown: Shutdown,
+) -> usize {
     let slots = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
     let mut queues = worker.lineup.queues();
     let freed = Arc::new(Notify::new());
     let leftovers = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
-    let mut hints = worker.tasks.changes();
+    let mut hints = worker.work.work_hints();
     let mut runs = JoinSet::new();
     let outage = Outage::of("claims");
     while !shutdown.is_draining() {
@@ -51,6 +57,7 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
             if seats.is_empty() {
                 continue;
             }
+            let asked_ms = worker.clock.steady_ms();
             let claims = ask(&worker, &queue.models, seats.len(), &outage).await;
             idle &= claims.is_empty();
             for (claim, seat) in claims.into_iter().zip(seats) {
@@ -62,7 +69,8 @@ pub(crate) async fn claim_until_drain(worker: Arc<Worker>, shutdown: Shutdown) -
                 };
                 runs.spawn(run::run_task(
                     worker.clone(),
-                    claim,
+                    Claimed { claim, asked_ms },
+                    keeper.clone(),
                     place,
                     shutdown.clone(),
                 ));
@@ -169,11 +177,9 @@ async fn ask(worker: &Worker, models: &[String], count: usize, outage: &Outage) 
         slots: worker.settings.slots.max(1),
         project_slots_max: worker.settings.project_slots_max,
         attempts_max: worker.settings.attempts_max,
-        now_ms: worker.clock.now_ms(),
-        steady_ms: worker.clock.steady_ms(),
         lease_ms: worker.settings.lease_ms,
     };
-    match worker.tasks.claim(request).await {
+    match worker.work.claim(request).await {
         Ok(claims) => {
             outage.note_success();
             claims

@@ -27,7 +27,7 @@ const LONGEST_PAUSE_MS: u64 = 60_000;
 
 /// Fetches until a drain is asked for. Fetches under way are given back then: the next process begins them anew.
 pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
-    let mut hints = worker.tasks.changes();
+    let mut hints = worker.work.work_hints();
     let places = Arc::new(Semaphore::new(FETCHES_MAX));
     let freed = Arc::new(Notify::new());
     let mut fetches = JoinSet::new();
@@ -44,7 +44,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
             fetches.spawn(async move {
                 let fetched = tokio::select! {
                     fetched = bring(&worker, &fetch) => fetched,
-                    () = shutdown.draining() => Some(Fetched::Back { not_before_ms: 0 }),
+                    () = shutdown.draining() => Some(Fetched::Back { pause_ms: 0 }),
                 };
                 if let Some(fetched) = fetched {
                     settle(&worker, &fetch, fetched, &shutdown).await;
@@ -74,10 +74,9 @@ async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
         models: worker.lineup.models(),
         count,
         project_max: FETCHES_PER_PROJECT_MAX,
-        steady_ms: worker.clock.steady_ms(),
         lease_ms: LEASE.as_millis() as u64,
     };
-    match worker.tasks.take_fetches(request).await {
+    match worker.work.take_fetches(request).await {
         Ok(fetches) => {
             outage.note_success();
             fetches
@@ -91,10 +90,9 @@ async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
 
 /// Brings a task's references here. `None` when the task has ended meanwhile.
 async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
-    let (tasks, blobs) = (&*worker.tasks, &*worker.blobs);
+    let (tasks, blobs) = (&*worker.work, &*worker.blobs);
     let gathered = worker.references.gather(tasks, blobs, &fetch.task);
     let gathered = tokio::time::timeout(LEASE, gathered).await;
-    let now_ms = worker.clock.now_ms();
     let task = fetch.task.id;
     match gathered {
         Ok(Ok(_)) => Some(Fetched::AtHand),
@@ -103,8 +101,7 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
             tracing::info!(%task, %error, "a reference cannot be had; the task fails");
             Some(Fetched::Failed {
                 failure: error.failure(&fetch.task.spec),
-                now_ms,
-                expires_at_ms: now_ms + worker.settings.retention_ms,
+                retention_ms: worker.settings.retention_ms,
             })
         }
         failed => {
@@ -113,7 +110,7 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
                 worker.backoff.note_fault(error);
             }
             Some(Fetched::Back {
-                not_before_ms: worker.clock.steady_ms() + pause_after(fetch, error),
+                pause_ms: pause_after(fetch, error),
             })
         }
     }
@@ -150,7 +147,7 @@ async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched, shutdown: &Shu
     let settled = async {
         let mut pause = Duration::from_millis(FIRST_PAUSE_MS);
         while let Err(error @ StoreError::Unavailable(_)) =
-            worker.tasks.settle_fetch(fetch, fetched.clone()).await
+            worker.work.settle_fetch(fetch, fetched.clone()).await
         {
             tracing::warn!(%error, ?pause, "a fetch could not be settled; trying again");
             tokio::time::sleep(pause).await;

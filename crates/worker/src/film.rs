@@ -8,18 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kinora_blobs::measure_file;
 use kinora_contract::limits::SECONDS_MAX;
 use kinora_contract::{Seconds, VideoSpec};
 use kinora_engine::{Control, FilmEngine, FilmJob, Keeper, ReferenceFile, Stage};
-use kinora_media::{FilmFormat, Films, MediaError, Undecodable};
+use kinora_media::{FilmFormat, Films, MediaError, Undecodable, Written};
 use kinora_store::{LeaseLost, StoreError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::heartbeat::{Stop, Watch};
 use crate::prepare::OpenedReference;
 use crate::record::{RecordError, Recorded, Staged};
+use crate::run::Unmade;
 use crate::tenacious::tenacious;
+use crate::watch::{Stop, Watch};
 
 /// Engines pass a cancel on within 2 s; one that does not must not hold its slot.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
@@ -29,8 +31,8 @@ pub(crate) struct FilmOrder {
     pub(crate) engine: Arc<dyn FilmEngine>,
     pub(crate) spec: VideoSpec,
     pub(crate) references: Vec<OpenedReference>,
-    /// What an earlier attempt kept.
-    pub(crate) kept: Option<String>,
+    /// Of an earlier attempt.
+    pub(crate) ticket: Option<String>,
     pub(crate) staged: Staged,
     pub(crate) control: Control,
 }
@@ -40,43 +42,37 @@ pub(crate) async fn film(
     order: FilmOrder,
     watch: &Watch<'_>,
     silence_max: Duration,
-) -> Result<Result<Recorded, RecordError>, Stop> {
-    if let Err(error) = make(&order, watch, silence_max).await? {
-        return Ok(Err(error));
-    }
+) -> Result<Recorded, Unmade> {
+    make(&order, watch, silence_max).await?;
     let spec = order.spec.clone();
     // Set when this future is dropped or done.
     let stopped = StopOnDrop::default();
     let (stop, films) = (stopped.0.clone(), watch.worker.films.clone());
     let looking = tokio::task::spawn_blocking(move || look_into(order, &*films, &stop));
-    let looked = tokio::select! {
-        looked = looking => looked.unwrap_or(Err(RecordError::Panicked)),
-        stop = watch.keep(Some(silence_max)) => return Err(stop),
+    let recorded = tokio::select! {
+        looked = looking => looked.unwrap_or(Err(RecordError::Panicked))?,
+        stop = watch.until_stop(Some(silence_max)) => return Err(stop.into()),
     };
-    if let (Seconds::Auto, Ok(recorded)) = (spec.seconds, &looked) {
+    if spec.seconds == Seconds::Auto {
         // Whole seconds are the unit of a length; the exact one is measured on the file.
         let seconds = Seconds::Fixed(recorded.recording.info.duration_seconds.round() as u32);
         watch.decide(VideoSpec { seconds, ..spec }).await;
     }
-    Ok(looked)
+    Ok(recorded)
 }
 
-async fn make(
-    order: &FilmOrder,
-    watch: &Watch<'_>,
-    silence_max: Duration,
-) -> Result<Result<(), RecordError>, Stop> {
+async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Result<(), Unmade> {
     let given = |reference: &OpenedReference| ReferenceFile {
         path: reference.file.path().to_owned(),
         media_type: reference.media_type.to_owned(),
     };
     let references: Vec<_> = order.references.iter().map(given).collect();
-    let (key, cancel) = (watch.lease.task.to_string(), CancellationToken::new());
+    let (key, cancel) = (watch.lease().task.to_string(), CancellationToken::new());
     let job = FilmJob {
         key: &key,
         spec: &order.spec,
         references: &references,
-        kept: order.kept.as_deref(),
+        kept: order.ticket.as_deref(),
         to: order.staged.path(),
         control: &order.control,
         cancel: &cancel,
@@ -84,8 +80,8 @@ async fn make(
     };
     let mut making = order.engine.film(&job);
     tokio::select! {
-        made = &mut making => Ok(made.map_err(RecordError::from)),
-        stop = watch.keep(Some(silence_max)) => {
+        made = &mut making => Ok(made?),
+        stop = watch.until_stop(Some(silence_max)) => {
             if is_final(stop) {
                 cancel.cancel();
                 // What comes of it is not wanted, but that it is passed on.
@@ -93,7 +89,7 @@ async fn make(
                     tracing::warn!("the engine did not pass a cancel on in time");
                 }
             }
-            Err(stop)
+            Err(stop.into())
         }
     }
 }
@@ -106,9 +102,9 @@ const fn is_final(stop: Stop) -> bool {
 #[async_trait]
 impl Keeper for Watch<'_> {
     async fn keep(&self, token: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
-        // Whoever stops a run drops this.
+        // Dropped when the run is stopped.
         let never = CancellationToken::new();
-        match tenacious(&never, || self.keep_token(token)).await {
+        match tenacious(&never, || self.keep_ticket(token)).await {
             // The run that has the task now may follow the same work, which must not be cancelled:
             // this one is about to be stopped without a word.
             Err(StoreError::LeaseLost(LeaseLost::Superseded)) => std::future::pending().await,
@@ -130,9 +126,12 @@ fn look_into(
         !stopped.load(Ordering::Relaxed)
     };
     let recording = films.examine(order.staged.path(), &asked, &mut go_on)?;
+    // Written by an engine, or by a process that it started: nobody here saw its bytes go by.
+    let (bytes, sha256) = measure_file(order.staged.path()).map_err(MediaError::Io)?;
     Ok(Recorded {
         recording,
         staged: order.staged,
+        written: Written { bytes, sha256 },
     })
 }
 

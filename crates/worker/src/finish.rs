@@ -70,18 +70,14 @@ async fn write(
     lease: &Lease,
     outcome: &Result<Artifact, Failure>,
 ) -> Result<Written, StoreError> {
-    let now_ms = worker.clock.now_ms();
-    let expires_at_ms = now_ms + worker.settings.retention_ms;
-    let tasks = &worker.tasks;
-    match tasks
-        .finish(lease, outcome.clone(), now_ms, expires_at_ms)
-        .await
-    {
+    let work = &worker.work;
+    let retention_ms = worker.settings.retention_ms;
+    match work.finish(lease, outcome.clone(), retention_ms).await {
         Ok(()) => Ok(Written::Stands),
         Err(StoreError::LeaseLost(how)) => {
             // An earlier try may have been written although the store could not say so.
-            let found = tasks.get_of_any_project(lease.task).await?;
-            let stands = found.is_some_and(|view| is_outcome(&view.task.state, outcome));
+            let found = work.task(lease.task).await?;
+            let stands = found.is_some_and(|task| is_outcome(&task.state, outcome));
             Ok(if stands {
                 Written::Stands
             } else {

@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kinora_blobs::BlobError;
+use kinora_blobs::{BlobError, measure_file};
 use kinora_contract::{FrameSize, Reference, Resolution, Size, VideoSpec};
 use kinora_decode::{DecodeError, Image, SAMPLE_RATE, Sound};
 use tokio::sync::Semaphore;
@@ -46,13 +46,14 @@ impl Keeper {
         }
     }
 
-    /// Judges the file at `path`, and replaces it by what is to be kept of it.
+    /// Judges the file at `path`, replaces it by the part of it that the task will use, and returns the
+    /// length and SHA-256 of that.
     pub(crate) async fn keep(
         &self,
         index: usize,
         reference: Reference<'_>,
         path: &Path,
-    ) -> Result<(), GatherError> {
+    ) -> Result<(u64, String), GatherError> {
         // None of these semaphores is ever closed.
         let _own = self.own.acquire().await;
         let arrival = self.arrivals.clone().acquire_owned().await;
@@ -71,7 +72,11 @@ impl Keeper {
         let judged = judged
             .await
             .unwrap_or_else(|stopped| Err(std::io::Error::other(stopped).into()));
-        let Judged { seconds, smaller } = judged.map_err(|error| match error {
+        let Judged {
+            seconds,
+            smaller,
+            measured,
+        } = judged.map_err(|error| match error {
             // What was fetched cannot be read back, or what is kept not be written.
             DecodeError::Io(error) => GatherError::Blobs(BlobError::Unavailable(error)),
             error => GatherError::Judge { index, error },
@@ -87,7 +92,7 @@ impl Keeper {
         *together += seconds;
         match audio_too_long(*together) {
             true => Err(GatherError::AudioTooLong(*together)),
-            false => Ok(()),
+            false => Ok(measured),
         }
     }
 }
@@ -115,21 +120,28 @@ struct Judged {
     seconds: f64,
     /// What is to be kept in the place of the file.
     smaller: Option<Written>,
+    /// Length and SHA-256 of what is kept.
+    measured: (u64, String),
 }
 
 fn judge_image(path: &Path, cover: Size) -> Result<Judged, DecodeError> {
     let image = kinora_decode::image(path, (cover.width, cover.height))?;
-    Ok(Judged {
-        seconds: 0.0,
-        smaller: smaller(path, |file| write_png(file, &image))?,
-    })
+    let smaller = smaller(path, |file| write_png(file, &image))?;
+    judged(path, 0.0, smaller)
 }
 
 fn judge_sound(path: &Path) -> Result<Judged, DecodeError> {
     let sound = kinora_decode::sound(path)?;
+    let smaller = smaller(path, |file| write_wav(file, &sound))?;
+    judged(path, sound.seconds(), smaller)
+}
+
+fn judged(path: &Path, seconds: f64, smaller: Option<Written>) -> Result<Judged, DecodeError> {
+    let kept = smaller.as_ref().map_or(path, |smaller| &smaller.0);
     Ok(Judged {
-        seconds: sound.seconds(),
-        smaller: smaller(path, |file| write_wav(file, &sound))?,
+        seconds,
+        measured: measure_file(kept)?,
+        smaller,
     })
 }
 
@@ -153,7 +165,7 @@ struct Written(PathBuf);
 
 impl Drop for Written {
     fn drop(&mut self) {
-        // Absent when it was renamed; what cannot be removed goes at the next opening of the store.
+        // Absent when it was renamed; what cannot be removed goes with the scratch folder.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -213,11 +225,12 @@ mod tests {
 
     /// Does what a fetch does, and returns the length of a sound.
     fn keep(path: &Path, judged: Result<Judged, DecodeError>) -> f64 {
-        let Judged { seconds, smaller } = judged.unwrap();
-        if let Some(smaller) = smaller {
+        let judged = judged.unwrap();
+        if let Some(smaller) = judged.smaller {
             std::fs::rename(&smaller.0, path).unwrap();
         }
-        seconds
+        assert_eq!(measure_file(path).unwrap(), judged.measured);
+        judged.seconds
     }
 
     fn png_file(path: &Path, width: u32, height: u32) -> Image {

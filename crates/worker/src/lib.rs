@@ -8,10 +8,11 @@
 //!    the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
 //!    elsewhere; [`publish`](mod@publish): file to blob store;
 //!    [`finish`](mod@finish): the terminal state.
-//! 4. [`heartbeat`](mod@heartbeat): keeps the lease, and watches that the engine moves.
+//! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`watch`](mod@watch): ends a run whose lease is gone,
+//!    or whose engine stands still.
 //! 5. [`sweep`](mod@sweep): takes up what was left behind, by a wall clock that [`trust`](mod@trust) believes
-//!    and leases that no [`stall`](mod@stall) of the process has let run out, and has [`calloff`](mod@calloff) call off
-//!    what goes on elsewhere; [`drain`](mod@drain): the orderly stop.
+//!    and leases that no [`stall`](mod@stall) of the process has let run out, and does the [`chores`](mod@chores) that the
+//!    store leaves; [`drain`](mod@drain): the orderly stop.
 //! 6. [`fault`](mod@fault): which errors are this machine's; their tasks go back to the queue, and
 //!    [`backoff`](mod@backoff) holds further claims back until [`probe`](mod@probe) finds that results
 //!    can be stored.
@@ -19,15 +20,15 @@
 //! It knows nothing of HTTP: it meets the API in the store.
 
 mod backoff;
-mod calloff;
+mod chores;
 mod claim;
 mod drain;
 mod fault;
 mod fetching;
 mod film;
 mod finish;
-mod heartbeat;
 mod keep;
+mod keeper;
 mod lineup;
 mod orphans;
 mod pools;
@@ -38,22 +39,26 @@ mod publish;
 mod record;
 mod references;
 mod run;
+mod script;
 mod source;
 mod stall;
 mod start;
 mod sweep;
 mod tenacious;
 mod trust;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use backoff::Backoff;
 pub use drain::Shutdown;
+use keeper::{KeeperThread, LeaseKeeper};
 use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
 use kinora_media::{Films, RecorderOptions};
-use kinora_store::TaskStore;
+use kinora_scratch::Scratch;
+use kinora_store::{Chores, Work};
 pub use lineup::{Lineup, Maker, Served};
 pub use orphans::{
     Known, Looked, OrphanError, Orphans, is_marked, look_for_orphans, put_mark, remove_orphans,
@@ -61,13 +66,15 @@ pub use orphans::{
 pub use pools::Pools;
 pub use references::References;
 use sweep::Sweeper;
-pub use trust::{Move, Reading, Trust, Verdict};
+pub use trust::{Move, Trust, Verdict};
 
 /// What a worker works with.
 #[derive(Clone, Debug)]
 pub struct Worker {
     /// Where tasks come from and go to.
-    pub tasks: Arc<dyn TaskStore>,
+    pub work: Arc<dyn Work>,
+    /// What is left to be done.
+    pub chores: Arc<dyn Chores>,
     /// Where results go.
     pub blobs: Arc<dyn BlobStore>,
     /// Which engine serves which model.
@@ -76,6 +83,8 @@ pub struct Worker {
     pub references: Arc<References>,
     /// How it fares with its machine.
     pub backoff: Backoff,
+    /// Where unfinished files are.
+    pub scratch: Arc<Scratch>,
     /// Threads for what blocks.
     pub pools: Pools,
     /// Reads films that exist: those of other servers, and sources of edits.
@@ -143,7 +152,17 @@ impl Worker {
             tokio::spawn(async move { start::settle(&worker, &shutdown).await })
         };
         start::pause_after_unclean_starts(&worker, &shutdown).await;
-        let running = claim::claim_until_drain(worker, shutdown).await;
+        let keeper = LeaseKeeper::new(worker.clock.clone(), worker.settings.lease_ms);
+        // Ends after the last run.
+        let thread = KeeperThread::start(keeper.clone(), worker.work.clone(), &worker.settings);
+        let running = match thread {
+            Ok(_thread) => claim::claim_until_drain(worker, keeper, shutdown).await,
+            Err(error) => {
+                tracing::error!(%error, "no thread for the lease keeper; no task is claimed");
+                shutdown.draining().await;
+                0
+            }
+        };
         // They end with the drain; a panic in them was logged by their task.
         let _ = tokio::join!(sweeper, fetcher, orphans, prober, settling);
         running

@@ -81,8 +81,7 @@ impl fmt::Debug for Served {
 impl Served {
     /// The engine as clients see it: `name/version`.
     pub fn engine_name(&self) -> String {
-        let description = self.engine.describe();
-        format!("{}/{}", description.name, description.version)
+        self.engine.describe().full_name()
     }
 }
 

@@ -3,6 +3,7 @@
 //! tasks that the store cannot know, since a copy of it accepted them, are left until an operator
 //! says otherwise; so is everything where another store has left its mark beside ours.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,19 +11,22 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use kinora_blobs::{BlobEntry, BlobError, BlobStore};
 use kinora_contract::{Task, TaskId, UnixMs};
-use kinora_store::{Gap, Inspection, StoreError, TaskStore, names_file};
+use kinora_store::{
+    ChoreKind, ChoreRequest, Chores, Gap, Inspection, MARKS, StoreError, TASK_FILES, names_file,
+    task_of_file,
+};
 
 use crate::Worker;
 use crate::drain::Shutdown;
 
-/// Where tasks' files are.
-const PREFIXES: [&str; 2] = ["videos/", "references/"];
-/// Where each store that uses a result store leaves its mark: an empty file.
-const MARKS: &str = "stores/";
 /// Younger files may be of a run whose task has just changed hands.
 const YOUNG_MS: u64 = 60 * 60 * 1000;
-/// How often all files are looked through.
-const EVERY: Duration = Duration::from_hours(1);
+/// How often all files are looked through, in milliseconds.
+const EVERY_MS: u64 = 60 * 60 * 1000;
+/// A process that looks for longer may get company.
+const LOOK_LEASE_MS: u64 = EVERY_MS;
+/// How often the store is asked whether a look is due.
+const ASK_EVERY: Duration = Duration::from_mins(1);
 
 /// Why the look came to an end early.
 #[derive(Debug, thiserror::Error)]
@@ -38,19 +42,22 @@ pub enum OrphanError {
 /// Who knows which tasks there are: a store, or one that is looked at from beside its service.
 #[async_trait::async_trait]
 pub trait Known: Send + Sync {
-    /// The task with this id.
+    /// The tasks with these ids, each in its place. One that this version cannot read is an error of its own.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError>;
+    /// [`StoreError`] when they cannot be read.
+    async fn known(
+        &self,
+        ids: &[TaskId],
+    ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError>;
 
-    /// What is not known, as [`TaskStore::gaps`].
+    /// What is not known, as [`Chores::gaps`].
     ///
     /// # Errors
     /// [`StoreError`] when that cannot be read.
     fn gaps(&self) -> Result<Vec<Gap>, StoreError>;
 
-    /// As [`TaskStore::identity`].
+    /// As [`Chores::identity`].
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read.
@@ -58,25 +65,30 @@ pub trait Known: Send + Sync {
 }
 
 #[async_trait::async_trait]
-impl Known for dyn TaskStore + '_ {
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
-        let found = self.get_of_any_project(id).await?;
-        Ok(found.map(|view| view.task))
+impl Known for dyn Chores + '_ {
+    async fn known(
+        &self,
+        ids: &[TaskId],
+    ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
+        Chores::known(self, ids).await
     }
 
     fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        Ok(TaskStore::gaps(self))
+        Ok(Chores::gaps(self))
     }
 
     fn identity(&self) -> Result<u64, StoreError> {
-        Ok(TaskStore::identity(self))
+        Ok(Chores::identity(self))
     }
 }
 
 #[async_trait::async_trait]
 impl Known for Inspection {
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
-        Self::task(self, id)
+    async fn known(
+        &self,
+        ids: &[TaskId],
+    ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
+        Ok(ids.iter().map(|id| self.task(*id)).collect())
     }
 
     fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
@@ -143,22 +155,40 @@ pub struct Looked {
     pub left: Orphans,
 }
 
-/// Looks at the start and every hour, until a drain.
+/// Looks at the start and every hour, until a drain: one process at a time, whichever is free.
 pub(crate) async fn sweep_orphans_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     while !shutdown.is_draining() {
-        let now_ms = worker.clock.now_ms();
         tokio::select! {
-            looked = remove_orphans(&*worker.tasks, &*worker.blobs, now_ms) => match looked {
-                Ok(looked) => tell(&looked),
-                Err(error) => tracing::warn!(%error, "orphans are looked for again in an hour"),
+            looked = look_when_due(&worker) => if let Err(error) = looked {
+                tracing::warn!(%error, "look for orphans failed; trying again");
             },
             () = shutdown.draining() => return,
         }
         tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(ASK_EVERY) => {}
             () = shutdown.draining() => {}
         }
     }
+}
+
+async fn look_when_due(worker: &Worker) -> Result<(), OrphanError> {
+    let request = ChoreRequest {
+        kind: ChoreKind::LookForOrphans,
+        count: 1,
+        lease_ms: LOOK_LEASE_MS,
+    };
+    let Some(chore) = worker.chores.take_chores(request).await?.pop() else {
+        return Ok(());
+    };
+    let now_ms = worker.chores.clock().await?.wall_ms;
+    let looked = remove_orphans(&*worker.chores, &*worker.blobs, now_ms).await;
+    // Also after a failure: the whole look is repeated no sooner than in its turn.
+    worker
+        .chores
+        .settle_chores(vec![chore.again(EVERY_MS)])
+        .await?;
+    tell(&looked?);
+    Ok(())
 }
 
 fn tell(looked: &Looked) {
@@ -184,24 +214,24 @@ fn tell(looked: &Looked) {
 /// # Errors
 /// [`OrphanError`] when not all files could be looked at.
 pub async fn remove_orphans(
-    tasks: &dyn TaskStore,
+    tasks: &dyn Chores,
     blobs: &dyn BlobStore,
     now_ms: UnixMs,
 ) -> Result<Looked, OrphanError> {
     if !are_ours(tasks, blobs).await? {
         return Ok(Looked::default());
     }
-    let gaps = TaskStore::gaps(tasks);
+    let gaps = Chores::gaps(tasks);
     let mut open = vec![false; gaps.len()];
     let mut looked = Looked::default();
     let mut named = 0;
-    for prefix in PREFIXES {
+    for prefix in TASK_FILES {
         let mut pages = blobs.list(prefix);
         while let Some(page) = pages.try_next().await? {
             named += page.len();
             for orphan in orphans(tasks, page).await? {
                 named -= 1;
-                if orphan.is_strange(&TaskStore::gaps(tasks)) {
+                if orphan.is_strange(&Chores::gaps(tasks)) {
                     looked.left.count(&orphan);
                     for (gap, open) in gaps.iter().zip(&mut open) {
                         *open |= gap.holds(orphan.task);
@@ -241,7 +271,7 @@ pub async fn look_for_orphans(
     }
     let gaps = tasks.gaps()?;
     let mut found = Orphans::default();
-    for prefix in PREFIXES {
+    for prefix in TASK_FILES {
         let mut pages = blobs.list(prefix);
         while let Some(page) = pages.try_next().await? {
             for orphan in orphans(tasks, page).await? {
@@ -281,8 +311,8 @@ pub async fn is_marked(
 ///
 /// # Errors
 /// [`BlobError`] when it could not be put there.
-pub async fn put_mark(tasks: &dyn TaskStore, blobs: &dyn BlobStore) -> Result<(), BlobError> {
-    let mark = kinora_store::mark_key(TaskStore::identity(tasks));
+pub async fn put_mark(tasks: &dyn Chores, blobs: &dyn BlobStore) -> Result<(), BlobError> {
+    let mark = kinora_store::mark_key(Chores::identity(tasks));
     match blobs.put_bytes(&mark, Bytes::new()).await {
         Ok(_) | Err(BlobError::Exists(_)) => Ok(()),
         Err(error) => Err(error),
@@ -314,37 +344,34 @@ async fn orphans(
     tasks: &(impl Known + ?Sized),
     page: Vec<BlobEntry>,
 ) -> Result<Vec<Orphan>, OrphanError> {
+    let named = |entry: BlobEntry| Some((task_of_file(&entry.key)?, entry));
+    let page: Vec<(TaskId, BlobEntry)> = page.into_iter().filter_map(named).collect();
+    let mut ids: Vec<TaskId> = page.iter().map(|(id, _)| *id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let known = tasks.known(&ids).await?;
+    let known: HashMap<TaskId, Result<Option<Arc<Task>>, StoreError>> =
+        ids.into_iter().zip(known).collect();
     let mut orphans = Vec::new();
-    // Files of one task come together: it is looked up once.
-    let mut last: Option<(TaskId, Option<Arc<Task>>)> = None;
-    for BlobEntry {
-        key,
-        bytes,
-        modified_at_ms,
-    } in page
-    {
-        let id = key.split('/').nth(1).and_then(|id| id.parse().ok());
-        let Some(id): Option<TaskId> = id else {
-            continue;
+    for (id, entry) in page {
+        let task = match known.get(&id) {
+            Some(Ok(task)) => task.as_deref(),
+            // It is there, and this version cannot say which files it names.
+            Some(Err(StoreError::Corrupt(_))) => continue,
+            Some(Err(error)) => {
+                return Err(StoreError::Unavailable(error.to_string().into()).into());
+            }
+            None => continue,
         };
-        let found = match last.take().filter(|(known, _)| *known == id) {
-            Some((_, found)) => found,
-            None => match tasks.task(id).await {
-                // It is there, and what it names is not for this version to say.
-                Err(StoreError::Corrupt(_)) => continue,
-                found => found?,
-            },
-        };
-        if found.as_ref().is_none_or(|task| !names_file(task, &key)) {
+        if task.is_none_or(|task| !names_file(task, &entry.key)) {
             orphans.push(Orphan {
-                key,
-                bytes,
-                modified_at_ms,
+                key: entry.key,
+                bytes: entry.bytes,
+                modified_at_ms: entry.modified_at_ms,
                 task: id,
-                is_known: found.is_some(),
+                is_known: task.is_some(),
             });
         }
-        last = Some((id, found));
     }
     Ok(orphans)
 }

@@ -15,9 +15,9 @@ pub struct Pools {
 
 impl Pools {
     /// Threads that a worker with so many slots blocks at most. Besides the kinds, each run moves
-    /// or examines one file at a time.
+    /// or examines one file at a time, and one thread probes the scratch folder.
     pub const fn threads(slots: usize) -> usize {
-        PREVIEW_THREADS + DECODING_THREADS + slots
+        PREVIEW_THREADS + DECODING_THREADS + slots + 1
     }
 }
 

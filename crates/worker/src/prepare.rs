@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use kinora_blobs::{BlobError, BlobStore};
+use kinora_blobs::BlobError;
 use kinora_contract::limits::{REFERENCE_AUDIO_SECONDS_MAX, WARNINGS_MAX};
 use kinora_contract::{
-    Failure, FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec, Warning,
+    Failure, FailureCode, FrameSize, Inputs, Seconds, Size, Task, VideoSpec, Warning,
 };
 use kinora_decode::DecodeError;
 use kinora_engine::{
-    Clip, Description, Engine, EngineError, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound,
+    Clip, Engine, EngineError, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound,
 };
 use kinora_media::{Films, MediaError};
 use kinora_store::{Lease, StoreError};
@@ -20,7 +20,8 @@ use crate::Worker;
 use crate::lineup::Maker;
 use crate::record::Staged;
 use crate::references::{GatherError, References, download, named};
-use crate::source::StoredVideo;
+use crate::script::{self, Start};
+use crate::source::{Origin, StoredVideo};
 use crate::tenacious::tenacious;
 
 /// What a run works from.
@@ -131,22 +132,25 @@ pub(crate) async fn prepare(
     lease: &Lease,
     maker: Maker,
 ) -> Result<Prepared, PrepareError> {
-    let (tasks, blobs) = (&*worker.tasks, &*worker.blobs);
-    // Whoever stops a run drops this: nothing has to be told.
+    let (tasks, blobs) = (&*worker.work, &*worker.blobs);
+    // Dropped when the run is stopped.
     let never = &CancellationToken::new();
     let keys = tenacious(never, || References::at_hand(tasks, blobs, task)).await?;
     let (id, token) = (lease.task, lease.token);
     let mut files = Vec::with_capacity(keys.len());
     for (index, key) in keys.iter().enumerate() {
         let name = format!("{id}-{token}-input-{index}");
-        files.push(tenacious(never, || bring(blobs, key, &name)).await?);
+        files.push(tenacious(never, || bring(worker, key, &name)).await?);
     }
-    let source = match source_key(worker, task, maker.describe()).await? {
-        Some(key) => {
+    let source = match script::start(worker, task, maker.describe()).await? {
+        Start::Fresh => None,
+        Start::Gone => return Err(PrepareError::SourceGone),
+        Start::Source(source) => {
             let name = format!("{id}-{token}-source.mp4");
-            Some(tenacious(never, || bring(blobs, &key, &name)).await?)
+            let file = tenacious(never, || bring(worker, &source.key, &name)).await?;
+            let script = source.script;
+            Some(Origin { file, script })
         }
-        None => None,
     };
     // The semaphore is never closed.
     let turn = worker.references.decoding.clone().acquire_owned().await;
@@ -159,38 +163,18 @@ pub(crate) async fn prepare(
     opened.await.unwrap_or(Err(PrepareError::Panicked))
 }
 
-/// A blob as a file of this machine, in the staging folder.
-async fn bring(blobs: &dyn BlobStore, key: &str, name: &str) -> Result<Staged, BlobError> {
-    let file = Staged::at(blobs.staging_dir().join(name));
-    download(blobs, key, file.path()).await?;
+/// A blob as a file of this machine, in the scratch folder.
+async fn bring(worker: &Worker, key: &str, name: &str) -> Result<Staged, BlobError> {
+    let file = Staged::new(&worker.scratch, name);
+    download(&*worker.blobs, key, file.path()).await?;
     Ok(file)
-}
-
-/// The stored video that an edit starts from, or a draft's that its final is made from.
-async fn source_key(
-    worker: &Worker,
-    task: &Task,
-    engine: &Description,
-) -> Result<Option<String>, PrepareError> {
-    let edited = task.spec.edit.as_ref().map(|edit| edit.task_id);
-    let draft = task.spec.final_of.filter(|_| engine.final_from_video);
-    let Some(source) = edited.or(draft) else {
-        return Ok(None);
-    };
-    let never = &CancellationToken::new();
-    let look = || worker.tasks.get(&task.project, source);
-    let source = tenacious(never, look).await?;
-    match source.as_ref().map(|view| &view.task.state) {
-        Some(State::Completed(artifact)) => Ok(Some(artifact.video.key.clone())),
-        _ => Err(PrepareError::SourceGone),
-    }
 }
 
 /// Decodes, decides and plans; blocks.
 fn open(
     mut spec: VideoSpec,
     files: Vec<Staged>,
-    source: Option<Staged>,
+    source: Option<Origin>,
     maker: Maker,
     films: Arc<dyn Films>,
 ) -> Result<Prepared, PrepareError> {
@@ -200,8 +184,9 @@ fn open(
         spec.frame = FrameSize::Fixed(resolution.nearest(width, height));
     }
     let mut materials = decode(&spec, &files)?;
-    if let Some(file) = source {
+    if let Some(Origin { file, script }) = source {
         materials.source = Some(Arc::new(StoredVideo::open(file, films)?));
+        materials.script = script;
     }
     let mut warnings = match &maker {
         Maker::Frames(engine) => engine.warnings(&spec, &materials),

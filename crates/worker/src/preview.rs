@@ -1,6 +1,11 @@
 //! What an engine shows of its work, as clients get it. Nothing depends on it: one that cannot be
 //! encoded is left out, and nobody waits for one.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "patience in real time; the worker's clock tells leases"
+)]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

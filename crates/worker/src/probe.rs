@@ -1,7 +1,10 @@
-//! Probes the result store after a fault, beside the claim loop, so that it is done although all slots
-//! are taken.
+//! Probes the scratch folder and the result store after a fault, beside the claim loop, so that it is done
+//! although all slots are taken.
 
+use std::io;
 use std::sync::Arc;
+
+use kinora_blobs::BlobError;
 
 use crate::Worker;
 use crate::drain::Shutdown;
@@ -20,9 +23,17 @@ async fn probe_when_due(worker: &Worker) {
             None => worker.backoff.trouble_begins().await,
             Some(pause) => {
                 tokio::time::sleep(pause).await;
-                let probed = worker.blobs.probe().await;
+                let probed = probe(worker).await;
                 worker.backoff.note_probe(&probed);
             }
         }
     }
+}
+
+/// A run needs both: its file is made in one and stored in the other.
+async fn probe(worker: &Worker) -> Result<(), BlobError> {
+    let scratch = worker.scratch.clone();
+    let probed = tokio::task::spawn_blocking(move || scratch.probe()).await;
+    probed.map_err(io::Error::other)??;
+    worker.blobs.probe().await
 }

@@ -4,8 +4,8 @@
 use std::io::ErrorKind;
 
 use bytes::Bytes;
-use kinora_blobs::{BlobError, BlobStore};
-use kinora_contract::Artifact;
+use kinora_blobs::{BlobError, BlobStore, measure_bytes};
+use kinora_contract::{Artifact, StoredFile};
 use kinora_store::Lease;
 use tokio_util::sync::CancellationToken;
 
@@ -20,17 +20,26 @@ pub(crate) async fn publish(
     recorded: Recorded,
     stopped: &CancellationToken,
 ) -> Result<Artifact, BlobError> {
-    let Recorded { recording, staged } = recorded;
+    let Recorded {
+        recording,
+        staged,
+        written,
+    } = recorded;
     kinora_crash::point("worker.recorded");
     let poster = Bytes::from(recording.poster_webp);
     let sheet = Bytes::from(recording.spritesheet_jpeg);
     let [video_key, thumbnail_key, spritesheet_key] = lease.file_keys();
-    let thumbnail = tenacious(stopped, || blobs.put_bytes(&thumbnail_key, poster.clone())).await?;
+    let thumbnail = put_bytes(blobs, &thumbnail_key, poster, stopped).await?;
     go_on_unless(stopped)?;
-    let spritesheet =
-        tenacious(stopped, || blobs.put_bytes(&spritesheet_key, sheet.clone())).await?;
+    let spritesheet = put_bytes(blobs, &spritesheet_key, sheet, stopped).await?;
     go_on_unless(stopped)?;
-    let video = tenacious(stopped, || blobs.put_file(&video_key, staged.path())).await?;
+    let video = StoredFile {
+        key: video_key,
+        bytes: written.bytes,
+        sha256: written.sha256,
+    };
+    let put = tenacious(stopped, || blobs.put_file(&video, staged.path())).await;
+    resolve(blobs, &video, put).await?;
     kinora_crash::point("worker.published");
     let info = recording.info;
     Ok(Artifact {
@@ -44,6 +53,33 @@ pub(crate) async fn publish(
         height: info.height,
         has_audio: info.has_audio,
     })
+}
+
+async fn put_bytes(
+    blobs: &dyn BlobStore,
+    key: &str,
+    bytes: Bytes,
+    stopped: &CancellationToken,
+) -> Result<StoredFile, BlobError> {
+    let file = measure_bytes(key, &bytes);
+    let put = tenacious(stopped, || blobs.put_bytes(key, bytes.clone())).await;
+    resolve(blobs, &file, put.map(drop)).await?;
+    Ok(file)
+}
+
+/// Finds out what became of a put whose answers were lost, all of them: the blob may be there.
+async fn resolve(
+    blobs: &dyn BlobStore,
+    file: &StoredFile,
+    put: Result<(), BlobError>,
+) -> Result<(), BlobError> {
+    match put {
+        Err(error @ BlobError::Unavailable(_)) => match blobs.holds(file).await {
+            Ok(true) => Ok(()),
+            _ => Err(error),
+        },
+        put => put,
+    }
 }
 
 fn go_on_unless(stopped: &CancellationToken) -> Result<(), BlobError> {

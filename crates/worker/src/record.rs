@@ -12,8 +12,9 @@ use kinora_engine::{
     Sink, Stage,
 };
 use kinora_media::{
-    AudioFormat, ClipFormat, MediaError, Mismatch, Recorder, RecorderOptions, Recording,
+    AudioFormat, ClipFormat, MediaError, Mismatch, Recorder, RecorderOptions, Recording, Written,
 };
+use kinora_scratch::Scratch;
 use tokio::sync::oneshot;
 
 /// Everything that a recording thread needs, owned.
@@ -31,27 +32,36 @@ pub(crate) struct RecordJob {
 pub(crate) struct Recorded {
     pub(crate) recording: Recording,
     pub(crate) staged: Staged,
+    /// Length and SHA-256 of that file.
+    pub(crate) written: Written,
 }
 
-/// The place of one file in the staging folder. Whoever drops it ends what lies there: nothing
+/// The place of one file in the scratch folder. Dropping it removes the file: nothing
 /// of a failed or unwanted run stays, wherever the run was when it ended.
-pub(crate) struct Staged(PathBuf);
+pub(crate) struct Staged {
+    path: PathBuf,
+    /// It stays as long as it has files.
+    _scratch: Arc<Scratch>,
+}
 
 impl Staged {
-    pub(crate) const fn at(path: PathBuf) -> Self {
-        Self(path)
+    pub(crate) fn new(scratch: &Arc<Scratch>, name: &str) -> Self {
+        Self {
+            path: scratch.path().join(name),
+            _scratch: scratch.clone(),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        match std::fs::remove_file(&self.0) {
+        match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                tracing::warn!(%error, "a file stays in the staging folder until the next start");
+                tracing::warn!(%error, "a file stays in the scratch folder until the next start");
             }
             _ => {}
         }
@@ -106,11 +116,12 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     };
     job.engine.generate(&work, &mut sink, &job.control)?;
     job.control.report(Stage::Finishing, 0.5)?;
-    let recording = sink.recorder.finish()?;
+    let (recording, written) = sink.recorder.finish()?;
     kinora_media::check(&recording.info, &format)?;
     Ok(Recorded {
         recording,
         staged: job.staged,
+        written,
     })
 }
 

@@ -11,10 +11,11 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kinora_blobs::{BlobError, BlobStore, Reserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
-use kinora_contract::{Failure, FailureCode, Phase, Reference, Task, TaskId, VideoSpec};
+use kinora_contract::{Failure, FailureCode, Reference, StoredFile, Task, TaskId, VideoSpec};
 use kinora_decode::DecodeError;
 use kinora_fetch::{FetchError, Fetcher};
-use kinora_store::{StoreError, TaskStore, reference_keys};
+use kinora_scratch::Scratch;
+use kinora_store::{StoreError, Work, reference_keys};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
 
@@ -36,6 +37,8 @@ pub struct References {
     /// One file that arrives is judged at a time.
     arrivals: Arc<Semaphore>,
     reserve: Reserve,
+    /// Where they arrive.
+    scratch: Arc<Scratch>,
 }
 
 /// Held by the one who fetches a task's references.
@@ -126,14 +129,15 @@ pub(crate) fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure
 }
 
 impl References {
-    /// References fetched by `fetcher`.
-    pub fn new(fetcher: Fetcher) -> Self {
+    /// References that `fetcher` brings into `scratch`.
+    pub fn new(fetcher: Fetcher, scratch: Arc<Scratch>) -> Self {
         Self {
             fetcher,
             gates: Mutex::default(),
             decoding: Arc::new(Semaphore::new(1)),
             arrivals: Arc::new(Semaphore::new(1)),
             reserve: Reserve::default(),
+            scratch,
         }
     }
 
@@ -152,7 +156,7 @@ impl References {
     /// The keys of the references of `task`, in the spec's order, or [`GatherError::Missing`]: a run fetches
     /// nothing.
     pub(crate) async fn at_hand(
-        tasks: &dyn TaskStore,
+        tasks: &dyn Work,
         blobs: &dyn BlobStore,
         task: &Task,
     ) -> Result<Vec<String>, GatherError> {
@@ -165,7 +169,7 @@ impl References {
     /// the spec's order. The final of a draft takes the draft's, while they are kept.
     pub(crate) async fn gather(
         &self,
-        tasks: &dyn TaskStore,
+        tasks: &dyn Work,
         blobs: &dyn BlobStore,
         task: &Task,
     ) -> Result<Vec<String>, GatherError> {
@@ -229,11 +233,7 @@ impl References {
             Reference::Image(_) => REFERENCE_IMAGE_BYTES_MAX,
             Reference::Audio(_) => REFERENCE_AUDIO_BYTES_MAX,
         };
-        let staged = Staged::at(
-            blobs
-                .staging_dir()
-                .join(format!("{}-reference-{index}", task.id)),
-        );
+        let staged = Staged::new(&self.scratch, &format!("{}-reference-{index}", task.id));
         let bytes = self
             .fetcher
             .fetch(&kinora_fetch::Request {
@@ -249,9 +249,14 @@ impl References {
             })?;
         tracing::debug!(task = %task.id, index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
-        keeper.keep(index, reference, staged.path()).await?;
-        match blobs.put_file(key, staged.path()).await {
-            Ok(_) | Err(BlobError::Exists(_)) => {}
+        let (bytes, sha256) = keeper.keep(index, reference, staged.path()).await?;
+        let file = StoredFile {
+            key: key.to_owned(),
+            bytes,
+            sha256,
+        };
+        match blobs.put_file(&file, staged.path()).await {
+            Ok(()) | Err(BlobError::Exists(_)) => {}
             Err(error) => return Err(error.into()),
         }
         kinora_crash::point("worker.reference_stored");
@@ -287,7 +292,7 @@ async fn join_fetches(
 
 /// Counts what the task's own references take, now that they are there. Those of a draft are the draft's.
 async fn charge(
-    tasks: &dyn TaskStore,
+    tasks: &dyn Work,
     blobs: &dyn BlobStore,
     task: TaskId,
     own: &[String],
@@ -305,15 +310,16 @@ async fn charge(
 
 /// For each reference of `task` the key under which it is stored, its own or its draft's.
 async fn find(
-    tasks: &dyn TaskStore,
+    tasks: &dyn Work,
     blobs: &dyn BlobStore,
     task: &Task,
 ) -> Result<Vec<Option<String>>, GatherError> {
     let draft = match task.spec.final_of {
-        Some(draft) => tasks.get(&task.project, draft).await?,
+        Some(draft) => tasks.task(draft).await?,
         None => None,
     };
-    let drafts = draft.map_or_else(Vec::new, |view| reference_keys(&view.task));
+    let draft = draft.filter(|draft| draft.project == task.project);
+    let drafts = draft.map_or_else(Vec::new, |draft| reference_keys(&draft));
     let own = reference_keys(task);
     let mut found = Vec::with_capacity(own.len());
     for (index, key) in own.iter().enumerate() {
@@ -335,17 +341,14 @@ async fn first_present(
     Ok(None)
 }
 
-async fn is_unfinished(tasks: &dyn TaskStore, id: TaskId) -> Result<bool, StoreError> {
-    let found = tasks.get_of_any_project(id).await?;
-    Ok(
-        found
-            .is_some_and(|view| matches!(view.task.state.phase(), Phase::Waiting | Phase::Running)),
-    )
+async fn is_unfinished(tasks: &dyn Work, id: TaskId) -> Result<bool, StoreError> {
+    let found = tasks.task(id).await?;
+    Ok(found.is_some_and(|task| !task.state.phase().is_terminal()))
 }
 
 /// Waits for the end of a task.
-async fn ended(tasks: &dyn TaskStore, id: TaskId) {
-    let mut hints = tasks.changes();
+async fn ended(tasks: &dyn Work, id: TaskId) {
+    let mut hints = tasks.withdrawals();
     // A store that cannot say so now is asked again.
     while is_unfinished(tasks, id).await.unwrap_or(true) {
         tokio::select! {

@@ -2,14 +2,13 @@
 //! claim without harm, and nothing is written once the lease is lost.
 
 use std::error::Error;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{Artifact, Failure, FailureCode};
+use kinora_contract::{Artifact, Failure, FailureCode, SteadyMs};
 use kinora_engine::{Control, EngineError};
 use kinora_media::MediaError;
-use kinora_store::{Attempt, Claim, Lease, LeaseLost, Outage, StoreError};
+use kinora_store::{Attempt, Claim, Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
@@ -18,17 +17,49 @@ use crate::drain::Shutdown;
 use crate::fault::is_ours;
 use crate::film::{FilmOrder, film};
 use crate::finish::finish;
-use crate::heartbeat::{Stop, Watch};
+use crate::keeper::LeaseKeeper;
 use crate::prepare::{PrepareError, Prepared, Work, prepare};
 use crate::publish;
 use crate::record::{RecordError, RecordJob, Recorded, Staged, record};
+use crate::watch::{Stop, Watch};
 
 /// Sooner than the next sweep, which would count the attempt once the store works again.
 const RELEASE_AGAIN_EVERY: Duration = Duration::from_secs(1);
 
+/// Why a run has no result: the engine or the recording failed, or there was a reason to stop.
+pub(crate) enum Unmade {
+    Failed(RecordError),
+    Stopped(Stop),
+}
+
+impl From<Stop> for Unmade {
+    fn from(stop: Stop) -> Self {
+        Self::Stopped(stop)
+    }
+}
+
+impl<E: Into<RecordError>> From<E> for Unmade {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A claimed task, and when the claim was asked for, by the worker's steady clock.
+pub(crate) struct Claimed {
+    pub(crate) claim: Claim,
+    pub(crate) asked_ms: SteadyMs,
+}
+
 /// Runs one claimed task to its end.
-#[tracing::instrument(name = "run", skip_all, fields(task = %claim.lease.task, attempt = claim.task.attempt))]
-pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, shutdown: Shutdown) {
+#[tracing::instrument(name = "run", skip_all, fields(task = %claimed.claim.lease.task, attempt = claimed.claim.task.attempt))]
+pub(crate) async fn run_task(
+    worker: Arc<Worker>,
+    claimed: Claimed,
+    keeper: Arc<LeaseKeeper>,
+    place: Place,
+    shutdown: Shutdown,
+) {
+    let Claimed { claim, asked_ms } = claimed;
     let Some(served) = worker.lineup.of(&claim.task.spec.model).cloned() else {
         tracing::error!(
             model = claim.task.spec.model,
@@ -36,28 +67,31 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
         );
         return;
     };
+    let engine_name = served.engine_name();
     tracing::info!(
         model = claim.task.spec.model,
-        engine = served.engine_name(),
+        engine = engine_name,
         "task started"
     );
     kinora_crash::point("worker.claimed");
     let mut held = place.hold();
-    let lease = claim.lease.clone();
     let control = Control::default();
-    let engine_name = served.engine_name();
-    let renewals = Outage::of("lease renewals");
+    let lease = keeper.keep(
+        claim.lease.clone(),
+        asked_ms,
+        engine_name.clone(),
+        control.clone(),
+    );
     let watch = Watch {
         worker: &worker,
         lease: &lease,
         engine_name: &engine_name,
         control: &control,
         shutdown: &shutdown,
-        renewals: &renewals,
     };
     let prepared = tokio::select! {
-        prepared = prepare(&worker, &claim.task, &lease, served.engine.clone()) => prepared,
-        stop = watch.keep(None) => return give_up(&worker, &lease, stop, &shutdown).await,
+        prepared = prepare(&worker, &claim.task, &claim.lease, served.engine.clone()) => prepared,
+        stop = watch.until_stop(None) => return give_up(&worker, &claim.lease, stop, &shutdown).await,
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
@@ -72,23 +106,21 @@ pub(crate) async fn run_task(worker: Arc<Worker>, claim: Claim, place: Place, sh
     kinora_crash::point("worker.prepared");
     let job = MakeJob {
         prepared,
-        kept: claim.kept,
+        ticket: claim.ticket,
         control: control.clone(),
         silence_max: served.progress_timeout,
         place,
     };
-    let made = match make(job, &watch).await {
-        Ok(Ok(recorded)) => publish_watched(&watch, recorded, &mut held).await,
-        Ok(Err(error)) => Ok(Err(error)),
-        Err(stop) => Err(stop),
-    };
-    match made {
-        Ok(Ok(artifact)) => {
-            finish(&worker, &lease, Ok(artifact), &shutdown).await;
+    match make_and_publish(job, &watch, &mut held).await {
+        Ok(artifact) => {
+            finish(&worker, &claim.lease, Ok(artifact), &shutdown).await;
             worker.backoff.note_success();
         }
-        Ok(Err(error)) => end(&worker, &lease, &error, claim.task.attempt, &shutdown).await,
-        Err(stop) => give_up(&worker, &lease, stop, &shutdown).await,
+        Err(Unmade::Failed(error)) => {
+            let attempt = claim.task.attempt;
+            end(&worker, &claim.lease, &error, attempt, &shutdown).await;
+        }
+        Err(Unmade::Stopped(stop)) => give_up(&worker, &claim.lease, stop, &shutdown).await,
     }
 }
 
@@ -128,22 +160,33 @@ async fn end(
 /// What making a video takes.
 struct MakeJob {
     prepared: Prepared,
-    kept: Option<String>,
+    ticket: Option<String>,
     control: Control,
     silence_max: Duration,
     place: Place,
 }
 
+async fn make_and_publish(
+    job: MakeJob,
+    watch: &Watch<'_>,
+    held: &mut Held,
+) -> Result<Artifact, Unmade> {
+    let recorded = make(job, watch).await?;
+    publish_watched(watch, recorded, held).await
+}
+
 /// Makes the video, by an engine of either kind, while the lease is kept.
-async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, RecordError>, Stop> {
+async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Recorded, Unmade> {
     let MakeJob {
         prepared: Prepared { spec, work, .. },
-        kept,
+        ticket,
         control,
         silence_max,
         place,
     } = job;
-    let staged = Staged::at(staging_path(watch.worker, watch.lease));
+    let lease = watch.lease();
+    let name = format!("{}-{}.mp4", lease.task, lease.token);
+    let staged = Staged::new(&watch.worker.scratch, &name);
     match work {
         Work::Frames {
             engine,
@@ -160,10 +203,10 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, Record
                 control: control.clone(),
             };
             tokio::select! {
-                recorded = record(job, place) => Ok(recorded),
-                stop = watch.keep(Some(silence_max)) => {
+                recorded = record(job, place) => Ok(recorded?),
+                stop = watch.until_stop(Some(silence_max)) => {
                     control.cancel.cancel();
-                    Err(stop)
+                    Err(stop.into())
                 }
             }
         }
@@ -172,7 +215,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Result<Recorded, Record
                 engine,
                 spec,
                 references,
-                kept,
+                ticket,
                 staged,
                 control,
             };
@@ -187,27 +230,19 @@ async fn publish_watched(
     watch: &Watch<'_>,
     recorded: Recorded,
     held: &mut Held,
-) -> Result<Result<Artifact, RecordError>, Stop> {
+) -> Result<Artifact, Unmade> {
     let stopped = CancellationToken::new();
-    let publishing = publish::publish(&*watch.worker.blobs, watch.lease, recorded, &stopped);
+    let publishing = publish::publish(&*watch.worker.blobs, watch.lease(), recorded, &stopped);
     tokio::pin!(publishing);
-    let published = tokio::select! {
-        published = &mut publishing => published,
-        stop = watch.keep(None) => {
+    tokio::select! {
+        published = &mut publishing => Ok(published.map_err(RecordError::Publish)?),
+        stop = watch.until_stop(None) => {
             stopped.cancel();
             held.leave();
             let _ = publishing.await;
-            return Err(stop);
+            Err(stop.into())
         }
-    };
-    Ok(published.map_err(RecordError::Publish))
-}
-
-fn staging_path(worker: &Worker, lease: &Lease) -> PathBuf {
-    worker
-        .blobs
-        .staging_dir()
-        .join(format!("{}-{}.mp4", lease.task, lease.token))
+    }
 }
 
 /// What a client is told; the cause goes to the log.
@@ -251,13 +286,12 @@ async fn try_again(worker: &Worker, lease: &Lease, error: &(dyn Error + Sync + '
     tracing::warn!(%error, "the run broke; the task will run again");
     // Withdrawn first: after the release another worker may hold the task.
     publish::withdraw(&*worker.blobs, lease).await;
-    if let Err(error) = worker.tasks.release(lease, Attempt::Counts).await {
+    if let Err(error) = worker.work.release(lease, Attempt::Counts).await {
         tracing::warn!(%error, "the task was not given back; its lease will run out");
     }
 }
 
-/// Gives the task back as if it had not been claimed: this machine was at fault. A full disk may
-/// refuse that as well, so it is tried until the store takes it or the lease is gone.
+/// Gives the task back: this machine was at fault. A full disk may refuse that as well.
 async fn give_back(
     worker: &Worker,
     lease: &Lease,
@@ -268,8 +302,13 @@ async fn give_back(
     tracing::warn!(%error, "the run met a fault of this machine; the task goes back to the queue");
     // Withdrawn first: after the release another worker may hold the task.
     publish::withdraw(&*worker.blobs, lease).await;
+    release_again_and_again(worker, lease, shutdown).await;
+}
+
+/// Gives the task back as if it had not been claimed, until the store takes it or the lease is gone.
+async fn release_again_and_again(worker: &Worker, lease: &Lease, shutdown: &Shutdown) {
     loop {
-        match worker.tasks.release(lease, Attempt::Forgiven).await {
+        match worker.work.release(lease, Attempt::Forgiven).await {
             Ok(()) | Err(StoreError::LeaseLost(_)) => return,
             Err(StoreError::Corrupt(cause)) => {
                 tracing::error!(cause, "task not given back; its lease will run out");
@@ -289,7 +328,7 @@ async fn give_back(
 /// Gives the slot back: references are fetched before a run, not in it.
 async fn give_back_for_references(worker: &Worker, lease: &Lease) {
     tracing::warn!("references are gone; the task waits until they are fetched again");
-    let given_back = worker.tasks.release(lease, Attempt::ReferencesLost);
+    let given_back = worker.work.release(lease, Attempt::ReferencesLost);
     if let Err(error) = given_back.await {
         tracing::warn!(%error, "the task was not given back; its lease will run out");
     }
@@ -297,20 +336,22 @@ async fn give_back_for_references(worker: &Worker, lease: &Lease) {
 
 /// Ends a run before its time.
 async fn give_up(worker: &Worker, lease: &Lease, stop: Stop, shutdown: &Shutdown) {
-    tracing::info!(?stop, "the run was stopped");
+    tracing::info!(?stop, "run stopped");
     match stop {
-        Stop::Lost(LeaseLost::Withdrawn | LeaseLost::Superseded) => {
-            publish::withdraw(&*worker.blobs, lease).await;
-        }
+        Stop::Lost(_) => publish::withdraw(&*worker.blobs, lease).await,
         Stop::Stalled => {
             let failure = FailureCode::GenerationTimeout.into();
             finish(worker, lease, Err(failure), shutdown).await;
         }
+        Stop::RanOut => {
+            publish::withdraw(&*worker.blobs, lease).await;
+            release_again_and_again(worker, lease, shutdown).await;
+        }
         Stop::Shutdown => {
             // Withdrawn first: after the release another worker may hold the task.
             publish::withdraw(&*worker.blobs, lease).await;
-            if let Err(error) = worker.tasks.release(lease, Attempt::Forgiven).await {
-                tracing::warn!(%error, "the task was not given back; its lease will run out");
+            if let Err(error) = worker.work.release(lease, Attempt::Forgiven).await {
+                tracing::warn!(%error, "task not given back; its lease will run out");
             }
         }
     }

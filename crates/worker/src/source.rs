@@ -4,11 +4,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kinora_contract::{FailureCode, Size};
+use kinora_contract::{FailureCode, Size, VideoSpec};
 use kinora_engine::{EngineError, Footage, Playback};
 use kinora_media::{Films, MediaError, PlayedFilm, ProbeInfo};
 
 use crate::record::Staged;
+
+/// An earlier video that was brought here.
+pub(crate) struct Origin {
+    pub(crate) file: Staged,
+    /// See [`kinora_engine::Materials::script`].
+    pub(crate) script: Vec<Arc<VideoSpec>>,
+}
 
 /// A stored video; its file goes with it.
 pub(crate) struct StoredVideo {

@@ -49,6 +49,7 @@ impl Stall {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "any moment will do")]
 mod tests {
     use super::*;
 

@@ -13,7 +13,7 @@ const SETTLE_AGAIN_EVERY: Duration = Duration::from_secs(5);
 
 /// Waits where the last starts, two or more in a row, followed a death of the process.
 pub(crate) async fn pause_after_unclean_starts(worker: &Worker, shutdown: &Shutdown) {
-    let unclean_starts = worker.tasks.unclean_starts();
+    let unclean_starts = worker.work.unclean_starts();
     let pause = pause(unclean_starts, worker.settings.start_pause_max);
     if pause.is_zero() {
         return;
@@ -40,7 +40,7 @@ fn pause(unclean_starts: u64, pause_max: Duration) -> Duration {
 
 /// Ends the row of unclean starts once the process has lived long enough.
 pub(crate) async fn settle(worker: &Worker, shutdown: &Shutdown) {
-    let unclean_starts = worker.tasks.unclean_starts();
+    let unclean_starts = worker.work.unclean_starts();
     if unclean_starts == 0 {
         return;
     }
@@ -52,7 +52,7 @@ pub(crate) async fn settle(worker: &Worker, shutdown: &Shutdown) {
     );
     let settle = async {
         tokio::time::sleep(after).await;
-        while let Err(error) = worker.tasks.settle().await {
+        while let Err(error) = worker.work.settle().await {
             tracing::debug!(%error, "end of unclean starts not noted yet");
             tokio::time::sleep(SETTLE_AGAIN_EVERY).await;
         }

@@ -1,35 +1,37 @@
-//! Takes up what was left behind: expired leases, expired results, the files of tasks that are gone,
-//! and what they had begun elsewhere. Any number of sweepers may run; each change is the store's own compare-and-set.
+//! Takes up what was left behind: expired leases, expired results, and what is to be done elsewhere for tasks that
+//! are gone ([`chores`]). Any number of sweepers may run; each change is the store's own compare-and-set.
 //! What ends by time does so only by a wall clock that is trusted.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "patience in real time; the worker's clock tells leases"
+)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::{StreamExt, stream};
+use kinora_contract::Reading;
 use kinora_contract::limits::IDEMPOTENCY_HOURS;
-use kinora_store::{Place, Postpone, StoreError, SweepRequest, Swept};
+use kinora_store::{ExpiryCursor, Postpone, StoreError, SweepRequest, Swept};
 
 use crate::Worker;
-use crate::calloff::CallOffs;
+use crate::chores;
 use crate::drain::Shutdown;
 use crate::stall::Stall;
-use crate::trust::{Reading, Trust};
+use crate::trust::Trust;
 
 /// Rows of each kind that one sweep takes up at most, so that submits never wait for long.
 const BATCH: usize = 200;
 /// How long an idempotency key is bound.
 const KEY_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
-/// Files that are removed at a time: each waits for a sync.
-const REMOVALS: usize = 4;
 
 /// What one sweep leaves to the next.
 #[derive(Debug)]
 pub(crate) struct Sweeper {
-    call_offs: CallOffs,
     trust: Trust,
     stall: Stall,
     /// Where the move that is under way goes on.
-    below: Place,
+    below: ExpiryCursor,
     /// Whether the store refused the last one: then leases could not be renewed either.
     failed: bool,
     /// How long the last one took, if there is more to do at once.
@@ -40,10 +42,9 @@ impl Sweeper {
     pub(crate) fn new(worker: &Worker) -> Self {
         let settings = &worker.settings;
         Self {
-            call_offs: CallOffs::default(),
             trust: Trust::new(settings.clock_settle_ms),
             stall: Stall::new(Duration::from_millis(settings.lease_ms), Instant::now()),
-            below: Place::END,
+            below: ExpiryCursor::END,
             failed: false,
             more: None,
         }
@@ -93,8 +94,9 @@ impl Sweeper {
 
     /// Returns whether there is more to do at once.
     async fn sweep(&mut self, worker: &Worker) -> Result<bool, StoreError> {
-        let request = self.request(worker);
-        let swept = worker.tasks.sweep(request).await;
+        let reading = worker.chores.clock().await?;
+        let request = self.request(worker, reading);
+        let swept = worker.chores.sweep(request).await;
         // Renewals wait for the store as well.
         self.stall.look(Instant::now());
         let swept = swept?;
@@ -104,17 +106,13 @@ impl Sweeper {
             false
         });
         let more = swept.more || moving;
-        let removed = remove_files(worker, swept.files).await?;
-        self.call_offs.attend(worker, swept.abandoned).await?;
-        Ok(more || removed == BATCH)
+        let more_files = chores::remove_files(worker).await?;
+        chores::call_off_jobs(worker).await?;
+        Ok(more || more_files)
     }
 
-    fn request(&mut self, worker: &Worker) -> SweepRequest {
+    fn request(&mut self, worker: &Worker, reading: Reading) -> SweepRequest {
         let settings = &worker.settings;
-        let reading = Reading {
-            wall_ms: worker.clock.now_ms(),
-            steady_ms: worker.clock.steady_ms(),
-        };
         // After the reading, so that no stall before it goes unnoticed.
         let now = Instant::now();
         self.stall.look(now);
@@ -122,9 +120,7 @@ impl Sweeper {
         let lag_ms = |span_ms| self.trust.lag_ms(reading.steady_ms, span_ms);
         let waiting_ms_max = settings.waiting_ms_max;
         SweepRequest {
-            now_ms: reading.wall_ms,
-            steady_ms: reading.steady_ms,
-            trusts_wall: verdict.trusts_wall,
+            due_ms: verdict.trusts_wall.then_some(reading.wall_ms),
             keys_kept_ms: lag_ms(KEY_MS),
             waiting_from: verdict.waiting_from,
             attempts_max: settings.attempts_max,
@@ -148,11 +144,11 @@ impl Sweeper {
             below: self.below,
             batch: BATCH,
         };
-        let rest = worker.tasks.postpone(postpone).await?;
+        let rest = worker.chores.postpone(postpone).await?;
         if rest.is_none() {
             self.trust.moved();
         }
-        self.below = rest.unwrap_or(Place::END);
+        self.below = rest.unwrap_or(ExpiryCursor::END);
         Ok(true)
     }
 }
@@ -167,41 +163,7 @@ fn tell(swept: &Swept) {
         waited,
         expired,
         forgotten,
-        files,
-        abandoned,
         more,
     } = swept;
-    tracing::info!(
-        requeued,
-        lost,
-        waited,
-        expired,
-        forgotten,
-        files = files.len(),
-        abandoned = abandoned.len(),
-        more,
-        "swept"
-    );
-}
-
-/// Returns how many are gone.
-async fn remove_files(worker: &Worker, files: Vec<String>) -> Result<usize, StoreError> {
-    let removed = stream::iter(files).map(|key| async move {
-        match worker.blobs.delete(&key).await {
-            Ok(()) => {
-                kinora_crash::point("worker.swept_file");
-                Some(key)
-            }
-            Err(error) => {
-                tracing::warn!(%error, %key, "an expired file could not be removed yet");
-                None
-            }
-        }
-    });
-    let removed = removed.buffer_unordered(REMOVALS);
-    let gone: Vec<String> = removed.filter_map(std::future::ready).collect().await;
-    if !gone.is_empty() {
-        worker.tasks.forget_files(&gone).await?;
-    }
-    Ok(gone.len())
+    tracing::info!(requeued, lost, waited, expired, forgotten, more, "swept");
 }

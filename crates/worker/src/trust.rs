@@ -5,21 +5,12 @@
 use std::collections::VecDeque;
 
 use kinora_contract::limits::CLOCK_STEP_SECONDS;
-use kinora_contract::{RELEASED_MS, SteadyMs, UnixMs};
+use kinora_contract::{RELEASED_MS, Reading, SteadyMs, UnixMs};
 use kinora_store::{Postponed, WaitingFrom};
 
 const STEP_MS: u64 = CLOCK_STEP_SECONDS * 1000;
 /// Eras that are remembered; the oldest goes first.
 const ERAS_MAX: usize = 16;
-
-/// Both clocks at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// Wall time.
-    pub wall_ms: UnixMs,
-    /// Steady time.
-    pub steady_ms: SteadyMs,
-}
 
 /// What a sweep may go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

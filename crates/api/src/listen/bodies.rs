@@ -1,6 +1,11 @@
 //! Bodies on their way: a request's, which must have arrived whole by a deadline, and an
 //! answer's, which holds what must not be given back before its last byte is handed over.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "limits of waiting for a client, by the runtime's own timers"
+)]
+
 use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;

@@ -2,6 +2,11 @@
 //! not. While the service is full, the next one waits a little for a place; once it has been full
 //! for that long, everybody is refused at once until a place is free.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "limits of waiting for a client, by the runtime's own timers"
+)]
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +19,8 @@ use tokio::time::{Instant, timeout_at};
 use super::places::{AddressPlace, Addresses};
 use super::plain::{self, Partings};
 use super::{Guards, ListenSettings};
-use crate::frame::RequestIds;
 use crate::proxies::TrustedProxies;
+use crate::request_id::RequestIds;
 
 /// How long a full service lets the next connection wait.
 const FULL_WAIT: Duration = Duration::from_secs(5);
@@ -25,8 +30,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub(super) const RETRY_SECONDS: u64 = 5;
 
 pub(super) const ADDRESS_FULL: &str =
-    "Too many connections of this address are open; reuse or close them.";
-const ALL_FULL: &str = "The service has all the connections that it takes; try again soon.";
+    "Too many open connections from this address; reuse or close some.";
+const ALL_FULL: &str = "The service has too many open connections; try again soon.";
 
 /// Lets connections in.
 pub(super) struct Door {
@@ -145,7 +150,7 @@ impl Door {
             Full::All => ("503 Service Unavailable", ErrorCode::Overloaded, ALL_FULL),
         };
         let refusal = Refusal::new(code, message);
-        let answer = plain::answer(status, &refusal, &self.ids.next(), Some(RETRY_SECONDS));
+        let answer = plain::answer(status, &refusal, self.ids.next(), Some(RETRY_SECONDS));
         self.partings.refuse(stream, answer);
     }
 }

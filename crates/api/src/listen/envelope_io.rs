@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::framing::{Fault, Framing};
 use super::plain;
-use crate::frame::RequestIds;
+use crate::request_id::{RequestId, RequestIds};
 
 /// hyper's own refusals are shorter than this.
 const BARE_BYTES_MAX: usize = 256;
@@ -62,7 +62,7 @@ fn bare_status(bytes: &[u8]) -> Option<&str> {
 }
 
 /// The answer to a request whose framing is at `fault`, or that hyper refused with `status`.
-fn replacement(status: &str, fault: Option<Fault>, request_id: &str) -> Vec<u8> {
+fn replacement(status: &str, fault: Option<Fault>, request_id: RequestId) -> Vec<u8> {
     if let Some(fault) = fault {
         let (status, refusal) = fault.refusal();
         return plain::answer(status, &refusal, request_id, None);
@@ -76,7 +76,7 @@ fn replacement(status: &str, fault: Option<Fault>, request_id: &str) -> Vec<u8> 
         _ => (
             "400 Bad Request",
             ErrorCode::InvalidValue,
-            "This is not a readable HTTP/1.1 request.",
+            "Malformed HTTP/1.1 request.",
         ),
     };
     plain::answer(status, &Refusal::new(code, message), request_id, None)
@@ -129,7 +129,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for EnvelopeIo<T> {
             return Pin::new(&mut self.inner).poll_write(cx, bytes);
         };
         let id = self.ids.next();
-        self.pending = replacement(status, self.framing.fault(), &id);
+        self.pending = replacement(status, self.framing.fault(), id);
         // Taken whole; what replaces it goes out with the next flush.
         Poll::Ready(Ok(bytes.len()))
     }
@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_replacement_is_an_envelope_of_the_stated_length() {
-        let text = String::from_utf8(replacement("431", None, "req_1")).unwrap();
+        let text =
+            String::from_utf8(replacement("431", None, RequestIds::new([0; 6]).next())).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("content-length: {}", body.len())));
         let body: serde_json::Value = serde_json::from_str(body).unwrap();

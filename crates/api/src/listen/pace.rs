@@ -2,6 +2,11 @@
 //! answer untaken. It lies directly on the socket, below TLS, and ends the connection with an
 //! error that closes it. It knows of requests only what it is told: when one is being answered.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "limits of waiting for a client, by the runtime's own timers"
+)]
+
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -42,7 +47,8 @@ pub(crate) struct Phase(Arc<Mutex<Now>>);
 #[derive(Clone, Copy, Debug)]
 struct Now {
     step: Step,
-    since: Instant,
+    /// `None` until a deadline is first counted from it: most requests come whole, and wait for nothing.
+    since: Option<Instant>,
     /// What must be taken of the answer within [`Deadlines::write`].
     write_bytes_min: usize,
     /// Number of the latest request.
@@ -65,16 +71,23 @@ impl Now {
     fn of(step: Step, request: u64) -> Self {
         Self {
             step,
-            since: Instant::now(),
+            since: None,
             write_bytes_min: WRITE_BYTES_MIN,
             request,
+        }
+    }
+
+    fn since_now(step: Step, request: u64) -> Self {
+        Self {
+            since: Some(Instant::now()),
+            ..Self::of(step, request)
         }
     }
 }
 
 impl Phase {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(Now::of(Step::Silent, 0))))
+        Self(Arc::new(Mutex::new(Now::since_now(Step::Silent, 0))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Now> {
@@ -85,14 +98,21 @@ impl Phase {
         *self.lock()
     }
 
-    fn set(&self, step: Step) {
+    /// When the present step began, as far as a deadline can tell.
+    fn since(&self) -> Instant {
+        *self.lock().since.get_or_insert_with(Instant::now)
+    }
+
+    /// The first bytes of a request have come.
+    fn begin_head(&self) {
         let mut now = self.lock();
-        *now = Now::of(step, now.request);
+        *now = Now::of(Step::Head, now.request);
     }
 
     /// Back to the beginning: what was read so far was no request, but a TLS handshake.
     pub(crate) fn restart(&self) {
-        self.set(Step::Silent);
+        let mut now = self.lock();
+        *now = Now::since_now(Step::Silent, now.request);
     }
 
     /// A request is being answered until the returned value is dropped.
@@ -129,7 +149,8 @@ impl Drop for Answering {
         let mut now = self.phase.lock();
         // The rest of an unwanted body may be dropped after a pipelined request has begun.
         if now.request == self.request {
-            *now = Now::of(Step::Idle, self.request);
+            // Now, and not at the next look at the socket, which may be much later.
+            *now = Now::since_now(Step::Idle, self.request);
         }
     }
 }
@@ -171,7 +192,7 @@ impl<T> PacedIo<T> {
     fn arrived(&mut self, count: usize) -> io::Result<()> {
         let step = self.phase.get().step;
         if matches!(step, Step::Silent | Step::Idle) {
-            self.phase.set(Step::Head);
+            self.phase.begin_head();
             self.head_bytes = 0;
         }
         if step == Step::Answering {
@@ -187,11 +208,10 @@ impl<T> PacedIo<T> {
 
     /// When the wait for bytes must end.
     fn read_deadline(&self) -> Instant {
-        let Now { step, since, .. } = self.phase.get();
-        match step {
-            Step::Silent => since + self.deadlines.first_byte,
-            Step::Head => since + self.deadlines.head,
-            Step::Idle => since + self.deadlines.idle,
+        match self.phase.get().step {
+            Step::Silent => self.phase.since() + self.deadlines.first_byte,
+            Step::Head => self.phase.since() + self.deadlines.head,
+            Step::Idle => self.phase.since() + self.deadlines.idle,
             // Never: a body has a deadline of its own, which can still be answered. But hyper
             // may look for the next request before it lets go of this answer, and not again:
             // so look whenever the connection could have been idle for too long.

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
+use crate::request_id::RequestId;
 use crate::security::ALWAYS;
 
 /// Refused connections that are seen off at a time; further ones are just closed.
@@ -23,7 +24,7 @@ const PARTING_BYTES_MAX: u64 = 64 * 1024;
 pub(super) fn answer(
     status: &str,
     refusal: &Refusal,
-    request_id: &str,
+    request_id: RequestId,
     retry_after_seconds: Option<u64>,
 ) -> Vec<u8> {
     let body = serde_json::to_string(&refusal.body()).unwrap_or_default();

@@ -56,9 +56,19 @@ impl Room {
 
     /// Takes room for the answer to a request of `client`, unless its endpoint has.
     pub(crate) async fn admit(&self, response: &mut Response, client: IpAddr) -> Result<(), Full> {
-        let Some(wanted) = Wanted::of(response) else {
-            return Ok(());
-        };
+        match Wanted::of(response) {
+            None => Ok(()),
+            // Apart: the timers of a wait would make the future of every request large.
+            Some(wanted) => Box::pin(self.admit_large(wanted, response, client)).await,
+        }
+    }
+
+    async fn admit_large(
+        &self,
+        wanted: Wanted,
+        response: &mut Response,
+        client: IpAddr,
+    ) -> Result<(), Full> {
         if !self.is_writing_much() {
             let room = self.buffers.take(&self.owner, WRITING_BYTES, PATIENCE);
             self.write_much(room.await?);

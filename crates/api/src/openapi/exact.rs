@@ -289,7 +289,7 @@ mod tests {
         cards.truncate(1);
         cards[0].id = "studio-one".to_owned();
         cards[0].aliases = vec!["sora-2".to_owned()];
-        let document = super::super::document(&Catalog::new(cards).unwrap());
+        let document = crate::document(&Catalog::new(cards).unwrap());
         let document: Value = serde_json::from_str(&document).unwrap();
         let fields = &document["components"]["schemas"]["SubmitRequest"]["properties"];
         assert_eq!(fields["model"]["enum"], json!(["studio-one", "sora-2"]));

@@ -15,8 +15,11 @@ async fn the_wrapper_with_nothing_to_do_conforms() {
     let number = AtomicU32::new(0);
     conformance::all(|| async {
         let number = number.fetch_add(1, Ordering::Relaxed);
-        let inner = LocalBlobs::open(root.path().join(number.to_string())).unwrap();
-        FaultyBlobs::new(Arc::new(inner), Arc::new(Plan::seeded(1)))
+        let root = root.path().join(number.to_string());
+        [(); 2].map(|()| {
+            let inner = LocalBlobs::open(&root).unwrap();
+            FaultyBlobs::new(Arc::new(inner), Arc::new(Plan::seeded(1)))
+        })
     })
     .await;
 }

@@ -1,5 +1,5 @@
-//! Blobs as files of one folder: `objects/<key>` holds what is published, `staging/` what is
-//! being written. A file appears under its key by a hard link of a synced file, so that it is
+//! Blobs as files of one folder: `objects/<key>` holds the published files, `staging/` those that are
+//! being put. A file appears under its key by a hard link of a synced file, so that it is
 //! there whole or not at all, and never replaces another.
 
 mod folders;
@@ -8,20 +8,18 @@ mod publish;
 mod read;
 mod walk;
 
-pub(crate) use publish::measure;
-
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use kinora_contract::StoredFile;
 use kinora_pool::Pool;
 
+use crate::measure::measure_bytes;
 use crate::{BlobError, BlobKey, BlobStore, ByteStream, EntryStream};
 use folders::Folders;
 
@@ -36,26 +34,25 @@ const KEEPING_THREADS: usize = 4;
 /// Threads of the runtime that a store uses at most.
 pub(crate) const THREADS: usize = READING_THREADS + WRITING_THREADS + KEEPING_THREADS;
 
-/// A blob store in a folder of this machine. One process at a time may have it open.
+/// A blob store in a folder of this machine. Several processes may have it open.
 #[derive(Debug)]
 pub struct LocalBlobs {
     folders: Arc<Folders>,
-    /// Numbers the temporary files of [`BlobStore::put_bytes`].
-    next: AtomicU64,
     reading: Pool,
     writing: Pool,
     keeping: Pool,
 }
 
 impl LocalBlobs {
-    /// Opens or makes the store in the folder `root`, and empties its staging folder.
+    /// Opens or makes the store in the folder `root`, and removes the files that were being put by processes
+    /// that are gone.
     ///
     /// # Errors
-    /// [`BlobError::Unavailable`] when the folders cannot be made or emptied.
+    /// [`BlobError::Unavailable`] when the folders cannot be made.
     pub fn open(root: impl AsRef<Path>) -> Result<Self, BlobError> {
         let root = root.as_ref();
         let folders = Folders::open(root)?;
-        probe::remove_leftover(&folders);
+        probe::remove_leftovers(&folders);
         Ok(Self::of(folders))
     }
 
@@ -67,7 +64,6 @@ impl LocalBlobs {
     fn of(folders: Folders) -> Self {
         Self {
             folders: Arc::new(folders),
-            next: AtomicU64::new(0),
             reading: Pool::new(READING_THREADS),
             writing: Pool::new(WRITING_THREADS),
             keeping: Pool::new(KEEPING_THREADS),
@@ -77,45 +73,43 @@ impl LocalBlobs {
     fn path(&self, key: &str) -> Result<PathBuf, BlobError> {
         Ok(self.folders.objects.join(BlobKey::parse(key)?.as_str()))
     }
-
-    async fn publish(&self, key: &str, from: PathBuf) -> Result<StoredFile, BlobError> {
-        let (folders, key) = (
-            self.folders.clone(),
-            BlobKey::parse(key)?.as_str().to_owned(),
-        );
-        blocking(&self.writing, move || {
-            folders.make_missing()?;
-            publish::publish(&folders.objects, key, &from)
-        })
-        .await
-    }
 }
 
 #[async_trait]
 impl BlobStore for LocalBlobs {
-    async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError> {
-        self.publish(key, from.to_owned()).await
+    async fn put_file(&self, file: &StoredFile, from: &Path) -> Result<(), BlobError> {
+        BlobKey::parse(&file.key)?;
+        let (folders, file, from) = (self.folders.clone(), file.clone(), from.to_owned());
+        // One piece of work: whoever stops waiting for it leaves nothing half done.
+        blocking(&self.writing, move || {
+            let staged = folders.stage()?;
+            publish::stage(&file, &from, &staged)?;
+            publish::publish(&folders.objects, &file, &staged)
+        })
+        .await
     }
 
     async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
         BlobKey::parse(key)?;
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let staged = self.folders.staging.join(format!("bytes-{number}"));
-        let folders = self.folders.clone();
-        let key = key.to_owned();
-        // One piece of work: whoever stops waiting for it leaves nothing half done.
+        let (folders, key) = (self.folders.clone(), key.to_owned());
         blocking(&self.writing, move || {
-            let write = || -> Result<(), BlobError> {
-                folders.make_missing()?;
-                let mut file = fs::File::create_new(&staged)?;
-                Ok(file.write_all(&bytes)?)
+            let file = measure_bytes(&key, &bytes);
+            let staged = folders.stage()?;
+            fs::File::create_new(staged.path())?.write_all(&bytes)?;
+            publish::publish(&folders.objects, &file, &staged)?;
+            Ok(file)
+        })
+        .await
+    }
+
+    async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError> {
+        let (path, folders) = (self.path(key)?, self.folders.clone());
+        let key = key.to_owned();
+        blocking(&self.keeping, move || {
+            let Some((bytes, sha256)) = publish::checksum(&path)? else {
+                return Ok(folders.check_mounted().map(|()| None)?);
             };
-            let stored = write().and_then(|()| publish::publish(&folders.objects, key, &staged));
-            if stored.is_err() {
-                // What cannot be removed now is removed at the next opening.
-                let _ = fs::remove_file(&staged);
-            }
-            stored
+            Ok(Some(StoredFile { key, bytes, sha256 }))
         })
         .await
     }
@@ -168,10 +162,6 @@ impl BlobStore for LocalBlobs {
     async fn probe(&self) -> Result<(), BlobError> {
         let folders = self.folders.clone();
         blocking(&self.writing, move || Ok(probe::probe(&folders)?)).await
-    }
-
-    fn staging_dir(&self) -> &Path {
-        &self.folders.staging
     }
 }
 

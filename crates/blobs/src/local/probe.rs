@@ -9,8 +9,11 @@ use std::sync::PoisonError;
 use super::folders::Folders;
 use super::publish::sync_folder;
 
+/// Followed by the name of the process's staging folder, so that processes do not meet.
+const PREFIX: &str = ".probe-";
+/// The name in the staging folder, and in both folders of earlier versions.
 const NAME: &str = ".probe";
-/// Less than the smallest results: what can still be stored is not held back.
+/// Less than the smallest results: room that a result could still use is enough.
 const BYTES: usize = 64 * 1024;
 
 /// Puts a small file, reads it back and removes it, in folders that are made again where they are gone.
@@ -19,9 +22,10 @@ pub(super) fn probe(folders: &Folders) -> io::Result<()> {
         .probing
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    folders.make_missing()?;
-    let (staged, named) = (folders.staging.join(NAME), folders.objects.join(NAME));
-    // What an earlier one could not remove.
+    let (staging, owner) = folders.staging()?;
+    let staged = staging.join(NAME);
+    let named = folders.objects.join(format!("{PREFIX}{owner}"));
+    // An earlier probe may have failed to remove its own.
     remove(&staged)?;
     remove(&named)?;
     let put = put(&staged, &named, &folders.objects);
@@ -29,11 +33,29 @@ pub(super) fn probe(folders: &Folders) -> io::Result<()> {
     put.and(removed)
 }
 
-/// Removes what a crash in the middle of a probe has left.
-pub(super) fn remove_leftover(folders: &Folders) {
-    if let Err(error) = remove(&folders.objects.join(NAME)) {
+/// Removes the files that a crash in the middle of a probe has left. Processes that are alive keep theirs.
+pub(super) fn remove_leftovers(folders: &Folders) {
+    if let Err(error) = try_remove_leftovers(folders) {
         tracing::debug!(%error, "leftover of a probe not removed");
     }
+}
+
+fn try_remove_leftovers(folders: &Folders) -> io::Result<()> {
+    let staging = folders.staging()?.0;
+    let shared = staging.parent().unwrap_or(staging);
+    for entry in fs::read_dir(&folders.objects)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_left = match name.strip_prefix(PREFIX) {
+            Some(owner) => !kinora_scratch::is_occupied(shared, owner),
+            None => name == NAME,
+        };
+        if is_left {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn put(staged: &Path, named: &Path, objects: &Path) -> io::Result<()> {

@@ -2,35 +2,82 @@
 //! mean "on disk". Blocking; runs on threads that may block.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
-use std::path::Path;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 use kinora_contract::StoredFile;
 pub(super) use kinora_durable::sync_folder;
-use sha2::{Digest, Sha256};
 
 use super::is_absent;
 use crate::BlobError;
+use crate::measure::{copy_measured, measure};
 
-/// Bytes that are hashed at once.
-const HASH_BYTES: usize = 256 * 1024;
 /// A folder may vanish under a put, when a delete finds it empty: so often it is made again.
 const FOLDER_TRIES: usize = 8;
 
-/// Publishes the file at `from` as `objects/key`: hashed, synced, linked, folders synced.
-pub(super) fn publish(objects: &Path, key: String, from: &Path) -> Result<StoredFile, BlobError> {
-    let mut file = File::open(from)?;
-    let (bytes, sha256) = measure(&mut file)?;
+/// A name in the staging folder, which goes whatever becomes of the put.
+pub(super) struct Staged(PathBuf);
+
+impl Staged {
+    pub(super) const fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        match fs::remove_file(&self.0) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                // A published blob stands: this is a second name of it.
+                tracing::warn!(%error, "a file stays in the staging folder until the next start");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Brings the file at `from` to `staged`: by a second name, or by a copy where that cannot be had, as from
+/// another file system. What is copied is measured again; a second name needs no more than its length, since
+/// the bytes are those that were hashed when they were written.
+pub(super) fn stage(file: &StoredFile, from: &Path, staged: &Staged) -> io::Result<()> {
+    let found = fs::symlink_metadata(from)?;
+    if !found.is_file() || found.len() != file.bytes {
+        return Err(not_as_measured());
+    }
+    if fs::hard_link(from, staged.path()).is_ok() {
+        return Ok(());
+    }
+    let mut to = File::create_new(staged.path())?;
+    let (bytes, sha256) = copy_measured(&mut File::open(from)?, &mut to)?;
+    if (bytes, &sha256) != (file.bytes, &file.sha256) {
+        return Err(not_as_measured());
+    }
+    Ok(())
+}
+
+fn not_as_measured() -> io::Error {
+    io::Error::new(
+        ErrorKind::InvalidData,
+        "the file is not the one that was measured",
+    )
+}
+
+/// Publishes a staged file as `objects/key`: synced, linked, folders synced.
+pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &Staged) -> Result<(), BlobError> {
     // The bytes before the name: a name that survives a crash never names a torn file.
-    file.sync_all()?;
+    File::open(staged.path())?.sync_all()?;
     kinora_crash::point("blobs.synced");
-    let path = objects.join(&key);
-    let is_new = match link(from, &path).map_err(|error| (error.kind(), error)) {
+    let path = objects.join(&file.key);
+    let is_new = match link(staged.path(), &path).map_err(|error| (error.kind(), error)) {
         Ok(()) => true,
-        // An earlier put whose answer was lost.
-        Err((ErrorKind::AlreadyExists, _)) if holds(&path, bytes, &sha256)? => false,
+        // An earlier put whose answer was lost, or one at the same time.
+        Err((ErrorKind::AlreadyExists, _)) if has(&path, file)? => false,
         Err((ErrorKind::AlreadyExists | ErrorKind::NotADirectory, _)) => {
-            return Err(BlobError::Exists(key));
+            return Err(BlobError::Exists(file.key.clone()));
         }
         Err((_, error)) => return Err(error.into()),
     };
@@ -41,11 +88,7 @@ pub(super) fn publish(objects: &Path, key: String, from: &Path) -> Result<Stored
         }
         return Err(error.into());
     }
-    if let Err(error) = fs::remove_file(from) {
-        // The blob stands; a second name in the staging folder goes at the next opening.
-        tracing::warn!(%error, "a published file stays in the staging folder");
-    }
-    Ok(StoredFile { key, bytes, sha256 })
+    Ok(())
 }
 
 /// Removes a blob and the folders that it leaves empty.
@@ -74,36 +117,26 @@ pub(super) fn remove(objects: &Path, path: &Path) -> Result<(), BlobError> {
     Ok(())
 }
 
-/// Length and SHA-256 in lower-case hexadecimal.
-pub(crate) fn measure(file: &mut File) -> io::Result<(u64, String)> {
-    let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
-    let mut buffer = vec![0_u8; HASH_BYTES];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => {
-                hash.update(&buffer[..count]);
-                bytes += count as u64;
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+/// Length and SHA-256 of the file at `path`; `None` where there is none.
+pub(super) fn checksum(path: &Path) -> io::Result<Option<(u64, String)>> {
+    let mut file = match File::open(path) {
+        Err(error) if is_absent(&error) => return Ok(None),
+        file => file?,
+    };
+    if !file.metadata()?.is_file() {
+        return Ok(None);
     }
-    let digest = hash.finalize();
-    Ok((
-        bytes,
-        digest.iter().map(|byte| format!("{byte:02x}")).collect(),
-    ))
+    measure(&mut file).map(Some)
 }
 
-/// Whether the file at `path` has these bytes, which are then synced.
-fn holds(path: &Path, bytes: u64, sha256: &str) -> io::Result<bool> {
+/// Whether the file at `path` has the bytes of `wanted`, which are then synced.
+fn has(path: &Path, wanted: &StoredFile) -> io::Result<bool> {
     let mut file = match File::open(path) {
         Err(error) if is_absent(&error) => return Ok(false),
         file => file?,
     };
     let data = file.metadata()?;
-    if !data.is_file() || data.len() != bytes || measure(&mut file)?.1 != sha256 {
+    if !data.is_file() || data.len() != wanted.bytes || measure(&mut file)?.1 != wanted.sha256 {
         return Ok(false);
     }
     file.sync_all()?;

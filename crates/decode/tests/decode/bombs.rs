@@ -5,11 +5,9 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use image::ImageFormat;
 
-use crate::samples::{
-    code, encoded, image, image_size, jpeg, jpeg_with_exif, picture, png_with_chunk,
-};
+use crate::pictures::{Picture, gif};
+use crate::samples::{code, image, image_size, jpeg, jpeg_with_exif, picture, png_with_chunk};
 
 /// What reading one reference may add to the memory of the process.
 const GROWTH_MIB_MAX: u64 = 300;
@@ -185,7 +183,7 @@ fn p13_images_are_read_or_refused_within_the_memory_budget() {
     use measured::read;
     use png::{BitDepth, ColorType};
 
-    let small = encoded(picture(300, 300), ImageFormat::Png);
+    let small = picture(300, 300).png();
     let profile = [&b"bomb\0\0"[..], &zlib_bomb(300)].concat();
     let huge = png(20_000, ColorType::Grayscale, BitDepth::Eight);
     assert_eq!(read("png 20,000", &huge, false), "image_too_large");
@@ -221,11 +219,11 @@ fn p13_images_are_read_or_refused_within_the_memory_budget() {
     full[frame + 11] = 0x11;
     let code = read("jpeg 6,000 progressive without subsampling", &full, false);
     assert_eq!(code, "unsupported_image");
-    let webp = encoded(large.clone(), ImageFormat::WebP);
+    let webp = large.webp();
     assert_eq!(read("webp 6,000 lossless", &webp, false), "ok");
     let code = read("webp of tables", &webp_of_tables(), false);
     assert_eq!(code, "unsupported_image");
-    let gif = encoded(image::RgbaImage::new(6_000, 6_000), ImageFormat::Gif);
+    let gif = gif(&[Picture::filled(6_000, 6_000, [0; 4])]);
     assert_eq!(read("gif 6,000", &gif, false), "ok");
 }
 
@@ -253,7 +251,7 @@ fn p13_sound_is_read_or_refused_within_the_memory_budget() {
 
 #[test]
 fn p13_headers_that_lie_about_their_size_cost_nothing() {
-    let honest = encoded(picture(300, 300), ImageFormat::Png);
+    let honest = picture(300, 300).png();
     for (width, height, expected) in [
         (u32::MAX, u32::MAX, "unsupported_image"),
         (
@@ -297,8 +295,8 @@ fn p13_a_cut_image_is_never_taken_for_a_whole_one() {
     // A thumbnail's end marker inside the metadata is not the end of the image.
     let thumbnail = jpeg_with_exif(&jpeg(false), b"II\x2a\0\xff\xd8\xff\xd9");
     for (name, file) in [
-        ("png", encoded(original.clone(), ImageFormat::Png)),
-        ("webp", encoded(original.clone(), ImageFormat::WebP)),
+        ("png", original.png()),
+        ("webp", original.webp()),
         ("jpeg", jpeg(false)),
         ("jpeg progressive", jpeg(true)),
         ("jpeg with thumbnail", thumbnail),
@@ -320,6 +318,6 @@ fn p13_a_cut_image_is_never_taken_for_a_whole_one() {
             );
         }
     }
-    let gif = encoded(image::RgbaImage::new(300, 280), ImageFormat::Gif);
+    let gif = gif(&[Picture::filled(300, 280, [0; 4])]);
     assert_eq!(code(&image(&gif[..gif.len() / 2])), "unsupported_image");
 }

@@ -1,9 +1,8 @@
 //! Damaged files of every format, from fixed seeds: whatever is wrong with them, reading them
 //! ends, and ends in a result or a listed code.
 
-use image::ImageFormat;
-
-use crate::samples::{Seeded, code, encoded, ffmpeg, image, image_size, jpeg, picture, sound, wav};
+use crate::pictures::gif;
+use crate::samples::{Seeded, code, ffmpeg, image, image_size, jpeg, picture, sound, wav};
 
 /// Damaged copies per format.
 const ROUNDS: u64 = 60;
@@ -44,18 +43,18 @@ fn damaged(file: &[u8], seed: u64) -> Vec<u8> {
 #[test]
 fn damaged_images_end_in_a_result_or_a_listed_code() {
     let original = picture(280, 300);
-    let rgba = image::DynamicImage::ImageRgb8(original.clone()).to_rgba8();
+    let rgba = original.map(|[red, green, blue]| [red, green, blue, 255]);
     let animated = ffmpeg("testsrc=s=280x300:d=1:r=3", "-c:v libwebp_anim -f webp");
     let lossy = ffmpeg(
         "testsrc=s=280x300:d=1:r=1",
         "-c:v libwebp -frames:v 1 -f webp",
     );
     for (name, file) in [
-        ("png", encoded(original.clone(), ImageFormat::Png)),
-        ("webp", encoded(rgba.clone(), ImageFormat::WebP)),
+        ("png", original.png()),
+        ("webp", rgba.webp()),
         ("webp lossy", lossy),
         ("webp animated", animated),
-        ("gif", encoded(rgba, ImageFormat::Gif)),
+        ("gif", gif(&[rgba])),
         ("jpeg", jpeg(&original, jpeg_encoder::ColorType::Rgb, false)),
         (
             "jpeg progressive",

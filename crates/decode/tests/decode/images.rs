@@ -1,18 +1,21 @@
 //! Honest images come out as they were put in: every type, depth and orientation.
 
-use image::{DynamicImage, GrayAlphaImage, GrayImage, ImageFormat, RgbImage, RgbaImage};
 use jpeg_encoder::ColorType;
 use kinora_decode::Image;
 
+use crate::pictures::{Picture, gif};
 use crate::samples::{
-    encoded, exif, image, image_size, jpeg, jpeg_with_exif, picture, png_with_chunk, with_file,
+    exif, image, image_size, jpeg, jpeg_with_exif, picture, png_with_chunk, with_file,
 };
 
 /// Largest and mean difference of samples.
-fn difference(image: &Image, expected: &RgbImage) -> (u8, f64) {
-    assert_eq!((image.width, image.height), expected.dimensions());
-    assert_eq!(image.rgb.len(), expected.as_raw().len());
-    let pairs = image.rgb.iter().zip(expected.as_raw());
+fn difference(image: &Image, expected: &Picture<3>) -> (u8, f64) {
+    assert_eq!(
+        (image.width, image.height),
+        (expected.width, expected.height)
+    );
+    assert_eq!(image.rgb.len(), expected.bytes().len());
+    let pairs = image.rgb.iter().zip(expected.bytes());
     let differences: Vec<u8> = pairs.map(|(one, other)| one.abs_diff(*other)).collect();
     let sum: f64 = differences.iter().map(|&one| f64::from(one)).sum();
     let most = differences.iter().copied().max().unwrap();
@@ -21,56 +24,22 @@ fn difference(image: &Image, expected: &RgbImage) -> (u8, f64) {
 
 #[test]
 fn lossless_types_and_depths_are_exact() {
-    let original = picture(301, 257);
-    let rgb = DynamicImage::ImageRgb8(original.clone());
-    let grey = DynamicImage::ImageRgb8(rgb.to_luma8().expand());
+    let rgb = picture(301, 257);
+    let rgba = rgb.map(|[red, green, blue]| [red, green, blue, 255]);
+    let luma = rgb.map(|[_, green, _]| [green]);
+    let grey = luma.map(|[value]| [value; 3]);
     for (name, file, expected) in [
-        ("png", encoded(rgb.clone(), ImageFormat::Png), &rgb),
-        (
-            "png 16 bits",
-            encoded(rgb.to_rgb16(), ImageFormat::Png),
-            &rgb,
-        ),
-        (
-            "png rgba 16 bits",
-            encoded(rgb.to_rgba16(), ImageFormat::Png),
-            &rgb,
-        ),
-        ("png grey", encoded(rgb.to_luma8(), ImageFormat::Png), &grey),
-        (
-            "png grey 16 bits",
-            encoded(rgb.to_luma8().widened(), ImageFormat::Png),
-            &grey,
-        ),
-        ("webp", encoded(rgb.clone(), ImageFormat::WebP), &rgb),
-        (
-            "webp rgba",
-            encoded(rgb.to_rgba8(), ImageFormat::WebP),
-            &rgb,
-        ),
+        ("png", rgb.png(), &rgb),
+        ("png 16 bits", rgb.png_of_16_bits(), &rgb),
+        ("png rgba 16 bits", rgba.png_of_16_bits(), &rgb),
+        ("png grey", luma.png(), &grey),
+        ("png grey 16 bits", luma.png_of_16_bits(), &grey),
+        ("webp", rgb.webp(), &rgb),
+        ("webp rgba", rgba.webp(), &rgb),
     ] {
         let decoded = image(&file).unwrap();
-        assert_eq!(
-            difference(&decoded, expected.as_rgb8().unwrap()),
-            (0, 0.0),
-            "{name}"
-        );
+        assert_eq!(difference(&decoded, expected), (0, 0.0), "{name}");
         assert_eq!(image_size(&file).unwrap(), (301, 257), "{name}");
-    }
-}
-
-trait Grey {
-    fn expand(&self) -> RgbImage;
-    fn widened(&self) -> DynamicImage;
-}
-
-impl Grey for GrayImage {
-    fn expand(&self) -> RgbImage {
-        DynamicImage::ImageLuma8(self.clone()).to_rgb8()
-    }
-
-    fn widened(&self) -> DynamicImage {
-        DynamicImage::ImageLuma16(DynamicImage::ImageLuma8(self.clone()).to_luma16())
     }
 }
 
@@ -98,9 +67,7 @@ fn a_palette_of_four_bits_is_read() {
 #[test]
 fn jpeg_of_every_kind_is_near_the_original() {
     let original = picture(333, 280);
-    let grey = RgbImage::from_fn(333, 280, |x, y| {
-        image::Rgb([original.get_pixel(x, y)[0]; 3])
-    });
+    let grey = original.map(|[red, _, _]| [red; 3]);
     for color in [ColorType::Rgb, ColorType::Luma, ColorType::Cmyk] {
         for progressive in [false, true] {
             let decoded = image(&jpeg(&original, color, progressive)).unwrap();
@@ -120,13 +87,9 @@ fn jpeg_of_every_kind_is_near_the_original() {
 
 #[test]
 fn the_first_frame_of_what_moves_is_read() {
-    let first = RgbaImage::from_pixel(300, 260, image::Rgba([200, 30, 30, 255]));
-    let second = RgbaImage::from_pixel(300, 260, image::Rgba([30, 30, 200, 255]));
-    let mut gif = Vec::new();
-    let mut encoder = image::codecs::gif::GifEncoder::new(&mut gif);
-    let frames = [first, second].map(image::Frame::new);
-    encoder.encode_frames(frames).unwrap();
-    drop(encoder);
+    let first = Picture::filled(300, 260, [200, 30, 30, 255]);
+    let second = Picture::filled(300, 260, [30, 30, 200, 255]);
+    let gif = gif(&[first, second]);
     let source = "color=c=red:s=300x260:d=1:r=2,format=rgba,hue=h=90*n";
     let webp = crate::samples::ffmpeg(source, "-c:v libwebp_anim -lossless 1 -f webp");
     let apng = crate::samples::ffmpeg(source, "-f apng -plays 0");
@@ -143,40 +106,79 @@ fn the_first_frame_of_what_moves_is_read() {
     }
 }
 
+/// The first frame may lie anywhere on the canvas of a GIF, also beyond its edges.
+#[test]
+fn a_frame_of_a_gif_lies_at_its_place_on_the_canvas() {
+    for (left, top, width, height) in [
+        (40, 50, 100, 60),
+        (0, 50, 300, 60),
+        (0, 50, 300, 400),
+        (250, 50, 100, 60),
+        (250, 230, 400, 400),
+        (0, 0, 40, 30),
+    ] {
+        let palette = [0, 0, 0, 255, 0, 0];
+        let mut file = Vec::new();
+        let mut encoder = gif::Encoder::new(&mut file, 300, 260, &palette).unwrap();
+        let frame = gif::Frame {
+            left,
+            top,
+            width,
+            height,
+            buffer: vec![1; usize::from(width) * usize::from(height)].into(),
+            ..gif::Frame::default()
+        };
+        encoder.write_frame(&frame).unwrap();
+        drop(encoder);
+        let (left, top) = (u32::from(left), u32::from(top));
+        let (right, bottom) = (left + u32::from(width), top + u32::from(height));
+        let expected = Picture::from_fn(300, 260, |x, y| {
+            if (left..right).contains(&x) && (top..bottom).contains(&y) {
+                [255, 0, 0]
+            } else {
+                [255; 3]
+            }
+        });
+        let decoded = image(&file).unwrap();
+        assert_eq!(
+            difference(&decoded, &expected),
+            (0, 0.0),
+            "at {left}, {top}"
+        );
+    }
+}
+
 #[test]
 fn transparent_parts_lie_over_white() {
-    let clear = RgbaImage::from_fn(256, 256, |x, _| image::Rgba([255, 0, 0, x as u8]));
-    for format in [ImageFormat::Png, ImageFormat::WebP] {
-        let decoded = image(&encoded(clear.clone(), format)).unwrap();
+    let clear = Picture::from_fn(256, 256, |x, _| [255, 0, 0, x as u8]);
+    for (name, file) in [("png", clear.png()), ("webp", clear.webp())] {
+        let decoded = image(&file).unwrap();
         let row: Vec<&[u8]> = decoded.rgb[..256 * 3].chunks(3).collect();
         for (alpha, pixel) in row.iter().enumerate() {
-            assert_eq!(
-                pixel,
-                &[255, 255 - alpha as u8, 255 - alpha as u8],
-                "{format:?}"
-            );
+            let faded = 255 - alpha as u8;
+            assert_eq!(pixel, &[255, faded, faded], "{name}");
         }
     }
-    let clear = GrayAlphaImage::from_pixel(256, 256, image::LumaA([0, 51]));
-    let decoded = image(&encoded(clear, ImageFormat::Png)).unwrap();
+    let clear = Picture::filled(256, 256, [0, 51]);
+    let decoded = image(&clear.png()).unwrap();
     assert!(decoded.rgb.iter().all(|&value| value == 204));
 }
 
 /// The image as a camera that was turned would store it, from the meaning of the values: which
 /// side of the scene the first row and the first column show (EXIF 2.3, tag 0x0112).
-fn stored(upright: &RgbImage, orientation: u8) -> RgbImage {
-    let (width, height) = upright.dimensions();
+fn stored(upright: &Picture<3>, orientation: u8) -> Picture<3> {
+    let (width, height) = (upright.width, upright.height);
     let from_right = matches!(orientation, 2 | 3 | 6 | 7);
     let from_bottom = matches!(orientation, 3 | 4 | 7 | 8);
     let at = |along: u32, down: u32| {
         let x = if from_right { width - 1 - along } else { along };
         let y = if from_bottom { height - 1 - down } else { down };
-        *upright.get_pixel(x, y)
+        upright.at(x, y)
     };
     if orientation < 5 {
-        RgbImage::from_fn(width, height, at)
+        Picture::from_fn(width, height, at)
     } else {
-        RgbImage::from_fn(height, width, |column, row| at(row, column))
+        Picture::from_fn(height, width, |column, row| at(row, column))
     }
 }
 
@@ -187,7 +189,7 @@ fn all_orientations_come_out_upright() {
         let turned = stored(&upright, orientation);
         for big_endian in [false, true] {
             let exif = exif(orientation, big_endian);
-            let file = png_with_chunk(&encoded(turned.clone(), ImageFormat::Png), b"eXIf", &exif);
+            let file = png_with_chunk(&turned.png(), b"eXIf", &exif);
             assert_eq!(image_size(&file).unwrap(), (410, 290));
             assert_eq!(
                 difference(&image(&file).unwrap(), &upright),
@@ -205,7 +207,7 @@ fn all_orientations_come_out_upright() {
 #[test]
 fn a_large_image_is_shrunk_to_cover_what_is_asked_for() {
     let upright = picture(1_200, 800);
-    let file = encoded(stored(&upright, 6), ImageFormat::Png);
+    let file = stored(&upright, 6).png();
     let file = png_with_chunk(&file, b"eXIf", &exif(6, false));
     for (cover, expected) in [
         ((300, 100), (300, 200)),

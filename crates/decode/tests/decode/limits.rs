@@ -1,10 +1,9 @@
 //! Each bound: at it, past it, and absurdly far past it. And the type is what the bytes say.
 
-use image::ImageFormat;
-
+use crate::pictures::Picture;
 use crate::samples::{
-    code, encoded, exif, image, image_size, jpeg, picture, png_with_chunk, sound, wav,
-    wav_claiming, with_file,
+    code, exif, image, image_size, jpeg, picture, png_with_chunk, sound, wav, wav_claiming,
+    with_file,
 };
 
 #[test]
@@ -23,7 +22,7 @@ fn the_size_of_an_image_is_judged_at_its_bounds() {
         (256, 641, "invalid_aspect_ratio"),
         (6_000, 256, "invalid_aspect_ratio"),
     ] {
-        let file = encoded(image::GrayImage::new(width, height), ImageFormat::Png);
+        let file = Picture::filled(width, height, [0]).png();
         assert_eq!(code(&image_size(&file)), expected, "{width} x {height}");
         let result = with_file(&file, |path| kinora_decode::image(path, (64, 64)));
         assert_eq!(code(&result), expected, "{width} x {height}");
@@ -39,7 +38,7 @@ fn the_size_of_an_image_is_judged_at_its_bounds() {
 
 #[test]
 fn the_upright_size_is_judged() {
-    let file = encoded(image::GrayImage::new(900, 300), ImageFormat::Png);
+    let file = Picture::filled(900, 300, [0]).png();
     let file = png_with_chunk(&file, b"eXIf", &exif(6, false));
     let message = image_size(&file).unwrap_err().failure().message;
     assert!(message.contains("300x900"), "{message}");

@@ -1,6 +1,7 @@
 //! What is promised of reference files: whole and honest ones give the pixels and samples that
 //! were put in, all others a clean refusal in bounded memory and time.
 
+#![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,5 +13,6 @@ mod bombs;
 mod fuzz;
 mod images;
 mod limits;
+mod pictures;
 mod samples;
 mod sounds;

@@ -1,12 +1,13 @@
 //! Files to test with: images by public encoders, sound by a hand-written WAV writer and by
 //! ffmpeg, and the parts of hostile ones. It decodes nothing.
 
-use std::io::{Cursor, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use image::{DynamicImage, ImageFormat, RgbImage};
 use kinora_decode::{DecodeError, Image, Sound};
+
+use crate::pictures::Picture;
 
 /// Writes `bytes` to a file whose name says nothing and hands its path to `read`.
 pub(crate) fn with_file<T>(bytes: &[u8], read: impl FnOnce(&Path) -> T) -> T {
@@ -36,45 +37,40 @@ pub(crate) fn code<T>(result: &Result<T, DecodeError>) -> String {
 }
 
 /// A smooth picture in which no two corners look alike.
-pub(crate) fn picture(width: u32, height: u32) -> RgbImage {
-    RgbImage::from_fn(width, height, |x, y| {
+pub(crate) fn picture(width: u32, height: u32) -> Picture<3> {
+    Picture::from_fn(width, height, |x, y| {
         let across = (x * 200 / width) as u8;
         let down = (y * 200 / height) as u8;
-        image::Rgb([across + 20, down + 20, 220 - across / 2 - down / 2])
+        [across + 20, down + 20, 220 - across / 2 - down / 2]
     })
-}
-
-pub(crate) fn encoded(picture: impl Into<DynamicImage>, format: ImageFormat) -> Vec<u8> {
-    let mut bytes = Cursor::new(Vec::new());
-    picture.into().write_to(&mut bytes, format).unwrap();
-    bytes.into_inner()
 }
 
 /// A JPEG of high quality, grey, YCbCr or CMYK, in one or in several scans.
 pub(crate) fn jpeg(
-    picture: &RgbImage,
+    picture: &Picture<3>,
     color: jpeg_encoder::ColorType,
     progressive: bool,
 ) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = jpeg_encoder::Encoder::new(&mut bytes, 97);
     encoder.set_progressive(progressive);
-    if picture.width() > 4_000 {
+    if picture.width > 4_000 {
         encoder.set_sampling_factor(jpeg_encoder::SamplingFactor::F_2_2);
     }
     let data: Vec<u8> = match color {
-        jpeg_encoder::ColorType::Luma => picture.pixels().map(|pixel| pixel[0]).collect(),
+        jpeg_encoder::ColorType::Luma => picture.pixels.iter().map(|pixel| pixel[0]).collect(),
         jpeg_encoder::ColorType::Cmyk => {
             let inks = picture
-                .pixels()
+                .pixels
+                .iter()
                 .flat_map(|one| [255 - one[0], 255 - one[1], 255 - one[2], 0]);
             inks.collect()
         }
-        _ => picture.as_raw().clone(),
+        _ => picture.bytes().to_vec(),
     };
     let side = |pixels: u32| u16::try_from(pixels).unwrap();
     encoder
-        .encode(&data, side(picture.width()), side(picture.height()), color)
+        .encode(&data, side(picture.width), side(picture.height), color)
         .unwrap();
     bytes
 }

@@ -2,6 +2,7 @@
 //! folder that `KINORA_DIFFUSION_WEIGHTS` names, as the example `random_weights` writes it; without
 //! it, nothing is tested here, and that is said.
 
+#![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 mod given;

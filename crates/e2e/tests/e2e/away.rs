@@ -165,16 +165,16 @@ fn p11_a_volume_for_results_without_inodes_costs_no_task() {
 }
 
 #[test]
-fn p11_folders_of_results_that_are_removed_are_made_again() {
+fn p11_folders_that_are_removed_are_made_again() {
     let server = reaching_from(Setup::default()).start();
     let (client, host) = (server.client(), Host::start());
     let picture = studio::picture("still.png", (320, 256), "teal");
     let mut with_reference = quick("kinora-b1");
     with_reference["first_frame"] = json!(host.serve("still.png", picture));
-    let results = server.data().path().join("results");
-    for gone in ["staging", "objects"] {
+    let data = server.data().path();
+    for gone in ["results/staging", "results/objects", "work"] {
         for body in [quick("kinora-b1"), with_reference.clone()] {
-            fs::remove_dir_all(results.join(gone)).unwrap();
+            fs::remove_dir_all(data.join(gone)).unwrap();
             let ids = [client.submit(&body), client.submit(&body)];
             for video in ids {
                 client.wait_completed(video.id());
@@ -182,5 +182,6 @@ fn p11_folders_of_results_that_are_removed_are_made_again() {
         }
     }
     server.wait_for_log(&["missing folder of the result store made again", "staging"]);
+    server.wait_for_log(&["missing scratch folder made again"]);
     becomes_ready(&server);
 }

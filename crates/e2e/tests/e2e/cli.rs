@@ -213,7 +213,7 @@ fn the_licences_of_what_is_bundled_are_printed() {
         "OpenH264",
         "SQLite",
         "libwebp",
-        "DejaVu",
+        "Noto",
         "tokio",
         "MPL-2.0",
     ] {

@@ -263,7 +263,10 @@ fn p17_a_lost_or_cut_file_is_an_error_of_the_server_and_logged_once() {
             .send()
             .refused(500, "content_lost");
         assert_eq!(client.video(video.id()).status(), "completed");
-        assert_eq!(server.logged(&["ERROR", "result file lost", video.id()]), 1);
+        let lost = ["ERROR", "result file lost", video.id()];
+        // The log is written by a thread of its own.
+        server.wait_for_log(&lost);
+        assert_eq!(server.logged(&lost), 1);
         let sheet = format!("{}?variant=spritesheet", video.content());
         assert_eq!(client.get(&sheet).status, 200);
     }

@@ -2,6 +2,7 @@
 //! that hurt, and a restart on the same folder.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -124,6 +125,14 @@ fn p01_submits_that_were_answered_before_a_kill_are_there_after_it() {
     }
 }
 
+/// Files in the making.
+fn unfinished(data: &DataFolder) -> Vec<PathBuf> {
+    let mut files = data.files("work/");
+    files.extend(data.files("staging/"));
+    files.retain(|path| !path.to_string_lossy().ends_with(".lock"));
+    files
+}
+
 #[test]
 fn p04_a_killed_service_leaves_no_half_file_under_a_result_address() {
     let data = DataFolder::default();
@@ -134,7 +143,7 @@ fn p04_a_killed_service_leaves_no_half_file_under_a_result_address() {
         if completed(&server.client()) == ids.len() {
             submit(&server.client(), &mut ids, 2);
         }
-        (!data.files("staging").is_empty()).then_some(())
+        (!unfinished(&data).is_empty()).then_some(())
     });
     server.kill();
     let server = patient(&data);
@@ -154,11 +163,7 @@ fn p04_a_killed_service_leaves_no_half_file_under_a_result_address() {
         assert_eq!(mp4.len(), 1, "{files:?}");
         assert_eq!(length, Some(std::fs::metadata(mp4[0]).unwrap().len()));
     }
-    assert!(
-        data.files("staging").is_empty(),
-        "{:?}",
-        data.files("staging")
-    );
+    assert!(unfinished(&data).is_empty(), "{:?}", unfinished(&data));
 }
 
 #[test]

@@ -92,13 +92,17 @@ fn an_engine_in_a_process_keeps_to_what_every_engine_must() {
         open_limit: Duration::from_secs(60),
         memory_bytes_max: None,
         confinement: Some(Confinement::of(Role::Engine)),
+        clock: crate::support::clock(),
     };
     let engine = HostedEngine::new(Arc::new(Storyboard::default()), options);
     conformance::check(&engine, &spec(), &Materials::default()).unwrap();
     let size = Size::new(64, 48);
-    let picture = |grey| Picture {
+    // Not of one colour: what differs by seed is how the camera moves over them.
+    let picture = |grey: usize| Picture {
         size,
-        rgb: vec![grey; 64 * 48 * 3],
+        rgb: (0..64 * 48 * 3)
+            .map(|at| (grey + at / 3 % 64) as u8)
+            .collect(),
     };
     let materials = Materials {
         images: vec![picture(20), picture(200)],

@@ -126,3 +126,38 @@ fn p11_storage_that_refuses_writes_is_two_lines_however_many_requests_meet_it() 
     assert_eq!(server.logged(&begun), 1);
     assert_eq!(server.logged(&["\"ERROR\"", "kinora_api"]), 0);
 }
+
+#[test]
+fn p11_a_failed_request_is_found_in_the_log_by_its_id() {
+    let server = Server::start();
+    let client = server.client();
+    let made = client.submit(&quick("kinora-b1"));
+    let content = format!("/v1/videos/{}/content", made.id());
+    client.wait_completed(made.id());
+    let lines_of = |id: &str| -> Vec<Value> {
+        let log = server.log();
+        let events = log
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        events
+            .filter(|event: &Value| event["request"] == id)
+            .collect()
+    };
+
+    let accepted = client.submit_json(&quick("kinora-b1"));
+    let id = accepted.header("x-request-id").unwrap().to_owned();
+    server.wait_for_log(&["task accepted", &id]);
+    let polled = client.get(&format!("/v1/videos/{}", made.id()));
+    let mut files = server.data().files("video.mp4");
+    files.retain(|path| path.to_string_lossy().contains(made.id()));
+    std::fs::remove_file(&files[0]).unwrap();
+    let refused = client.get(&content);
+    refused.refused(500, "content_lost");
+    let id = refused.header("x-request-id").unwrap();
+    server.wait_for_log(&["result file lost", id]);
+    let lines = lines_of(id);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(lines[0]["task"], made.id());
+    // Lines come in order: a poll has none.
+    assert!(lines_of(polled.header("x-request-id").unwrap()).is_empty());
+}

@@ -1,6 +1,7 @@
 //! What the service promises, shown on the real binary over real sockets. One module per topic;
 //! `routes.rs` lists every route once, so that no topic can forget one.
 
+#![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
 #![allow(
     clippy::panic,
     clippy::print_stdout,

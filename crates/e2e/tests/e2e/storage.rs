@@ -63,8 +63,13 @@ fn becomes_ready(server: &Server) {
 
 /// Files in the making, on the service's own disk.
 fn staged(server: &Server) -> usize {
-    let folder: &Path = &server.data().path().join("results/staging");
-    fs::read_dir(server.inside(folder)).unwrap().count()
+    let folder: &Path = &server.data().path().join("work");
+    let of_process = |entry: std::io::Result<fs::DirEntry>| {
+        let entries = fs::read_dir(entry.unwrap().path());
+        entries.map_or(0, Iterator::count)
+    };
+    let processes = fs::read_dir(server.inside(folder)).unwrap();
+    processes.map(of_process).sum()
 }
 
 #[test]

@@ -2,8 +2,10 @@
 //! that are quick or slow on purpose.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
+use kinora_contract::{Clock, RunningClock};
 use kinora_e2e::{Client, Server, Setup, Video};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -91,4 +93,10 @@ pub(crate) fn assert_plays(client: &Client, video: &Video) {
     let probe = kinora_e2e::media::probe(&file.path());
     let frames = probe.video["nb_read_frames"].as_str().unwrap();
     assert_eq!(frames, video["frames"].to_string());
+}
+
+/// For children that this process starts: measures in real time.
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    let begun = Instant::now();
+    Arc::new(RunningClock::at(0, move || begun.elapsed()))
 }

@@ -5,7 +5,9 @@
 use kinora_contract::FailureCode;
 use kinora_fetch::{FetchError, Fetcher, Options};
 
-use crate::support::{Bench, Canary, PUBLIC, Script, Server, ok, options, redirect, request};
+use crate::support::{
+    Bench, Canary, PUBLIC, Script, Server, clock, ok, options, redirect, request,
+};
 
 /// Hosts of URLs that lead inside, each in one more disguise.
 const HOSTS: &[&str] = &[
@@ -276,7 +278,7 @@ async fn p09_a_redirect_to_the_same_name_is_resolved_and_judged_anew() {
 #[tokio::test]
 async fn p09_the_resolver_of_the_system_is_judged_too() {
     let canary = Canary::everywhere().await;
-    let fetcher = Fetcher::new(Options::default()).unwrap();
+    let fetcher = Fetcher::new(Options::default(), clock()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let url = format!("http://localhost:{}/", canary.port);
     let fetched = fetcher

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kinora_fetch::{Cause, FetchError, Fetcher, Options, SystemInterfaces};
 use tokio::net::TcpListener;
 
-use crate::support::{Script, request};
+use crate::support::{Script, clock, request};
 
 /// What the namespace has: one public address of each family with its network, and a whole public
 /// network that is routed here although no interface has an address of it.
@@ -64,7 +64,7 @@ async fn p09_the_machine_s_own_public_addresses_are_not_asked() {
     let port = canary.local_addr().unwrap().port();
     let names = Script::new(&[&["198.41.0.4"], &["8.8.8.8", "198.41.0.4"], &["2600:1::1"]]);
     let interfaces = Box::new(SystemInterfaces);
-    let fetcher = Fetcher::with(Options::default(), names, interfaces).unwrap();
+    let fetcher = Fetcher::with(Options::default(), names, interfaces, clock()).unwrap();
     for host in [
         "198.41.0.4",
         "[2600:1::1]",
@@ -112,7 +112,7 @@ async fn an_own_address_is_asked_where_the_operator_names_it() {
         ..Options::default()
     };
     let interfaces = Box::new(SystemInterfaces);
-    let fetcher = Arc::new(Fetcher::with(named, Script::new(&[]), interfaces).unwrap());
+    let fetcher = Arc::new(Fetcher::with(named, Script::new(&[]), interfaces, clock()).unwrap());
     for host in ["198.41.0.4", "199.7.83.42"] {
         // Asked, and nobody answers.
         let error = fetched(&fetcher, &format!("http://{host}:{port}/")).await;

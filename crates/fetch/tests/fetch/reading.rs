@@ -10,7 +10,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, crypto};
 
-use crate::support::{Bench, PUBLIC, Script, Server, Step, ok, options, redirect, request, send};
+use crate::support::{
+    Bench, PUBLIC, Script, Server, Step, clock, ok, options, redirect, request, send,
+};
 
 /// An authority of our own, as PEM, and a server's end for `name`.
 fn certified(name: &str) -> (Vec<u8>, TlsAcceptor) {
@@ -227,17 +229,17 @@ fn options_that_cannot_work_are_refused() {
         ..Options::default()
     };
     assert!(matches!(
-        Fetcher::new(with("")),
+        Fetcher::new(with(""), clock()),
         Err(OptionsError::NoCertificate)
     ));
     let broken = "-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n";
     assert!(matches!(
-        Fetcher::new(with(broken)),
+        Fetcher::new(with(broken), clock()),
         Err(OptionsError::Pem(_))
     ));
     let empty = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert!(matches!(
-        Fetcher::new(with(empty)),
+        Fetcher::new(with(empty), clock()),
         Err(OptionsError::Tls(_))
     ));
     for limit in [Duration::ZERO, Duration::MAX] {
@@ -246,11 +248,11 @@ fn options_that_cannot_work_are_refused() {
             ..Options::default()
         };
         assert!(matches!(
-            Fetcher::new(wrong),
+            Fetcher::new(wrong, clock()),
             Err(OptionsError::Duration("total_timeout"))
         ));
     }
-    assert!(Fetcher::new(Options::default()).is_ok());
+    assert!(Fetcher::new(Options::default(), clock()).is_ok());
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use kinora_fetch::{
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use crate::support::{Bench, PUBLIC, Server, Step, ok, options, send};
+use crate::support::{Bench, PUBLIC, Server, Step, clock, ok, options, send};
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(200);
@@ -65,9 +65,9 @@ struct Shared {
 
 impl Shared {
     fn new(options: Options, names: &Arc<Names>) -> Self {
-        let resolver = SystemResolver::with_lookup(options.lookup_timeout, names.clone());
+        let resolver = SystemResolver::with_lookup(options.lookup_timeout, names.clone(), clock());
         let interfaces = Box::new(SystemInterfaces);
-        let fetcher = Fetcher::with(options, Arc::new(resolver), interfaces).unwrap();
+        let fetcher = Fetcher::with(options, Arc::new(resolver), interfaces, clock()).unwrap();
         Self {
             fetcher: Arc::new(fetcher),
             folder: Arc::new(tempfile::tempdir().unwrap()),

@@ -228,6 +228,14 @@ pub(crate) fn options() -> Options {
     }
 }
 
+/// Passes in real time.
+pub(crate) fn clock() -> Arc<dyn kinora_contract::Clock> {
+    let begun = std::time::Instant::now();
+    Arc::new(kinora_contract::RunningClock::at(0, move || {
+        begun.elapsed()
+    }))
+}
+
 /// A fetcher with a folder of its own.
 pub(crate) struct Bench {
     pub(crate) fetcher: Fetcher,
@@ -237,7 +245,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn new(options: Options, resolver: Arc<dyn Resolve>) -> Self {
         Self {
-            fetcher: Fetcher::with(options, resolver, Box::new(SystemInterfaces)).unwrap(),
+            fetcher: Fetcher::with(options, resolver, Box::new(SystemInterfaces), clock()).unwrap(),
             folder: tempfile::tempdir().unwrap(),
         }
     }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use kinora_contract::{StoredFile, TaskId};
-use kinora_store::Counts;
+use kinora_store::BackupCounts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ pub(crate) struct Results {
 }
 
 impl Tasks {
-    pub(crate) const fn of(counts: &Counts) -> Self {
+    pub(crate) const fn of(counts: &BackupCounts) -> Self {
         Self {
             unfinished: counts.unfinished,
             completed: counts.completed,

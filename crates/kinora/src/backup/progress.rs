@@ -1,7 +1,11 @@
 //! How far a command has come, on one line of a terminal; nothing elsewhere.
 
 use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use kinora_contract::Stopwatch;
+
+use crate::system;
 
 /// Between two lines.
 const EVERY: Duration = Duration::from_millis(100);
@@ -12,7 +16,7 @@ pub(crate) struct Progress {
     terminal: bool,
     all: u64,
     done: u64,
-    shown: Option<Instant>,
+    shown: Option<Stopwatch>,
 }
 
 impl Progress {
@@ -39,8 +43,12 @@ impl Progress {
     /// One step more.
     pub(crate) fn step(&mut self, what: &str) {
         self.done += 1;
-        if self.shown.is_none_or(|shown| shown.elapsed() >= EVERY) {
-            self.shown = Some(Instant::now());
+        if self
+            .shown
+            .as_ref()
+            .is_none_or(|shown| shown.elapsed() >= EVERY)
+        {
+            self.shown = Some(system::stopwatch());
             self.show(&line(self.done, self.all, what));
         }
     }

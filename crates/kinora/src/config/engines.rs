@@ -63,7 +63,10 @@ impl Engine {
         }
         match self {
             Self::Remote(remote) => remote.check(),
-            Self::Storyboard(storyboard) => check_host(name, storyboard.host),
+            Self::Storyboard(storyboard) => {
+                storyboard.settings().check()?;
+                check_host(name, storyboard.host)
+            }
             Self::Diffusion(diffusion) => {
                 diffusion.model()?;
                 check_host(name, diffusion.host)

@@ -5,12 +5,15 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kinora_blobs::Reserve;
 use rustix::fs::statfs;
 
 use super::Finding;
+use crate::config::Config;
 use crate::folder;
+use crate::system::SystemClock;
 
 /// File systems over a network, by the magic numbers of Linux's `statfs(2)`: SQLite's log needs
 /// shared memory and locks that they do not keep (<https://sqlite.org/wal.html>).
@@ -115,7 +118,9 @@ pub(super) fn free_space(folder: &Path, bytes_min: u64) -> Finding {
     };
     let free = found.f_bavail.saturating_mul(found.f_bsize as u64);
     let shown = format!("{} MiB free in {}", free >> 20, folder.display());
-    let keeps = |bytes_min| Reserve::new(vec![folder.to_owned()], bytes_min).has_room();
+    let keeps = |bytes_min| {
+        Reserve::new(vec![folder.to_owned()], bytes_min, Arc::new(SystemClock)).has_room()
+    };
     // Without a reserve there is still to be a byte.
     free_space_of(&shown, bytes_min.max(1), keeps)
 }
@@ -135,6 +140,35 @@ fn free_space_of(shown: &str, bytes_min: u64, keeps: impl Fn(u64) -> bool) -> Fi
         ));
     }
     Finding::Good(shown.to_owned())
+}
+
+/// The disks of results and of unfinished files, where these are others than that of the data folder.
+pub(super) fn elsewhere(config: &Config) -> Vec<(&'static str, Finding)> {
+    let bytes_min = config.quota.free_bytes_min;
+    let other = |folder: &Path| {
+        let (folder, data) = (nearest_existing(folder)?, nearest_existing(&config.data)?);
+        is_another(&folder, &data).then_some(folder)
+    };
+    let mut found = Vec::new();
+    match kinora_blobs::root(&config.results_url()) {
+        Ok(results) => {
+            if let Some(folder) = other(&results) {
+                found.push(("results space", free_space(&folder, bytes_min)));
+                found.push(("results syncs", links_and_syncs(&folder)));
+            }
+        }
+        Err(error) => found.push(("results", Finding::Bad(error.to_string()))),
+    }
+    if let Some(folder) = other(&config.scratch_folder()) {
+        found.push(("scratch space", free_space(&folder, bytes_min)));
+    }
+    found
+}
+
+/// Whether two folders are on different file systems.
+pub(super) fn is_another(one: &Path, other: &Path) -> bool {
+    let device = |folder| fs::metadata(folder).map(|found| found.dev()).ok();
+    device(one) != device(other)
 }
 
 /// Whether a file can be written, synced, linked to a second name and removed, as results are.

@@ -132,7 +132,7 @@ fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Fa
     let mut wrong = looked.confirmed(&runtime, store, &*blobs);
     // Restored results have their mark after the next start.
     if !marked && looked.files > 0 && looked.wrong == looked.files {
-        let results = config.results_url();
+        let results = config.results_shown();
         wrong.insert(
             0,
             format!("{results} are not the results of this store: is the volume mounted?"),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use kinora_contract::{Clock, FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_engine::{Control, Engine, EngineError, Job, Materials, Sink};
@@ -153,7 +153,7 @@ fn weights(settings: &config::Diffusion) -> Finding {
 fn first_frame(name: &str, engine: &dyn Engine) -> Finding {
     let spec = trial(name);
     let materials = Materials::default();
-    let begun = Instant::now();
+    let begun = system::stopwatch();
     let mut sink = OneFrame::default();
     let made = engine.plan(&spec, &materials).and_then(|clip| {
         let job = Job {

@@ -1,5 +1,9 @@
 //! What the benchmarks have in common: wall and CPU time, medians, peak memory. Linux only.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "measurements are made in real time"
+)]
 #![allow(dead_code, reason = "each benchmark uses a part of it")]
 
 use std::time::Instant;

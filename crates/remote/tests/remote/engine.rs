@@ -36,7 +36,12 @@ impl Studio {
         })
         .await;
         let options = Options::new(dialect, vec![server.upstream("a")]);
-        let remote = Remote::new(options, Arc::new(JumpTimer::default())).unwrap();
+        let remote = Remote::new(
+            options,
+            Arc::new(JumpTimer::default()),
+            crate::support::clock(),
+        )
+        .unwrap();
         Self {
             engine: RemoteEngine::new(remote, studio(false)),
             dialect,
@@ -127,7 +132,8 @@ async fn an_engine_offers_what_its_dialect_can_say_and_sound_where_it_was_told_s
     for dialect in Dialect::ALL {
         for sound in [false, true] {
             let options = Options::new(dialect, vec![Server::well("t", MP4).await.upstream("a")]);
-            let remote = Remote::new(options, Arc::new(SystemTimer::default())).unwrap();
+            let timer = SystemTimer::new(crate::support::clock());
+            let remote = Remote::new(options, Arc::new(timer), crate::support::clock()).unwrap();
             let engine = RemoteEngine::new(remote, studio(sound));
             let (offered, can) = (engine.describe().features, dialect.features());
             assert_eq!(offered.restricted_to(can), offered);
@@ -160,7 +166,12 @@ async fn each_server_is_asked_whether_it_would_serve_us() {
     let named = servers.iter().zip(["well", "wrong key", "broken"]);
     let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
     let options = Options::new(&KINORA, upstreams);
-    let remote = Remote::new(options, Arc::new(JumpTimer::default())).unwrap();
+    let remote = Remote::new(
+        options,
+        Arc::new(JumpTimer::default()),
+        crate::support::clock(),
+    )
+    .unwrap();
     let asked = remote.ask_all().await;
     let served: Vec<_> = asked
         .iter()

@@ -19,6 +19,14 @@ use crate::server::Server;
 #[derive(Debug, Default)]
 pub(crate) struct JumpTimer(Mutex<(Duration, Vec<Duration>)>);
 
+/// Passes in real time.
+pub(crate) fn clock() -> Arc<dyn kinora_contract::Clock> {
+    let begun = std::time::Instant::now();
+    Arc::new(kinora_contract::RunningClock::at(0, move || {
+        begun.elapsed()
+    }))
+}
+
 impl JumpTimer {
     pub(crate) fn waits(&self) -> Vec<Duration> {
         self.0.lock().unwrap().1.clone()
@@ -100,7 +108,7 @@ impl Stage {
         change(&mut options);
         let timer = Arc::new(JumpTimer::default());
         Self {
-            remote: Remote::new(options, timer.clone()).unwrap(),
+            remote: Remote::new(options, timer.clone(), clock()).unwrap(),
             timer,
             notes: Notes::default(),
             cancel: CancellationToken::new(),

@@ -341,6 +341,6 @@ fn options_that_cannot_work_are_refused_at_the_start() {
     };
     let options = kinora_remote::Options::new(&OPENAI, vec![upstream]);
     let timer = std::sync::Arc::new(JumpTimer::default());
-    let error = Remote::new(options, timer).unwrap_err();
+    let error = Remote::new(options, timer, crate::support::clock()).unwrap_err();
     assert!(error.to_string().contains("ftp://h/v1"));
 }

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use kinora_contract::{Artifact, Failure, Phase, State, Task, TaskId};
-use kinora_store::{Attempt, Lease, Postpone, SweepRequest, TaskView};
+use kinora_store::{Attempt, Lease, Postpone, SweepRequest};
+
+use crate::taken::TakenChores;
 
 /// A task as the book knows it.
 #[derive(Clone, Debug)]
@@ -86,6 +88,8 @@ pub(crate) enum Cause {
     },
     Swept {
         request: SweepRequest,
+        /// Leases that end by then are over.
+        steady_ms: u64,
         told: bool,
     },
     Postponed(Postpone),
@@ -109,6 +113,8 @@ pub(crate) struct Book {
     pub(crate) seen: BTreeMap<String, u64>,
     /// When each project may have been refused last.
     pub(crate) refused_at_ms: BTreeMap<String, u64>,
+    /// Chores that are leased.
+    pub(crate) taken: TakenChores,
     token_max: u64,
 }
 
@@ -204,11 +210,11 @@ impl Book {
     }
 
     /// Writes down how a task stands in the store now.
-    pub(crate) fn observe(&mut self, id: TaskId, found: Option<&TaskView>) {
+    pub(crate) fn observe(&mut self, id: TaskId, found: Option<&Task>) {
         let Some(known) = self.tasks.get(&id) else {
             return;
         };
-        let next = found.map(|view| self.explain(known, &view.task));
+        let next = found.map(|task| self.explain(known, task));
         match next {
             Some(next) => {
                 let turn = (known.task.state.phase(), next.task.state.phase());
@@ -244,7 +250,11 @@ impl Book {
                         self.token_max = lease.token;
                     }
                 }
-                Cause::Swept { request, told } => self.settle_sweep(request, told),
+                Cause::Swept {
+                    request,
+                    steady_ms,
+                    told,
+                } => self.settle_sweep(request, steady_ms, told),
                 Cause::Finished {
                     lease,
                     outcome,
@@ -267,9 +277,10 @@ impl Book {
         }
     }
 
-    fn settle_sweep(&mut self, request: SweepRequest, told: bool) {
+    fn settle_sweep(&mut self, request: SweepRequest, steady_ms: u64, told: bool) {
         let freed = |key: &BoundKey| {
-            request.trusts_wall && key.expires_at_ms + request.keys_kept_ms <= request.now_ms
+            let due_ms = request.due_ms;
+            due_ms.is_some_and(|due_ms| key.expires_at_ms + request.keys_kept_ms <= due_ms)
         };
         for key in self.keys.values_mut() {
             key.maybe_free |= freed(key);
@@ -279,11 +290,10 @@ impl Book {
         }
         self.keys.retain(|_, key| !freed(key));
         for known in self.tasks.values() {
-            let over = known.held.as_ref().is_some_and(|held| {
-                held.untils_ms
-                    .iter()
-                    .all(|until_ms| *until_ms <= request.steady_ms)
-            });
+            let over = known
+                .held
+                .as_ref()
+                .is_some_and(|held| held.untils_ms.iter().all(|until_ms| *until_ms <= steady_ms));
             assert!(
                 !over,
                 "P5: a sweep left a task without a live lease running: {known:?}"

@@ -1,10 +1,10 @@
 //! What else clients do through the real router, and what each answer must then be.
 
+use kinora_blobs::measure_bytes;
 use kinora_contract::{FailureCode, Phase, State, TaskId};
 
 use crate::book::Cause;
 use crate::http::{Answer, Call};
-use crate::ledger::measure;
 use crate::world::{PROJECTS, World};
 
 impl World {
@@ -152,7 +152,9 @@ impl World {
             (200, Some(State::Completed(artifact))) => {
                 let file = artifact.files()[variant];
                 match &answer.body {
-                    Some(bytes) => assert_eq!(measure(&file.key, bytes), *file, "P4: {id} {name}"),
+                    Some(bytes) => {
+                        assert_eq!(measure_bytes(&file.key, bytes), *file, "P4: {id} {name}");
+                    }
                     None => assert!(self.may_fail(), "P4: {id} {name} broke off"),
                 }
             }

@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{FutureExt, TryFutureExt, TryStreamExt};
-use kinora_blobs::{BlobError, BlobStore, ByteStream, EntryStream};
+use kinora_blobs::{BlobError, BlobStore, ByteStream, EntryStream, measure_bytes};
 use kinora_contract::{Clock, ManualClock, StoredFile, UnixMs};
-use sha2::{Digest, Sha256};
 
 /// What is there, by key.
 pub(crate) type HeldFiles = BTreeMap<String, Held>;
@@ -65,29 +64,24 @@ impl Ledger {
     }
 }
 
-/// Length and SHA-256 of what is to be found under `key`.
-pub(crate) fn measure(key: &str, bytes: &[u8]) -> StoredFile {
-    let sha256 = Sha256::digest(bytes);
-    StoredFile {
-        key: key.to_owned(),
-        bytes: bytes.len() as u64,
-        sha256: sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
-    }
-}
-
 #[async_trait]
 impl BlobStore for Ledger {
-    async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError> {
+    async fn put_file(&self, file: &StoredFile, from: &Path) -> Result<(), BlobError> {
         let bytes = std::fs::read(from)?;
-        let told = self.inner.put_file(key, from).await;
-        self.note(measure(key, &bytes), &told);
-        told
+        let put = self.inner.put_file(file, from).await;
+        let told = put.map(|()| file.clone());
+        self.note(measure_bytes(&file.key, &bytes), &told);
+        told.map(drop)
     }
 
     async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
         let told = self.inner.put_bytes(key, bytes.clone()).await;
-        self.note(measure(key, &bytes), &told);
+        self.note(measure_bytes(key, &bytes), &told);
         told
+    }
+
+    async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError> {
+        self.inner.checksum(key).await
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
@@ -123,9 +117,5 @@ impl BlobStore for Ledger {
 
     async fn probe(&self) -> Result<(), BlobError> {
         self.inner.probe().await
-    }
-
-    fn staging_dir(&self) -> &Path {
-        self.inner.staging_dir()
     }
 }

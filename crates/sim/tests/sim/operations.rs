@@ -37,6 +37,8 @@ pub(crate) enum Kind {
     Race,
     Sweep,
     Orphans,
+    Chore,
+    ChoreDie,
     ClockSmall,
     ClockLease,
     ClockHour,
@@ -79,6 +81,8 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::Race, 20),
     (Kind::Sweep, 60),
     (Kind::Orphans, 20),
+    (Kind::Chore, 60),
+    (Kind::ChoreDie, 6),
     (Kind::ClockSmall, 60),
     (Kind::ClockLease, 20),
     (Kind::ClockHour, 15),
@@ -146,6 +150,7 @@ impl World {
             Kind::Race => self.race().await,
             Kind::Sweep => self.sweep().await,
             Kind::Orphans => self.look_for_orphans().await,
+            Kind::Chore | Kind::ChoreDie => self.chore(kind == Kind::ChoreDie).await,
             Kind::Restart => {
                 let full = self.rng.percent(25);
                 self.restart(full).await;
@@ -238,17 +243,21 @@ impl World {
             return;
         };
         self.trace.result(&task.id.to_string());
-        let request = self.sweep_request();
-        let (now_ms, tasks) = (self.now_ms(), self.service().tasks.clone());
-        let end_ms = now_ms + RETENTION_MS;
+        let reading = self.reading();
+        let request = self.sweep_request(reading);
+        let seen = self.service().seen.clone();
         let failure: kinora_contract::Failure = FailureCode::Cancelled.into();
-        let finish = tasks.finish(&lease, outcome.clone(), now_ms, end_ms);
-        let cancel = tasks.cancel(&task.project, task.id, failure.clone(), now_ms, end_ms);
-        let sweep = tasks.sweep(request);
+        let finish = seen.work.finish(&lease, outcome.clone(), RETENTION_MS);
+        let cancel = seen
+            .tasks
+            .cancel(&task.project, task.id, failure.clone(), RETENTION_MS);
+        let sweep = seen.chores.sweep(request);
         let (finished, cancelled, swept) = if self.rng.percent(50) {
-            tokio::join!(finish, cancel, sweep)
+            self.at_once(async { tokio::join!(finish, cancel, sweep) })
+                .await
         } else {
-            let (swept, cancelled, finished) = tokio::join!(sweep, cancel, finish);
+            let raced = self.at_once(async { tokio::join!(sweep, cancel, finish) });
+            let (swept, cancelled, finished) = raced.await;
             (finished, cancelled, swept)
         };
         let both = finished.is_ok() && matches!(cancelled, Ok(Cancellation::Cancelled(_)));
@@ -264,6 +273,7 @@ impl World {
         });
         self.book.note(Cause::Swept {
             request,
+            steady_ms: reading.steady_ms,
             told: swept.is_ok(),
         });
         self.observe().await;

@@ -12,10 +12,13 @@ use crate::world::{HOUR_MS, World};
 impl World {
     /// One look for orphans, as a worker takes at its start and every hour.
     pub(crate) async fn look_for_orphans(&mut self) {
-        let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
+        let (chores, blobs) = (
+            self.service().seen.chores.clone(),
+            self.service().blobs.clone(),
+        );
         let before = self.files();
-        let gaps = tasks.gaps().len();
-        let looked = kinora_worker::remove_orphans(&*tasks, &*blobs, self.now_ms()).await;
+        let gaps = chores.gaps().len();
+        let looked = kinora_worker::remove_orphans(&*chores, &*blobs, self.now_ms()).await;
         self.trace.result(&told(&looked));
         assert!(
             looked.is_ok() || self.may_fail(),
@@ -31,7 +34,7 @@ impl World {
         if left.files > 0 {
             // An operator's word.
             let now_ms = self.now_ms();
-            let said = kinora_worker::look_for_orphans(&*tasks, &*blobs, now_ms, true).await;
+            let said = kinora_worker::look_for_orphans(&*chores, &*blobs, now_ms, true).await;
             assert!(said.is_ok() || self.may_fail(), "P11: {said:?}");
         }
         let after = self.files();
@@ -60,6 +63,15 @@ impl World {
         let ledger = self.service().ledger.held();
         let keys = ledger.keys().filter(|key| !key.starts_with("stores/"));
         keys.cloned().collect()
+    }
+
+    /// Whether a result names this file, or its task is a draft that is there: such a file is never to be removed.
+    pub(crate) fn is_named(&self, key: &str) -> bool {
+        let id: Option<TaskId> = key.split('/').nth(1).and_then(|id| id.parse().ok());
+        let known = id.and_then(|id| self.book.tasks.get(&id));
+        known.is_some_and(|known| {
+            matches!(known.task.state, State::Completed(_)) && self.is_wanted(key)
+        })
     }
 
     /// Whether a task names this file, or an unfinished one may come to.

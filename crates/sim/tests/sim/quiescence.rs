@@ -32,7 +32,7 @@ impl World {
     /// Works until every task is at its end.
     async fn work_off(&mut self) {
         // Nothing dies any more.
-        self.service().real.tasks.settle().await.unwrap();
+        self.service().real.work.settle().await.unwrap();
         let unfinished = |phase: Phase| matches!(phase, Phase::Waiting | Phase::Running);
         for _ in 0..ROUNDS_MAX {
             if self.book.count(|task| unfinished(task.state.phase())) == 0 {
@@ -117,6 +117,7 @@ impl World {
         );
         let left = self.files();
         assert!(left.is_empty(), "files outlive their tasks: {left:?}");
+        self.no_chore_is_left().await;
         for project in PROJECTS {
             let usage = self.service().real.tasks.usage(project).await.unwrap();
             assert_eq!(usage, Usage::default(), "{project} is charged for nothing");

@@ -3,9 +3,10 @@
 //! effects anything else may happen.
 
 use bytes::Bytes;
-use kinora_blobs::BlobError;
+use kinora_blobs::{BlobError, measure_bytes};
 use kinora_contract::{Artifact, Failure, FailureCode, State, StoredFile, Task};
 use kinora_store::{Attempt, StoreError, reference_keys};
+use sha2::{Digest, Sha256};
 
 use crate::book::Cause;
 use crate::worker::{Next, Run, Stage, remove, told};
@@ -31,12 +32,15 @@ impl World {
 
     /// The keys of references that are not stored, neither for the task nor for its draft.
     async fn missing(&self, task: &Task) -> Result<Vec<String>, Ungathered> {
-        let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
+        let (work, blobs) = (
+            self.service().seen.work.clone(),
+            self.service().blobs.clone(),
+        );
         let draft = match task.spec.final_of {
-            Some(draft) => tasks.get(&task.project, draft).await.map_err(ours)?,
+            Some(draft) => work.task(draft).await.map_err(ours)?,
             None => None,
         };
-        let drafts = draft.map_or_else(Vec::new, |view| reference_keys(&view.task));
+        let drafts = draft.map_or_else(Vec::new, |draft| reference_keys(&draft));
         let mut missing = Vec::new();
         for (index, key) in reference_keys(task).into_iter().enumerate() {
             let mut present = blobs.head(&key).await.map_err(ours)?.is_some();
@@ -77,7 +81,7 @@ impl World {
                 let failure = FailureCode::ReferenceUnreachable.into();
                 return Err(Ungathered::Failed(failure));
             }
-            match self.put(&key).await {
+            match self.put(&key, true).await {
                 Ok(_) | Err(BlobError::Exists(_)) => {}
                 Err(error) => return Err(ours(error)),
             }
@@ -86,59 +90,62 @@ impl World {
     }
 
     async fn is_unfinished(&self, task: &Task) -> Result<bool, Ungathered> {
-        let tasks = self.service().tasks.clone();
-        let found = tasks.get_of_any_project(task.id).await.map_err(ours)?;
-        Ok(found.is_some_and(|view| !view.task.state.phase().is_terminal()))
+        let work = self.service().seen.work.clone();
+        let found = work.task(task.id).await.map_err(ours)?;
+        Ok(found.is_some_and(|task| !task.state.phase().is_terminal()))
     }
 
     /// Counts what the task's own references take.
     async fn charge(&self, task: &Task, own: &[String]) -> Result<(), Ungathered> {
-        let (tasks, blobs) = (self.service().tasks.clone(), self.service().blobs.clone());
+        let (work, blobs) = (
+            self.service().seen.work.clone(),
+            self.service().blobs.clone(),
+        );
         let mut bytes = 0;
         for key in own {
             bytes += blobs.head(key).await.map_err(ours)?.unwrap_or(0);
         }
         if !own.is_empty() {
-            let charged = tasks.charge_references(task.id, bytes);
+            let charged = work.charge_references(task.id, bytes);
             charged.await.map_err(ours)?;
         }
         Ok(())
     }
 
-    /// Puts a small file.
-    async fn put(&mut self, key: &str) -> Result<StoredFile, BlobError> {
-        let bytes: Bytes = (0..16 + self.rng.below(200))
-            .map(|_| self.rng.next() as u8)
-            .collect();
+    /// Puts the small file of this key, as a worker does: again while its answer is lost, and after the last
+    /// try it asks whether the file is there.
+    async fn put(&mut self, key: &str, is_last: bool) -> Result<StoredFile, BlobError> {
+        let bytes = body_of(key);
+        let file = measure_bytes(key, &bytes);
         let blobs = self.service().blobs.clone();
-        if !key.ends_with(".mp4") {
-            return blobs.put_bytes(key, bytes).await;
-        }
-        let staged = blobs.staging_dir().join(key.replace('/', "-"));
-        // A second try finds its file, unless the first one was done after all.
-        if !staged.exists() {
+        let put = if key.ends_with(".mp4") {
+            let staged = self.scratch().join(key.replace('/', "-"));
             std::fs::write(&staged, &bytes).unwrap();
+            let put = blobs.put_file(&file, &staged).await;
+            std::fs::remove_file(&staged).unwrap();
+            put
+        } else {
+            blobs.put_bytes(key, bytes).await.map(drop)
+        };
+        match put {
+            Err(BlobError::Unavailable(_)) if is_last && blobs.holds(&file).await? => Ok(file),
+            put => put.map(|()| file),
         }
-        let put = blobs.put_file(key, &staged).await;
-        if put.is_ok() {
-            assert!(!staged.exists(), "P4: a published file stays behind");
-        }
-        put
     }
 
-    pub(crate) async fn record_step(&mut self, mut run: Run) -> Next {
+    pub(crate) async fn record_step(&mut self, k: usize, mut run: Run) -> Next {
         run.progress = (run.progress + 1 + self.rng.below(60) as u8).min(99);
         if run.progress >= 60 {
             run.stage = Stage::Publish;
         }
-        self.renew(run).await
+        self.renew(k, run).await
     }
 
     pub(crate) async fn publish_step(&mut self, mut run: Run) -> Next {
         let [video, thumbnail, spritesheet] = run.lease.file_keys();
         let key = [thumbnail, spritesheet, video][run.stored.len()].clone();
         run.tries += 1;
-        match self.put(&key).await {
+        match self.put(&key, run.tries == PUT_TRIES).await {
             Ok(stored) => {
                 run.tries = 0;
                 run.stored.push(stored);
@@ -149,7 +156,7 @@ impl World {
             }
             Err(BlobError::Unavailable(_)) if run.tries < PUT_TRIES => {}
             Err(BlobError::Unavailable(_)) => run.stage = Stage::GiveBack,
-            Err(_) => run.stage = Stage::Finish(Err(FailureCode::StorageFailed.into())),
+            Err(error) => panic!("P4: {key} was not put: {error}"),
         }
         self.observe().await;
         Next::Goes(Box::new(run))
@@ -172,12 +179,9 @@ impl World {
         if outcome.is_err() {
             self.withdraw(&run.lease).await;
         }
-        let now_ms = self.now_ms();
-        let tasks = self.service().tasks.clone();
+        let work = self.service().seen.work.clone();
         let held = self.book.holds(&run.lease);
-        let done = tasks
-            .finish(&run.lease, outcome.clone(), now_ms, now_ms + RETENTION_MS)
-            .await;
+        let done = work.finish(&run.lease, outcome.clone(), RETENTION_MS).await;
         self.trace.result(&told(&done));
         self.book.note(Cause::Finished {
             lease: run.lease.clone(),
@@ -189,10 +193,10 @@ impl World {
             Ok(()) => Next::Ended,
             Err(StoreError::LeaseLost(_)) => {
                 assert!(!held, "P10: a good lease was refused: {run:?}");
-                let Ok(found) = tasks.get_of_any_project(run.lease.task).await else {
+                let Ok(found) = work.task(run.lease.task).await else {
                     return Next::Goes(Box::new(run));
                 };
-                let stands = match (found.map(|view| view.task.state.clone()), outcome) {
+                let stands = match (found.map(|task| task.state.clone()), outcome) {
                     (Some(State::Completed(stored)), Ok(made)) => {
                         stored.video.key == made.video.key
                     }
@@ -206,6 +210,12 @@ impl World {
             Err(_) => Next::Goes(Box::new(run)),
         }
     }
+}
+
+/// The bytes of the file of this key: a second try puts the same.
+fn body_of(key: &str) -> Bytes {
+    let digest = Sha256::digest(key);
+    digest.repeat(1 + usize::from(digest[0]) % 6).into()
 }
 
 /// Why the references of a task are not at hand.

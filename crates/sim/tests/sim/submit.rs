@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::FutureExt;
 use futures_util::future::join_all;
 use kinora_contract::{Phase, State, TaskId};
 use serde_json::json;
@@ -53,22 +52,32 @@ impl World {
         self.requests += 1;
         let number = self.requests;
         let project = draft.map_or_else(|| self.rng.below(2) as usize, |(project, _)| project);
+        // A full database has a few free pages left, which short texts would not use up.
+        let long = if self.full {
+            " and a cloud".repeat(120)
+        } else {
+            String::new()
+        };
         let metadata = json!({"request": number.to_string()});
         let body = match (draft, self.rng.below(4)) {
             (Some((_, id)), _) => {
                 json!({"model": "kinora-a1", "draft_task_id": id.to_string(), "metadata": metadata})
             }
             (None, 0) => json!({
-                "model": "kinora-a1", "prompt": "a boat", "metadata": metadata, "draft": true,
+                "model": "kinora-a1", "prompt": format!("a boat{long}"), "metadata": metadata, "draft": true,
                 "input_reference": "http://pictures.test/boat.png",
             }),
             (None, 1) => json!({
-                "model": "kinora-b1", "prompt": "a tower", "metadata": metadata,
+                "model": "kinora-b1", "prompt": format!("a tower{long}"), "metadata": metadata,
                 "first_frame": "http://pictures.test/1.png",
                 "last_frame": "http://pictures.test/2.png",
             }),
-            (None, 2) => json!({"model": "kinora-b1", "prompt": "a hill", "metadata": metadata}),
-            (None, _) => json!({"model": "kinora-a1", "prompt": "a road", "metadata": metadata}),
+            (None, 2) => {
+                json!({"model": "kinora-b1", "prompt": format!("a hill{long}"), "metadata": metadata})
+            }
+            (None, _) => {
+                json!({"model": "kinora-a1", "prompt": format!("a road{long}"), "metadata": metadata})
+            }
         };
         Submit {
             number,
@@ -84,7 +93,7 @@ impl World {
         let expected = self.expect(submit);
         let (router, key) = (self.service().router.clone(), &self.keys[submit.project]);
         let sent = (0..copies).map(|_| submit.call().send(router.clone(), key.clone()));
-        let answers = join_all(sent).await;
+        let answers = self.at_once(join_all(sent)).await;
         self.judge(submit, &expected, &answers).await;
     }
 
@@ -95,10 +104,7 @@ impl World {
         let sent = submit
             .call()
             .send(router, self.keys[submit.project].clone());
-        // An answer that has come already is not listened to.
-        let _ = sent.now_or_never();
-        // Behind this the writer has done whatever it was left with.
-        self.service().real.tasks.forget_files(&[]).await.unwrap();
+        self.tear(sent).await;
         self.judge(submit, &expected, &[]).await;
     }
 

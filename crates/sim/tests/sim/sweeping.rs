@@ -1,8 +1,7 @@
 //! Sweeps: what one goes by, and what it does. The order of effects is that of `kinora-worker`'s `sweep`.
 
-use kinora_contract::Clock;
-use kinora_store::{Place, Postpone, SweepRequest};
-use kinora_worker::Reading;
+use kinora_contract::{Clock, Reading};
+use kinora_store::{ExpiryCursor, Postpone, SweepRequest};
 
 use crate::book::Cause;
 use crate::submit::KEY_KEPT_MS;
@@ -10,59 +9,46 @@ use crate::worker::told;
 use crate::world::{ATTEMPTS_MAX, RETENTION_MS, TOMBSTONE_MS, World};
 
 impl World {
-    /// One sweep, by whichever worker.
+    /// One sweep, by either process, with the chores that it then finds.
     pub(crate) async fn sweep(&mut self) {
-        let request = self.sweep_request();
-        self.postpone().await;
-        let tasks = self.service().tasks.clone();
+        let k = self.rng.below(2) as usize;
+        let seen = self.service().seen.clone();
         // The process may have lived for long enough. One that dies again and again has not.
         if self.rng.percent(30) {
-            let settled = tasks.settle().await;
+            let settled = seen.work.settle().await;
             self.trace.result(&told(&settled));
         }
-        let swept = tasks.sweep(request).await;
-        self.trace.result(&told(&swept.as_ref().map(|swept| {
-            (
-                swept.requeued,
-                swept.lost,
-                swept.expired,
-                swept.forgotten,
-                swept.files.len(),
-            )
-        })));
+        let Ok(reading) = seen.chores.clock().await else {
+            return;
+        };
+        assert_eq!(reading, self.reading(), "P5: the store has another clock");
+        let request = self.sweep_request(reading);
+        let swept = seen.chores.sweep(request).await;
+        self.trace.result(&told(&swept));
         self.book.note(Cause::Swept {
             request,
+            steady_ms: reading.steady_ms,
             told: swept.is_ok(),
         });
         self.observe().await;
-        let Ok(mut swept) = swept else { return };
-        // A store that was opened again names them in no fixed order; equal seeds shall live alike.
-        swept.files.sort_unstable();
-        let blobs = self.service().blobs.clone();
-        let mut gone = Vec::new();
-        for key in swept.files {
-            if blobs.delete(&key).await.is_ok() {
-                gone.push(key);
-            }
+        if swept.is_err() {
+            return;
         }
-        if !gone.is_empty() {
-            // What is not crossed out now comes up again.
-            let _ = tasks.forget_files(&gone).await;
-        }
-        self.observe().await;
+        self.postpone().await;
+        self.do_chores(k).await;
     }
 
-    /// What a sweep goes by now.
-    pub(crate) fn sweep_request(&mut self) -> SweepRequest {
-        let reading = Reading {
-            wall_ms: self.clock.now_ms(),
-            steady_ms: self.clock.steady_ms(),
-        };
+    /// Both clocks of the store.
+    pub(crate) fn reading(&self) -> Reading {
+        let clock: &dyn Clock = &*self.clock;
+        clock.read()
+    }
+
+    /// What a sweep goes by at this time.
+    pub(crate) fn sweep_request(&mut self, reading: Reading) -> SweepRequest {
         let verdict = self.trust.judge(reading);
         SweepRequest {
-            now_ms: reading.wall_ms,
-            steady_ms: reading.steady_ms,
-            trusts_wall: verdict.trusts_wall,
+            due_ms: verdict.trusts_wall.then_some(reading.wall_ms),
             keys_kept_ms: self.trust.lag_ms(reading.steady_ms, KEY_KEPT_MS),
             waiting_from: verdict.waiting_from,
             attempts_max: ATTEMPTS_MAX,
@@ -81,11 +67,11 @@ impl World {
                 from_ms: next.from_ms,
                 before_ms: next.before_ms,
                 by: next.by,
-                below: Place::END,
+                below: ExpiryCursor::END,
                 batch: 500,
             };
-            let tasks = self.service().tasks.clone();
-            let postponed = tasks.postpone(request).await;
+            let chores = self.service().seen.chores.clone();
+            let postponed = chores.postpone(request).await;
             self.trace.result(&told(&postponed));
             self.book.note(Cause::Postponed(request));
             self.observe().await;

@@ -33,7 +33,8 @@ impl Book {
         let explained = self.causes.iter().any(|cause| match cause {
             Cause::Deleted { task: deleted } => *deleted == task.id,
             Cause::Swept { request, .. } => {
-                expired && request.trusts_wall && tombstone_end(task) <= request.now_ms
+                let end_ms = tombstone_end(task);
+                expired && request.due_ms.is_some_and(|due_ms| end_ms <= due_ms)
             }
             _ => false,
         });
@@ -212,8 +213,8 @@ impl Book {
                 let forgiven = u32::from(*this != Attempt::Counts);
                 known.is_held_by(lease) && found.attempt == attempt - forgiven
             }
-            Cause::Swept { request, .. } => {
-                died = self.may_be_over(known, request.steady_ms) && after_death;
+            Cause::Swept { steady_ms, .. } => {
+                died = self.may_be_over(known, *steady_ms) && after_death;
                 died
             }
             Cause::Reopened { .. } => {
@@ -260,11 +261,9 @@ impl Book {
                 outcome: Err(failure),
                 ..
             } => known.is_held_by(lease) && failed == failure,
-            Cause::Swept { request, .. } => {
+            Cause::Swept { steady_ms, .. } => {
                 let last = known.task.attempt >= ATTEMPTS_MAX;
-                lost && last
-                    && self.may_be_over(known, request.steady_ms)
-                    && self.may_be_lost(known)
+                lost && last && self.may_be_over(known, *steady_ms) && self.may_be_lost(known)
             }
             _ => false,
         });
@@ -283,9 +282,10 @@ impl Book {
         let end_ms = known.task.expires_at_ms;
         let explained = self.causes.iter().any(|cause| match cause {
             Cause::Swept { request, .. } => {
-                request.trusts_wall
-                    && end_ms.is_some_and(|end| end <= request.now_ms)
-                    && found.expires_at_ms == Some(request.now_ms)
+                // Without a present that is trusted nothing expires.
+                request.due_ms.is_some()
+                    && end_ms.is_some_and(|end| Some(end) <= request.due_ms)
+                    && found.expires_at_ms == request.due_ms
             }
             _ => false,
         });

@@ -4,11 +4,12 @@
 use kinora_blobs::BlobStore;
 use kinora_contract::{Artifact, Clock, Failure, FailureCode, Phase, StoredFile, Task};
 use kinora_store::{
-    Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Renewed,
+    Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Renewal,
     StoreError,
 };
 
 use crate::book::Cause;
+use crate::clocks::WrongClock;
 use crate::steps::Ungathered;
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, RETENTION_MS, World};
 
@@ -18,16 +19,27 @@ const FETCHES: usize = 4;
 const PROJECT_FETCHES: usize = 3;
 
 /// What a worker holds in its memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Worker {
+    /// Its own, which may be wrong.
+    pub(crate) clock: WrongClock,
     pub(crate) runs: Vec<Run>,
     pub(crate) hung: bool,
 }
 
 impl Worker {
+    pub(crate) const fn at(clock: WrongClock) -> Self {
+        Self {
+            clock,
+            runs: Vec::new(),
+            hung: false,
+        }
+    }
+
     /// As its process's death does.
     pub(crate) fn forget(&mut self) {
-        *self = Self::default();
+        self.runs.clear();
+        self.hung = false;
     }
 
     pub(crate) fn is_free(&self) -> bool {
@@ -47,6 +59,8 @@ pub(crate) struct Run {
     pub(crate) stage: Stage,
     pub(crate) progress: u8,
     pub(crate) tries: u32,
+    /// Its lease ends no sooner, by the worker's own clock.
+    pub(crate) until_ms: u64,
     pub(crate) stored: Vec<StoredFile>,
 }
 
@@ -90,6 +104,7 @@ impl World {
     /// Worker `k` asks for as many tasks as it has free slots.
     pub(crate) async fn claim(&mut self, k: usize) {
         let steady_ms = self.clock.steady_ms();
+        let asked_ms = self.workers[k].clock.steady_ms();
         let request = ClaimRequest {
             worker: format!("worker-{k}"),
             models: ["kinora-a1", "kinora-b1"].map(str::to_owned).into(),
@@ -97,11 +112,9 @@ impl World {
             slots: SLOTS,
             project_slots_max: 0,
             attempts_max: ATTEMPTS_MAX,
-            now_ms: self.now_ms(),
-            steady_ms,
             lease_ms: LEASE_MS,
         };
-        let claims = self.service().tasks.claim(request).await;
+        let claims = self.service().seen.work.claim(request).await;
         self.trace.result(&told(&claims.as_ref().map(Vec::len)));
         let claims = claims.unwrap_or_default();
         self.book.note(Cause::Claimed {
@@ -119,6 +132,7 @@ impl World {
                 progress: 0,
                 stage: Stage::Prepare,
                 tries: 0,
+                until_ms: asked_ms + LEASE_MS,
                 stored: Vec::new(),
                 task,
                 lease,
@@ -134,7 +148,7 @@ impl World {
             .result(&format!("{} {}", run.lease.task, run.stage.name()));
         let next = match &run.stage {
             Stage::Prepare => self.prepare_step(run).await,
-            Stage::Record => self.record_step(run).await,
+            Stage::Record => self.record_step(k, run).await,
             Stage::Publish => self.publish_step(run).await,
             Stage::Finish(_) => self.finish_step(run).await,
             Stage::GiveBack => self.give_back_step(run).await,
@@ -149,7 +163,7 @@ impl World {
         for run in std::mem::take(&mut self.workers[k].runs) {
             let next = match run.stage.is_last() {
                 true => Next::Goes(Box::new(run)),
-                false => self.renew(run).await,
+                false => self.renew(k, run).await,
             };
             if let Next::Goes(run) = next {
                 self.workers[k].runs.push(*run);
@@ -157,23 +171,21 @@ impl World {
         }
     }
 
-    pub(crate) async fn renew(&mut self, run: Run) -> Next {
-        let tasks = self.service().tasks.clone();
-        if let Err(StoreError::LeaseLost(how)) = tasks.check(&run.lease).await {
+    pub(crate) async fn renew(&mut self, k: usize, mut run: Run) -> Next {
+        let work = self.service().seen.work.clone();
+        let lost = work.lost(std::slice::from_ref(&run.lease)).await;
+        if let Some((_, how)) = lost.unwrap_or_default().pop() {
             return self.give_up(run, how).await;
         }
+        let asked_ms = self.workers[k].clock.steady_ms();
+        self.is_not_deceived(&run, asked_ms);
         let until_ms = self.clock.steady_ms() + LEASE_MS;
-        let renewed = Renewed {
+        let renewal = Renewal {
             progress: run.progress,
             engine: Some("puppet/1".to_owned()),
-            until_ms: self.now_ms() + LEASE_MS,
-            until_steady_ms: until_ms,
-            decided: None,
-            kept: None,
-            warnings: None,
-            preview: None,
+            ..Renewal::default()
         };
-        let done = tasks.renew(&run.lease, renewed).await;
+        let done = work.renew(&run.lease, LEASE_MS, renewal).await;
         self.trace.result(&told(&done));
         let held = self.book.holds(&run.lease);
         self.book.note(Cause::Renewed {
@@ -184,12 +196,34 @@ impl World {
         });
         self.observe().await;
         match done {
+            Ok(()) => run.until_ms = asked_ms + LEASE_MS,
             Err(StoreError::LeaseLost(how)) => {
                 assert!(!held, "P10: a good lease was refused: {run:?}");
-                self.give_up(run, how).await
+                return self.give_up(run, how).await;
             }
-            _ => Next::Goes(Box::new(run)),
+            // Another worker may have the task by now.
+            Err(_) if run.until_ms <= asked_ms => {
+                self.book.saw("lease ran out unrenewed".to_owned());
+                run.stage = Stage::GiveBack;
+            }
+            Err(_) => {}
         }
+        Next::Goes(Box::new(run))
+    }
+
+    /// However wrong a worker's own clock is, it believes in its lease no longer than the store does.
+    fn is_not_deceived(&self, run: &Run, own_ms: u64) {
+        let known = self.book.tasks.get(&run.lease.task);
+        let known = known.filter(|known| known.is_held_by(&run.lease));
+        let Some(held) = known.and_then(|known| known.held.as_ref()) else {
+            return;
+        };
+        let now_ms = self.clock.steady_ms();
+        let over = held.untils_ms.iter().any(|until_ms| *until_ms <= now_ms);
+        assert!(
+            !over || run.until_ms <= own_ms,
+            "P10: a worker relies on a lease that is over: {run:?}"
+        );
     }
 
     async fn give_up(&mut self, run: Run, how: LeaseLost) -> Next {
@@ -251,8 +285,8 @@ impl World {
         attempt: Attempt,
     ) -> Result<(), StoreError> {
         self.withdraw(&lease).await;
-        let tasks = self.service().tasks.clone();
-        let done = tasks.release(&lease, attempt).await;
+        let work = self.service().seen.work.clone();
+        let done = work.release(&lease, attempt).await;
         self.trace.result(&told(&done));
         self.book.note(Cause::Released {
             lease,
@@ -280,11 +314,10 @@ impl World {
             models: ["kinora-a1", "kinora-b1"].map(str::to_owned).into(),
             count: FETCHES.saturating_sub(self.fetches.len()),
             project_max: PROJECT_FETCHES,
-            steady_ms: self.clock.steady_ms(),
             lease_ms: LEASE_MS,
         };
-        let tasks = self.service().tasks.clone();
-        let taken = tasks.take_fetches(request).await;
+        let work = self.service().seen.work.clone();
+        let taken = work.take_fetches(request).await;
         self.trace.result(&told(&taken.as_ref().map(Vec::len)));
         for fetch in taken.unwrap_or_default() {
             let earlier = self.fetch_tokens.insert(fetch.task.id, fetch.token);
@@ -299,14 +332,12 @@ impl World {
 
     /// Brings the references of one task, and settles its fetch; its lease may have run out meanwhile.
     pub(crate) async fn bring(&mut self, fetch: Fetch) {
-        let (id, now_ms) = (fetch.task.id, self.now_ms());
+        let id = fetch.task.id;
         self.trace.result(&format!("references of {id}"));
         let fetched = match self.gather(&fetch.task).await {
             Ok(()) => Fetched::AtHand,
             Err(Ungathered::Ended) => return self.observe().await,
-            Err(Ungathered::Ours) => Fetched::Back {
-                not_before_ms: self.clock.steady_ms() + 500,
-            },
+            Err(Ungathered::Ours) => Fetched::Back { pause_ms: 500 },
             Err(Ungathered::Failed(failure)) => {
                 self.book.note(Cause::FetchFailed {
                     task: id,
@@ -314,16 +345,15 @@ impl World {
                 });
                 Fetched::Failed {
                     failure,
-                    now_ms,
-                    expires_at_ms: now_ms + RETENTION_MS,
+                    retention_ms: RETENTION_MS,
                 }
             }
         };
         let holds = self.book.phase(id) == Some(Phase::Waiting)
             && self.fetch_tokens.get(&id) == Some(&fetch.token);
-        let tasks = self.service().tasks.clone();
+        let work = self.service().seen.work.clone();
         // One that cannot be settled now is taken again when its lease is over.
-        let settled = tasks.settle_fetch(&fetch, fetched).await;
+        let settled = work.settle_fetch(&fetch, fetched).await;
         self.trace.result(&told(&settled));
         match settled {
             Ok(()) => assert!(holds, "P3: a stale fetch was obeyed: {fetch:?}"),

@@ -12,11 +12,14 @@ use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, LocalBlobs, Reserve};
 use kinora_contract::{Catalog, Clock, KeyText, ManualClock, Task, TaskId, built_in_cards};
 use kinora_store::faulty::FaultyStore;
-use kinora_store::{Fetch, NewKey, OpenOptions, Order, PageRequest, Scope, Stores, TaskStore};
+use kinora_store::{Fetch, NewKey, OpenOptions, Order, PageRequest, Scope, SqliteOptions, Stores};
 use kinora_worker::Trust;
 use tokio_util::sync::CancellationToken;
 
 use crate::book::{Book, Cause, Known};
+use crate::chores::Runner;
+use crate::clocks::WrongClock;
+use crate::gate::GatedClock;
 use crate::ledger::{HeldFiles, Ledger};
 use crate::rng::{Rng, SeededEntropy};
 use crate::submit::Submit;
@@ -75,7 +78,9 @@ pub(crate) struct Service {
     /// Without faults: for the book alone.
     pub(crate) real: Stores,
     /// As workers and API see it.
-    pub(crate) tasks: Arc<dyn TaskStore>,
+    pub(crate) seen: Stores,
+    /// The store's clock.
+    pub(crate) gate: Arc<GatedClock>,
     pub(crate) blobs: Arc<dyn BlobStore>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) router: Router,
@@ -95,6 +100,8 @@ pub(crate) struct World {
     pub(crate) keys: [KeyText; 2],
     pub(crate) book: Book,
     pub(crate) workers: [Worker; 3],
+    /// The chores that each of two processes has in hand.
+    pub(crate) runners: [Runner; 2],
     /// Tasks whose references the process is fetching, and the token of each task's last fetch.
     pub(crate) fetches: Vec<Fetch>,
     pub(crate) fetch_tokens: BTreeMap<TaskId, u64>,
@@ -115,22 +122,25 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) async fn new(seed: u64, trace: Trace) -> Self {
+    /// `wrong_ms_max` is how far the workers' own clocks may be from the store's.
+    pub(crate) async fn new(seed: u64, wrong_ms_max: u64, trace: Trace) -> Self {
         let mut rng = Rng::seeded(seed);
         let mut key = || {
             let random = [(); 64].map(|()| rng.next() as u8);
             KeyText::from_random(&random).expect("enough usable bytes")
         };
         let keys = [key(), key()];
+        let clock = Arc::new(ManualClock::at(NOW_MS));
         let mut world = Self {
-            clock: Arc::new(ManualClock::at(NOW_MS)),
+            clock: clock.clone(),
             store_plan: Arc::new(StorePlan::seeded(rng.next())),
             blob_plan: Arc::new(BlobPlan::seeded(rng.next())),
             injecting: false,
             full: false,
             keys,
             book: Book::default(),
-            workers: Default::default(),
+            workers: WrongClock::of_each(&clock, seed, wrong_ms_max).map(Worker::at),
+            runners: Default::default(),
             fetches: Vec::new(),
             fetch_tokens: BTreeMap::new(),
             trace,
@@ -144,7 +154,7 @@ impl World {
             copy: 0,
             rng,
         };
-        world.open(HeldFiles::new());
+        world.open(HeldFiles::new()).await;
         for (project, key) in PROJECTS.iter().zip(&world.keys) {
             let added = world.service().real.keys.add_key(api_key(project, key));
             added.await.unwrap();
@@ -169,10 +179,17 @@ impl World {
         self.folder.path().join(format!("{}/kinora.db", self.copy))
     }
 
-    fn open(&mut self, held: HeldFiles) {
+    /// The folder of files in the making.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        let folder = self.folder.path().join("work");
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    async fn open(&mut self, held: HeldFiles) {
         self.trust = Trust::new(SETTLE_MS);
         let url = format!("sqlite:{}", self.database().display());
-        let options = OpenOptions {
+        let sqlite = SqliteOptions {
             // Small, so that much is read from disk.
             finished_cached_bytes_max: 64 << 10,
             attempts_max: ATTEMPTS_MAX,
@@ -180,20 +197,22 @@ impl World {
             pages_max: self.full.then_some(1),
             token_stride: self.rng.below(1 << 40) + 1,
             reads_on_the_spot: true,
-            ..OpenOptions::default()
+            ..SqliteOptions::default()
         };
-        let real = kinora_store::open(&url, &options).expect("P11: the store opens");
+        let gate = Arc::new(GatedClock::of(self.clock.clone()));
+        let clock = gate.clone();
+        let options = OpenOptions { clock, sqlite };
+        let real = kinora_store::open(&url, &options)
+            .await
+            .expect("P11: the store opens");
         let blobs = LocalBlobs::open(self.folder.path().join("results")).unwrap();
         let ledger = Ledger::new(Arc::new(blobs), self.clock.clone(), held);
         let ledger = Arc::new(ledger);
-        let tasks: Arc<dyn TaskStore> = Arc::new(FaultyStore::new(
-            real.tasks.clone(),
-            self.store_plan.clone(),
-        ));
+        let seen = FaultyStore::wrap(real.clone(), self.store_plan.clone());
         let blobs: Arc<dyn BlobStore> =
             Arc::new(FaultyBlobs::new(ledger.clone(), self.blob_plan.clone()));
         let router = kinora_api::router(Api {
-            tasks: tasks.clone(),
+            tasks: seen.tasks.clone(),
             keys: real.keys.clone(),
             blobs: blobs.clone(),
             catalog: Arc::new(Catalog::new(built_in_cards()).unwrap()),
@@ -213,13 +232,15 @@ impl World {
                 reference_ports: kinora_contract::reference_url::Ports::default(),
             }),
             turns: kinora_api::Turns::default(),
+            rendered: kinora_api::Rendered::default(),
             readiness: kinora_contract::Readiness::default(),
             lost: kinora_api::LostFiles::default(),
             stopping: CancellationToken::new(),
         });
         self.service = Some(Service {
             real,
-            tasks,
+            seen,
+            gate,
             blobs,
             ledger,
             router,
@@ -231,10 +252,12 @@ impl World {
         let service = self.service.take().expect("the service is open");
         let held = service.ledger.held().clone();
         drop(service);
-        // Fetches go with their process, and so do their tokens.
+        // Fetches and chores go with their process, and so do their tokens.
+        self.runners = Default::default();
+        self.book.taken.end_all();
         self.fetches.clear();
         self.fetch_tokens.clear();
-        self.open(held);
+        self.open(held).await;
         self.after_reopening().await;
     }
 
@@ -288,7 +311,7 @@ impl World {
             .collect();
         for (id, project) in ids {
             let found = tasks.get(&project, id).await.unwrap();
-            self.book.observe(id, found.as_ref());
+            self.book.observe(id, found.as_deref());
         }
         if self
             .book
@@ -322,7 +345,7 @@ impl World {
             order: Order::Descending,
         };
         let page = self.service().real.tasks.list(request).await.unwrap();
-        page.tasks.iter().map(|view| (*view.task).clone()).collect()
+        page.tasks.iter().map(|task| Task::clone(task)).collect()
     }
 
     fn contents_are_there(&self) {

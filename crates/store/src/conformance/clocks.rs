@@ -3,37 +3,88 @@
 use kinora_contract::Phase;
 
 use super::Harness;
-use super::fixtures::{Bench, EXPIRY, LEASE_MS, NOW, cancelled, id, renewed, sweep_at, task};
+use super::bench::Bench;
+use super::fixtures::{
+    EXPIRY, LEASE_MS, NOW, RETENTION_MS, cancelled, claiming, fetching, id, renewal, sweep_at,
+    with_images,
+};
 use crate::{
-    NewTask, Order, PageRequest, Place, Postpone, Postponed, SweepRequest, Swept, WaitingFrom,
+    Claim, ClaimRequest, ExpiryCursor, FetchRequest, Order, PageRequest, Postpone, Postponed,
+    SweepRequest, Swept, WaitingFrom,
 };
 
 const YEAR_MS: u64 = 365 * 24 * 3_600_000;
-
-/// The usual sweep, by a wall clock of its own.
-fn sweep_by(now_ms: u64, steady_ms: u64) -> SweepRequest {
-    SweepRequest {
-        now_ms,
-        ..sweep_at(steady_ms)
-    }
-}
 
 /// Not a millisecond early or late, by steady time.
 pub async fn a_lease_outlives_any_step_of_the_wall_clock(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
     let claim = stores.claim_one().await;
-    for wall in [0, NOW - YEAR_MS, NOW + LEASE_MS, NOW + 10 * YEAR_MS] {
-        let swept = stores.tasks.sweep(sweep_by(wall, NOW + LEASE_MS - 1)).await;
-        assert_eq!(swept.unwrap(), Swept::default(), "{wall}");
-        stores.tasks.check(&claim.lease).await.unwrap();
+    stores.clock.advance(LEASE_MS - 1);
+    for wall_ms in [0, NOW - YEAR_MS, NOW + LEASE_MS, NOW + 10 * YEAR_MS] {
+        stores.clock.set(wall_ms);
+        let swept = stores.sweep(wall_ms).await;
+        assert_eq!(swept, Swept::default(), "{wall_ms}");
+        stores.check(&claim.lease).await.unwrap();
     }
-    // Nor does a renewal by a wrong wall clock keep it.
-    let mut far = renewed(1);
-    far.until_ms = NOW + 10 * YEAR_MS;
-    stores.tasks.renew(&claim.lease, far).await.unwrap();
-    let over = sweep_by(NOW, NOW + 2 * LEASE_MS);
-    assert_eq!(stores.tasks.sweep(over).await.unwrap().requeued, 1);
+    // Nor does a renewal keep it for longer while the wall clock is wrong.
+    stores.renew(&claim.lease, renewal(1)).await.unwrap();
+    stores.clock.advance(LEASE_MS);
+    stores.clock.set(NOW);
+    assert_eq!(stores.sweep(NOW).await.requeued, 1);
+}
+
+/// A worker says only for how long. Its claim, renewal and fetch run from the present of the store.
+pub async fn leases_run_by_the_clock_of_the_store(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    let short = ClaimRequest {
+        lease_ms: 700,
+        ..claiming(1)
+    };
+    stores.clock.advance(5_000);
+    let claims: [Claim; 1] = stores.work.claim(short).await.unwrap().try_into().unwrap();
+    let [claim] = claims;
+    // Both ends, each moved by the wall clock alone before.
+    for lease_ms in [700, 3_000] {
+        stores.clock.advance(lease_ms - 1);
+        stores.clock.set(NOW + YEAR_MS);
+        assert_eq!(stores.sweep(NOW + YEAR_MS).await.requeued, 0);
+        stores.clock.set(NOW - YEAR_MS);
+        if lease_ms == 700 {
+            let renewed = stores.work.renew(&claim.lease, 3_000, renewal(1));
+            renewed.await.unwrap();
+        }
+    }
+    stores.clock.advance(1);
+    stores.clock.set(NOW - YEAR_MS);
+    assert_eq!(stores.sweep(NOW - YEAR_MS).await.requeued, 1);
+
+    stores.submit_all([with_images(2, "one", 1)]).await;
+    let fetch = || FetchRequest {
+        lease_ms: 700,
+        ..fetching(1)
+    };
+    assert_eq!(stores.work.take_fetches(fetch()).await.unwrap().len(), 1);
+    stores.clock.advance(699);
+    stores.clock.set(NOW + YEAR_MS);
+    assert!(stores.work.take_fetches(fetch()).await.unwrap().is_empty());
+    stores.clock.advance(1);
+    stores.clock.set(0);
+    assert_eq!(stores.work.take_fetches(fetch()).await.unwrap().len(), 1);
+}
+
+/// Both of its clocks are told, and times are stamped by the wall clock.
+pub async fn a_store_tells_the_time_by_which_it_judges(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let first = stores.chores.clock().await.unwrap();
+    assert_eq!(first.wall_ms, NOW);
+    stores.clock.advance(70);
+    stores.clock.set(NOW + 9_000);
+    let second = stores.chores.clock().await.unwrap();
+    assert_eq!(second.wall_ms, NOW + 9_000);
+    assert_eq!(second.steady_ms - first.steady_ms, 70);
+    assert_eq!(stores.submit(1, "one").await.created_at_ms, NOW + 9_000);
 }
 
 /// Steady time begins anew with each process, and whoever held it is gone.
@@ -43,11 +94,9 @@ pub async fn a_lease_of_an_earlier_process_is_over(harness: &impl Harness) {
     stores.claim_one().await;
     drop(stores);
     let stores = harness.open("store").await;
-    stores.tasks.sweep(sweep_by(NOW, 0)).await.unwrap();
-    assert_eq!(
-        stores.view("one", 1).await.task.state.phase(),
-        Phase::Waiting
-    );
+    stores.sweep(NOW).await;
+    let task = stores.task("one", 1).await;
+    assert_eq!(task.state.phase(), Phase::Waiting);
 }
 
 /// Results, tombstones and waiting tasks.
@@ -58,18 +107,18 @@ pub async fn nothing_ends_by_a_clock_that_is_not_trusted(harness: &impl Harness)
     }
     let claim = stores.claim_one().await;
     stores.complete(&claim).await.unwrap();
-    let cancel = stores.tasks.cancel("one", id(2), cancelled(), NOW, NOW);
-    cancel.await.unwrap();
+    stores.cancel("one", 2, 0).await;
     stores.sweep(NOW).await;
     let doubted = SweepRequest {
-        trusts_wall: false,
+        due_ms: None,
         waiting_ms_max: Some(1),
-        ..sweep_by(NOW + 10 * YEAR_MS, NOW)
+        ..sweep_at(NOW)
     };
-    assert_eq!(stores.tasks.sweep(doubted).await.unwrap(), Swept::default());
+    stores.clock.set(NOW + 10 * YEAR_MS);
+    assert_eq!(stores.sweep_by(doubted).await, Swept::default());
     let mut phases = Vec::new();
     for number in 1..=3 {
-        phases.push(stores.view("one", number).await.task.state.phase());
+        phases.push(stores.task("one", number).await.state.phase());
     }
     assert_eq!(phases, [Phase::Completed, Phase::Expired, Phase::Waiting]);
 }
@@ -96,12 +145,9 @@ pub async fn a_late_sweep_expires_and_does_not_forget(harness: &impl Harness) {
     stores.complete(&claim).await.unwrap();
     let none = SweepRequest {
         tombstone_ms: 0,
-        ..sweep_at(late)
+        ..sweep_at(late + 10_000 + RETENTION_MS + YEAR_MS)
     };
-    let both = [
-        stores.tasks.sweep(none).await.unwrap(),
-        stores.tasks.sweep(none).await.unwrap(),
-    ];
+    let both = [stores.sweep_by(none).await, stores.sweep_by(none).await];
     let both = both.map(|swept| (swept.expired, swept.forgotten));
     assert_eq!(both, [(1, 0), (0, 1)]);
 }
@@ -110,38 +156,36 @@ pub async fn a_late_sweep_expires_and_does_not_forget(harness: &impl Harness) {
 pub async fn times_of_a_task_never_run_backwards(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let ahead = NOW + 7_200_000;
+    stores.clock.set(ahead);
     for number in 1..=5 {
-        let new = NewTask {
-            now_ms: ahead,
-            ..task(number, "one")
-        };
-        stores.tasks.insert(new).await.unwrap();
+        stores.submit(number, "one").await;
     }
+    stores.clock.set(NOW);
     let claims = stores.claim(3).await;
-    let tasks = &stores.tasks;
     stores.complete(&claims[0]).await.unwrap();
-    let failed = tasks.finish(&claims[1].lease, Err(cancelled()), NOW, EXPIRY);
+    let failed = stores
+        .work
+        .finish(&claims[1].lease, Err(cancelled()), RETENTION_MS);
     failed.await.unwrap();
-    let running = tasks.cancel("one", id(3), cancelled(), NOW, EXPIRY);
-    running.await.unwrap();
-    let waiting = tasks.cancel("one", id(4), cancelled(), NOW, EXPIRY);
-    waiting.await.unwrap();
+    for number in [3, 4] {
+        stores.cancel("one", number, RETENTION_MS).await;
+    }
     stores.claim_one().await;
     let last = SweepRequest {
         attempts_max: 1,
-        ..sweep_by(NOW, NOW + LEASE_MS)
+        ..sweep_at(NOW)
     };
-    let last_kept_ms = last.retention_ms;
-    assert_eq!(tasks.sweep(last).await.unwrap().lost, 1);
+    stores.clock.advance(LEASE_MS);
+    stores.clock.set(NOW);
+    assert_eq!(stores.sweep_by(last).await.lost, 1);
     for number in 1..=5 {
-        let task = stores.view("one", number).await.task;
+        let task = stores.task("one", number).await;
         let started = (number != 4).then_some(ahead);
         assert_eq!(task.started_at_ms, started, "{number}");
         assert_eq!(task.finished_at_ms, Some(ahead), "{number}");
-        let kept_ms = if number == 5 {
-            last_kept_ms
-        } else {
-            EXPIRY - NOW
+        let kept_ms = match number {
+            5 => last.retention_ms,
+            _ => RETENTION_MS,
         };
         assert_eq!(task.expires_at_ms, Some(ahead + kept_ms), "{number}");
     }
@@ -151,11 +195,8 @@ pub async fn times_of_a_task_never_run_backwards(harness: &impl Harness) {
 pub async fn waiting_counts_from_the_correction_of_the_clock(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, created_ms) in [(1, 0), (2, NOW - 1), (3, NOW), (4, NOW + 500)] {
-        let new = NewTask {
-            now_ms: created_ms,
-            ..task(number, "one")
-        };
-        stores.tasks.insert(new).await.unwrap();
+        stores.clock.set(created_ms);
+        assert_eq!(stores.submit(number, "one").await.created_at_ms, created_ms);
     }
     let at = |now_ms| SweepRequest {
         waiting_ms_max: Some(1_000),
@@ -172,7 +213,7 @@ pub async fn waiting_counts_from_the_correction_of_the_clock(harness: &impl Harn
         (NOW + 1_300, 2),
         (NOW + 1_500, 1),
     ] {
-        let swept = stores.tasks.sweep(at(now_ms)).await.unwrap();
+        let swept = stores.sweep_by(at(now_ms)).await;
         assert_eq!(swept.waited, waited, "{}", now_ms - NOW);
     }
 }
@@ -181,19 +222,12 @@ pub async fn waiting_counts_from_the_correction_of_the_clock(harness: &impl Harn
 pub async fn results_of_a_corrected_clock_are_kept_longer(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..7 {
-        let new = NewTask {
-            now_ms: NOW,
-            ..task(number, "one")
-        };
-        stores.tasks.insert(new).await.unwrap();
         // Several end and expire together.
-        let at_ms = NOW + number / 2;
-        let ended = stores
-            .tasks
-            .cancel("one", id(number), cancelled(), at_ms, at_ms + 100);
-        ended.await.unwrap();
+        stores.pass_until(NOW + number / 2);
+        stores.submit(number, "one").await;
+        stores.cancel("one", number, 100).await;
     }
-    let mut below = Some(Place::END);
+    let mut below = Some(ExpiryCursor::END);
     let mut calls = 0;
     while let Some(place) = below {
         let postpone = Postpone {
@@ -203,13 +237,13 @@ pub async fn results_of_a_corrected_clock_are_kept_longer(harness: &impl Harness
             below: place,
             batch: 3,
         };
-        below = stores.tasks.postpone(postpone).await.unwrap();
+        below = stores.chores.postpone(postpone).await.unwrap();
         calls += 1;
         assert!(calls <= 3, "it comes to no end");
     }
     let moved = [0, 0, 1, 1, 1, 1, 0].map(|moved| moved * 5_000);
     for (number, moved_ms) in (0..).zip(moved) {
-        let task = stores.view("one", number).await.task;
+        let task = stores.task("one", number).await;
         let expected = NOW + number / 2 + 100 + moved_ms;
         assert_eq!(task.expires_at_ms, Some(expected), "{number}");
     }
@@ -223,27 +257,22 @@ pub async fn results_of_a_corrected_clock_are_kept_longer(harness: &impl Harness
 pub async fn what_was_moved_out_of_the_past_is_moved_once(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, past_ms) in [(1, 946_684_800_000), (2, NOW)] {
-        let new = NewTask {
-            now_ms: past_ms,
-            ..task(number, "one")
-        };
-        stores.tasks.insert(new).await.unwrap();
-        let ended = stores
-            .tasks
-            .cancel("one", id(number), cancelled(), past_ms, past_ms + 700);
-        ended.await.unwrap();
+        stores.clock.set(past_ms);
+        stores.submit(number, "one").await;
+        let ended = stores.cancel("one", number, 700).await;
+        assert_eq!(ended.expires_at_ms, Some(past_ms + 700));
     }
     for from_ms in [NOW, NOW + YEAR_MS] {
         let postpone = Postpone {
             from_ms: 0,
             before_ms: NOW - YEAR_MS,
             by: Postponed::From(from_ms),
-            below: Place::END,
+            below: ExpiryCursor::END,
             batch: 10,
         };
-        assert_eq!(stores.tasks.postpone(postpone).await.unwrap(), None);
+        assert_eq!(stores.chores.postpone(postpone).await.unwrap(), None);
         for number in [1, 2] {
-            let end = stores.view("one", number).await.task.expires_at_ms;
+            let end = stores.task("one", number).await.expires_at_ms;
             assert_eq!(end, Some(NOW + 700), "{number}");
         }
     }
@@ -252,7 +281,7 @@ pub async fn what_was_moved_out_of_the_past_is_moved_once(harness: &impl Harness
 /// Of whatever project.
 pub async fn the_newest_id_below_a_bound_is_found(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    let newest = async |bound| stores.tasks.newest_below(bound).await.unwrap();
+    let newest = async |bound| stores.chores.newest_below(bound).await.unwrap();
     assert_eq!(newest(id(9)).await, None);
     stores.submit(1, "one").await;
     stores.submit(2, "two").await;

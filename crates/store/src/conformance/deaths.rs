@@ -1,41 +1,36 @@
 //! Deaths of workers: which attempts they use up, and who runs alone after them.
 
-use kinora_contract::{FailureCode, Phase, State};
+use kinora_contract::{Clock as _, FailureCode, Phase, State};
 
-use super::Harness;
-use super::fixtures::{Bench, EXPIRY, LEASE_MS, MODELS, NOW, cancelled, id, spec, sweep_at, task};
-use crate::{Attempt, Claim, ClaimRequest, NewTask, Stores, SweepRequest};
+use super::bench::Bench;
+use super::fixtures::{LEASE_MS, MODELS, RETENTION_MS, claiming, id, of_model, sweep_at};
+use super::{Harness, Site};
+use crate::{Attempt, Claim, ClaimRequest, SweepRequest};
 
 /// Claims of one worker for these models.
-async fn claim(stores: &Stores, models: &[&str], attempts_max: u32) -> Vec<Claim> {
+async fn claim(stores: &Site, models: &[&str], attempts_max: u32) -> Vec<Claim> {
     let request = ClaimRequest {
-        worker: "worker".to_owned(),
         models: models.iter().map(|model| (*model).to_owned()).collect(),
-        count: 4,
-        slots: usize::MAX,
-        project_slots_max: 0,
         attempts_max,
-        now_ms: NOW,
-        steady_ms: NOW,
-        lease_ms: LEASE_MS,
+        ..claiming(4)
     };
-    stores.tasks.claim(request).await.unwrap()
+    stores.work.claim(request).await.unwrap()
 }
 
 /// The worker dies with all that it runs: how many tasks waited again, and how many were lost.
-async fn die(stores: &Stores, attempts_max: u32) -> (u64, u64) {
+async fn die(stores: &Site, attempts_max: u32) -> (u64, u64) {
     let sweep = SweepRequest {
         attempts_max,
-        ..sweep_at(NOW + LEASE_MS)
+        ..sweep_at(stores.clock.now_ms() + LEASE_MS)
     };
-    let swept = stores.tasks.sweep(sweep).await.unwrap();
+    let swept = stores.sweep_by(sweep).await;
     (swept.requeued, swept.lost)
 }
 
-async fn attempts(stores: &Stores, numbers: std::ops::RangeInclusive<u64>) -> Vec<u32> {
+async fn attempts(stores: &Site, numbers: std::ops::RangeInclusive<u64>) -> Vec<u32> {
     let mut attempts = Vec::new();
     for number in numbers {
-        attempts.push(stores.view("one", number).await.task.attempt);
+        attempts.push(stores.task("one", number).await.attempt);
     }
     attempts
 }
@@ -57,7 +52,7 @@ pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harne
     stores.submit(4, "two").await;
     assert!(claim(&stores, &MODELS, 3).await.is_empty());
     assert_eq!(die(&stores, 3).await, (0, 1));
-    let lost = stores.view("one", 1).await.task;
+    let lost = stores.task("one", 1).await;
     assert_eq!(lost.state, State::Failed(FailureCode::WorkerLost.into()));
     // The newcomer may have its turn before its neighbours, which are completed one by one.
     for _ in 2..=4 {
@@ -66,7 +61,7 @@ pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harne
         }
     }
     for (number, project) in [(2, "one"), (3, "one"), (4, "two")] {
-        let phase = stores.view(project, number).await.task.state.phase();
+        let phase = stores.task(project, number).await.state.phase();
         assert_eq!(phase, Phase::Completed, "{number}");
     }
 }
@@ -94,7 +89,7 @@ pub async fn attempts_that_broke_do_not_make_a_task_run_alone(harness: &impl Har
     }
     for _ in 1..=2 {
         for claim in claim(&stores, &MODELS, 3).await {
-            let released = stores.tasks.release(&claim.lease, Attempt::Counts);
+            let released = stores.work.release(&claim.lease, Attempt::Counts);
             released.await.unwrap();
         }
     }
@@ -107,18 +102,15 @@ pub async fn a_task_that_is_to_run_alone_holds_back_all_models(harness: &impl Ha
     let stores = harness.open("store").await;
     let [own, other] = [[MODELS[0]], [MODELS[1]]];
     stores.submit(1, "one").await;
-    let of_other = |number| NewTask {
-        spec: spec(MODELS[1]),
-        ..task(number, "one")
-    };
+    let of_other = |number| of_model(number, "one", MODELS[1]);
     for _ in 1..=2 {
         assert_eq!(claim(&stores, &own, 3).await.len(), 1);
         assert_eq!(die(&stores, 3).await, (1, 0));
     }
-    stores.tasks.insert(of_other(2)).await.unwrap();
+    stores.submit_all([of_other(2)]).await;
     let busy = claim(&stores, &other, 3).await;
     assert_eq!(busy.len(), 1);
-    stores.tasks.insert(of_other(3)).await.unwrap();
+    stores.submit_all([of_other(3)]).await;
     // It waits for the worker to be free, and nothing is begun meanwhile.
     assert!(claim(&stores, &own, 3).await.is_empty());
     assert!(claim(&stores, &other, 3).await.is_empty());
@@ -139,15 +131,10 @@ pub async fn a_cancelled_task_holds_back_nobody(harness: &impl Harness) {
         assert_eq!(claim(&stores, &MODELS, 3).await.len(), 1);
         assert_eq!(die(&stores, 3).await, (1, 0));
     }
-    let other = NewTask {
-        spec: spec(MODELS[1]),
-        ..task(2, "two")
-    };
-    stores.tasks.insert(other).await.unwrap();
+    stores.submit_all([of_model(2, "two", MODELS[1])]).await;
     assert_eq!(claim(&stores, &[MODELS[1]], 3).await.len(), 1);
     assert!(claim(&stores, &MODELS, 3).await.is_empty());
-    let cancelled = stores.tasks.cancel("one", id(1), cancelled(), NOW, EXPIRY);
-    cancelled.await.unwrap();
+    stores.cancel("one", 1, RETENTION_MS).await;
     stores.submit(3, "one").await;
     assert_eq!(claim(&stores, &MODELS, 3).await.len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Small tasks, keys and results for the cases, and short names for what they do most.
+//! Small tasks, keys and results for the cases.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,16 @@ use kinora_contract::{
     Artifact, Failure, FailureCode, FrameSize, Inputs, Seconds, Size, StoredFile, TaskId, VideoSpec,
 };
 
-use crate::{
-    Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Insertion, NewTask, QueueBounds, Renewed,
-    StoreError, Stores, SweepRequest, Swept, TaskView, WaitingFrom,
-};
+use crate::{ClaimRequest, FetchRequest, NewTask, QueueBounds, Renewal, SweepRequest, WaitingFrom};
 
 /// The moment in which the cases begin.
 pub const NOW: u64 = 1_760_000_000_000;
-/// Length of the leases that [`Bench::claim`] takes.
+/// Length of the leases that the cases take and extend.
 pub const LEASE_MS: u64 = 30_000;
-/// When finished tasks expire.
-pub const EXPIRY: u64 = NOW + 1_000_000;
+/// How long finished tasks are kept.
+pub const RETENTION_MS: u64 = 1_000_000;
+/// When tasks expire that finish at [`NOW`].
+pub const EXPIRY: u64 = NOW + RETENTION_MS;
 /// The models of the cases.
 pub const MODELS: [&str; 2] = ["kinora-a1", "kinora-b1"];
 
@@ -35,7 +34,6 @@ pub fn task(number: u64, project: &str) -> NewTask {
         project: project.to_owned(),
         spec: spec(MODELS[0]),
         metadata: BTreeMap::from([("number".to_owned(), number.to_string())]),
-        now_ms: NOW,
         idempotency: None,
         bounds: QueueBounds::NONE,
     }
@@ -69,6 +67,14 @@ pub fn with_images(number: u64, project: &str, count: usize) -> NewTask {
     new
 }
 
+/// A task of this model.
+pub fn of_model(number: u64, project: &str, model: &str) -> NewTask {
+    NewTask {
+        spec: spec(model),
+        ..task(number, project)
+    }
+}
+
 /// A result whose three files have keys that begin with `name`.
 pub fn artifact(name: &str) -> Artifact {
     let file = |kind: &str| StoredFile {
@@ -99,12 +105,33 @@ pub fn cancelled() -> Failure {
     FailureCode::Cancelled.into()
 }
 
-/// The usual sweep at `now_ms`, by both clocks, by a wall clock that is trusted.
+/// A claim of up to `count` tasks of any model, by a worker with a slot for each.
+pub fn claiming(count: usize) -> ClaimRequest {
+    ClaimRequest {
+        worker: "worker".to_owned(),
+        models: MODELS.map(str::to_owned).into(),
+        count,
+        slots: usize::MAX,
+        project_slots_max: 0,
+        attempts_max: 3,
+        lease_ms: LEASE_MS,
+    }
+}
+
+/// Takes up to `count` fetches of any model, up to two of one project.
+pub fn fetching(count: usize) -> FetchRequest {
+    FetchRequest {
+        models: MODELS.map(str::to_owned).into(),
+        count,
+        project_max: 2,
+        lease_ms: LEASE_MS,
+    }
+}
+
+/// The usual sweep, by a wall clock that is trusted and shows `now_ms`.
 pub const fn sweep_at(now_ms: u64) -> SweepRequest {
     SweepRequest {
-        now_ms,
-        steady_ms: now_ms,
-        trusts_wall: true,
+        due_ms: Some(now_ms),
         keys_kept_ms: 0,
         waiting_from: WaitingFrom {
             created_before_ms: 0,
@@ -119,108 +146,10 @@ pub const fn sweep_at(now_ms: u64) -> SweepRequest {
     }
 }
 
-/// A renewal of the usual length.
-pub fn renewed(progress: u8) -> Renewed {
-    Renewed {
+/// A renewal that reports this progress, and nothing else.
+pub fn renewal(progress: u8) -> Renewal {
+    Renewal {
         progress,
-        engine: None,
-        until_ms: NOW + 2 * LEASE_MS,
-        until_steady_ms: NOW + 2 * LEASE_MS,
-        decided: None,
-        kept: None,
-        warnings: None,
-        preview: None,
-    }
-}
-
-/// Shorthand for the cases.
-#[allow(async_fn_in_trait, reason = "for the cases alone")]
-pub trait Bench {
-    /// Inserts a task that must be taken.
-    async fn submit(&self, number: u64, project: &str) -> TaskView;
-    /// Claims up to `count` tasks of any model at [`NOW`].
-    async fn claim(&self, count: usize) -> Vec<Claim>;
-    /// Takes fetches of any model at [`NOW`], up to two of one project.
-    async fn take(&self, count: usize) -> Vec<Fetch>;
-    /// Brings every reference that is wanted.
-    async fn fetch_all(&self);
-    /// Claims the one task that must be there.
-    async fn claim_one(&self) -> Claim;
-    /// The task, which must be there.
-    async fn view(&self, project: &str, number: u64) -> TaskView;
-    /// Finishes well, at [`NOW`], until [`EXPIRY`], with files named after the token.
-    async fn complete(&self, claim: &Claim) -> Result<(), StoreError>;
-    /// Sweeps as usual at `now_ms`.
-    async fn sweep(&self, now_ms: u64) -> Swept;
-}
-
-impl Bench for Stores {
-    async fn submit(&self, number: u64, project: &str) -> TaskView {
-        match self.tasks.insert(task(number, project)).await.unwrap() {
-            Insertion::Inserted(view) => view,
-            other => panic!("not inserted: {other:?}"),
-        }
-    }
-
-    async fn claim(&self, count: usize) -> Vec<Claim> {
-        let request = ClaimRequest {
-            worker: "worker".to_owned(),
-            models: MODELS.map(str::to_owned).into(),
-            count,
-            slots: usize::MAX,
-            project_slots_max: 0,
-            attempts_max: 3,
-            now_ms: NOW,
-            steady_ms: NOW,
-            lease_ms: LEASE_MS,
-        };
-        self.tasks.claim(request).await.unwrap()
-    }
-
-    async fn take(&self, count: usize) -> Vec<Fetch> {
-        let request = FetchRequest {
-            models: MODELS.map(str::to_owned).into(),
-            count,
-            project_max: 2,
-            steady_ms: NOW,
-            lease_ms: LEASE_MS,
-        };
-        self.tasks.take_fetches(request).await.unwrap()
-    }
-
-    async fn fetch_all(&self) {
-        loop {
-            let fetches = self.take(100).await;
-            if fetches.is_empty() {
-                return;
-            }
-            for fetch in fetches {
-                let settled = self.tasks.settle_fetch(&fetch, Fetched::AtHand);
-                settled.await.unwrap();
-            }
-        }
-    }
-
-    async fn claim_one(&self) -> Claim {
-        self.claim(1).await.pop().expect("a task to claim")
-    }
-
-    async fn view(&self, project: &str, number: u64) -> TaskView {
-        self.tasks
-            .get(project, id(number))
-            .await
-            .unwrap()
-            .expect("the task is there")
-    }
-
-    async fn complete(&self, claim: &Claim) -> Result<(), StoreError> {
-        let result = artifact(&format!("token-{}", claim.lease.token));
-        self.tasks
-            .finish(&claim.lease, Ok(result), NOW, EXPIRY)
-            .await
-    }
-
-    async fn sweep(&self, now_ms: u64) -> Swept {
-        self.tasks.sweep(sweep_at(now_ms)).await.unwrap()
+        ..Renewal::default()
     }
 }

@@ -1,8 +1,9 @@
 //! API keys: found by hash, listed, revoked once, judged by time.
 
-use super::Harness;
-use super::fixtures::{NOW, sweep_at};
-use crate::{NewKey, Scope, Stores};
+use super::bench::Bench;
+use super::fixtures::NOW;
+use super::{Harness, Site};
+use crate::{NewKey, Scope};
 
 fn key(number: u8) -> NewKey {
     NewKey {
@@ -19,7 +20,7 @@ fn key(number: u8) -> NewKey {
     }
 }
 
-async fn usable(stores: &Stores, number: u8, now_ms: u64) -> bool {
+async fn usable(stores: &Site, number: u8, now_ms: u64) -> bool {
     let found = stores.keys.find_key(&[number; 32], now_ms).await.unwrap();
     found.expect("the key is known").is_usable(now_ms)
 }
@@ -153,11 +154,11 @@ pub async fn the_last_use_of_a_key_is_kept(harness: &impl Harness) {
         .revoke_key("key_000000000002", NOW)
         .await
         .unwrap();
-    let used = async |stores: &Stores| -> Vec<_> {
+    let used = async |stores: &Site| -> Vec<_> {
         let listed = stores.keys.list_keys().await.unwrap();
         listed.iter().map(|one| one.last_used_at_ms).collect()
     };
-    let sweep = async || stores.tasks.sweep(sweep_at(NOW)).await.unwrap();
+    let sweep = async || stores.sweep(NOW).await;
     assert_eq!(used(&stores).await, [None, None]);
     for number in [1, 2] {
         usable(&stores, number, NOW).await;

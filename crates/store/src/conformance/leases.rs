@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use kinora_contract::{FailureCode, Phase, State, Status};
 
 use super::Harness;
+use super::bench::{Bench, heard};
 use super::fixtures::{
-    Bench, EXPIRY, LEASE_MS, MODELS, NOW, artifact, cancelled, id, renewed, spec, sweep_at, task,
+    LEASE_MS, MODELS, NOW, RETENTION_MS, artifact, cancelled, claiming, id, of_model, renewal, task,
 };
-use crate::{Attempt, ClaimRequest, Lease, LeaseLost, NewTask, StoreError};
+use crate::{Attempt, ClaimRequest, Lease, LeaseLost, StoreError};
 
 fn is_lost(result: &Result<(), StoreError>, how: LeaseLost) -> bool {
     matches!(result, Err(StoreError::LeaseLost(lost)) if *lost == how)
@@ -29,13 +30,13 @@ pub async fn a_claim_marks_the_task_and_counts_the_attempt(harness: &impl Harnes
         (claim.task.started_at_ms, claim.lease.task),
         (Some(NOW), id(1))
     );
-    let view = stores.view("one", 1).await;
-    assert_eq!(*view.task, claim.task);
+    let stored = stores.task("one", 1).await;
+    assert_eq!(*stored, claim.task);
     assert_eq!(
-        (view.task.status(), view.queue_position),
+        (stored.status(), stores.position(1).await),
         (Some(Status::InProgress), None)
     );
-    stores.tasks.check(&claim.lease).await.unwrap();
+    stores.check(&claim.lease).await.unwrap();
     assert!(stores.claim(5).await.is_empty());
 }
 
@@ -53,12 +54,12 @@ pub async fn tokens_grow_with_every_claim(harness: &impl Harness) {
             last = claim.lease.token;
         }
         stores
-            .tasks
+            .work
             .release(&claims[0].lease, Attempt::Forgiven)
             .await
             .unwrap();
         stores
-            .tasks
+            .work
             .release(&claims[1].lease, Attempt::Forgiven)
             .await
             .unwrap();
@@ -69,34 +70,20 @@ pub async fn tokens_grow_with_every_claim(harness: &impl Harness) {
 pub async fn only_served_models_are_claimed(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, model) in [(1, MODELS[0]), (2, MODELS[1]), (3, MODELS[0])] {
-        stores
-            .tasks
-            .insert(NewTask {
-                spec: spec(model),
-                ..task(number, "one")
-            })
-            .await
-            .unwrap();
+        stores.submit_all([of_model(number, "one", model)]).await;
     }
     let of = |models: &[&str]| ClaimRequest {
-        worker: "worker".to_owned(),
         models: models.iter().copied().map(str::to_owned).collect(),
-        count: 9,
-        slots: usize::MAX,
-        project_slots_max: 0,
-        attempts_max: 3,
-        now_ms: NOW,
-        steady_ms: NOW,
-        lease_ms: LEASE_MS,
+        ..claiming(9)
     };
-    assert!(stores.tasks.claim(of(&[])).await.unwrap().is_empty());
-    assert!(stores.tasks.claim(of(&["other"])).await.unwrap().is_empty());
-    let claims = stores.tasks.claim(of(&[MODELS[1], "other"])).await.unwrap();
+    assert!(stores.work.claim(of(&[])).await.unwrap().is_empty());
+    assert!(stores.work.claim(of(&["other"])).await.unwrap().is_empty());
+    let claims = stores.work.claim(of(&[MODELS[1], "other"])).await.unwrap();
     assert_eq!(
         claims.iter().map(|claim| claim.task.id).collect::<Vec<_>>(),
         [id(2)]
     );
-    let claims = stores.tasks.claim(of(&MODELS)).await.unwrap();
+    let claims = stores.work.claim(of(&MODELS)).await.unwrap();
     assert_eq!(
         claims.iter().map(|claim| claim.task.id).collect::<Vec<_>>(),
         [id(1), id(3)]
@@ -140,7 +127,7 @@ pub async fn projects_take_turns_when_nothing_runs(harness: &impl Harness) {
     for _ in 0..6 {
         let claim = stores.claim_one().await;
         let outcome = Err(FailureCode::GenerationFailed.into());
-        let finished = stores.tasks.finish(&claim.lease, outcome, NOW, EXPIRY);
+        let finished = stores.work.finish(&claim.lease, outcome, RETENTION_MS);
         finished.await.unwrap();
         served.push(claim.task.project);
     }
@@ -159,7 +146,7 @@ pub async fn within_a_project_the_oldest_is_first(harness: &impl Harness) {
     }
     for claim in stores.claim(4).await.into_iter().rev() {
         stores
-            .tasks
+            .work
             .release(&claim.lease, Attempt::Forgiven)
             .await
             .unwrap();
@@ -201,31 +188,24 @@ pub async fn progress_never_falls_and_a_renewal_never_completes(harness: &impl H
     stores.submit(1, "one").await;
     let claim = stores.claim_one().await;
     for (reported, shown) in [(10, 10), (5, 10), (99, 99), (100, 99), (255, 99), (0, 99)] {
-        stores
-            .tasks
-            .renew(&claim.lease, renewed(reported))
-            .await
-            .unwrap();
-        assert_eq!(stores.view("one", 1).await.task.progress, shown);
+        stores.renew(&claim.lease, renewal(reported)).await.unwrap();
+        assert_eq!(stores.task("one", 1).await.progress, shown);
     }
-    let mut named = renewed(1);
+    let mut named = renewal(1);
     named.engine = Some("storyboard/1".to_owned());
-    stores.tasks.renew(&claim.lease, named).await.unwrap();
-    stores.tasks.renew(&claim.lease, renewed(1)).await.unwrap();
+    stores.renew(&claim.lease, named).await.unwrap();
+    stores.renew(&claim.lease, renewal(1)).await.unwrap();
     assert_eq!(
-        stores.view("one", 1).await.task.engine.as_deref(),
+        stores.task("one", 1).await.engine.as_deref(),
         Some("storyboard/1")
     );
     stores
-        .tasks
+        .work
         .release(&claim.lease, Attempt::Forgiven)
         .await
         .unwrap();
-    let again = stores.claim_one().await;
-    assert_eq!(
-        (again.task.progress, again.task.started_at_ms),
-        (99, Some(NOW))
-    );
+    let again = stores.claim_one().await.task;
+    assert_eq!((again.progress, again.started_at_ms), (99, Some(NOW)));
 }
 
 /// After the task went to another worker, was given back, or never was this one's.
@@ -234,11 +214,11 @@ pub async fn a_stale_token_changes_nothing(harness: &impl Harness) {
     stores.submit(1, "one").await;
     let old = stores.claim_one().await.lease;
     stores.sweep(NOW + LEASE_MS).await;
-    let waiting = stores.view("one", 1).await;
+    let waiting = stores.task("one", 1).await;
     let current = stores.claim_one().await.lease;
-    let running = stores.view("one", 1).await;
+    let running = stores.task("one", 1).await;
     assert_eq!(
-        (waiting.task.state.phase(), running.task.attempt),
+        (waiting.state.phase(), running.attempt),
         (Phase::Waiting, 2)
     );
 
@@ -248,37 +228,33 @@ pub async fn a_stale_token_changes_nothing(harness: &impl Harness) {
     };
     for stale in [&old, &made_up] {
         for result in [
-            stores.tasks.check(stale).await,
-            stores.tasks.renew(stale, renewed(50)).await,
-            stores.tasks.release(stale, Attempt::Forgiven).await,
+            stores.check(stale).await,
+            stores.renew(stale, renewal(50)).await,
+            stores.work.release(stale, Attempt::Forgiven).await,
             stores
-                .tasks
-                .finish(stale, Ok(artifact("stale")), NOW, EXPIRY)
+                .work
+                .finish(stale, Ok(artifact("stale")), RETENTION_MS)
                 .await,
             stores
-                .tasks
-                .finish(stale, Err(cancelled()), NOW, EXPIRY)
+                .work
+                .finish(stale, Err(cancelled()), RETENTION_MS)
                 .await,
         ] {
             assert!(is_lost(&result, LeaseLost::Superseded), "{result:?}");
         }
-        assert_eq!(*stores.view("one", 1).await.task, *running.task);
+        assert_eq!(stores.task("one", 1).await, running);
     }
     stores
-        .tasks
-        .renew(&current, renewed(50))
+        .renew(&current, renewal(50))
         .await
         .expect("the current lease holds");
     let unknown = Lease {
         task: id(99),
         token: 1,
     };
+    assert!(is_lost(&stores.check(&unknown).await, LeaseLost::Withdrawn));
     assert!(is_lost(
-        &stores.tasks.check(&unknown).await,
-        LeaseLost::Withdrawn
-    ));
-    assert!(is_lost(
-        &stores.tasks.renew(&unknown, renewed(1)).await,
+        &stores.renew(&unknown, renewal(1)).await,
         LeaseLost::Withdrawn
     ));
 }
@@ -289,71 +265,56 @@ pub async fn a_finished_task_stays_as_it_is(harness: &impl Harness) {
     stores.submit(1, "one").await;
     stores.submit(2, "one").await;
     let claims = stores.claim(2).await;
-    let tasks = &stores.tasks;
-    tasks
-        .finish(&claims[0].lease, Ok(artifact("first")), NOW + 5, EXPIRY)
-        .await
-        .unwrap();
+    stores.clock.advance(5);
     let failure = FailureCode::OutOfMemory.into();
-    tasks
-        .finish(&claims[1].lease, Err(failure), NOW + 5, EXPIRY)
-        .await
-        .unwrap();
-    let (done, failed) = (
-        stores.view("one", 1).await.task,
-        stores.view("one", 2).await.task,
-    );
+    for (claim, outcome) in claims.iter().zip([Ok(artifact("first")), Err(failure)]) {
+        let finish = stores.work.finish(&claim.lease, outcome, RETENTION_MS);
+        finish.await.unwrap();
+    }
+    let (done, failed) = (stores.task("one", 1).await, stores.task("one", 2).await);
     assert_eq!(done.state, State::Completed(Box::new(artifact("first"))));
     assert_eq!((done.progress, done.finished_at_ms), (100, Some(NOW + 5)));
-    assert_eq!(done.expires_at_ms, Some(EXPIRY));
+    assert_eq!(done.expires_at_ms, Some(NOW + 5 + RETENTION_MS));
     assert_eq!(failed.state, State::Failed(FailureCode::OutOfMemory.into()));
     for claim in &claims {
+        let second = Ok(artifact("second"));
         for result in [
-            tasks.check(&claim.lease).await,
-            tasks.renew(&claim.lease, renewed(50)).await,
-            tasks.release(&claim.lease, Attempt::Forgiven).await,
-            tasks
-                .finish(&claim.lease, Ok(artifact("second")), NOW, EXPIRY)
-                .await,
+            stores.check(&claim.lease).await,
+            stores.renew(&claim.lease, renewal(50)).await,
+            stores.work.release(&claim.lease, Attempt::Forgiven).await,
+            stores.work.finish(&claim.lease, second, RETENTION_MS).await,
         ] {
             assert!(is_lost(&result, LeaseLost::Superseded), "{result:?}");
         }
     }
-    tasks.sweep(sweep_at(NOW + LEASE_MS)).await.unwrap();
-    assert_eq!(stores.view("one", 1).await.task, done);
-    assert_eq!(stores.view("one", 2).await.task, failed);
+    stores.sweep(NOW + LEASE_MS).await;
+    assert_eq!(stores.task("one", 1).await, done);
+    assert_eq!(stores.task("one", 2).await, failed);
 }
 
 /// The counter moves for what a worker waits for.
 pub async fn workers_hear_of_new_work_and_of_withdrawn_work(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    let mut changes = stores.tasks.changes();
-    changes.mark_unchanged();
+    let (mut work, mut withdrawn) = (stores.work.work_hints(), stores.work.withdrawals());
+    work.mark_unchanged();
     stores.submit(1, "one").await;
-    assert!(changes.has_changed().unwrap(), "a submit");
+    heard(&mut work, "a submit").await;
     let claim = stores.claim_one().await;
-    changes.mark_unchanged();
-    stores
-        .tasks
-        .release(&claim.lease, Attempt::Forgiven)
-        .await
-        .unwrap();
-    assert!(changes.has_changed().unwrap(), "a release");
+    work.mark_unchanged();
+    let release = stores.work.release(&claim.lease, Attempt::Forgiven);
+    release.await.unwrap();
+    heard(&mut work, "a release").await;
     stores.claim_one().await;
-    changes.mark_unchanged();
+    work.mark_unchanged();
     stores.sweep(NOW + LEASE_MS).await;
-    assert!(changes.has_changed().unwrap(), "a requeue");
+    heard(&mut work, "a requeue").await;
     stores.claim_one().await;
-    changes.mark_unchanged();
-    stores
-        .tasks
-        .cancel("one", id(1), cancelled(), NOW, EXPIRY)
-        .await
-        .unwrap();
-    assert!(changes.has_changed().unwrap(), "a cancel");
+    withdrawn.mark_unchanged();
+    stores.cancel("one", 1, RETENTION_MS).await;
+    heard(&mut withdrawn, "a cancel").await;
     stores.submit(2, "one").await;
     stores.claim_one().await;
-    changes.mark_unchanged();
+    withdrawn.mark_unchanged();
     stores.tasks.delete("one", id(2)).await.unwrap();
-    assert!(changes.has_changed().unwrap(), "a delete");
+    heard(&mut withdrawn, "a delete").await;
 }

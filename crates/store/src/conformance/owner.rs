@@ -1,10 +1,13 @@
-//! Owners: cancel and delete, and what their workers are told.
+//! What a task's owner does to it: cancel and delete. Another project's task does not exist.
 
 use kinora_contract::{FailureCode, State};
 
 use super::Harness;
-use super::fixtures::{Bench, EXPIRY, NOW, artifact, cancelled, files, id, renewed, task};
-use crate::{Attempt, Cancellation, Deletion, Idempotency, Insertion, LeaseLost, StoreError};
+use super::bench::{Bench, CHORE_LEASE_MS, keys};
+use super::fixtures::{NOW, RETENTION_MS, artifact, cancelled, files, id, renewal, task};
+use crate::{
+    Attempt, Cancellation, Chore, Deletion, Idempotency, Insertion, LeaseLost, StoreError, Swept,
+};
 
 /// Waiting or running, it fails at once; finished, it stays.
 pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
@@ -12,88 +15,72 @@ pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
     stores.submit(1, "one").await;
     stores.submit(2, "one").await;
     let claim = stores.claim_one().await;
+    stores.clock.advance(7);
     for number in [1, 2] {
-        let end = stores
-            .tasks
-            .cancel("one", id(number), cancelled(), NOW + 7, EXPIRY)
-            .await;
-        let Ok(Cancellation::Cancelled(view)) = end else {
-            panic!("{end:?}")
-        };
-        assert_eq!(
-            view.task.state,
-            State::Failed(FailureCode::Cancelled.into())
-        );
-        assert_eq!(
-            (view.task.finished_at_ms, view.queue_position),
-            (Some(NOW + 7), None)
-        );
-        assert_eq!(view.task.expires_at_ms, Some(EXPIRY));
-        assert_eq!(stores.view("one", number).await.task, view.task);
-        let again = stores
-            .tasks
-            .cancel("one", id(number), FailureCode::TaskExpired.into(), 0, 0)
-            .await;
+        let task = stores.cancel("one", number, RETENTION_MS).await;
+        assert_eq!(task.state, State::Failed(FailureCode::Cancelled.into()));
+        assert_eq!(task.finished_at_ms, Some(NOW + 7));
+        assert_eq!(stores.position(number).await, None);
+        assert_eq!(task.expires_at_ms, Some(NOW + 7 + RETENTION_MS));
+        assert_eq!(stores.task("one", number).await, task);
+        let other = FailureCode::TaskExpired.into();
+        let again = stores.tasks.cancel("one", id(number), other, 0).await;
         let Ok(Cancellation::AlreadyFinished(same)) = again else {
             panic!("{again:?}")
         };
-        assert_eq!(same.task, view.task);
+        assert_eq!(same, task);
     }
     for result in [
-        stores.tasks.check(&claim.lease).await,
-        stores.tasks.renew(&claim.lease, renewed(1)).await,
-        stores.tasks.release(&claim.lease, Attempt::Forgiven).await,
+        stores.check(&claim.lease).await,
+        stores.renew(&claim.lease, renewal(1)).await,
+        stores.work.release(&claim.lease, Attempt::Forgiven).await,
         stores.complete(&claim).await,
     ] {
         let withdrawn = matches!(result, Err(StoreError::LeaseLost(LeaseLost::Withdrawn)));
         assert!(withdrawn, "{result:?}");
     }
     assert!(stores.claim(9).await.is_empty());
-    let unknown = stores
-        .tasks
-        .cancel("one", id(3), cancelled(), NOW, EXPIRY)
-        .await
-        .unwrap();
-    assert!(matches!(unknown, Cancellation::NotFound));
+    let unknown = stores.tasks.cancel("one", id(3), cancelled(), RETENTION_MS);
+    assert!(matches!(unknown.await.unwrap(), Cancellation::NotFound));
 }
 
 /// Raced over and over: one terminal state, and both sides know which.
 pub async fn of_a_cancel_and_a_finish_exactly_one_wins(harness: &impl Harness) {
-    let stores = harness.open("store").await;
+    let [stores, racer] = harness.open_both("store").await;
     for number in 0..40 {
         stores.submit(number, "one").await;
         let claim = stores.claim_one().await;
-        let racer = stores.clone();
+        let racer = racer.clone();
         let finish = tokio::spawn(async move { racer.complete(&claim).await });
         let cancel = stores
             .tasks
-            .cancel("one", id(number), cancelled(), NOW, EXPIRY)
+            .cancel("one", id(number), cancelled(), RETENTION_MS)
             .await;
         let (finished, cancel) = (finish.await.unwrap(), cancel.unwrap());
-        let state = stores.view("one", number).await.task.state.clone();
+        let state = stores.task("one", number).await.state.clone();
         match cancel {
             Cancellation::Cancelled(_) => {
                 assert!(finished.is_err());
                 assert_eq!(state, State::Failed(cancelled()));
             }
-            Cancellation::AlreadyFinished(view) => {
+            Cancellation::AlreadyFinished(task) => {
                 finished.unwrap();
                 assert!(matches!(state, State::Completed(_)));
-                assert_eq!(view.task.state, state);
+                assert_eq!(task.state, state);
             }
             Cancellation::NotFound => panic!("it is there"),
         }
     }
 }
 
-/// In any phase; its idempotency key is free, its worker is told.
+/// In any phase; its idempotency key is free, its worker hears of it.
 pub async fn a_delete_removes_task_key_and_lease(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut new = task(1, "one");
     new.idempotency = Some(Idempotency {
         key: "key".to_owned(),
         fingerprint: [1; 32],
-        expires_at_ms: NOW + 1_000,
+        bound_ms: 1_000,
     });
     stores.tasks.insert(new.clone()).await.unwrap();
     let nothing = Deletion::Deleted { files: Vec::new() };
@@ -110,7 +97,7 @@ pub async fn a_delete_removes_task_key_and_lease(harness: &impl Harness) {
     let claim = stores.claim_one().await;
     assert_eq!(stores.tasks.delete("one", id(2)).await.unwrap(), nothing);
     for result in [
-        stores.tasks.check(&claim.lease).await,
+        stores.check(&claim.lease).await,
         stores.complete(&claim).await,
     ] {
         let withdrawn = matches!(result, Err(StoreError::LeaseLost(LeaseLost::Withdrawn)));
@@ -120,61 +107,73 @@ pub async fn a_delete_removes_task_key_and_lease(harness: &impl Harness) {
     assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
 }
 
-/// Sweeps hand them out until they are confirmed, also after a restart.
-pub async fn deleted_files_are_remembered_until_they_are_forgotten(harness: &impl Harness) {
+/// They are leased to whoever deletes the task, and others remove them if it does not, also after a restart.
+pub async fn deleted_files_are_remembered_until_they_are_removed(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    stores.submit(1, "one").await;
-    let claim = stores.claim_one().await;
+    for (number, name) in [(1, "v/1"), (2, "v/2")] {
+        stores.submit(number, "one").await;
+        let claim = stores.claim_one().await;
+        let finish = stores
+            .work
+            .finish(&claim.lease, Ok(artifact(name)), RETENTION_MS);
+        finish.await.unwrap();
+    }
+    assert_eq!(stores.sweep(NOW).await, Swept::default());
+    assert_eq!(stores.files_due().await, [""; 0]);
+    let delete = async |number| match stores.tasks.delete("one", id(number)).await.unwrap() {
+        Deletion::Deleted { files } => files,
+        Deletion::NotFound => panic!("it is there"),
+    };
+    let deleted = delete(1).await;
+    assert_eq!(keys(&deleted), files("v/1"));
+    assert!(deleted.iter().all(|chore| chore.attempts == 1));
+    assert_eq!(stores.files_due().await, [""; 0], "leased to the caller");
+    // The caller removes the files of one, and dies before it removes those of the other.
+    let done = deleted.into_iter().map(Chore::done).collect();
+    stores.tasks.settle_deleted(done).await.unwrap();
+    let abandoned = delete(2).await;
+    assert_eq!(keys(&abandoned), files("v/2"));
+    stores.clock.advance(CHORE_LEASE_MS);
+    assert_eq!(stores.files_due().await, files("v/2"));
+    drop(stores);
+
+    let stores = harness.open("store").await;
+    stores.clock.advance(2 * CHORE_LEASE_MS);
+    let mut again = stores.take_chores(crate::ChoreKind::RemoveFile).await;
+    assert_eq!(keys(&again), files("v/2"));
+    let first = again.remove(0);
+    let done = again.into_iter().map(Chore::done).collect();
+    stores.chores.settle_chores(done).await.unwrap();
     stores
-        .tasks
-        .finish(&claim.lease, Ok(artifact("v/1")), NOW, EXPIRY)
+        .chores
+        .settle_chores(vec![first.again(0)])
         .await
         .unwrap();
-    assert!(stores.sweep(NOW).await.files.is_empty());
-    let deleted = stores.tasks.delete("one", id(1)).await.unwrap();
-    assert_eq!(
-        deleted,
-        Deletion::Deleted {
-            files: files("v/1")
-        }
-    );
-    assert_eq!(stores.sweep(NOW).await.files, files("v/1"));
-    drop(stores);
-    let stores = harness.open("store").await;
-    assert_eq!(stores.sweep(NOW).await.files, files("v/1"));
-    stores.tasks.forget_files(&files("v/1")[1..]).await.unwrap();
-    assert_eq!(stores.sweep(NOW).await.files, files("v/1")[..1]);
-    stores.tasks.forget_files(&files("v/1")).await.unwrap();
-    stores.tasks.forget_files(&[]).await.unwrap();
-    assert!(stores.sweep(NOW).await.files.is_empty());
+    assert_eq!(stores.remove_files().await, files("v/2")[..1]);
+    stores.chores.settle_chores(Vec::new()).await.unwrap();
+    assert_eq!(stores.files_due().await, [""; 0]);
 }
 
 /// It is as if the task did not exist.
 pub async fn another_project_can_neither_cancel_nor_delete(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
-    let before = stores.view("one", 1).await.task;
-    let cancel = stores
-        .tasks
-        .cancel("two", id(1), cancelled(), NOW, EXPIRY)
-        .await
-        .unwrap();
-    assert!(matches!(cancel, Cancellation::NotFound), "{cancel:?}");
-    assert_eq!(
-        stores.tasks.delete("two", id(1)).await.unwrap(),
-        Deletion::NotFound
-    );
-    assert_eq!(stores.view("one", 1).await.task, before);
+    let refused = async || {
+        let cancel = stores
+            .tasks
+            .cancel("two", id(1), cancelled(), RETENTION_MS)
+            .await
+            .unwrap();
+        assert!(matches!(cancel, Cancellation::NotFound), "{cancel:?}");
+        assert_eq!(
+            stores.tasks.delete("two", id(1)).await.unwrap(),
+            Deletion::NotFound
+        );
+    };
+    let before = stores.task("one", 1).await;
+    refused().await;
+    assert_eq!(stores.task("one", 1).await, before);
     let claim = stores.claim_one().await;
     stores.complete(&claim).await.unwrap();
-    let cancel = stores
-        .tasks
-        .cancel("two", id(1), cancelled(), NOW, EXPIRY)
-        .await
-        .unwrap();
-    assert!(matches!(cancel, Cancellation::NotFound), "{cancel:?}");
-    assert_eq!(
-        stores.tasks.delete("two", id(1)).await.unwrap(),
-        Deletion::NotFound
-    );
+    refused().await;
 }

@@ -2,21 +2,17 @@
 
 use kinora_contract::{FailureCode, Inputs, State};
 
-use super::Harness;
-use super::fixtures::{Bench, EXPIRY, NOW, artifact, cancelled, id, sweep_at, task};
-use crate::{Insertion, NewTask, QueueBounds, Quota, Stores, SweepRequest, Usage};
+use super::bench::Bench;
+use super::fixtures::{EXPIRY, NOW, RETENTION_MS, artifact, id, sweep_at, task, with_images};
+use super::{Harness, Site};
+use crate::{Insertion, NewTask, QueueBounds, Quota, SweepRequest, Usage};
 
-async fn usage(stores: &Stores, project: &str) -> Usage {
+async fn usage(stores: &Site, project: &str) -> Usage {
     stores.tasks.usage(project).await.unwrap()
 }
 
 fn with_image(number: u64) -> NewTask {
-    let mut new = task(number, "one");
-    new.spec.inputs = Inputs::References {
-        images: vec!["https://example.org/i".to_owned()],
-        audios: Vec::new(),
-    };
-    new
+    with_images(number, "one", 1)
 }
 
 /// References by an allowance until they are known, results by their bytes, texts by their length; all
@@ -30,7 +26,7 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
         "{allowed:?}"
     );
     for bytes in [7_000, 5_000] {
-        stores.tasks.charge_references(id(1), bytes).await.unwrap();
+        stores.work.charge_references(id(1), bytes).await.unwrap();
     }
     let charged = usage(&stores, "one").await;
     assert!((5_000..9_000).contains(&charged.bytes), "{charged:?}");
@@ -44,7 +40,7 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
     assert_eq!(usage(&stores, "one").await, charged);
     let mut result = artifact("x");
     result.video.bytes = 1_000_000;
-    let done = stores.tasks.finish(&claim.lease, Ok(result), NOW, NOW + 10);
+    let done = stores.work.finish(&claim.lease, Ok(result), 10);
     done.await.unwrap();
     let completed = usage(&stores, "one").await;
     assert!(
@@ -52,7 +48,7 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
         "{completed:?}"
     );
     // What is said of references that are gone counts for nothing.
-    stores.tasks.charge_references(id(1), 9).await.unwrap();
+    stores.work.charge_references(id(1), 9).await.unwrap();
     assert_eq!(usage(&stores, "one").await, completed);
     stores.sweep(NOW + 10).await;
     let expired = usage(&stores, "one").await;
@@ -120,11 +116,7 @@ pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
         Some(Quota::Bytes)
     );
     // Ended tasks count as well, until they are deleted.
-    stores
-        .tasks
-        .cancel("one", id(1), cancelled(), NOW, EXPIRY)
-        .await
-        .unwrap();
+    stores.cancel("one", 1, RETENTION_MS).await;
     assert_eq!(
         refusal(bounded(5, "one", two_tasks).await),
         Some(Quota::ProjectTasks)
@@ -137,35 +129,25 @@ pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
 pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [0, 1, 5_000] {
-        let new = NewTask {
-            now_ms: NOW + number,
-            ..task(number, "one")
-        };
-        stores.tasks.insert(new).await.unwrap();
+        stores.clock.set(NOW + number);
+        stores.submit(number, "one").await;
     }
+    stores.clock.set(NOW);
     let claim = stores.claim_one().await;
-    let release = stores.tasks.release(&claim.lease, crate::Attempt::Forgiven);
+    let release = stores.work.release(&claim.lease, crate::Attempt::Forgiven);
     release.await.unwrap();
-    assert_eq!(stores.sweep(NOW + 1_000_000).await.waited, 0);
     let bounded = |now_ms| SweepRequest {
         waiting_ms_max: Some(4_000),
         ..sweep_at(now_ms)
     };
-    assert_eq!(
-        stores
-            .tasks
-            .sweep(bounded(NOW + 4_000))
-            .await
-            .unwrap()
-            .waited,
-        0
-    );
-    let swept = stores.tasks.sweep(bounded(NOW + 4_001)).await.unwrap();
-    assert_eq!(swept.waited, 1);
-    match &stores.view("one", 1).await.task.state {
+    assert_eq!(stores.sweep_by(bounded(NOW + 4_000)).await.waited, 0);
+    assert_eq!(stores.sweep(NOW + 4_001).await.waited, 0);
+    assert_eq!(stores.sweep_by(bounded(NOW + 4_001)).await.waited, 1);
+    match &stores.task("one", 1).await.state {
         State::Failed(failure) => assert_eq!(failure.code, FailureCode::TaskExpired.as_str()),
         other => panic!("{other:?}"),
     }
+    assert_eq!(stores.sweep(NOW + 1_000_000).await.waited, 0);
     let waiting = [stores.claim_one().await, stores.claim_one().await];
     assert_eq!(waiting.map(|claim| claim.task.id), [id(0), id(5_000)]);
 }
@@ -179,7 +161,7 @@ pub async fn a_sweep_may_spare_the_leases(harness: &impl Harness) {
         spares_leases: true,
         ..sweep_at(EXPIRY)
     };
-    assert_eq!(stores.tasks.sweep(sparing).await.unwrap().requeued, 0);
+    assert_eq!(stores.sweep_by(sparing).await.requeued, 0);
     assert_eq!(stores.sweep(EXPIRY).await.requeued, 1);
 }
 
@@ -188,26 +170,25 @@ pub async fn an_ended_task_keeps_no_inputs(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut draft = with_image(2);
     draft.spec.draft = true;
-    for new in [with_image(1), draft, with_image(3)] {
-        stores.tasks.insert(new).await.unwrap();
-    }
+    stores
+        .submit_all([with_image(1), draft, with_image(3)])
+        .await;
     stores.fetch_all().await;
     for claim in stores.claim(2).await {
         let done = stores
-            .tasks
-            .finish(&claim.lease, Ok(artifact("x")), NOW, EXPIRY);
+            .work
+            .finish(&claim.lease, Ok(artifact("x")), RETENTION_MS);
         done.await.unwrap();
     }
-    let cancel = stores.tasks.cancel("one", id(3), cancelled(), NOW, EXPIRY);
-    cancel.await.unwrap();
+    stores.cancel("one", 3, RETENTION_MS).await;
     for (number, keeps) in [(1, false), (2, true), (3, false)] {
-        let spec = stores.view("one", number).await.task.spec.clone();
+        let spec = stores.task("one", number).await.spec.clone();
         assert_eq!(spec.inputs != Inputs::Text, keeps, "{number}");
         assert_eq!(spec.negative_prompt.is_some(), keeps, "{number}");
         assert_eq!(spec.prompt, task(number, "one").spec.prompt);
     }
     stores.sweep(EXPIRY).await;
-    let expired = stores.view("one", 2).await.task;
+    let expired = stores.task("one", 2).await;
     assert_eq!(
         (&expired.spec.inputs, &*expired.spec.prompt),
         (&Inputs::Text, "")

@@ -1,14 +1,18 @@
-//! Lists: the order of their tasks, and how pages are bounded.
+//! Lists: the order of their tasks, and how pages are bounded. Counts and positions.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use kinora_contract::TaskId;
 use kinora_contract::limits::PAGE_BYTES_MAX;
 
-use super::Harness;
-use super::fixtures::{Bench, EXPIRY, NOW, cancelled, id, task};
-use crate::{NewTask, Order, PageRequest, Stores};
+use super::bench::Bench;
+use super::fixtures::{MODELS, NOW, RETENTION_MS, id, of_model, task, with_images};
+use super::{Harness, Site};
+use crate::{Attempt, Count, Counts, NewTask, Order, PageRequest};
 
 async fn page(
-    stores: &Stores,
+    stores: &Site,
     after: Option<TaskId>,
     limit: usize,
     order: Order,
@@ -21,7 +25,7 @@ async fn page(
     };
     let page = stores.tasks.list(request).await.unwrap();
     (
-        page.tasks.into_iter().map(|view| view.task.id).collect(),
+        page.tasks.into_iter().map(|task| task.id).collect(),
         page.has_more,
     )
 }
@@ -35,15 +39,12 @@ pub async fn pages_join_to_the_whole_list_in_both_orders(harness: &impl Harness)
         let now_ms = NOW + u64::from(number) / 4;
         let id = TaskId::from_parts(now_ms, [number.wrapping_mul(37); 10]);
         let project = if number % 5 == 4 { "two" } else { "one" };
-        stores
-            .tasks
-            .insert(NewTask {
-                id,
-                now_ms,
-                ..task(0, project)
-            })
-            .await
-            .unwrap();
+        stores.clock.set(now_ms);
+        let new = NewTask {
+            id,
+            ..task(0, project)
+        };
+        stores.submit_all([new]).await;
         own.extend((project == "one").then_some(id));
     }
     own.sort_unstable();
@@ -126,18 +127,82 @@ pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
     for number in 0..4 {
         stores.submit(number, "one").await;
     }
-    stores
-        .tasks
-        .cancel("one", id(1), cancelled(), NOW, NOW + 10)
-        .await
-        .unwrap();
-    stores
-        .tasks
-        .cancel("one", id(2), cancelled(), NOW, EXPIRY)
-        .await
-        .unwrap();
+    stores.cancel("one", 1, 10).await;
+    stores.cancel("one", 2, RETENTION_MS).await;
     stores.sweep(NOW + 10).await;
-    assert_eq!(stores.view("one", 1).await.task.status(), None);
+    assert_eq!(stores.task("one", 1).await.status(), None);
     let listed = page(&stores, None, 9, Order::Ascending).await;
     assert_eq!(listed, (vec![id(0), id(2), id(3)], false));
+}
+
+/// Waiting and running tasks by model and by project; the age of the oldest that waits, by the store's clock.
+pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Harness) {
+    let [stores, other] = harness.open_both("store").await;
+    assert_eq!(stores.tasks.counts().await.unwrap(), Counts::default());
+    let tasks = [
+        of_model(1, "one", MODELS[0]),
+        of_model(2, "one", MODELS[1]),
+        with_images(3, "two", 1),
+        of_model(4, "two", MODELS[0]),
+    ];
+    for new in tasks {
+        stores.submit_all([new]).await;
+        stores.clock.advance(10);
+    }
+    let counts = async |models: [(u64, u64); 2], projects: [(u64, u64); 2], oldest| {
+        let count = |(waiting, running)| Count { waiting, running };
+        let named = |names: [&str; 2], counts: [(u64, u64); 2]| -> BTreeMap<_, _> {
+            let named = names.map(str::to_owned).into_iter().zip(counts.map(count));
+            named.filter(|(_, one)| *one != Count::default()).collect()
+        };
+        let wanted = Counts {
+            models: named(MODELS, models),
+            projects: named(["one", "two"], projects),
+            oldest_waiting_ms: oldest,
+        };
+        for site in [&stores, &other] {
+            assert_eq!(site.tasks.counts().await.unwrap(), wanted);
+        }
+    };
+    counts([(3, 0), (1, 0)], [(2, 0), (2, 0)], Some(40)).await;
+    let claims = other.claim(3).await;
+    assert_eq!(claims.len(), 3);
+    counts([(1, 2), (0, 1)], [(0, 2), (1, 1)], Some(20)).await;
+    stores.fetch_all().await;
+    let last = stores.claim_one().await;
+    counts([(0, 3), (0, 1)], [(0, 2), (0, 2)], None).await;
+    // One that waits again is as old as it is.
+    let release = stores.work.release(&last.lease, Attempt::Forgiven);
+    release.await.unwrap();
+    for claim in &claims {
+        other.complete(claim).await.unwrap();
+    }
+    stores.clock.advance(1_000);
+    counts([(1, 0), (0, 0)], [(0, 0), (1, 0)], Some(1_020)).await;
+    stores.clock.set(NOW);
+    counts([(1, 0), (0, 0)], [(0, 0), (1, 0)], Some(0)).await;
+    stores.cancel("two", 3, RETENTION_MS).await;
+    assert_eq!(other.tasks.counts().await.unwrap(), Counts::default());
+}
+
+/// In the order asked for, each as if it were asked for alone; unknown ones and those that run have none.
+pub async fn positions_are_told_of_several_tasks_at_once(harness: &impl Harness) {
+    let [stores, other] = harness.open_both("store").await;
+    for number in 1..=4 {
+        stores.submit(number, "one").await;
+    }
+    let claim = stores.claim_one().await;
+    assert_eq!(claim.task.id, id(1));
+    stores.cancel("one", 3, RETENTION_MS).await;
+    let asked = [4, 9, 1, 2, 3, 4].map(id);
+    let wanted = [Some(1), None, None, Some(0), None, Some(1)];
+    let begun = Instant::now();
+    // They may be up to a second old.
+    for site in [&stores, &other] {
+        while site.tasks.positions(&asked).await.unwrap() != wanted {
+            assert!(begun.elapsed() < Duration::from_secs(10));
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(stores.tasks.positions(&[]).await.unwrap(), []);
 }

@@ -3,67 +3,52 @@
 use kinora_contract::{FailureCode, FrameSize, Phase, Seconds, Size, State, TaskId};
 
 use super::Harness;
+use super::bench::{Bench, heard, is_lost};
 use super::fixtures::{
-    Bench, EXPIRY, LEASE_MS, MODELS, NOW, artifact, cancelled, id, renewed, task, with_images,
+    LEASE_MS, NOW, RETENTION_MS, artifact, fetching, files, id, renewal, task, with_images,
 };
-use crate::{
-    Attempt, Fetch, FetchRequest, Fetched, NewTask, Renewed, StoreError, Stores, reference_keys,
-};
-
-async fn insert(stores: &Stores, tasks: impl IntoIterator<Item = NewTask>) {
-    for new in tasks {
-        stores.tasks.insert(new).await.unwrap();
-    }
-}
+use crate::{Attempt, Claim, Fetch, FetchRequest, Fetched, Renewal, reference_keys};
 
 fn numbers(fetches: &[Fetch]) -> Vec<TaskId> {
     fetches.iter().map(|fetch| fetch.task.id).collect()
-}
-
-fn is_lost(settled: &Result<(), StoreError>) -> bool {
-    matches!(settled, Err(StoreError::LeaseLost(_)))
 }
 
 /// Younger tasks go before it, and it goes before them once it can.
 pub async fn a_task_is_claimed_only_when_its_references_are_at_hand(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let tasks = [with_images(1, "one", 1), task(2, "one"), task(3, "two")];
-    insert(&stores, tasks).await;
+    stores.submit_all(tasks).await;
     let claims = stores.claim(9).await;
     let claimed: Vec<_> = claims.iter().map(|claim| claim.task.id).collect();
     assert_eq!(claimed, [id(2), id(3)]);
     let fetches = stores.take(9).await;
     assert_eq!(numbers(&fetches), [id(1)]);
     assert!(stores.claim(9).await.is_empty(), "it is only being fetched");
-    let mut changes = stores.tasks.changes();
-    changes.mark_unchanged();
-    let settled = stores.tasks.settle_fetch(&fetches[0], Fetched::AtHand);
+    let mut work = stores.work.work_hints();
+    work.mark_unchanged();
+    let settled = stores.work.settle_fetch(&fetches[0], Fetched::AtHand);
     settled.await.unwrap();
-    assert!(changes.has_changed().unwrap(), "workers hear of it");
+    heard(&mut work, "references at hand").await;
     assert_eq!(stores.claim_one().await.task.id, id(1));
 }
 
 /// The project with the fewest under way first, then the one whose last fetch is longest ago; nobody takes all.
 pub async fn references_are_fetched_by_projects_in_turn(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    insert(
-        &stores,
-        (0..20).map(|number| with_images(number, "many", 3)),
-    )
-    .await;
-    insert(
-        &stores,
-        [with_images(20, "single", 1), with_images(21, "third", 1)],
-    )
-    .await;
+    stores
+        .submit_all((0..20).map(|number| with_images(number, "many", 3)))
+        .await;
+    stores
+        .submit_all([with_images(20, "single", 1), with_images(21, "third", 1)])
+        .await;
     assert_eq!(numbers(&stores.take(1).await), [id(0)]);
     assert_eq!(numbers(&stores.take(1).await), [id(20)]);
     let rest = stores.take(9).await;
     assert_eq!(numbers(&rest), [id(21), id(1)], "two places are all it has");
     assert!(stores.take(9).await.is_empty());
-    insert(&stores, [with_images(22, "fourth", 1)]).await;
+    stores.submit_all([with_images(22, "fourth", 1)]).await;
     assert_eq!(numbers(&stores.take(9).await), [id(22)]);
-    let settled = stores.tasks.settle_fetch(&rest[1], Fetched::AtHand);
+    let settled = stores.work.settle_fetch(&rest[1], Fetched::AtHand);
     settled.await.unwrap();
     assert_eq!(numbers(&stores.take(9).await), [id(2)]);
 }
@@ -71,108 +56,80 @@ pub async fn references_are_fetched_by_projects_in_turn(harness: &impl Harness) 
 /// A second answer, a late one and one for a task that has ended change nothing.
 pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    let tasks = &stores.tasks;
-    insert(
-        &stores,
-        [with_images(1, "one", 1), with_images(2, "one", 1)],
-    )
-    .await;
+    let tasks = [with_images(1, "one", 1), with_images(2, "one", 1)];
+    stores.submit_all(tasks).await;
     let fetches = stores.take(2).await;
+    let settle = async |fetch: &Fetch, fetched| stores.work.settle_fetch(fetch, fetched).await;
     let failed = || Fetched::Failed {
         failure: FailureCode::ReferenceTimeout.into(),
-        now_ms: NOW + 1,
-        expires_at_ms: EXPIRY,
+        retention_ms: RETENTION_MS,
     };
-    tasks.settle_fetch(&fetches[0], failed()).await.unwrap();
-    let task = stores.view("one", 1).await.task;
+    stores.clock.advance(1);
+    settle(&fetches[0], failed()).await.unwrap();
+    let task = stores.task("one", 1).await;
     let failure = FailureCode::ReferenceTimeout.into();
     assert_eq!(task.state, State::Failed(failure));
     assert_eq!(
-        (task.started_at_ms, task.expires_at_ms),
-        (None, Some(EXPIRY))
+        [task.started_at_ms, task.finished_at_ms, task.expires_at_ms],
+        [None, Some(NOW + 1), Some(NOW + 1 + RETENTION_MS)]
     );
-    assert!(is_lost(
-        &tasks.settle_fetch(&fetches[0], Fetched::AtHand).await
-    ));
-    let mut changes = tasks.changes();
-    changes.mark_unchanged();
-    let cancel = tasks.cancel("one", id(2), cancelled(), NOW, EXPIRY);
-    cancel.await.unwrap();
-    assert!(
-        changes.has_changed().unwrap(),
-        "the fetch stage hears of it"
-    );
-    assert!(is_lost(
-        &tasks.settle_fetch(&fetches[1], Fetched::AtHand).await
-    ));
+    assert!(is_lost(&settle(&fetches[0], Fetched::AtHand).await));
+    let mut withdrawn = stores.work.withdrawals();
+    withdrawn.mark_unchanged();
+    stores.cancel("one", 2, RETENTION_MS).await;
+    heard(&mut withdrawn, "a cancel, in the fetch stage").await;
+    assert!(is_lost(&settle(&fetches[1], Fetched::AtHand).await));
 
-    insert(&stores, [with_images(3, "one", 1)]).await;
-    let request = |steady_ms| FetchRequest {
-        models: MODELS.map(str::to_owned).into(),
-        count: 9,
-        project_max: 9,
-        steady_ms,
-        lease_ms: 1_000,
+    stores.submit_all([with_images(3, "one", 1)]).await;
+    let take = async || {
+        let request = FetchRequest {
+            lease_ms: 1_000,
+            ..fetching(9)
+        };
+        stores.work.take_fetches(request).await.unwrap()
     };
-    let first = tasks.take_fetches(request(NOW)).await.unwrap();
-    assert!(
-        tasks
-            .take_fetches(request(NOW + 999))
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    let second = tasks.take_fetches(request(NOW + 1_000)).await.unwrap();
+    let first = take().await;
+    stores.clock.advance(999);
+    assert!(take().await.is_empty());
+    stores.clock.advance(1);
+    let second = take().await;
     assert_eq!((numbers(&second), second[0].tries), (vec![id(3)], 2));
-    assert!(is_lost(&tasks.settle_fetch(&first[0], failed()).await));
-    let third = tasks.take_fetches(request(NOW + 2_000)).await.unwrap();
+    assert!(is_lost(&settle(&first[0], failed()).await));
+    stores.clock.advance(1_000);
+    let third = take().await;
     assert_eq!(numbers(&third), [id(3)]);
-    assert!(is_lost(
-        &tasks.settle_fetch(&second[0], Fetched::AtHand).await
-    ));
-    tasks
-        .settle_fetch(&third[0], Fetched::AtHand)
-        .await
-        .unwrap();
+    assert!(is_lost(&settle(&second[0], Fetched::AtHand).await));
+    settle(&third[0], Fetched::AtHand).await.unwrap();
     assert_eq!(stores.claim_one().await.task.id, id(3));
 }
 
 /// A fault of ours costs a task nothing but time.
 pub async fn a_fetch_given_back_is_taken_again_after_its_pause(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    insert(&stores, [with_images(1, "one", 1)]).await;
+    stores.submit_all([with_images(1, "one", 1)]).await;
     let fetches = stores.take(1).await;
-    let back = Fetched::Back {
-        not_before_ms: NOW + 500,
-    };
-    stores.tasks.settle_fetch(&fetches[0], back).await.unwrap();
+    let back = Fetched::Back { pause_ms: 500 };
+    stores.work.settle_fetch(&fetches[0], back).await.unwrap();
+    stores.clock.advance(499);
     assert!(stores.take(1).await.is_empty());
     assert!(stores.claim(1).await.is_empty());
-    let later = FetchRequest {
-        models: MODELS.map(str::to_owned).into(),
-        count: 1,
-        project_max: 1,
-        steady_ms: NOW + 500,
-        lease_ms: LEASE_MS,
-    };
-    let again = stores.tasks.take_fetches(later).await.unwrap();
+    stores.clock.advance(1);
+    let again = stores.take(1).await;
     assert_eq!((numbers(&again), again[0].tries), (vec![id(1)], 2));
 }
 
 /// It is durable; what was under way is taken again.
 pub async fn what_is_at_hand_is_not_fetched_again_after_a_restart(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    insert(
-        &stores,
-        [1, 2, 3].map(|number| with_images(number, "one", 1)),
-    )
-    .await;
+    stores
+        .submit_all([1, 2, 3].map(|number| with_images(number, "one", 1)))
+        .await;
     let fetches = stores.take(2).await;
-    let settled = stores.tasks.settle_fetch(&fetches[0], Fetched::AtHand);
+    let settled = stores.work.settle_fetch(&fetches[0], Fetched::AtHand);
     settled.await.unwrap();
     let claim = stores.claim_one().await;
     stores
-        .tasks
+        .work
         .release(&claim.lease, Attempt::Forgiven)
         .await
         .unwrap();
@@ -187,14 +144,16 @@ pub async fn what_is_at_hand_is_not_fetched_again_after_a_restart(harness: &impl
 /// The run gives its slot back, and the attempt does not count.
 pub async fn lost_references_are_fetched_again(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    insert(&stores, [with_images(1, "one", 1), task(2, "one")]).await;
+    stores
+        .submit_all([with_images(1, "one", 1), task(2, "one")])
+        .await;
     stores.fetch_all().await;
     let claims = stores.claim(2).await;
     for claim in &claims {
-        let given_back = stores.tasks.release(&claim.lease, Attempt::ReferencesLost);
+        let given_back = stores.work.release(&claim.lease, Attempt::ReferencesLost);
         given_back.await.unwrap();
     }
-    let waiting = stores.view("one", 1).await.task;
+    let waiting = stores.task("one", 1).await;
     assert_eq!(
         (waiting.state.phase(), waiting.attempt),
         (Phase::Waiting, 0)
@@ -213,30 +172,27 @@ pub async fn references_are_swept_when_their_task_has_ended(harness: &impl Harne
     let stores = harness.open("store").await;
     let mut draft = with_images(3, "one", 1);
     draft.spec.draft = true;
-    for new in [with_images(1, "one", 2), with_images(2, "one", 1), draft] {
-        stores.tasks.insert(new).await.unwrap();
-    }
+    let tasks = [with_images(1, "one", 2), with_images(2, "one", 1), draft];
+    stores.submit_all(tasks).await;
     stores.fetch_all().await;
-    let tasks = &stores.tasks;
     let [one, two, draft]: [_; 3] = stores.claim(3).await.try_into().unwrap();
-    let keys = |claim: &crate::Claim| reference_keys(&claim.task);
+    let keys = |claim: &Claim| reference_keys(&claim.task);
     assert_eq!(keys(&one).len(), 2);
-    assert!(stores.sweep(NOW).await.files.is_empty());
+    assert_eq!(stores.files_due().await, [""; 0]);
     stores.complete(&one).await.unwrap();
-    assert_eq!(stores.sweep(NOW).await.files, keys(&one));
-    tasks.forget_files(&keys(&one)).await.unwrap();
-    tasks.delete("one", two.task.id).await.unwrap();
+    assert_eq!(stores.remove_files().await, keys(&one));
+    stores.tasks.delete("one", two.task.id).await.unwrap();
     let mut wanted = two.lease.file_keys().to_vec();
     wanted.extend(keys(&two));
-    assert_eq!(stores.sweep(NOW).await.files, wanted);
-    tasks.forget_files(&wanted).await.unwrap();
-    tasks
-        .finish(&draft.lease, Ok(artifact("draft")), NOW, NOW + 10)
-        .await
-        .unwrap();
-    assert!(stores.sweep(NOW).await.files.is_empty());
-    let swept = stores.sweep(NOW + 10).await;
-    assert!(swept.files.ends_with(&keys(&draft)), "{swept:?}");
+    assert_eq!(stores.remove_files().await, wanted);
+    let finish = stores.work.finish(&draft.lease, Ok(artifact("draft")), 10);
+    finish.await.unwrap();
+    stores.sweep(NOW).await;
+    assert_eq!(stores.files_due().await, [""; 0]);
+    assert_eq!(stores.sweep(NOW + 10).await.expired, 1);
+    let mut wanted = files("draft");
+    wanted.extend(keys(&draft));
+    assert_eq!(stores.remove_files().await, wanted);
 }
 
 /// Clients see it at once, and a rerun starts from it.
@@ -250,13 +206,13 @@ pub async fn what_is_decided_of_a_spec_is_kept(harness: &impl Harness) {
     let mut spec = claim.task.spec.clone();
     spec.seconds = Seconds::Fixed(9);
     spec.frame = FrameSize::Fixed(Size::new(480, 480));
-    let decided = Renewed {
+    let decided = Renewal {
         decided: Some(Box::new(spec.clone())),
-        ..renewed(3)
+        ..renewal(3)
     };
-    stores.tasks.renew(&claim.lease, decided).await.unwrap();
-    stores.tasks.renew(&claim.lease, renewed(4)).await.unwrap();
-    assert_eq!(stores.view("one", 1).await.task.spec, spec);
+    stores.renew(&claim.lease, decided).await.unwrap();
+    stores.renew(&claim.lease, renewal(4)).await.unwrap();
+    assert_eq!(stores.task("one", 1).await.spec, spec);
     drop(stores);
     let stores = harness.open("store").await;
     stores.sweep(NOW + 3 * LEASE_MS).await;

@@ -3,7 +3,8 @@
 use kinora_contract::Phase;
 
 use super::Harness;
-use super::fixtures::{Bench, EXPIRY, NOW, artifact, cancelled, id, sweep_at, task};
+use super::bench::Bench;
+use super::fixtures::{EXPIRY, NOW, RETENTION_MS, artifact, id, task};
 use crate::{Idempotency, Insertion, NewTask};
 
 /// Tasks in every phase, as they were. (What was running may be waiting again.)
@@ -14,25 +15,19 @@ pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Har
     }
     let claims = stores.claim(4).await;
     stores.complete(&claims[0]).await.unwrap();
-    stores
-        .tasks
-        .cancel("one", id(1), cancelled(), NOW, EXPIRY)
-        .await
-        .unwrap();
-    let done = stores
-        .tasks
-        .finish(&claims[2].lease, Ok(artifact("x")), NOW, NOW);
+    stores.cancel("one", 1, RETENTION_MS).await;
+    let done = stores.work.finish(&claims[2].lease, Ok(artifact("x")), 0);
     done.await.unwrap();
     stores.sweep(NOW).await;
     let mut before = Vec::new();
     for number in 0..6 {
-        before.push(stores.view("one", number).await.task);
+        before.push(stores.task("one", number).await);
     }
     drop(stores);
 
     let stores = harness.open("store").await;
     for (number, before) in (0..).zip(before) {
-        let after = stores.view("one", number).await.task;
+        let after = stores.task("one", number).await;
         if before.state.phase() == Phase::Running {
             assert!(matches!(
                 after.state.phase(),
@@ -47,7 +42,7 @@ pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Har
         }
     }
     // In the order of their acceptance, whoever ran before.
-    stores.tasks.sweep(sweep_at(EXPIRY)).await.unwrap();
+    stores.sweep(EXPIRY).await;
     let order: Vec<_> = stores
         .claim(9)
         .await
@@ -75,7 +70,7 @@ pub async fn an_idempotency_key_outlives_a_restart(harness: &impl Harness) {
     let key = Idempotency {
         key: "key".to_owned(),
         fingerprint: [1; 32],
-        expires_at_ms: NOW + 50_000,
+        bound_ms: 50_000,
     };
     let keyed = |number| NewTask {
         idempotency: Some(key.clone()),
@@ -86,12 +81,12 @@ pub async fn an_idempotency_key_outlives_a_restart(harness: &impl Harness) {
     drop(stores);
     let stores = harness.open("store").await;
     let again = stores.tasks.insert(keyed(2)).await.unwrap();
-    assert!(matches!(again, Insertion::Replayed(view) if view.task.id == id(1)));
+    assert!(matches!(again, Insertion::Replayed(task) if task.id == id(1)));
 }
 
 /// What tells stores apart that share a result store.
 pub async fn a_store_stays_who_it_is_and_is_no_other(harness: &impl Harness) {
-    let identity = harness.open("store").await.tasks.identity();
-    assert_eq!(harness.open("store").await.tasks.identity(), identity);
-    assert_ne!(harness.open("another").await.tasks.identity(), identity);
+    let identity = harness.open("store").await.chores.identity();
+    assert_eq!(harness.open("store").await.chores.identity(), identity);
+    assert_ne!(harness.open("another").await.chores.identity(), identity);
 }

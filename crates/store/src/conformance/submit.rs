@@ -3,32 +3,30 @@
 use kinora_contract::{State, Status, TaskId};
 use std::collections::HashSet;
 
-use super::Harness;
-use super::fixtures::{Bench, LEASE_MS, MODELS, NOW, id, sweep_at, task};
-use crate::{
-    ClaimRequest, Idempotency, Insertion, NewTask, QueueBounds, RetryAfter, Stores, SweepRequest,
-};
+use super::bench::Bench;
+use super::fixtures::{NOW, claiming, id, sweep_at, task};
+use super::{Harness, Site};
+use crate::{ClaimRequest, Idempotency, Insertion, NewTask, QueueBounds, RetryAfter, SweepRequest};
 
 fn with_key(mut new: NewTask, key: &str, fingerprint: u8) -> NewTask {
-    let expires_at_ms = NOW + 1_000;
     new.idempotency = Some(Idempotency {
         key: key.to_owned(),
         fingerprint: [fingerprint; 32],
-        expires_at_ms,
+        bound_ms: 1_000,
     });
     new
 }
 
-async fn insert(stores: &Stores, new: NewTask) -> Insertion {
+async fn insert(stores: &Site, new: NewTask) -> Insertion {
     stores.tasks.insert(new).await.unwrap()
 }
 
 /// The task that this request has made under its key.
-async fn find_twin(stores: &Stores, new: &NewTask) -> Option<TaskId> {
+async fn find_twin(stores: &Site, new: &NewTask) -> Option<TaskId> {
     let idempotency = new.idempotency.as_ref().unwrap();
     let tasks = &stores.tasks;
     let found = tasks.find_twin(&new.project, idempotency);
-    found.await.unwrap().map(|view| view.task.id)
+    found.await.unwrap().map(|task| task.id)
 }
 
 /// What went in comes out, from the answer, from memory and from disk.
@@ -36,20 +34,21 @@ pub async fn a_submitted_task_is_read_back_whole(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let new = task(1, "one");
     let answered = stores.submit(1, "one").await;
-    let read = stores.view("one", 1).await;
+    let read = stores.task("one", 1).await;
+    assert_eq!(stores.position(1).await, Some(0));
     drop(stores);
-    let reread = harness.open("store").await.view("one", 1).await;
-    for view in [answered, read, reread] {
-        let stored = &view.task;
+    let stores = harness.open("store").await;
+    let reread = stores.task("one", 1).await;
+    assert_eq!(stores.position(1).await, Some(0));
+    for stored in [answered, read, reread] {
         assert_eq!((stored.id, stored.project.as_str()), (new.id, "one"));
         assert_eq!((&stored.spec, &stored.metadata), (&new.spec, &new.metadata));
         assert_eq!(
             (stored.state.clone(), stored.progress, stored.attempt),
             (State::Waiting, 0, 0)
         );
-        assert_eq!(stored.created_at_ms, new.now_ms);
+        assert_eq!(stored.created_at_ms, NOW);
         assert_eq!(stored.status(), Some(Status::Queued));
-        assert_eq!(view.queue_position, Some(0));
     }
 }
 
@@ -67,21 +66,19 @@ pub async fn unknown_and_foreign_ids_are_alike(harness: &impl Harness) {
 pub async fn sixty_four_concurrent_twins_make_one_task(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let twins = (0..64).map(|number| {
-        let (tasks, new) = (
-            stores.tasks.clone(),
-            with_key(task(number, "one"), "key", 1),
-        );
+        let tasks = stores.tasks.clone();
+        let new = with_key(task(number, "one"), "key", 1);
         tokio::spawn(async move { tasks.insert(new).await.unwrap() })
     });
     let (mut inserted, mut seen) = (0, HashSet::new());
     for twin in twins.collect::<Vec<_>>() {
         match twin.await.unwrap() {
-            Insertion::Inserted(view) => {
+            Insertion::Inserted(task) => {
                 inserted += 1;
-                seen.insert(view.task.id);
+                seen.insert(task.id);
             }
-            Insertion::Replayed(view) => {
-                seen.insert(view.task.id);
+            Insertion::Replayed(task) => {
+                seen.insert(task.id);
             }
             other => panic!("{other:?}"),
         }
@@ -104,8 +101,8 @@ pub async fn an_idempotency_key_belongs_to_one_request_and_one_project(harness: 
     let claim = stores.claim_one().await;
     stores.complete(&claim).await.unwrap();
     match insert(&stores, with_key(task(4, "one"), "key", 1)).await {
-        Insertion::Replayed(view) => {
-            assert_eq!((view.task.id, view.task.progress), (id(1), 100));
+        Insertion::Replayed(task) => {
+            assert_eq!((task.id, task.progress), (id(1), 100));
         }
         other => panic!("{other:?}"),
     }
@@ -121,13 +118,10 @@ pub async fn a_twin_is_found_while_its_key_is_bound(harness: &impl Harness) {
     assert_eq!(find_twin(&stores, &twin(2, "one", 2)).await, None);
     assert_eq!(find_twin(&stores, &twin(2, "two", 1)).await, None);
 
-    // Whatever the clock of the request says.
+    // Whatever the clock says.
     for now_ms in [0, NOW + 1_000, u64::MAX / 2] {
-        let new = NewTask {
-            now_ms,
-            ..twin(2, "one", 1)
-        };
-        assert_eq!(find_twin(&stores, &new).await, Some(id(1)));
+        stores.clock.set(now_ms);
+        assert_eq!(find_twin(&stores, &twin(2, "one", 1)).await, Some(id(1)));
     }
     drop(stores);
     let stores = harness.open("store").await;
@@ -136,21 +130,17 @@ pub async fn a_twin_is_found_while_its_key_is_bound(harness: &impl Harness) {
     assert_eq!(find_twin(&stores, &twin(2, "one", 1)).await, None);
 }
 
-/// Held until a sweep past its time, and by no other means: an insert's clock may be wrong.
+/// Held until a sweep past its time, and by no other means: the clock may be wrong when a task is inserted.
 pub async fn an_idempotency_key_is_freed_by_a_sweep_after_its_time(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    insert(&stores, with_key(task(1, "one"), "key", 1)).await;
-    let at = |number, now_ms, fingerprint| {
-        let mut new = with_key(task(number, "one"), "key", fingerprint);
-        new.now_ms = now_ms;
-        new.idempotency.as_mut().unwrap().expires_at_ms = now_ms + 1_000;
-        new
-    };
+    let same = |number| with_key(task(number, "one"), "key", 1);
+    let other = |number| with_key(task(number, "one"), "key", 2);
+    insert(&stores, same(1)).await;
     let past = NOW + 90_000_000;
     let unsure = [
         sweep_at(NOW + 999),
         SweepRequest {
-            trusts_wall: false,
+            due_ms: None,
             ..sweep_at(past)
         },
         SweepRequest {
@@ -163,17 +153,26 @@ pub async fn an_idempotency_key_is_freed_by_a_sweep_after_its_time(harness: &imp
         },
     ];
     for sweep in unsure {
-        stores.tasks.sweep(sweep).await.unwrap();
-        let held = insert(&stores, at(2, past, 2)).await;
+        stores.clock.set(sweep.due_ms.unwrap_or(past));
+        stores.sweep_by(sweep).await;
+        stores.clock.set(past);
+        let held = insert(&stores, other(2)).await;
         assert!(matches!(held, Insertion::KeyReused), "{held:?}");
-        let twin = insert(&stores, at(2, past, 1)).await;
-        assert!(matches!(twin, Insertion::Replayed(view) if view.task.id == id(1)));
+        let twin = insert(&stores, same(2)).await;
+        assert!(matches!(twin, Insertion::Replayed(task) if task.id == id(1)));
     }
+    stores.clock.set(NOW + 1_000);
     stores.sweep(NOW + 1_000).await;
-    let free = insert(&stores, at(3, NOW + 1_000, 2)).await;
+    let free = insert(&stores, other(3)).await;
     assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
-    let again = insert(&stores, at(4, NOW + 1_500, 2)).await;
-    assert!(matches!(again, Insertion::Replayed(view) if view.task.id == id(3)));
+    stores.clock.advance(500);
+    let again = insert(&stores, other(4)).await;
+    assert!(matches!(again, Insertion::Replayed(task) if task.id == id(3)));
+    // It is bound from its own insert on.
+    for (now_ms, found) in [(NOW + 1_999, Some(id(3))), (NOW + 2_000, None)] {
+        stores.sweep(now_ms).await;
+        assert_eq!(find_twin(&stores, &other(5)).await, found);
+    }
 }
 
 fn bounded(number: u64, project: &str, waiting_max: u64, project_unfinished_max: u64) -> NewTask {
@@ -200,7 +199,7 @@ pub async fn due_idempotency_keys_are_freed_batch_after_batch(harness: &impl Har
         ..sweep_at(NOW + 1_000)
     };
     for more in [true, true, false] {
-        assert_eq!(stores.tasks.sweep(sweep).await.unwrap().more, more);
+        assert_eq!(stores.sweep_by(sweep).await.more, more);
     }
     for number in 11..=15 {
         let free = insert(&stores, with_key(task(number, "one"), &key(number), 2)).await;
@@ -232,11 +231,8 @@ pub async fn a_promised_place_is_kept_for_its_project(harness: &impl Harness) {
     for number in 1..=3 {
         insert(&stores, bounded(number, "one", 3, 99)).await;
     }
-    let at = |number, project, now_ms| NewTask {
-        now_ms,
-        ..bounded(number, project, 3, 99)
-    };
-    let told = async |number, project| match insert(&stores, at(number, project, NOW)).await {
+    let come = async |number, project| insert(&stores, bounded(number, project, 3, 99)).await;
+    let told = async |number, project| match come(number, project).await {
         Insertion::QueueFull(RetryAfter { millis }) => millis,
         other => panic!("{other:?}"),
     };
@@ -245,11 +241,12 @@ pub async fn a_promised_place_is_kept_for_its_project(harness: &impl Harness) {
     assert!(two < three, "{two} and {three} meet");
     stores.claim_one().await;
     assert!(told(6, "four").await >= three, "it is promised to another");
-    let kept = insert(&stores, at(4, "two", NOW + two)).await;
+    stores.pass_until(NOW + two);
+    let kept = come(4, "two").await;
     assert!(matches!(kept, Insertion::Inserted(_)), "{kept:?}");
     stores.claim_one().await;
-    let late = NOW + 130_000;
-    let free = insert(&stores, at(7, "five", late)).await;
+    stores.pass_until(NOW + 130_000);
+    let free = come(7, "five").await;
     assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
 }
 
@@ -260,17 +257,10 @@ pub async fn a_full_project_is_told_when_its_tasks_end(harness: &impl Harness) {
         insert(&stores, bounded(number, "one", 99, 3)).await;
     }
     let one_slot = ClaimRequest {
-        worker: "worker".to_owned(),
-        models: MODELS.map(str::to_owned).into(),
-        count: 1,
         slots: 1,
-        project_slots_max: 0,
-        attempts_max: 3,
-        now_ms: NOW,
-        steady_ms: NOW,
-        lease_ms: LEASE_MS,
+        ..claiming(1)
     };
-    assert_eq!(stores.tasks.claim(one_slot).await.unwrap().len(), 1);
+    assert_eq!(stores.work.claim(one_slot).await.unwrap().len(), 1);
     let mut last = 0;
     for number in 4..=6 {
         let refused = insert(&stores, bounded(number, "one", 99, 3)).await;
@@ -332,6 +322,6 @@ pub async fn a_duplicate_id_fails_alone(harness: &impl Harness) {
         assert_eq!(insert.await.unwrap(), number != 7, "{number}");
     }
     assert!(stores.tasks.get("two", id(7)).await.unwrap().is_none());
-    assert_eq!(stores.view("one", 7).await.task.project, "one");
+    assert_eq!(stores.task("one", 7).await.project, "one");
     assert_eq!(stores.claim(99).await.len(), 32);
 }

@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::{FrameSize, Seconds, Size};
 
-use super::Harness;
-use super::fixtures::{
-    Bench, EXPIRY, LEASE_MS, MODELS, NOW, artifact, cancelled, id, spec, task, with_images,
-};
-use crate::{Attempt, Claim, ClaimRequest, NewTask, Stores};
+use super::bench::Bench;
+use super::fixtures::{MODELS, RETENTION_MS, claiming, id, spec, task, with_images};
+use super::{Harness, Site};
+use crate::{Attempt, Claim, ClaimRequest, NewTask};
 
 fn lasting(number: u64, project: &str, seconds: u32, height: u32) -> NewTask {
     let mut new = task(number, project);
@@ -17,30 +16,13 @@ fn lasting(number: u64, project: &str, seconds: u32, height: u32) -> NewTask {
     new
 }
 
-async fn claim(
-    stores: &Stores,
-    count: usize,
-    slots: usize,
-    project_slots_max: usize,
-) -> Vec<Claim> {
+async fn claim(stores: &Site, count: usize, slots: usize, project_slots_max: usize) -> Vec<Claim> {
     let request = ClaimRequest {
-        worker: "worker".to_owned(),
-        models: MODELS.map(str::to_owned).into(),
-        count,
         slots,
         project_slots_max,
-        attempts_max: 3,
-        now_ms: NOW,
-        steady_ms: NOW,
-        lease_ms: LEASE_MS,
+        ..claiming(count)
     };
-    stores.tasks.claim(request).await.unwrap()
-}
-
-async fn complete(stores: &Stores, claim: &Claim) {
-    let outcome = Ok(artifact(&format!("token-{}", claim.lease.token)));
-    let finished = stores.tasks.finish(&claim.lease, outcome, NOW, EXPIRY);
-    finished.await.unwrap();
+    stores.work.claim(request).await.unwrap()
 }
 
 /// A project of long tasks gets no more slot time than one of short tasks: many short ones go between.
@@ -57,7 +39,7 @@ pub async fn turns_are_weighted_by_cost(harness: &impl Harness) {
     let (mut heavy, mut order) = (0, Vec::new());
     for _ in 0..40 {
         let claims = claim(&stores, 1, 1, 0).await;
-        complete(&stores, &claims[0]).await;
+        stores.complete(&claims[0]).await.unwrap();
         order.push(claims[0].task.project.clone());
         heavy += usize::from(claims[0].task.project == "heavy");
     }
@@ -79,20 +61,20 @@ pub async fn a_project_leaves_a_slot_where_others_wait(harness: &impl Harness) {
     stores.tasks.insert(debt).await.unwrap();
     let mut changed = claim(&stores, 1, 3, 0).await;
     assert_eq!(changed[0].task.project, "other");
-    complete(&stores, &changed.remove(0)).await;
+    stores.complete(&changed.remove(0)).await.unwrap();
     stores.submit(11, "other").await;
     let both = claim(&stores, 2, 3, 0).await;
     let projects: Vec<_> = both.iter().map(|one| one.task.project.as_str()).collect();
     assert_eq!(projects, ["many", "other"], "two of three are its share");
     // Nobody else waits: a slot that nobody wants is of no use.
-    complete(&stores, &both[1]).await;
+    stores.complete(&both[1]).await.unwrap();
     let third = claim(&stores, 1, 3, 0).await;
     assert_eq!(third[0].task.project, "many");
     // Of one slot there is no share but the turn.
     stores.submit(12, "third").await;
-    complete(&stores, &alone[0]).await;
-    complete(&stores, &both[0]).await;
-    complete(&stores, &third[0]).await;
+    stores.complete(&alone[0]).await.unwrap();
+    stores.complete(&both[0]).await.unwrap();
+    stores.complete(&third[0]).await.unwrap();
     assert_eq!(claim(&stores, 1, 1, 0).await.len(), 1);
 }
 
@@ -119,7 +101,7 @@ pub async fn a_task_that_is_given_back_has_had_its_turn(harness: &impl Harness) 
         let claims = claim(&stores, 1, 1, 0).await;
         assert_eq!(claims[0].task.id, id(wanted));
         assert_eq!(claims[0].task.attempt, 1);
-        let given_back = stores.tasks.release(&claims[0].lease, Attempt::Forgiven);
+        let given_back = stores.work.release(&claims[0].lease, Attempt::Forgiven);
         given_back.await.unwrap();
     }
 }
@@ -164,26 +146,22 @@ pub async fn queue_positions_foretell_the_starts(harness: &impl Harness) {
     // Those that wait again are the first of their projects, and show no position themselves. Each project but the
     // fourth has had its turn.
     for claim in order.iter().rev() {
-        let given_back = stores.tasks.release(&claim.lease, Attempt::Forgiven);
+        let given_back = stores.work.release(&claim.lease, Attempt::Forgiven);
         given_back.await.unwrap();
     }
     stores.fetch_all().await;
     stores.submit(7, "one").await;
     wanted.push(Some(7));
     settle(&stores, &wanted).await;
-    let cancel = stores.tasks.cancel("two", id(3), cancelled(), NOW, EXPIRY);
-    cancel.await.unwrap();
+    stores.cancel("two", 3, RETENTION_MS).await;
 }
 
-/// Waits until the positions of the first tasks are `wanted`.
-async fn settle(stores: &Stores, wanted: &[Option<u64>]) {
-    const PROJECTS: [&str; 8] = ["one", "one", "one", "two", "two", "three", "four", "one"];
+/// Waits until the positions of the first tasks are `wanted`: they may be up to a second old.
+async fn settle(stores: &Site, wanted: &[Option<u64>]) {
+    let ids: Vec<_> = (0..).map(id).take(wanted.len()).collect();
     let begun = Instant::now();
     loop {
-        let mut found = Vec::new();
-        for (number, project) in (0..).zip(PROJECTS).take(wanted.len()) {
-            found.push(stores.view(project, number).await.queue_position);
-        }
+        let found = stores.tasks.positions(&ids).await.unwrap();
         if found == wanted {
             return;
         }

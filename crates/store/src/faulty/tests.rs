@@ -5,12 +5,17 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use kinora_contract::{Phase, State};
+use kinora_contract::{Clock as _, ManualClock, Phase, State, TaskId};
 
 use super::*;
-use crate::conformance::Harness;
-use crate::conformance::fixtures::{EXPIRY, LEASE_MS, MODELS, NOW, artifact, id, task};
-use crate::{Idempotency, OpenOptions, Stores, open};
+use crate::conformance::fixtures::{
+    EXPIRY, LEASE_MS, NOW, RETENTION_MS, artifact, claiming, id, sweep_at, task,
+};
+use crate::conformance::{Harness, Site};
+use crate::{
+    ClaimRequest, Idempotency, Insertion, Lease, NewTask, OpenOptions, PageRequest, StoreError,
+    SweepRequest, open,
+};
 
 /// Stores behind a plan that lets all calls pass.
 struct Calm(tempfile::TempDir);
@@ -23,43 +28,44 @@ impl Calm {
 
 #[async_trait]
 impl Harness for Calm {
-    async fn open(&self, name: &str) -> Stores {
+    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> Stores {
         let path = self.0.path().join(name).join("kinora.db");
         let url = format!("sqlite:{}", path.display());
-        let stores = open(&url, &OpenOptions::default()).unwrap();
-        let plan = Arc::new(Plan::seeded(1));
-        Stores {
-            tasks: Arc::new(FaultyStore::new(stores.tasks, plan)),
-            ..stores
-        }
+        let stores = open(&url, &OpenOptions::new(clock)).await.unwrap();
+        FaultyStore::wrap(stores, Arc::new(Plan::seeded(1)))
+    }
+
+    async fn open_second(&self, first: &Site, _: &str) -> Site {
+        first.clone()
     }
 }
 
 crate::conformance_suite!(Calm::new());
 
 /// A real store, and the same behind `plan`.
-async fn both(harness: &Calm, plan: &Arc<Plan<Method>>) -> (Stores, FaultyStore) {
-    let real = harness.open("one").await;
-    let faulty = FaultyStore::new(real.tasks.clone(), plan.clone());
-    (real, faulty)
+async fn both(harness: &Calm, plan: &Arc<Plan<Method>>) -> [Site; 2] {
+    let clock = Arc::new(ManualClock::at(NOW));
+    let real = harness.stores("one", clock.clone()).await;
+    let faulty = FaultyStore::wrap(real.clone(), plan.clone());
+    [real, faulty].map(|stores| Site::of(stores, clock.clone()))
 }
 
 #[tokio::test]
 async fn a_call_fails_before_or_after_it_is_done() {
     let plan = Arc::new(Plan::seeded(1));
     let harness = Calm::new();
-    let (real, faulty) = both(&harness, &plan).await;
+    let [real, faulty] = both(&harness, &plan).await;
     plan.fail_call(Method::Insert, 2, Fault::Before);
     plan.fail_call(Method::Insert, 3, Fault::After);
     for (number, stored, said) in [(1, true, true), (2, false, false), (3, true, false)] {
-        assert_eq!(faulty.insert(task(number, "one")).await.is_ok(), said);
+        assert_eq!(faulty.tasks.insert(task(number, "one")).await.is_ok(), said);
         let found = real.tasks.get("one", id(number)).await.unwrap();
         assert_eq!(found.is_some(), stored, "task {number}");
     }
 }
 
 /// A client and a worker who do what the interface tells them to do about a failed call.
-struct Stubborn(FaultyStore);
+struct Stubborn(Site);
 
 impl Stubborn {
     /// Sends the same request, each time with an id of its own, until it is answered.
@@ -69,14 +75,14 @@ impl Stubborn {
             let idempotency = Some(Idempotency {
                 key: key.to_string(),
                 fingerprint: [0; 32],
-                expires_at_ms: u64::MAX >> 1,
+                bound_ms: u64::MAX >> 2,
             });
             let new = NewTask {
                 idempotency,
                 ..task(*numbers, "one")
             };
-            match self.0.insert(new).await {
-                Ok(Insertion::Inserted(view) | Insertion::Replayed(view)) => return view.task.id,
+            match self.0.tasks.insert(new).await {
+                Ok(Insertion::Inserted(task) | Insertion::Replayed(task)) => return task.id,
                 Ok(other) => panic!("{other:?}"),
                 Err(_) => {}
             }
@@ -87,46 +93,39 @@ impl Stubborn {
     async fn complete(&self, lease: &Lease) {
         let outcome = artifact(&format!("token-{}", lease.token));
         loop {
-            match self.0.finish(lease, Ok(outcome.clone()), NOW, EXPIRY).await {
+            let result = Ok(outcome.clone());
+            match self.0.work.finish(lease, result, RETENTION_MS).await {
                 Ok(()) => return,
                 Err(StoreError::LeaseLost(_)) => break,
                 Err(_) => {}
             }
         }
         let found = loop {
-            if let Ok(found) = self.0.get_of_any_project(lease.task).await {
+            if let Ok(found) = self.0.tasks.task(lease.task).await {
                 break found.expect("the task is there");
             }
         };
-        assert_eq!(found.task.state, State::Completed(Box::new(outcome)));
+        assert_eq!(found.state, State::Completed(Box::new(outcome)));
     }
 
     /// Works until nothing is left; a claim whose answer was lost comes back by the sweep.
     async fn work_off(&self, tasks: u64) {
-        let mut now_ms = NOW;
         let mut done = 0;
         while done < tasks {
-            now_ms += LEASE_MS;
+            self.0.clock.advance(LEASE_MS);
+            let now_ms = self.0.clock.now_ms();
             let sweep = SweepRequest {
                 attempts_max: u32::MAX,
-                retention_ms: EXPIRY,
-                ..crate::conformance::fixtures::sweep_at(now_ms)
+                ..sweep_at(now_ms)
             };
             // A task completed at `NOW` shall not expire while others are worked on.
             assert!(now_ms < EXPIRY, "{done} of {tasks} done");
-            let _ = self.0.sweep(sweep).await;
+            let _ = self.0.chores.sweep(sweep).await;
             let request = ClaimRequest {
                 worker: "stubborn".to_owned(),
-                models: MODELS.map(str::to_owned).into(),
-                count: 50,
-                slots: usize::MAX,
-                project_slots_max: 0,
-                attempts_max: 3,
-                now_ms,
-                steady_ms: now_ms,
-                lease_ms: LEASE_MS,
+                ..claiming(50)
             };
-            for claim in self.0.claim(request).await.unwrap_or_default() {
+            for claim in self.0.work.claim(request).await.unwrap_or_default() {
                 self.complete(&claim.lease).await;
                 done += 1;
             }
@@ -140,7 +139,7 @@ async fn p06_at_five_percent_faults_no_key_makes_two_tasks_and_no_acknowledged_t
     for seed in 1..=5 {
         let plan = Arc::new(Plan::seeded(seed));
         let harness = Calm::new();
-        let (real, faulty) = both(&harness, &plan).await;
+        let [real, faulty] = both(&harness, &plan).await;
         plan.set(Rates::each(50_000));
         let stubborn = Stubborn(faulty);
         let (mut numbers, mut acknowledged) = (0, BTreeMap::new());
@@ -164,10 +163,10 @@ async fn p06_at_five_percent_faults_no_key_makes_two_tasks_and_no_acknowledged_t
                 order: crate::Order::Ascending,
             };
             let page = real.tasks.list(request).await.unwrap();
-            for view in &page.tasks {
-                assert_eq!(view.task.state.phase(), Phase::Completed, "seed {seed}");
+            for task in &page.tasks {
+                assert_eq!(task.state.phase(), Phase::Completed, "seed {seed}");
             }
-            stored.extend(page.tasks.iter().map(|view| view.task.id));
+            stored.extend(page.tasks.iter().map(|task| task.id));
             if !page.has_more {
                 break;
             }

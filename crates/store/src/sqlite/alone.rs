@@ -1,15 +1,14 @@
-//! Tasks that run alone ([`crate::deaths`]): nothing is claimed beside one, and while one waits for its worker
+//! Tasks that run alone ([`judge_death`]): nothing is claimed beside one, and while one waits for its worker
 //! to have nothing else, that worker claims nothing else either. In a process that may be in a crash loop none
 //! of them is claimed.
 
 use std::collections::HashMap;
 
-use kinora_contract::{TaskId, UnixMs};
+use kinora_contract::lifecycle::{Held, Record, Verdict, judge_death, runs_alone};
+use kinora_contract::{SteadyMs, TaskId, UnixMs};
 
 use super::index::Index;
-use super::record::{Held, Record};
 use crate::ClaimRequest;
-use crate::deaths::{Verdict, judge, runs_alone};
 
 /// The end of a lease whose task is lost: it was judged when the store was opened, and the next sweep, which
 /// knows the time, ends it.
@@ -32,7 +31,7 @@ impl Next {
 }
 
 /// Whether this worker may claim nothing for now.
-pub(super) fn is_held_back(index: &Index, request: &ClaimRequest) -> bool {
+pub(super) fn is_held_back(index: &Index, request: &ClaimRequest, steady_ms: SteadyMs) -> bool {
     let is_alone = |record: &Record| {
         // Its attempt counts this run.
         let before = record.task.attempt.saturating_sub(1);
@@ -43,7 +42,7 @@ pub(super) fn is_held_back(index: &Index, request: &ClaimRequest) -> bool {
         next.worker == request.worker && record.is_some_and(|record| must_wait(record, request))
     };
     let waiting = index.alone.as_ref().is_some_and(waits);
-    running(index, request).any(|record| waiting || is_alone(record))
+    running(index, request, steady_ms).any(|record| waiting || is_alone(record))
 }
 
 /// Whether this waiting task's next attempt is made alone.
@@ -52,16 +51,20 @@ pub(super) fn must_wait(record: &Record, request: &ClaimRequest) -> bool {
 }
 
 /// Whether the worker runs something.
-pub(super) fn works(index: &Index, request: &ClaimRequest) -> bool {
-    running(index, request).next().is_some()
+pub(super) fn works(index: &Index, request: &ClaimRequest, steady_ms: SteadyMs) -> bool {
+    running(index, request, steady_ms).next().is_some()
 }
 
 /// What the worker runs.
-fn running<'a>(index: &'a Index, request: &'a ClaimRequest) -> impl Iterator<Item = &'a Record> {
+fn running<'a>(
+    index: &'a Index,
+    request: &'a ClaimRequest,
+    steady_ms: SteadyMs,
+) -> impl Iterator<Item = &'a Record> {
     let held = move |record: &&Record| {
         let lease = record.lease.as_ref();
         lease.is_some_and(|lease| {
-            lease.worker == request.worker && lease.until_steady_ms > request.steady_ms
+            lease.worker == request.worker && lease.until_steady_ms > steady_ms
         })
     };
     index.running().map(|record| &**record).filter(held)
@@ -86,7 +89,7 @@ impl Company {
             let running = self.0.get(&lease.worker).copied().unwrap_or(0);
             lease.until_ms == JUDGED_MS || running <= 1
         });
-        judge(record.task.attempt, attempts_max, alone)
+        judge_death(record.task.attempt, attempts_max, alone)
     }
 }
 

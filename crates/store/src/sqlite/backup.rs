@@ -11,8 +11,11 @@ use serde_json::from_str;
 
 use super::fault::{Done, Fault};
 use super::{schema, starts};
-use crate::files::reference_keys_of;
-use crate::{BackupSource, Counts, OpenError, OpenOptions, StoreError, TaskFiles};
+use kinora_contract::lifecycle::reference_keys_of;
+
+use crate::{
+    BackupCounts as Counts, BackupSource, OpenError, SqliteOptions, StoreError, TaskFiles,
+};
 
 /// Lines that a damaged snapshot is described with.
 const COMPLAINTS_MAX: usize = 5;
@@ -28,7 +31,7 @@ impl SqliteSource {
     ///
     /// # Errors
     /// [`OpenError::Missing`] where there is no such file, or nothing in it.
-    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
         let conn = schema::open_source(path, options)?;
         Ok(Self { conn })
     }

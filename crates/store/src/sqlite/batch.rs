@@ -4,23 +4,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kinora_contract::{State, TaskId};
+use kinora_contract::lifecycle::{Effects, Event, Record, Refused};
+use kinora_contract::{Reading, TaskId};
 use rusqlite::Connection;
 
-use super::abandoned;
 use super::alone;
+use super::change::Change;
+use super::chores;
 use super::fault::{Done, Fault};
 use super::gaps::Gaps;
 use super::index::Index;
-use super::record::{Change, Record};
 use super::rows;
 use super::usage::Charge;
-use crate::files::{keeps_references, reference_keys};
 
 /// An open transaction, with the queue as it will stand after it.
 #[derive(Debug)]
 pub(super) struct Batch<'a> {
     pub(super) conn: &'a Connection,
+    /// When it began.
+    pub(super) now: Reading,
     index: &'a mut Index,
     changes: Vec<Change>,
     charges: Vec<Charge>,
@@ -36,9 +38,10 @@ pub(super) struct Mark {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(conn: &'a Connection, index: &'a mut Index) -> Self {
+    pub(super) fn new(conn: &'a Connection, index: &'a mut Index, now: Reading) -> Self {
         Self {
             conn,
+            now,
             gaps: index.gaps.clone(),
             index,
             changes: Vec::new(),
@@ -75,6 +78,12 @@ impl<'a> Batch<'a> {
         self.index.fetch_token
     }
 
+    /// A chore's token above all others of this process, whose start ended all earlier leases.
+    pub(super) const fn next_chore_token(&mut self) -> u64 {
+        self.index.chore_token += 1;
+        self.index.chore_token
+    }
+
     /// The record as it stands in this transaction.
     pub(super) fn find(&self, id: TaskId) -> Done<Option<Arc<Record>>> {
         match self.index.get(id) {
@@ -87,48 +96,59 @@ impl<'a> Batch<'a> {
     pub(super) fn insert(&mut self, record: Arc<Record>) -> Done<()> {
         rows::insert(self.conn, &record)?;
         self.gaps.accept(record.task.id.created_at_ms());
-        self.charge(Charge::added(&record));
+        self.follow(&record.task.project, &Effects::of(None, Some(&record)))?;
         self.note(record.task.id, Some(record));
         Ok(())
     }
 
-    /// Replaces a record. What a run may have published is garbage unless its task completed, what was
-    /// kept is abandoned if it failed, and references are garbage once they are of no use.
-    pub(super) fn update(&mut self, before: &Record, after: Arc<Record>) -> Done<()> {
-        rows::update(self.conn, before, &after)?;
-        self.charge(Charge::changed(before, &after));
-        if !matches!(after.task.state, State::Completed(_)) {
-            self.discard_attempt(before)?;
-        }
-        if matches!(after.task.state, State::Failed(_)) {
-            abandoned::note(self.conn, before)?;
-        }
-        if !keeps_references(&after.task) {
-            self.discard_references(before)?;
-        }
-        self.note(after.task.id, Some(after));
-        Ok(())
+    /// Lets `event` happen to a task, and stores the task and what follows. A refused event changes nothing.
+    pub(super) fn apply(
+        &mut self,
+        before: &Record,
+        event: Event,
+    ) -> Done<Result<Arc<Record>, Refused>> {
+        let transition = match before.apply(event) {
+            Ok(transition) => transition,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let Some(after) = transition.after.map(Arc::new) else {
+            return Err(Fault::Corrupt(
+                "a removal is not stored as a change".to_owned(),
+            ));
+        };
+        rows::store(self.conn, before, &after)?;
+        self.follow(&after.task.project, &transition.effects)?;
+        self.note(after.task.id, Some(after.clone()));
+        Ok(Ok(after))
     }
 
-    /// Replaces a running record by one that differs in lease end, progress, engine, spec, preview and
-    /// what is kept only.
-    pub(super) fn renew(&mut self, before: &Record, after: Arc<Record>) -> Done<()> {
+    /// The same of an event that can happen in the task's present state.
+    pub(super) fn expect(&mut self, before: &Record, event: Event) -> Done<Arc<Record>> {
+        self.apply(before, event)?
+            .map_err(|refused| Fault::Corrupt(format!("{}: {refused}", before.task.id)))
+    }
+
+    /// Marks the lease of a task as one that a dead process has used up ([`alone::judged`]).
+    pub(super) fn condemn(&mut self, before: &Record) -> Done<()> {
+        let lease = before.lease.as_ref().map(alone::judged);
+        let after = Arc::new(Record {
+            lease,
+            ..before.clone()
+        });
         rows::renew(self.conn, before, &after)?;
         self.note(after.task.id, Some(after));
         Ok(())
     }
 
-    /// Notes as garbage what the run of this record, if it is running, may have published.
-    pub(super) fn discard_attempt(&self, record: &Record) -> Done<()> {
-        match record.running_lease() {
-            Some(lease) => rows::add_garbage(self.conn, &lease.file_keys()),
-            None => Ok(()),
+    /// Stores what follows from a change.
+    pub(super) fn follow(&mut self, project: &str, effects: &Effects) -> Done<()> {
+        chores::note_files(self.conn, &effects.garbage)?;
+        if let Some(call_off) = &effects.call_off {
+            chores::note_call_off(self.conn, call_off)?;
         }
-    }
-
-    /// Notes as garbage what was fetched for this record's task.
-    pub(super) fn discard_references(&self, record: &Record) -> Done<()> {
-        rows::add_garbage(self.conn, &reference_keys(&record.task))
+        self.erases |= effects.erases;
+        self.charge(Charge::of(project, effects.bytes, effects.tasks));
+        Ok(())
     }
 
     /// Does one row's part of an operation. Damage undoes that part alone, and is logged: it must not keep the rows

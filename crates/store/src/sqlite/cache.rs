@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kinora_contract::TaskId;
-
-use super::record::Record;
+use kinora_contract::lifecycle::Record;
 
 /// Locks, so that polls on several cores seldom meet.
 const SHARDS: usize = 32;
@@ -101,7 +100,7 @@ impl Cache {
             .shard(id)
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        if shard.edition == edition && !record.is_unfinished() {
+        if shard.edition == edition && record.is_terminal() {
             shard.put(id, record.clone(), self.finished_bytes_max);
         }
     }
@@ -162,7 +161,7 @@ impl Shard {
 
 /// What a record counts for; an unfinished one, which is never dropped, for nothing.
 fn finished_bytes(record: &Record) -> u64 {
-    if record.is_unfinished() {
+    if !record.is_terminal() {
         0
     } else {
         record.memory_bytes()
@@ -173,6 +172,7 @@ fn finished_bytes(record: &Record) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
 
+    use kinora_contract::lifecycle::Event;
     use kinora_contract::spec::SPEC_VERSION;
     use kinora_contract::{FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec};
 
@@ -212,10 +212,16 @@ mod tests {
             engine: None,
             warnings: Vec::new(),
         };
-        let record = Record::accepted(1, task);
-        record.with(None, |task| {
-            task.state = State::Failed(FailureCode::Cancelled.into());
-        })
+        let cancelled = Event::Cancelled {
+            failure: FailureCode::Cancelled.into(),
+            now_ms: 1,
+            retention_ms: 1,
+        };
+        changed(&Record::accepted(1, task), cancelled)
+    }
+
+    fn changed(record: &Record, event: Event) -> Arc<Record> {
+        Arc::new(record.apply(event).unwrap().after.unwrap())
     }
 
     #[test]
@@ -286,7 +292,7 @@ mod tests {
         let cache = Cache::new(u64::MAX);
         let old = fat(1);
         let id = old.task.id;
-        let new = old.with(None, |task| task.finished_at_ms = Some(2));
+        let new = changed(&old, Event::Postponed { expires_at_ms: 9 });
         for change in [Some(new.clone()), None] {
             cache.publish(id, None);
             let edition = cache.get(id).unwrap_err();
@@ -294,8 +300,8 @@ mod tests {
             cache.offer(id, &old, edition);
             let kept = cache.get(id).ok();
             assert_eq!(
-                kept.map(|record| record.task.finished_at_ms),
-                change.map(|record| record.task.finished_at_ms)
+                kept.map(|record| record.task.expires_at_ms),
+                change.map(|record| record.task.expires_at_ms)
             );
         }
         // Nothing changed meanwhile: what was found is kept.

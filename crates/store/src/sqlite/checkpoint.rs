@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::{ending, schema};
-use crate::{OpenError, OpenOptions};
+use crate::{OpenError, SqliteOptions};
 
 /// After the first removal, so that several are carried over together.
 const AFTER: Duration = Duration::from_secs(1);
@@ -159,7 +159,7 @@ impl Checkpointer {
     /// Holds `locks` as long as its thread may write, also after the closing store has stopped waiting for it.
     pub(super) fn start(
         path: &Path,
-        options: &OpenOptions,
+        options: &SqliteOptions,
         log: Log,
         locks: Arc<schema::Locks>,
     ) -> Result<Self, OpenError> {

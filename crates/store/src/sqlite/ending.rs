@@ -1,6 +1,8 @@
 //! Waits for the store's threads when it closes, but not for ever: a disk on which a sync takes minutes
 //! must not delay the end of the process, which is as safe as a crash.
 
+#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
+
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 

@@ -1,17 +1,13 @@
 //! What the fetch stage does: take tasks whose references are wanted, and say what came of it. Only that they
 //! are at hand is written down.
 
-use std::sync::Arc;
-
-use kinora_contract::State;
+use kinora_contract::lifecycle::Event;
 
 use super::batch::Batch;
 use super::fault::Done;
-use super::record::{Record, References};
-use super::rows;
-use super::times;
+use super::leases::{Act, Leased};
 use super::writer::{Job, Operation, unattended};
-use crate::{Fetch, FetchRequest, Fetched, LeaseLost};
+use crate::{Fetch, FetchRequest, Fetched};
 
 /// Tasks that become fetchable again in one transaction, so that submits never wait for long.
 const BACK_MAX: usize = 500;
@@ -20,10 +16,8 @@ impl Operation for FetchRequest {
     type Output = Vec<Fetch>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Fetch>> {
-        for record in batch.index().back(self.steady_ms, BACK_MAX) {
-            let tries = record.references.tries();
-            let wanted = record.with_references(References::Wanted { tries });
-            batch.note(record.task.id, Some(wanted));
+        for record in batch.index().back(batch.now.steady_ms, BACK_MAX) {
+            batch.expect(&record, Event::FetchDue)?;
         }
         let mut taken = Vec::new();
         while taken.len() < self.count {
@@ -32,90 +26,31 @@ impl Operation for FetchRequest {
                 break;
             };
             let token = batch.next_fetch_token();
-            let tries = before.references.tries().saturating_add(1);
-            let after = before.with_references(References::Away {
-                tries,
-                until_ms: self.steady_ms.saturating_add(self.lease_ms),
-                token: Some(token),
-            });
+            let until_ms = batch.now.steady_ms.saturating_add(self.lease_ms);
+            let after = batch.expect(&before, Event::FetchBegun { token, until_ms })?;
             taken.push(Fetch {
                 task: after.task.clone(),
                 token,
-                tries,
+                tries: after.references.tries(),
             });
-            batch.note(after.task.id, Some(after));
         }
         Ok(taken)
     }
 
     /// A fetch stage that went away while it asked would hold its tasks until the lease ran out.
     fn unclaimed(fetches: Vec<Fetch>) -> Vec<Box<dyn Job>> {
-        let back = |fetch| {
-            let fetched = Fetched::Back { not_before_ms: 0 };
-            unattended(Settle { fetch, fetched })
-        };
+        let back = |fetch: Fetch| unattended(settle(&fetch, Fetched::Back { pause_ms: 0 }));
         fetches.into_iter().map(back).collect()
     }
 }
 
 /// Ends a fetch.
-#[derive(Debug)]
-pub(super) struct Settle {
-    pub(super) fetch: Fetch,
-    pub(super) fetched: Fetched,
-}
-
-impl Operation for Settle {
-    type Output = Result<(), LeaseLost>;
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output> {
-        let id = self.fetch.task.id;
-        let before = match self.held(batch)? {
-            Ok(record) => record,
-            Err(lost) => return Ok(Err(lost)),
-        };
-        match &self.fetched {
-            Fetched::AtHand => {
-                rows::set_references_ready(batch.conn, before.seq)?;
-                batch.note(id, Some(before.with_references(References::AtHand)));
-            }
-            Fetched::Failed {
-                failure,
-                now_ms,
-                expires_at_ms,
-            } => {
-                let after = before.with(None, |task| {
-                    task.state = State::Failed(failure.clone());
-                    times::end(task, *now_ms, *expires_at_ms);
-                });
-                batch.update(&before, after)?;
-            }
-            Fetched::Back { not_before_ms } => {
-                let away = References::Away {
-                    tries: before.references.tries(),
-                    until_ms: *not_before_ms,
-                    token: None,
-                };
-                batch.note(id, Some(before.with_references(away)));
-            }
-        }
-        Ok(Ok(()))
-    }
-}
-
-impl Settle {
-    /// The waiting record whose fetch this is.
-    fn held(&self, batch: &Batch<'_>) -> Done<Result<Arc<Record>, LeaseLost>> {
-        let found = batch.find(self.fetch.task.id)?;
-        let unfinished = found.filter(|record| record.is_unfinished());
-        Ok(match unfinished {
-            None => Err(LeaseLost::Withdrawn),
-            Some(record)
-                if record.is_waiting() && record.references.fetch() == Some(self.fetch.token) =>
-            {
-                Ok(record)
-            }
-            Some(_) => Err(LeaseLost::Superseded),
-        })
+pub(super) fn settle(fetch: &Fetch, fetched: Fetched) -> Leased {
+    Leased {
+        task: fetch.task.id,
+        act: Act::SettleFetch {
+            token: fetch.token,
+            fetched,
+        },
     }
 }

@@ -10,11 +10,12 @@ mod turns;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use kinora_contract::lifecycle::{Record, References};
 use kinora_contract::{SteadyMs, TaskId};
 
 use super::alone;
+use super::change::Change;
 use super::gaps::Gaps;
-use super::record::{Change, Record, References};
 use super::usage::{Charge, Usages};
 use crate::Usage;
 use lines::{Lines, Spot};
@@ -47,6 +48,8 @@ pub(super) struct Index {
     pub(super) token: u64,
     /// Largest token of a fetch given out.
     pub(super) fetch_token: u64,
+    /// Largest token of a chore given out.
+    pub(super) chore_token: u64,
     /// Changes that were ever committed.
     pub(super) changes: u64,
     /// What the store cannot know.
@@ -86,6 +89,11 @@ impl Index {
 
     pub(super) fn charge(&mut self, charge: &Charge) {
         self.usages.charge(charge);
+    }
+
+    /// All unfinished tasks.
+    pub(super) fn records(&self) -> impl Iterator<Item = &Arc<Record>> {
+        self.records.values()
     }
 
     /// All waiting tasks that no worker has had yet.
@@ -167,8 +175,8 @@ impl Index {
         };
         let project = self.key(&record.task.project);
         let ranks = self.ranks(&project);
-        let old = before.as_ref().filter(|record| record.is_unfinished());
-        let new = after.as_ref().filter(|record| record.is_unfinished());
+        let old = before.as_ref().filter(|record| !record.is_terminal());
+        let new = after.as_ref().filter(|record| !record.is_terminal());
         if let Some(record) = old {
             self.leave(record, &project, ranks);
             self.count(record, &project, -1);

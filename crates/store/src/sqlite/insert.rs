@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{State, Task, TaskId};
+use kinora_contract::lifecycle::Record;
+use kinora_contract::{State, Task, TaskId, UnixMs};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::{Done, Fault};
-use super::record::Record;
 use super::rows::int;
 use super::writer::Operation;
 use crate::{Idempotency, NewTask, Quota};
@@ -48,8 +48,12 @@ impl Operation for Insert {
         if batch.index().unfinished(&new.project) >= new.bounds.project_unfinished_max {
             return Ok(Outcome::ProjectFull);
         }
-        let record = Arc::new(Record::accepted(batch.next_seq(), task(new)));
-        if let Some(quota) = exceeded(new, &record, batch) {
+        let record = Arc::new(Record::accepted(
+            batch.next_seq(),
+            task(new, batch.now.wall_ms),
+        ));
+        let (own, all) = (batch.index().usage(&new.project), batch.index().bytes());
+        if let Some(quota) = new.bounds.exceeded(record.charged_bytes, own, all) {
             return Ok(Outcome::QuotaFull(quota));
         }
         batch.insert(record.clone())?;
@@ -60,24 +64,7 @@ impl Operation for Insert {
     }
 }
 
-/// The bound on what is stored that this task would pass.
-fn exceeded(new: &NewTask, record: &Record, batch: &Batch<'_>) -> Option<Quota> {
-    let (own, all) = (batch.index().usage(&new.project), batch.index().bytes());
-    let bounds = &new.bounds;
-    if record.charged_bytes > bounds.project_bytes_max.min(bounds.bytes_max) {
-        Some(Quota::Task)
-    } else if own.tasks >= bounds.project_tasks_max {
-        Some(Quota::ProjectTasks)
-    } else if own.bytes.saturating_add(record.charged_bytes) > bounds.project_bytes_max {
-        Some(Quota::ProjectBytes)
-    } else if all.saturating_add(record.charged_bytes) > bounds.bytes_max {
-        Some(Quota::Bytes)
-    } else {
-        None
-    }
-}
-
-fn task(new: &NewTask) -> Task {
+fn task(new: &NewTask, now_ms: UnixMs) -> Task {
     Task {
         id: new.id,
         project: new.project.clone(),
@@ -85,7 +72,7 @@ fn task(new: &NewTask) -> Task {
         metadata: new.metadata.clone(),
         state: State::Waiting,
         progress: 0,
-        created_at_ms: new.now_ms,
+        created_at_ms: now_ms,
         started_at_ms: None,
         finished_at_ms: None,
         expires_at_ms: None,
@@ -148,7 +135,7 @@ fn remember(new: &NewTask, idempotency: &Idempotency, seq: u64, batch: &Batch<'_
         new.project,
         idempotency.key,
         idempotency.fingerprint,
-        int(idempotency.expires_at_ms),
+        int(batch.now.wall_ms.saturating_add(idempotency.bound_ms)),
         int(seq),
     ])?;
     Ok(())

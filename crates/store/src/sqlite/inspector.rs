@@ -10,7 +10,7 @@ use super::fault::{Done, Fault};
 use super::gaps::Gaps;
 use super::opening::{self, Checked};
 use super::{rows, schema};
-use crate::{Gap, Loss, OpenError, OpenOptions, StoreError};
+use crate::{Gap, Loss, OpenError, SqliteOptions, StoreError};
 
 /// A store in a file, to be looked at.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Inspector {
             return Ok(None);
         }
         opening::refuse_emptied(path)?;
-        let conn = schema::open_reader(path, &OpenOptions::default())?;
+        let conn = schema::open_reader(path, &SqliteOptions::default())?;
         let (found, known) = (
             schema::version(&conn).map_err(opening::named)?,
             schema::known_version(),

@@ -2,6 +2,8 @@
 //! remembers keys, and looks at one counter at most every quarter of a second to know whether
 //! they have changed, so that a revoked key is refused within a second.
 
+#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +21,7 @@ use super::fault::{Done, Fault};
 use super::rows::{counter, int};
 use super::schema;
 use super::writer::Operation;
-use crate::{ApiKey, KeyStore, NewKey, OpenError, OpenOptions, Scope, StoreError};
+use crate::{ApiKey, KeyStore, NewKey, OpenError, Scope, SqliteOptions, StoreError};
 
 const AGE_MAX: Duration = Duration::from_millis(250);
 /// Keys in memory; past it all are forgotten and looked up again.
@@ -41,7 +43,7 @@ impl SqliteKeys {
     /// # Errors
     /// [`OpenError::Missing`] where there is no such file; otherwise another [`OpenError`], with a
     /// message that is fit for an operator.
-    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
         if !path.try_exists().map_err(schema::unavailable)? {
             return Err(OpenError::Missing(path.to_owned()));
         }
@@ -214,7 +216,7 @@ struct KnownKey {
 }
 
 impl KeyReader {
-    pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+    pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
         let conn = Mutex::new(schema::open_reader(path, options)?);
         Ok(Self {
             conn,

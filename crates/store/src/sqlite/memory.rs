@@ -4,12 +4,15 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use kinora_contract::Clock;
+use kinora_contract::lifecycle::{Hints, Record};
 use tokio::sync::watch;
 
 use super::cache::Cache;
+use super::change::Change;
+use super::previews::Previews;
 use super::queue::Queue;
-use super::record::{Change, Record};
-use crate::{Gap, TaskView};
+use crate::Gap;
 
 /// Shared by the writer and all readers.
 #[derive(Debug)]
@@ -23,32 +26,42 @@ pub(super) struct Memory {
     /// Whether the files of the store are those that it opened.
     in_place: AtomicBool,
     gaps: RwLock<Vec<Gap>>,
-    changes: watch::Sender<u64>,
+    pub(super) previews: Previews,
+    work: watch::Sender<u64>,
+    withdrawn: watch::Sender<u64>,
 }
 
 impl Memory {
-    pub(super) fn new(finished_cached_bytes_max: u64) -> Self {
+    pub(super) fn new(finished_cached_bytes_max: u64, clock: Arc<dyn Clock>) -> Self {
         Self {
             cache: Cache::new(finished_cached_bytes_max),
-            queue: Queue::default(),
+            queue: Queue::new(clock),
             unready: AtomicUsize::new(0),
             writable: AtomicBool::new(true),
             in_place: AtomicBool::new(true),
             gaps: RwLock::default(),
-            changes: watch::Sender::new(0),
+            previews: Previews::default(),
+            work: watch::Sender::new(0),
+            withdrawn: watch::Sender::new(0),
         }
     }
 
     pub(super) fn publish(&self, changes: Vec<Change>) {
-        let wake = changes.iter().any(Change::concerns_workers);
+        let hints = changes
+            .iter()
+            .map(Change::hints)
+            .fold(Hints::default(), Hints::or);
         for change in changes {
             self.queue.apply(&change);
             self.note_references(&change);
-            self.cache.publish(change.id, change.after);
+            self.cache.publish(change.id, change.after.clone());
+            // After the cache, by which a preview on its way is judged.
+            self.previews.follow(&change);
         }
-        if wake {
-            self.changes
-                .send_modify(|count| *count = count.wrapping_add(1));
+        for (hint, moved) in [(hints.work, &self.work), (hints.withdrawn, &self.withdrawn)] {
+            if hint {
+                moved.send_modify(|count| *count = count.wrapping_add(1));
+            }
         }
     }
 
@@ -99,16 +112,19 @@ impl Memory {
         self.in_place.store(in_place, Ordering::Release);
     }
 
-    pub(super) fn view(&self, record: &Record) -> TaskView {
+    /// How many tasks are expected to start before this one, while it waits for its first worker.
+    pub(super) fn position(&self, record: &Record) -> Option<u64> {
         let waits = record.is_waiting() && record.task.started_at_ms.is_none();
-        TaskView {
-            task: record.task.clone(),
-            queue_position: waits.then(|| self.queue.ahead(record)).flatten(),
-            preview: record.preview.clone(),
-        }
+        waits.then(|| self.queue.ahead(record)).flatten()
     }
 
-    pub(super) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+    /// Moves when there may be something to claim or to fetch.
+    pub(super) fn work_hints(&self) -> watch::Receiver<u64> {
+        self.work.subscribe()
+    }
+
+    /// Moves when a lease was withdrawn.
+    pub(super) fn withdrawals(&self) -> watch::Receiver<u64> {
+        self.withdrawn.subscribe()
     }
 }

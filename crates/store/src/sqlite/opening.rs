@@ -1,6 +1,8 @@
 //! What is judged before a store is opened, so that nothing is changed where it is refused: whether
 //! the database is whole, in a bounded time, and whether it has all that its high-water mark names.
 
+#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,7 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::{mark, schema};
-use crate::{Loss, OpenError, OpenOptions};
+use crate::{Loss, OpenError, SqliteOptions};
 
 /// How long the check at an opening may take; the rest is the doctor's.
 const CHECK_MAX: Duration = Duration::from_secs(1);
@@ -20,7 +22,7 @@ const CHECK_STEPS: i32 = 1000;
 const FINDINGS_MAX: usize = 20;
 
 /// Judges the store in the file at `path`. The connection has changed nothing, nor does its end.
-pub(super) fn judge(path: &Path, options: &OpenOptions) -> Result<Option<Connection>, OpenError> {
+pub(super) fn judge(path: &Path, options: &SqliteOptions) -> Result<Option<Connection>, OpenError> {
     match refuse_emptied(path).and_then(|()| judge_there(path)) {
         Err(error @ (OpenError::Damaged(_) | OpenError::Lost(_))) if options.accepts_loss => {
             tracing::warn!(%error, "loss accepted; serving what is left");

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Failure, State, TaskId, UnixMs};
+use kinora_contract::lifecycle::{Effects, Event, Record};
+use kinora_contract::{Failure, TaskId};
 use rusqlite::{OptionalExtension, params};
 
-use super::abandoned;
 use super::batch::Batch;
+use super::chores;
 use super::fault::{Done, Fault};
-use super::record::Record;
 use super::rows;
-use super::times;
 use super::usage::Charge;
 use super::writer::Operation;
 use crate::Deletion;
@@ -21,8 +20,7 @@ pub(super) struct Cancel {
     pub(super) project: String,
     pub(super) id: TaskId,
     pub(super) failure: Failure,
-    pub(super) now_ms: UnixMs,
-    pub(super) expires_at_ms: UnixMs,
+    pub(super) retention_ms: u64,
 }
 
 /// What came of it, before it is dressed as a view.
@@ -43,15 +41,15 @@ impl Operation for Cancel {
         let Some(before) = found else {
             return Ok(Outcome::NotFound);
         };
-        if !before.is_unfinished() {
-            return Ok(Outcome::AlreadyFinished(before));
+        let event = Event::Cancelled {
+            failure: self.failure.clone(),
+            now_ms: batch.now.wall_ms,
+            retention_ms: self.retention_ms,
+        };
+        match batch.apply(&before, event)? {
+            Ok(after) => Ok(Outcome::Cancelled(after)),
+            Err(_) => Ok(Outcome::AlreadyFinished(before)),
         }
-        let after = before.with(before.lease.clone(), |task| {
-            task.state = State::Failed(self.failure.clone());
-            times::end(task, self.now_ms, self.expires_at_ms);
-        });
-        batch.update(&before, after.clone())?;
-        Ok(Outcome::Cancelled(after))
     }
 }
 
@@ -76,18 +74,24 @@ impl Operation for Delete {
             return Ok(Deletion::NotFound);
         };
         let files = rows::files(artifact.as_deref());
-        rows::add_garbage(batch.conn, &files)?;
+        chores::note_files(batch.conn, &files)?;
         // Noted only, for the sweep: its worker may be putting them this moment.
         match batch.find(self.id) {
-            Ok(found) => found.map_or(Ok(()), |record| {
-                batch.discard_attempt(&record)?;
-                batch.discard_references(&record)?;
-                abandoned::note(batch.conn, &record)
-            })?,
-            Err(Fault::Corrupt(_)) => {}
+            Ok(Some(record)) => {
+                let effects = Effects::of(Some(&record), None);
+                // The row says with how much it was charged.
+                let effects = Effects {
+                    bytes: 0,
+                    tasks: 0,
+                    ..effects
+                };
+                batch.follow(&self.project, &effects)?;
+            }
+            Ok(None) | Err(Fault::Corrupt(_)) => {}
             Err(fault) => return Err(fault),
         }
         remove(batch, self.id, seq)?;
+        let files = chores::take_files(batch, &files)?;
         Ok(Deletion::Deleted { files })
     }
 }
@@ -111,22 +115,4 @@ pub(super) fn remove(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
     batch.erase();
     batch.note(id, None);
     Ok(())
-}
-
-/// Confirms that files are gone.
-#[derive(Debug)]
-pub(super) struct ForgetFiles(pub(super) Vec<String>);
-
-impl Operation for ForgetFiles {
-    type Output = ();
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
-        let mut query = batch
-            .conn
-            .prepare_cached("DELETE FROM garbage WHERE key = ?1")?;
-        for key in &self.0 {
-            query.execute([key])?;
-        }
-        Ok(())
-    }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use kinora_contract::lifecycle::Record;
 use kinora_contract::limits::PAGE_BYTES_MAX;
 use kinora_contract::{Task, listed_bytes};
 use rusqlite::{Connection, Row, params};
@@ -10,7 +11,6 @@ use rusqlite::{Connection, Row, params};
 use super::cache::Editions;
 use super::fault::{Done, Fault};
 use super::memory::Memory;
-use super::record::Record;
 use super::rows::{self, int};
 use crate::{Order, Page, PageRequest};
 
@@ -50,7 +50,7 @@ pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) ->
             page.has_more = true;
             break;
         }
-        page.tasks.push(memory.view(&record));
+        page.tasks.push(record.task.clone());
     }
     page.has_more |= seen == limit;
     Ok(page)

@@ -1,18 +1,19 @@
 //! Keeps ended tasks longer whose times were set by a clock that has been corrected since.
 
-use kinora_contract::{TaskId, UnixMs};
+use kinora_contract::TaskId;
+use kinora_contract::lifecycle::Event;
 use rusqlite::params;
 
 use super::batch::Batch;
 use super::fault::Done;
 use super::rows::{self, int};
 use super::writer::Operation;
-use crate::{Place, Postpone, Postponed};
+use crate::{ExpiryCursor, Postpone};
 
 impl Operation for Postpone {
-    type Output = Option<Place>;
+    type Output = Option<ExpiryCursor>;
 
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<Option<Place>> {
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Option<ExpiryCursor>> {
         // Last ones first: what is moved lands behind the place at which the next call goes on.
         let found = ended(self, batch)?;
         let more = found.len() == self.batch;
@@ -30,42 +31,18 @@ impl Postpone {
         let Some(before) = rows::find(batch.conn, id)? else {
             return Ok(());
         };
-        let after = before.with(before.lease.clone(), |task| {
-            task.expires_at_ms = task
-                .expires_at_ms
-                .map(|end| self.moved(end, task.finished_at_ms));
-        });
-        rows::update(batch.conn, &before, &after)?;
-        batch.note(id, Some(after));
+        let Some(until_ms) = before.task.expires_at_ms else {
+            return Ok(());
+        };
+        let expires_at_ms = self.moved(until_ms, before.task.finished_at_ms);
+        batch.expect(&before, Event::Postponed { expires_at_ms })?;
         Ok(())
-    }
-
-    fn moved(&self, expires_at_ms: UnixMs, ended_at_ms: Option<UnixMs>) -> UnixMs {
-        match self.by {
-            Postponed::By(by_ms) => expires_at_ms.saturating_add(by_ms),
-            Postponed::From(from_ms) => {
-                let kept_ms = expires_at_ms.saturating_sub(ended_at_ms.unwrap_or(expires_at_ms));
-                from_ms.saturating_add(kept_ms)
-            }
-        }
-    }
-
-    fn is_meant(&self, ended_at_ms: UnixMs) -> bool {
-        (self.from_ms..self.before_ms).contains(&ended_at_ms)
-    }
-
-    /// What expires at this time or later is not moved.
-    const fn expires_before_ms(&self) -> UnixMs {
-        match self.by {
-            Postponed::By(_) => UnixMs::MAX,
-            Postponed::From(_) => self.before_ms,
-        }
     }
 }
 
 /// A batch of those that may be meant, those that expire last first. One that ended at another time counts as well,
 /// without an id: a call must not search a whole store for the last one.
-fn ended(request: &Postpone, batch: &Batch<'_>) -> Done<Vec<(Place, Option<TaskId>)>> {
+fn ended(request: &Postpone, batch: &Batch<'_>) -> Done<Vec<(ExpiryCursor, Option<TaskId>)>> {
     // One upper bound, so that the index is entered where the last call ended.
     let last_ms = request.expires_before_ms().saturating_sub(1);
     let last_ms = last_ms.min(request.below.expires_at_ms);
@@ -85,7 +62,7 @@ fn ended(request: &Postpone, batch: &Batch<'_>) -> Done<Vec<(Place, Option<TaskI
             int(request.batch as u64),
         ])?;
         while let Some(row) = rows.next()? {
-            let place = Place {
+            let place = ExpiryCursor {
                 expires_at_ms: row.get::<_, i64>(0)?.unsigned_abs(),
                 number: row.get::<_, i64>(1)?.unsigned_abs(),
             };

@@ -2,6 +2,8 @@
 //! replaced takes every change with it, and SQLite goes on writing to it without an error: so the writer looks
 //! before it commits, and refuses.
 
+#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
+
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;

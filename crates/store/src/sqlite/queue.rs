@@ -11,12 +11,12 @@ mod promises;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
-use kinora_contract::UnixMs;
+use kinora_contract::lifecycle::Record;
+use kinora_contract::{Clock, UnixMs};
 
+use super::change::Change;
 use super::index::Share;
-use super::record::{Change, Record};
 use crate::{ClaimRequest, RetryAfter};
 use board::Board;
 use forecast::{Outlook, Positions};
@@ -24,8 +24,9 @@ use kept::Kept;
 use promises::Promises;
 
 /// The queue as clients are told of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
+    clock: Arc<dyn Clock>,
     board: Mutex<Board>,
     positions: Kept<Positions>,
     outlook: Kept<Outlook>,
@@ -35,9 +36,20 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            board: Mutex::default(),
+            positions: Kept::default(),
+            outlook: Kept::default(),
+            promises: Mutex::default(),
+            promised: AtomicBool::default(),
+        }
+    }
+
     /// Follows a committed change.
     pub(super) fn apply(&self, change: &Change) {
-        if self.board().apply(change, Instant::now()) {
+        if self.board().apply(change, self.clock.steady()) {
             self.forecast_anew();
         }
     }
@@ -60,7 +72,9 @@ impl Queue {
 
     /// Tasks that are expected to start before this one; `None` where that is unknown.
     pub(super) fn ahead(&self, record: &Record) -> Option<u64> {
-        self.positions.look(&self.board).ahead(record.task.id)
+        self.positions
+            .look(&self.board, self.clock.steady())
+            .ahead(record.task.id)
     }
 
     /// Places of the queue that this project must leave to others: they were promised.
@@ -111,8 +125,9 @@ impl Queue {
 
     /// An outlook whose times count from about now: positions stand while nothing changes, times go by.
     fn present_outlook(&self) -> Arc<Outlook> {
-        self.outlook.outdate_if_old();
-        self.outlook.look(&self.board)
+        let now = self.clock.steady();
+        self.outlook.outdate_if_old(now);
+        self.outlook.look(&self.board, now)
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kinora_contract::TaskId;
+use kinora_contract::lifecycle::Record;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::fault::Done;
 use super::insert::{self, Bound};
 use super::memory::Memory;
-use super::record::Record;
 use super::{pages, rows, schema};
-use crate::{Idempotency, OpenError, OpenOptions, Page, PageRequest};
+use crate::{Idempotency, OpenError, Page, PageRequest, SqliteOptions};
 
 /// Reads at a time.
 pub(super) const CONNECTIONS: usize = 4;
@@ -26,7 +26,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+    pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
         let open = |_| schema::open_reader(path, options).map(Mutex::new);
         let connections = (0..CONNECTIONS).map(open).collect::<Result<_, _>>()?;
         Ok(Self {

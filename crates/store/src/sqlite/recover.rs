@@ -3,26 +3,33 @@
 
 use std::sync::Arc;
 
+use kinora_contract::Reading;
+use kinora_contract::lifecycle::{Event, Record, Verdict};
 use rusqlite::Connection;
 
-use super::alone::{self, Company};
+use super::alone::Company;
 use super::batch::{Batch, Mark};
+use super::change::Change;
+use super::chores;
 use super::fault::{Done, Fault};
 use super::gaps::Gaps;
 use super::index::Index;
 use super::memory::Memory;
-use super::record::{Change, Record};
 use super::usage::Usages;
-use super::{rows, starts, sweep};
-use crate::OpenOptions;
-use crate::deaths::Verdict;
+use super::{rows, starts};
+use crate::{Attempt, SqliteOptions};
 
 /// Larger numbers were never counted up to: a damaged one is found before it is used.
 const NUMBER_MAX: u64 = 1 << 62;
 
 /// Reads the unfinished tasks, gives back to the queue what was running, and shows them to
 /// `memory`.
-pub(super) fn recover(conn: &Connection, memory: &Memory, options: &OpenOptions) -> Done<Index> {
+pub(super) fn recover(
+    conn: &Connection,
+    memory: &Memory,
+    options: &SqliteOptions,
+    now: Reading,
+) -> Done<Index> {
     let mut index = Index::with_usages(Usages::load(conn)?);
     index.changes = counter(conn, "changes")?;
     index.gaps = Gaps::load(conn)?;
@@ -47,7 +54,7 @@ pub(super) fn recover(conn: &Connection, memory: &Memory, options: &OpenOptions)
         .collect();
     changes.iter().for_each(|change| index.apply(change));
     memory.publish(changes);
-    memory.publish(requeue(conn, &mut index, options.attempts_max)?);
+    memory.publish(requeue(conn, &mut index, options.attempts_max, now)?);
     Ok(index)
 }
 
@@ -97,10 +104,15 @@ fn unfinished(conn: &Connection) -> Done<Vec<Arc<Record>>> {
     Ok(records)
 }
 
-fn requeue(conn: &Connection, index: &mut Index, attempts_max: u32) -> Done<Vec<Change>> {
+fn requeue(
+    conn: &Connection,
+    index: &mut Index,
+    attempts_max: u32,
+    now: Reading,
+) -> Done<Vec<Change>> {
     let running: Vec<Arc<Record>> = index.running().cloned().collect();
     conn.execute_batch("BEGIN IMMEDIATE")?;
-    let mut batch = Batch::new(conn, index);
+    let mut batch = Batch::new(conn, index, now);
     let company = Company::of(batch.index());
     let is_copy = starts::is_copy(conn);
     let requeued = running
@@ -108,11 +120,12 @@ fn requeue(conn: &Connection, index: &mut Index, attempts_max: u32) -> Done<Vec<
         .try_for_each(|record| {
             let verdict = company.judge(record, attempts_max);
             let requeued = batch.apart(|batch| match is_copy {
-                true => batch.update(record, sweep::spared(record)),
+                true => batch.expect(record, given_back(record)).map(|_| ()),
                 false => requeue_one(batch, record, verdict),
             });
             requeued.map(|_| ())
         })
+        .and_then(|()| chores::end_leases(conn))
         .and_then(|()| Ok(conn.execute_batch("COMMIT")?));
     let Err(fault) = requeued else {
         return Ok(batch.into_changes());
@@ -126,11 +139,23 @@ fn requeue(conn: &Connection, index: &mut Index, attempts_max: u32) -> Done<Vec<
     Ok(Vec::new())
 }
 
-fn requeue_one(batch: &mut Batch<'_>, record: &Arc<Record>, verdict: Verdict) -> Done<()> {
-    if verdict != Verdict::Lost {
-        return batch.update(record, sweep::requeued(record, verdict));
+/// A copy's tasks go on elsewhere, or ended later: nobody died.
+fn given_back(record: &Record) -> Event {
+    Event::Released {
+        token: record.token().unwrap_or(0),
+        attempt: Attempt::Forgiven,
     }
-    // The sweep, which knows the time, ends it.
-    let ended = record.lease.as_ref().map(alone::judged);
-    batch.renew(record, record.with(ended, |_| {}))
+}
+
+fn requeue_one(batch: &mut Batch<'_>, record: &Arc<Record>, verdict: Verdict) -> Done<()> {
+    if verdict == Verdict::Lost {
+        // The sweep, which knows the time, ends it.
+        return batch.condemn(record);
+    }
+    let lost = Event::WorkerLost {
+        verdict,
+        now_ms: 0,
+        retention_ms: 0,
+    };
+    batch.expect(record, lost).map(|_| ())
 }

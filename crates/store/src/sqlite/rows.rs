@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use kinora_contract::lifecycle::{Held, Record, References};
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{Artifact, Phase, State, Task, TaskId, Warning};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
 use super::fault::{Done, Fault};
-use super::record::{Held, Record, References};
 use super::sums::{self, Texts};
 use crate::{Holds, Usage};
 
@@ -92,8 +92,30 @@ pub(super) fn insert(conn: &Connection, record: &Record) -> Done<()> {
     Ok(())
 }
 
-/// Replaces what may change of a record, by compare-and-set on phase and token.
-pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
+/// Writes what differs of a record, by compare-and-set on phase and token.
+pub(super) fn store(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
+    if Arc::ptr_eq(&before.task, &after.task) {
+        return store_references(conn, before, after);
+    }
+    match before.is_running() && after.is_running() {
+        true => renew(conn, before, after),
+        false => update(conn, before, after),
+    }
+}
+
+/// Writes how far references are. Fetches are leased in memory alone.
+fn store_references(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
+    let ready = |record: &Record| record.references == References::AtHand;
+    if ready(after) && !ready(before) {
+        set_references_ready(conn, after.seq)?;
+    }
+    if before.reference_bytes != after.reference_bytes {
+        set_reference_bytes(conn, after)?;
+    }
+    Ok(())
+}
+
+fn update(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     let task = &after.task;
     let texts = Texts::of(after)?;
     let mut query = conn.prepare_cached(
@@ -119,7 +141,7 @@ pub(super) fn update(conn: &Connection, before: &Record, after: &Record) -> Done
         ":artifact": texts.artifact,
         ":failure": texts.failure,
         ":warnings": texts.warnings,
-        ":kept": after.kept.as_deref(),
+        ":kept": after.ticket.as_deref(),
         ":charged": int(after.charged_bytes),
         ":deaths": after.deaths,
         ":sum": sums::of_state(after, &texts),
@@ -147,7 +169,7 @@ fn set_texts(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
 }
 
 /// Writes what the references of a record take.
-pub(super) fn set_reference_bytes(conn: &Connection, record: &Record) -> Done<()> {
+fn set_reference_bytes(conn: &Connection, record: &Record) -> Done<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET reference_bytes = ?1, charged_bytes = ?2 WHERE seq = ?3",
     )?;
@@ -199,15 +221,15 @@ pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<
         after.token().map(int),
     ])?;
     expect_one(changed)?;
-    if before.kept != after.kept {
+    if before.ticket != after.ticket {
         let mut query = conn.prepare_cached("UPDATE tasks SET kept = ?1 WHERE seq = ?2")?;
-        expect_one(query.execute(params![after.kept.as_deref(), int(after.seq)])?)?;
+        expect_one(query.execute(params![after.ticket.as_deref(), int(after.seq)])?)?;
     }
     set_texts(conn, before, after)
 }
 
 /// Remembers that all references of a waiting task are at hand.
-pub(super) fn set_references_ready(conn: &Connection, seq: u64) -> Done<()> {
+fn set_references_ready(conn: &Connection, seq: u64) -> Done<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET references_ready = 1 WHERE seq = ?1 AND phase = 'waiting'",
     )?;
@@ -304,16 +326,15 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
     });
     let seq = time(row, const { at("seq") })?.unwrap_or(0);
     let ready: bool = row.get(const { at("references_ready") })?;
-    let kept = row.get_ref(const { at("kept") })?.as_str_or_null()?;
+    let ticket = row.get_ref(const { at("kept") })?.as_str_or_null()?;
     let record = Record {
         seq,
         references: References::stored(ready, &task),
         task: Arc::new(task),
         lease: lease.transpose()?,
-        kept: kept.map(Arc::from),
+        ticket: ticket.map(Arc::from),
         reference_bytes: time(row, const { at("reference_bytes") })?.unwrap_or(0),
         charged_bytes: time(row, const { at("charged_bytes") })?.unwrap_or(0),
-        preview: None,
         deaths: row.get(const { at("deaths") })?,
     };
     sums::judge(row, &record)?;
@@ -359,13 +380,4 @@ fn expect_one(changed: usize) -> Done<()> {
             "a row is not as it was last written".to_owned(),
         ))
     }
-}
-
-/// Remembers files until they are confirmed to be gone.
-pub(super) fn add_garbage(conn: &Connection, files: &[String]) -> Done<()> {
-    let mut query = conn.prepare_cached("INSERT OR IGNORE INTO garbage (key) VALUES (?1)")?;
-    for key in files {
-        query.execute([key])?;
-    }
-    Ok(())
 }

@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::checkpoint;
-use crate::{OpenError, OpenOptions};
+use crate::{OpenError, SqliteOptions};
 
 /// In order; the version of a schema is how many of them it has seen.
 const MIGRATIONS: &[&str] = &[
@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0008_key_use.sql"),
     include_str!("../../../../migrations/sqlite/0009_deaths.sql"),
     include_str!("../../../../migrations/sqlite/0012_damage.sql"),
+    include_str!("../../../../migrations/sqlite/0013_chores.sql"),
 ];
 
 /// The schema that this program knows.
@@ -117,7 +118,7 @@ fn try_lock(file: &File, path: &Path) -> Result<(), OpenError> {
 }
 
 /// A connection that writes; the schema is up to date after it.
-pub(super) fn open_writer(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
+pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     make_folder(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -133,7 +134,7 @@ pub(super) fn open_writer(path: &Path, options: &OpenOptions) -> Result<Connecti
 /// A connection that carries the log into the database.
 pub(super) fn open_checkpointer(
     path: &Path,
-    options: &OpenOptions,
+    options: &SqliteOptions,
 ) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
@@ -142,7 +143,7 @@ pub(super) fn open_checkpointer(
 }
 
 /// A connection for a backup, to a store that is there; its schema stays as it is.
-pub(super) fn open_source(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
+pub(super) fn open_source(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     if !path.try_exists().map_err(unavailable)? {
         return Err(OpenError::Missing(path.to_owned()));
     }
@@ -186,7 +187,7 @@ pub(super) fn readable_version(conn: &Connection) -> Result<u32, OpenError> {
 }
 
 /// A connection that only reads. The schema must be there.
-pub(super) fn open_reader(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
+pub(super) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
     conn.busy_timeout(busy_timeout(options))
@@ -206,11 +207,11 @@ fn make_folder(path: &Path) -> Result<(), OpenError> {
         .map_err(unavailable)
 }
 
-fn busy_timeout(options: &OpenOptions) -> Duration {
+fn busy_timeout(options: &SqliteOptions) -> Duration {
     Duration::from_millis(options.busy_timeout_ms.into())
 }
 
-fn configure(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
+fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
     conn.busy_timeout(busy_timeout(options))?;
     conn.set_prepared_statement_cache_capacity(64);
     begin_log(conn, options)?;
@@ -230,7 +231,7 @@ fn configure(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
 
 /// Turns on the write-ahead log. SQLite does not wait for its turn here, as it does elsewhere,
 /// when several processes open a new database at once.
-fn begin_log(conn: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
+fn begin_log(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
     const PAUSE: Duration = Duration::from_millis(10);
     let mut waited = Duration::ZERO;
     loop {
@@ -294,7 +295,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/store.db");
         for _ in 0..2 {
-            let conn = open_writer(&path, &OpenOptions::default()).unwrap();
+            let conn = open_writer(&path, &SqliteOptions::default()).unwrap();
             let pragma = |name| -> String {
                 let value = |row: &rusqlite::Row<'_>| row.get(0);
                 let value: rusqlite::types::Value =
@@ -316,7 +317,7 @@ mod tests {
         let path = folder.path().join("store.db");
         let mut locks = lock(&path).unwrap();
         assert!(locks.database(&path).is_err() && !path.exists());
-        drop(open_writer(&path, &OpenOptions::default()).unwrap());
+        drop(open_writer(&path, &SqliteOptions::default()).unwrap());
         locks.database(&path).unwrap();
         fs::remove_file(folder.path().join("store.db.lock")).unwrap();
         let second = lock(&path);
@@ -331,7 +332,7 @@ mod tests {
         let path = folder.path().join("store.db");
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| drop(open_writer(&path, &OpenOptions::default()).unwrap()));
+                scope.spawn(|| drop(open_writer(&path, &SqliteOptions::default()).unwrap()));
             }
         });
     }

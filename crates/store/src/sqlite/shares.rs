@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kinora_pool::Pool;
 use tokio::sync::Semaphore;
 
-use crate::OpenOptions;
+use crate::SqliteOptions;
 
 /// From this many projects on, those that read nothing are forgotten.
 const FORGET_FROM: usize = 256;
@@ -24,7 +24,7 @@ pub(super) struct Shares {
 }
 
 /// Threads to read on.
-pub(super) fn pool(threads: usize, options: &OpenOptions) -> Pool {
+pub(super) fn pool(threads: usize, options: &SqliteOptions) -> Pool {
     if options.reads_on_the_spot {
         Pool::on_the_spot()
     } else {

@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
+use kinora_contract::lifecycle::Record;
 use kinora_contract::{State, Task};
 use rusqlite::Row;
 use serde_json::to_string;
 
 use super::fault::{Done, Fault};
-use super::record::Record;
 use super::rows::{at, int, phase_name};
 use super::sum::Sum;
 

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kinora_contract::TaskId;
+use kinora_contract::lifecycle::Event;
 use rusqlite::Connection;
 
 use super::batch::Batch;
 use super::fault::Done;
-use super::record::Record;
 use super::rows;
 use super::writer::Operation;
-use crate::Usage;
+use crate::{Counts, Usage};
 
 /// What changes in a project's usage.
 #[derive(Clone, Debug)]
@@ -23,19 +23,6 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// A new task.
-    pub(super) fn added(record: &Record) -> Self {
-        Self::of(&record.task.project, signed(record.charged_bytes), 1)
-    }
-
-    /// A task that takes more or less than before, or is listed no more.
-    pub(super) fn changed(before: &Record, after: &Record) -> Self {
-        let bytes = signed(after.charged_bytes) - signed(before.charged_bytes);
-        let listed = |record: &Record| i64::from(record.task.status().is_some());
-        let tasks = listed(after) - listed(before);
-        Self::of(&after.task.project, bytes, tasks)
-    }
-
     pub(super) fn of(project: &str, bytes: i64, tasks: i64) -> Self {
         let project = project.into();
         Self {
@@ -56,10 +43,6 @@ impl Charge {
     pub(super) const fn is_nothing(&self) -> bool {
         self.bytes == 0 && self.tasks == 0
     }
-}
-
-fn signed(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// The usage of all projects.
@@ -112,6 +95,36 @@ impl Operation for Ask {
     }
 }
 
+/// Counts the tasks that wait and run.
+#[derive(Debug)]
+pub(super) struct Count;
+
+impl Operation for Count {
+    type Output = Counts;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Counts> {
+        let mut counts = Counts::default();
+        let mut oldest_ms = None;
+        for record in batch.index().records() {
+            let task = &record.task;
+            let models = counts.models.entry(task.spec.model.clone()).or_default();
+            let projects = counts.projects.entry(task.project.clone()).or_default();
+            for count in [models, projects] {
+                match record.is_running() {
+                    true => count.running += 1,
+                    false => count.waiting += 1,
+                }
+            }
+            if record.is_waiting() {
+                let at_ms = task.created_at_ms;
+                oldest_ms = Some(oldest_ms.map_or(at_ms, |oldest: u64| oldest.min(at_ms)));
+            }
+        }
+        counts.oldest_waiting_ms = oldest_ms.map(|at_ms| batch.now.wall_ms.saturating_sub(at_ms));
+        Ok(counts)
+    }
+}
+
 /// Records what the fetched references of a task take.
 #[derive(Debug)]
 pub(super) struct ChargeReferences {
@@ -123,20 +136,12 @@ impl Operation for ChargeReferences {
     type Output = ();
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
-        let found = batch.find(self.task)?;
-        let Some(before) = found.filter(|record| record.is_unfinished()) else {
-            return Ok(());
-        };
-        if before.reference_bytes == self.bytes {
-            return Ok(());
+        if let Some(before) = batch.find(self.task)?
+            && before.reference_bytes != self.bytes
+        {
+            // Without effect on a task that has ended.
+            let _ = batch.apply(&before, Event::ReferencesStored { bytes: self.bytes })?;
         }
-        let mut after = Record::clone(&before);
-        after.reference_bytes = self.bytes;
-        let without = before.charged_bytes.saturating_sub(before.reference_bytes);
-        after.charged_bytes = without.saturating_add(self.bytes);
-        rows::set_reference_bytes(batch.conn, &after)?;
-        batch.charge(Charge::changed(&before, &after));
-        batch.note(self.task, Some(Arc::new(after)));
         Ok(())
     }
 }

@@ -2,10 +2,13 @@
 //! so syncs) it, shows the result to readers, and only then answers. A request that fails does
 //! not fail its neighbours, and nothing of a failed transaction is seen or remembered.
 
+mod job;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use kinora_contract::Clock;
 use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -21,6 +24,8 @@ use super::schema::Locks;
 use super::starts;
 use super::writes::{self, Writes, is_busy};
 use crate::StoreError;
+use job::Call;
+pub(super) use job::{Job, Operation, unattended};
 
 /// Requests that wait for the writer; more wait for a place, which holds back their callers.
 const QUEUED_MAX: usize = 4_096;
@@ -28,58 +33,6 @@ const QUEUED_MAX: usize = 4_096;
 const BATCH_MAX: usize = 1_024;
 /// So often a transaction that SQLite gave up as a whole is begun again without the culprit.
 const RESTARTS_MAX: usize = 8;
-
-/// A change that can be tried, and tried again after an undo.
-pub(super) trait Operation: Send + 'static {
-    type Output: Send + 'static;
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output>;
-
-    /// What to do when the caller went away before the answer.
-    fn unclaimed(_output: Self::Output) -> Vec<Box<dyn Job>> {
-        Vec::new()
-    }
-}
-
-/// An operation and whom to answer, without its type.
-pub(super) trait Job: Send {
-    fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
-    /// Answers with what the last run gave, or with the failure.
-    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
-}
-
-struct Call<O: Operation> {
-    operation: O,
-    output: Option<O::Output>,
-    reply: oneshot::Sender<Result<O::Output, StoreError>>,
-}
-
-impl<O: Operation> Job for Call<O> {
-    fn run(&mut self, batch: &mut Batch<'_>) -> Done<()> {
-        self.output = Some(self.operation.apply(batch)?);
-        Ok(())
-    }
-
-    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>> {
-        let answer = match (failure, self.output) {
-            (None, Some(output)) => Ok(output),
-            (failure, _) => Err(failure.unwrap_or_else(closed)),
-        };
-        match self.reply.send(answer) {
-            Err(Ok(output)) => O::unclaimed(output),
-            _ => Vec::new(),
-        }
-    }
-}
-
-/// An operation that nobody waits for.
-pub(super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
-    Box::new(Call {
-        operation,
-        output: None,
-        reply: oneshot::channel().0,
-    })
-}
 
 /// The writer's door. Dropping it lets the writer finish what is queued, and waits for it, but no longer
 /// than [`ending::LIMIT`].
@@ -95,6 +48,7 @@ impl Writer {
         index: Index,
         memory: Arc<Memory>,
         kept: Kept,
+        clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = State {
@@ -102,6 +56,7 @@ impl Writer {
             index,
             memory: memory.clone(),
             kept,
+            clock,
             writes: Writes::new(memory),
             runtime: Handle::try_current().ok(),
             queue: jobs.downgrade(),
@@ -162,6 +117,8 @@ struct State {
     index: Index,
     memory: Arc<Memory>,
     kept: Kept,
+    /// By which everything in the store is stamped and judged.
+    clock: Arc<dyn Clock>,
     /// Whether writes work.
     writes: Writes,
     /// Where callers wait; the runtime in which the store was opened.
@@ -203,15 +160,19 @@ impl State {
         done: Vec<(Box<dyn Job>, Option<StoreError>)>,
         own: &mut VecDeque<Box<dyn Job>>,
     ) {
-        let Some(runtime) = self.runtime.as_ref().filter(|_| done.len() > 1) else {
-            for (job, failure) in done {
-                own.extend(job.answer(failure));
-            }
+        let runtime = self.runtime.as_ref().filter(|_| done.len() > 1);
+        let is_urgent = |job: &dyn Job| runtime.is_none() || job.is_urgent();
+        let (urgent, others): (Vec<_>, Vec<_>) =
+            done.into_iter().partition(|(job, _)| is_urgent(&**job));
+        for (job, failure) in urgent {
+            own.extend(job.answer(failure));
+        }
+        let Some(runtime) = runtime.filter(|_| !others.is_empty()) else {
             return;
         };
         let queue = self.queue.clone();
         runtime.spawn(async move {
-            let unclaimed = done
+            let unclaimed = others
                 .into_iter()
                 .flat_map(|(job, failure)| job.answer(failure));
             for job in unclaimed.collect::<Vec<_>>() {
@@ -262,7 +223,7 @@ impl State {
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
         let rows_before = self.conn.total_changes();
-        let mut batch = Batch::new(&self.conn, &mut self.index);
+        let mut batch = Batch::new(&self.conn, &mut self.index, self.clock.read());
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
             let changes = batch.write_sums(jobs.len() as u64, rows_before)?;

@@ -2,6 +2,8 @@
 //! failed commit has left in the log, and then about once a second, so that the store is known to work again
 //! although nobody asks it.
 
+#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

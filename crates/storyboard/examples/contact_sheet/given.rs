@@ -112,9 +112,20 @@ fn failed(error: &std::io::Error) -> EngineError {
 /// The materials that the command line names.
 pub(crate) fn materials(size: Size) -> Result<Materials, Box<dyn Error>> {
     let one = |name: &str| argument(name).map(|path| picture(&path)).transpose();
-    let source = argument("source")
+    let raw = argument("source")
         .map(|path| Raw::open(&path, size))
         .transpose()?;
+    let script = script(size)?;
+    let made = || -> Result<Raw, Box<dyn Error>> {
+        // A source that can be made again is never read.
+        let frames = 24 * seconds()?;
+        let path = PathBuf::new();
+        Ok(Raw { path, size, frames })
+    };
+    let source = match raw {
+        None if !script.is_empty() => Some(made()?),
+        raw => raw,
+    };
     Ok(Materials {
         first_frame: one("first-frame")?,
         last_frame: one("last-frame")?,
@@ -127,7 +138,36 @@ pub(crate) fn materials(size: Size) -> Result<Materials, Box<dyn Error>> {
             .map(|path| sound(path))
             .collect::<Result<_, _>>()?,
         source: source.map(|raw| Arc::new(raw) as Arc<dyn Footage>),
+        script,
     })
+}
+
+fn seconds() -> Result<u32, Box<dyn Error>> {
+    Ok(argument("seconds").unwrap_or("5".to_owned()).parse()?)
+}
+
+/// The specs of a source that was made from the prompts `--made-from`, all but the first as edits.
+fn script(size: Size) -> Result<Vec<Arc<VideoSpec>>, Box<dyn Error>> {
+    let mut links: Vec<Arc<VideoSpec>> = Vec::new();
+    for prompt in arguments("made-from") {
+        let edit = (!links.is_empty()).then(|| edit(1.0));
+        let seconds = Seconds::Fixed(seconds()?);
+        let text = Materials::default();
+        links.push(Arc::new(VideoSpec {
+            prompt,
+            edit,
+            seconds,
+            ..spec(size, &text)?
+        }));
+    }
+    Ok(links)
+}
+
+fn edit(strength: f64) -> Edit {
+    Edit {
+        task_id: TaskId::from_parts(1, [1; 10]),
+        strength,
+    }
 }
 
 /// The spec that the command line and its `materials` make.
@@ -147,10 +187,7 @@ pub(crate) fn spec(size: Size, materials: &Materials) -> Result<VideoSpec, Box<d
             audios: materials.audios.iter().map(|_| url()).collect(),
         }
     };
-    let edit = Edit {
-        task_id: TaskId::from_parts(1, [1; 10]),
-        strength: or("strength", "0.6").parse()?,
-    };
+    let edit = edit(or("strength", "0.6").parse()?);
     Ok(VideoSpec {
         version: 1,
         model: "storyboard".to_owned(),

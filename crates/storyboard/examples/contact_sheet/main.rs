@@ -6,8 +6,13 @@
 //!     --size 1280x720 --seconds 5 --seed 42 --prompt "a red balloon over green hills" \
 //!     --out sheet.png [--count 6] [--columns 2] [--raw clip.rgb] [--pcm clip.f32] \
 //!     [--first-frame a.png [--last-frame b.png]] [--image a.png …] [--audio a.f32 …] \
-//!     [--draft true] [--source clip.rgb --strength 0.6]
+//!     [--draft true] [--source clip.rgb --strength 0.6] \
+//!     [--made-from "the prompt of a source" --made-from "of an edit of it" …]
 //! ```
+#![allow(
+    clippy::disallowed_methods,
+    reason = "measurements are made in real time"
+)]
 #![allow(clippy::print_stdout)]
 
 mod given;

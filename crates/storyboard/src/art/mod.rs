@@ -1,14 +1,30 @@
-//! How subjects look: flat, few-coloured shapes in a square of 100 by 100, y down. Feet stand
-//! at the bottom; what flies hangs around the middle.
+//! How subjects look: flat, few-coloured shapes in a square of 100 by 100, y down, facing right. Feet
+//! stand at the bottom; what flies hangs around the middle. Shapes are drawings (`drawings/`); what they
+//! do is code, one file for each kind of body.
 
-mod air;
-mod animal;
-mod land;
-mod water;
+mod bird;
+mod building;
+#[cfg(test)]
+mod creature_tests;
+mod drawings;
+mod effects;
+mod insect;
+mod people;
+mod plant;
+mod quadruped;
+mod rig;
+mod sky;
+mod swimmer;
+mod thing;
+#[cfg(test)]
+mod trial;
+mod vehicle;
 
 use super::colour::Rgb;
-use super::lexicon::Subject;
 use super::pen::Pen;
+use super::subject::{Act, Body, Stance, Subject};
+pub(super) use people::head;
+use rig::{Pose, Rig};
 
 /// The colours of one subject, already under the scene's light.
 #[derive(Clone, Copy, Debug)]
@@ -18,15 +34,50 @@ pub(super) struct Look {
     pub(super) dark: Rgb,
     pub(super) pale: Rgb,
     pub(super) lamp: Rgb,
+    pub(super) skin: Rgb,
+    pub(super) hair: Rgb,
     /// Whether lamps and windows are lit.
     pub(super) lit: bool,
+    /// Whether snow lies on it.
+    pub(super) snowy: bool,
+    /// The light on all colours, and the air before them.
+    pub(super) light: Rgb,
+    pub(super) haze: Rgb,
+    /// How much of the air's colour there is, 0.0 to 1.0.
+    pub(super) mist: f32,
 }
+
+impl Look {
+    /// `colour` in this light and air.
+    pub(super) fn shown(&self, colour: Rgb) -> Rgb {
+        colour.under(self.light).mix(self.haze, self.mist)
+    }
+}
+
+/// What a subject is doing at an instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Moment {
+    pub(super) act: Act,
+    /// Seconds of its own life.
+    pub(super) t: f32,
+    /// How far it has come by itself, in sides of its square: what steps and wheels keep to.
+    pub(super) gone: f32,
+    /// How much of the shot is over, 0.0 to 1.0: what opens is open at 1.0.
+    pub(super) share: f32,
+    /// Which of several of its kind it is, for variety.
+    pub(super) nth: u8,
+    /// Who holds it, if it is something held.
+    pub(super) holder: Option<Subject>,
+}
+
+/// Hops per second of somebody who jumps.
+pub(super) const HOPS_HZ: f32 = 0.8;
 
 /// The row of the square that stands where the subject is.
 pub(super) fn anchor(subject: Subject) -> f32 {
-    match subject {
-        Subject::Boat => 91.0,
-        one if one.flies() => 50.0,
+    match subject.facts().stance {
+        Stance::Flies | Stance::Swims | Stance::Hangs => 50.0,
+        Stance::Floats => 91.0,
         _ => 98.0,
     }
 }
@@ -34,41 +85,56 @@ pub(super) fn anchor(subject: Subject) -> f32 {
 /// How far the drawing reaches from its anchor, in sides of the square.
 pub(super) fn reach(subject: Subject) -> f32 {
     match subject {
+        Subject::Deer | Subject::Giraffe | Subject::Unicorn | Subject::Dinosaur => 1.19,
+        Subject::Kangaroo | Subject::Donkey | Subject::Elephant => 1.15,
         Subject::Lighthouse => 2.4,
-        Subject::Car => 1.3,
-        Subject::Train => 2.6,
-        Subject::Kite => 1.2,
+        Subject::Car | Subject::Taxi | Subject::PoliceCar => 1.3,
+        Subject::Train | Subject::SteamTrain => 3.0,
+        Subject::Kite | Subject::Comet => 1.2,
+        Subject::Volcano => 1.5,
+        Subject::Fireworks => 1.6,
+        Subject::Bridge | Subject::Factory => 1.4,
+        Subject::Windmill
+        | Subject::Castle
+        | Subject::Church
+        | Subject::Skyscraper
+        | Subject::Statue => 1.15,
+        Subject::Crowd => 1.4,
+        // Their light, or what falls from them.
+        Subject::Candle | Subject::Lantern | Subject::Campfire | Subject::Snowman => 1.19,
+        Subject::Gift | Subject::Chest => 1.19,
+        Subject::Umbrella => 1.32,
+        Subject::Wizard | Subject::Witch => 1.2,
+        // Arms above the head.
+        _ if subject.facts().body == Body::Person => 1.12,
         _ => 1.05,
     }
 }
 
-/// Draws `subject` at `t` seconds of its own life.
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, t: f32) {
-    match subject {
-        Subject::Sun | Subject::Moon => {}
-        Subject::Balloon => air::balloon(pen, look),
-        Subject::ToyBalloon => air::toy_balloon(pen, look, t),
-        Subject::Birds => air::birds(pen, look, t),
-        Subject::Kite => air::kite(pen, look, t),
-        Subject::Butterfly => air::butterfly(pen, look, t),
-        Subject::Plane => air::plane(pen, look),
-        Subject::Rocket => air::rocket(pen, look, t),
-        Subject::Saucer => air::saucer(pen, look, t),
-        Subject::Planet => air::planet(pen, look),
-        Subject::Boat => water::boat(pen, look),
-        Subject::Fish => water::fish(pen, look, t),
-        Subject::Whale => water::whale(pen, look, t),
-        Subject::Lighthouse => water::lighthouse(pen, look, t),
-        Subject::Tree => land::tree(pen, look),
-        Subject::House => land::house(pen, look),
-        Subject::Car => land::car(pen, look, t),
-        Subject::Train => land::train(pen, look),
-        Subject::Flower => land::flowers(pen, look, t),
-        Subject::Cat => animal::cat(pen, look, t),
-        Subject::Dog => animal::dog(pen, look, t),
-        Subject::Horse => animal::horse(pen, look, t),
-        Subject::Camel => animal::camel(pen, look, t),
-        Subject::Person => animal::person(pen, look, t),
-        Subject::Umbrella => animal::umbrella(pen, look, t),
+/// Draws `subject` as it is at `moment`.
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, moment: &Moment) {
+    match subject.facts().body {
+        Body::Sky => sky::draw(pen, subject, look, moment),
+        Body::Person => people::draw(pen, subject, look, moment),
+        Body::Quadruped => quadruped::draw(pen, subject, look, moment),
+        Body::Bird => bird::draw(pen, subject, look, moment),
+        Body::Swimmer => swimmer::draw(pen, subject, look, moment),
+        Body::Insect => insect::draw(pen, subject, look, moment),
+        Body::Vehicle => vehicle::draw(pen, subject, look, moment),
+        Body::Building => building::draw(pen, subject, look, moment),
+        Body::Plant => plant::draw(pen, subject, look, moment),
+        Body::Thing => thing::draw(pen, subject, look, moment),
+    }
+}
+
+/// The name of a subject's own drawing: its noun, with hyphens.
+fn drawing(subject: Subject) -> String {
+    subject.facts().noun.to_lowercase().replace(' ', "-")
+}
+
+/// The subject's own drawing, its parts posed by `pose`.
+fn plain(pen: &mut Pen, subject: Subject, look: &Look, pose: &dyn Fn(&str) -> Pose) {
+    if let Some(rig) = Rig::named(&drawing(subject)) {
+        rig.draw(pen, look, pose);
     }
 }

@@ -1,8 +1,13 @@
-//! Words over the picture: the shot's text as a caption and the slate that names this an
-//! animatic. Text is laid out once per shot; only its fading is paid per frame.
+//! Words over the picture: the shot's text as a caption, and the mark that names this an animatic. A text is laid out
+//! once for each page; only its fading is paid per frame. It decides nothing about what the words mean.
 
-mod layout;
+pub(super) mod faces;
+mod fonts;
+mod ink;
+mod lines;
 mod page;
+mod shape;
+mod system;
 
 pub(super) use page::Page;
 
@@ -10,12 +15,46 @@ use kinora_contract::Size;
 
 use super::canvas::Canvas;
 use super::scene::stage_of;
+use lines::{Pages, Room};
+use page::{Block, Place};
 
 /// Shortest time that a page of text stays, seconds.
 const PAGE_S_MIN: f32 = 1.7;
 const FADE_S: f32 = 0.35;
 /// Most lines on a page.
 const LINES_MAX: usize = 3;
+
+/// The characters of `text` that captions leave out because no font sets them: each once, in order. With `system`
+/// the fonts of the system count, else only those of the binary.
+pub(super) fn unset(text: &str, system: bool) -> Vec<char> {
+    fonts::settle(text, system).unset
+}
+
+/// A line of text as coverage: its width and height in pixels, and `[height][width]`, 0.0 to 1.0; an em is
+/// `size` pixels. Characters that no built-in font has are left out.
+pub(super) fn line(text: &str, size: f32) -> Option<(usize, usize, Vec<f32>)> {
+    let text = fonts::settle(text, false).text;
+    let all = 0..text.len();
+    let line = shape::Paragraph::new(text, false).line(&all);
+    let height = (size * 1.4).ceil() as usize;
+    let width = (line.width * size).ceil() as usize;
+    let mask = ink::Mask::of(&[(&line, 0.0, size * 1.05)], size, (width, height))?;
+    Some((mask.width, height, mask.cover))
+}
+
+/// What a caption says, when, and where it must not stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'a> {
+    pub(super) text: &'a str,
+    /// First frame, and the frame after the last.
+    pub(super) span: (u32, u32),
+    /// Boxes that it must not cover, such as faces: left, top, right and bottom as shares of the frame.
+    pub(super) avoid: &'a [[f32; 4]],
+    /// The row below the mark, if there is one.
+    pub(super) below: usize,
+    /// Whether fonts of the system may help out.
+    pub(super) system_fonts: bool,
+}
 
 /// The caption of one shot.
 #[derive(Debug)]
@@ -27,19 +66,40 @@ pub(super) struct Caption {
 }
 
 impl Caption {
-    /// The caption for `text` over the frames `start..end`, in frames of `size`.
-    pub(super) fn new(text: &str, (start, end): (u32, u32), size: Size, fps: u32) -> Self {
+    /// The caption of `words` in frames of `size`. All its pages stand at one place: below, unless they would cover
+    /// more of what they must avoid there than above.
+    pub(super) fn new(words: &Words<'_>, size: Size, fps: u32) -> Self {
+        let (start, end) = words.span;
         // Lines are broken on the stage, so that every resolution breaks them alike.
         let (stage, pixels) = stage_of(size);
         let letters = page::text_size(stage, pixels);
-        let lines = layout::wrap(text, letters, page::line_width(stage));
-        let frames = end - start;
-        let room = ((frames as f32 / fps as f32 / PAGE_S_MIN) as usize).max(1);
-        let pages = layout::paginate(lines, LINES_MAX, room);
-        let (width, height) = (size.width as usize, size.height as usize);
-        let draw = |lines: &Vec<String>| Page::caption(lines, letters * pixels, width, height);
+        let frames = end.saturating_sub(start);
+        let room = Room {
+            width: page::line_width(stage) / letters,
+            lines: LINES_MAX,
+            pages: ((frames as f32 / fps as f32 / PAGE_S_MIN) as usize).max(1),
+        };
+        let laid = Pages::new(words.text, room, words.system_fonts);
+        let block = |page: &Vec<_>| Block::new(&laid, page, letters * pixels);
+        let blocks: Vec<Block> = laid.pages.iter().map(block).collect();
+        let covered = |place: Place| {
+            let boxes = blocks.iter().map(|block| block.shares(place, size));
+            boxes
+                .flat_map(|one| words.avoid.iter().map(move |other| overlap(one, *other)))
+                .fold(0.0, f32::max)
+        };
+        let upper = Place::Upper(words.below);
+        let fits = blocks.iter().all(|block| block.fits(upper, size));
+        let place = if fits && covered(upper) < covered(Place::Lower) {
+            upper
+        } else {
+            Place::Lower
+        };
         Self {
-            pages: pages.iter().filter_map(draw).collect(),
+            pages: blocks
+                .into_iter()
+                .filter_map(|block| block.caption(place, size))
+                .collect(),
             start,
             frames,
             fps,
@@ -64,5 +124,158 @@ impl Caption {
         if let Some(page) = self.pages.get(index as usize) {
             page.lay(canvas, alpha * ink);
         }
+    }
+}
+
+/// The part of the frame that two boxes share.
+fn overlap(one: [f32; 4], other: [f32; 4]) -> f32 {
+    let across = one[2].min(other[2]) - one[0].max(other[0]);
+    let down = one[3].min(other[3]) - one[1].max(other[1]);
+    across.max(0.0) * down.max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::{AspectRatio, Resolution};
+
+    use super::*;
+
+    const LONG: &str = "The quick brown fox (ÅÇ) jumps over the lazy dog, while the sun goes down slowly behind the blue \
+        hills and ginger cats gaze at a quiet sea that glows.";
+
+    fn grey(size: Size) -> Canvas {
+        let mut canvas = Canvas::new(size.width as usize, size.height as usize);
+        canvas.pixels.fill(16_000);
+        canvas
+    }
+
+    /// Left, top, right and bottom of what was laid over grey, pixels.
+    fn touched(canvas: &Canvas) -> Option<[usize; 4]> {
+        let pixels = canvas.pixels.chunks_exact(4).enumerate();
+        let changed = pixels.filter(|(_, pixel)| pixel[..3] != [16_000; 3]);
+        let places = changed.map(|(at, _)| (at % canvas.width, at / canvas.width));
+        places.fold(None, |found, (x, y)| {
+            let [left, top, right, bottom] = found.unwrap_or([x, y, x + 1, y + 1]);
+            Some([left.min(x), top.min(y), right.max(x + 1), bottom.max(y + 1)])
+        })
+    }
+
+    fn sizes() -> impl Iterator<Item = Size> {
+        let listed = Resolution::ALL
+            .into_iter()
+            .flat_map(|one| AspectRatio::ALL.map(|ratio| one.size(ratio)));
+        listed.chain([
+            Size::new(320, 180),
+            Size::new(480, 1120),
+            Size::new(1080, 2520),
+        ])
+    }
+
+    fn caption(text: &str, avoid: &[[f32; 4]], size: Size) -> Caption {
+        let words = Words {
+            text,
+            span: (0, 96),
+            avoid,
+            below: 0,
+            system_fonts: false,
+        };
+        Caption::new(&words, size, 24)
+    }
+
+    #[test]
+    fn captions_and_marks_stay_in_the_title_safe_area_at_every_size() {
+        let zalgo = "Z\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}g\u{323}\u{323}\u{323}\u{323} ".repeat(40);
+        for size in sizes() {
+            let mut laid = Vec::new();
+            for (text, avoid) in [
+                (LONG, [0.0; 4]),
+                (&zalgo, [0.0; 4]),
+                (LONG, [0.0, 0.7, 1.0, 1.0]),
+            ] {
+                let caption = caption(text, &[avoid], size);
+                assert!(!caption.pages.is_empty(), "{size}");
+                for page in caption.pages {
+                    let mut canvas = grey(size);
+                    page.lay(&mut canvas, 1.0);
+                    laid.push((text, touched(&canvas).unwrap()));
+                }
+            }
+            for text in ["KINORA STORYBOARD · seed 4294967295", LONG] {
+                let mut canvas = grey(size);
+                Page::mark(text, size, false).unwrap().lay(&mut canvas, 1.0);
+                laid.push((text, touched(&canvas).unwrap()));
+            }
+            let (width, height) = (size.width as f32, size.height as f32);
+            for (text, [left, top, right, bottom]) in laid {
+                let inside = left as f32 >= width * 0.05
+                    && right as f32 <= width * 0.95
+                    && top as f32 >= height * 0.05
+                    && bottom as f32 <= height * 0.95;
+                assert!(inside, "{size}: {left} {top} {right} {bottom} of {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_caption_above_stands_clear_of_the_mark() {
+        for size in sizes() {
+            for mark in ["KINORA STORYBOARD · seed 4294967295", LONG] {
+                let mark = Page::mark(mark, size, false).unwrap();
+                for text in ["A woman smiles", LONG] {
+                    let words = Words {
+                        text,
+                        span: (0, 96),
+                        avoid: &[[0.0, 0.7, 1.0, 1.0]],
+                        below: mark.bottom(),
+                        system_fonts: false,
+                    };
+                    let pages = Caption::new(&words, size, 24).pages;
+                    assert!(!pages.is_empty(), "{size}");
+                    for page in pages {
+                        assert!(page.top() >= mark.bottom(), "{size}: {text}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn letters_are_large_enough_to_read_at_480p_and_the_mark_is_small_but_legible() {
+        for ratio in AspectRatio::ALL {
+            let size = Resolution::P480.size(ratio);
+            let (stage, pixels) = stage_of(size);
+            let em = page::text_size(stage, pixels) * pixels;
+            // A line of 5 to 8 percent of the short side, as broadcasters set subtitles.
+            let line = em * 1.3 / size.width.min(size.height) as f32;
+            assert!((0.05..0.08).contains(&line), "{size}: {line}");
+            let mut canvas = grey(size);
+            Page::mark("KINORA", size, false)
+                .unwrap()
+                .lay(&mut canvas, 1.0);
+            let [_, top, _, bottom] = touched(&canvas).unwrap();
+            assert!(
+                (9..30).contains(&(bottom - top)),
+                "{size}: {}",
+                bottom - top
+            );
+        }
+    }
+
+    #[test]
+    fn a_caption_steps_aside_for_a_face_below_and_only_for_one_below() {
+        let size = Size::new(640, 360);
+        let top = |avoid: &[[f32; 4]]| caption("A woman smiles", avoid, size).pages[0].top();
+        let lower = top(&[]);
+        assert!(lower > 260);
+        assert_eq!(top(&[[0.4, 0.1, 0.6, 0.5]]), lower);
+        let upper = top(&[[0.4, 0.6, 0.6, 1.0]]);
+        assert!(upper < 90, "{upper}");
+        assert_eq!(top(&[[0.4, 0.0, 0.6, 1.0]]), lower, "nowhere is free");
+    }
+
+    #[test]
+    fn every_resolution_breaks_a_caption_alike() {
+        let pages = |one: Resolution| caption(LONG, &[], one.size(AspectRatio::R16x9)).pages.len();
+        assert_eq!(pages(Resolution::P480), pages(Resolution::P1080));
     }
 }

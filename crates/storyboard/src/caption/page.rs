@@ -1,18 +1,37 @@
-//! A page of text as a picture: white letters with a dark outline on a soft dark band, so that
-//! the contrast holds on any background.
+//! A page of text as a picture: white letters with a dark outline on a soft dark plate, so that the contrast holds on
+//! any background. Nothing of it lies outside the title-safe area. It decides no times.
 
-use ab_glyph::{Font, PxScale, ScaleFont, point};
+use std::ops::Range;
+
 use kinora_contract::Size;
 
 use super::super::canvas::{Canvas, lay_over};
 use super::super::colour::smooth;
 use super::super::scene::stage_of;
-use super::layout::{fonts, place};
+use super::ink::{Mask, extent};
+use super::lines::{Pages, Room};
+use super::shape::Line;
 
-/// How dark the band is behind the middle of the text, 0.0 to 1.0.
-const BAND: f32 = 0.46;
-/// Part of the width, and of the height, that stays free at each side (title-safe area).
-const MARGIN: f32 = 0.06;
+/// How dark the plate is, 0.0 to 1.0.
+const PLATE: f32 = 0.5;
+/// Part of the width, and of the height, that stays free at each side (title-safe area, EBU R 95).
+const MARGIN: f32 = 0.05;
+/// Distance of baselines, ems.
+const PITCH: f32 = 1.3;
+/// Ems between the letters and the edge of their plate.
+const PAD: (f32, f32) = (0.75, 0.35);
+/// The least that a line stands above and below its baseline, ems: equal lines stand at equal places.
+const LINE: (f32, f32) = (0.8, 0.26);
+/// More marks upon a letter than these ems are cut off.
+const STACK: f32 = 1.5;
+
+/// Where a caption stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Lower,
+    /// From this row on, below the mark.
+    Upper(usize),
+}
 
 /// Text ready to be laid over frames.
 #[derive(Debug)]
@@ -24,56 +43,151 @@ pub(in super::super) struct Page {
     pixels: Vec<u16>,
 }
 
-/// Height of the letters' line in stage pixels; `pixels` frame pixels are one of them.
+/// Height of an em of a caption in stage pixels; `pixels` frame pixels are one of them.
 pub(super) fn text_size(stage: Size, pixels: f32) -> f32 {
     let short = stage.width.min(stage.height) as f32;
-    (short * 0.047).max(11.0 / pixels)
+    (short * 0.044).max(11.0 / pixels)
 }
 
 /// The widest line in stage pixels.
 pub(super) fn line_width(stage: Size) -> f32 {
     // Long lines are hard to read in very wide frames.
     let wide = stage.width > stage.height * 2;
-    stage.width as f32 * (1.0 - 2.0 * MARGIN) * if wide { 0.74 } else { 0.9 }
+    stage.width as f32 * if wide { 0.65 } else { 0.8 }
+}
+
+/// The part of a frame in which letters may stand, pixels: left, top, right, bottom.
+fn safe(frame: Size) -> [usize; 4] {
+    let edge = |side: u32| (side as f32 * MARGIN).ceil() as usize;
+    let (across, down) = (edge(frame.width), edge(frame.height));
+    let (width, height) = (frame.width as usize, frame.height as usize);
+    [across, down, width - across, height - down]
+}
+
+/// Lines that stand under each other, and the box around them in pixels.
+pub(super) struct Block {
+    lines: Vec<Line>,
+    /// Pixels of an em.
+    size: f32,
+    /// Of each line, pixels from the top of the box.
+    baselines: Vec<f32>,
+    width: usize,
+    height: usize,
+}
+
+impl Block {
+    /// The lines of a page of `pages`, an em being `size` pixels.
+    pub(super) fn new(pages: &Pages, page: &[Range<usize>], size: f32) -> Self {
+        let lines: Vec<Line> = page.iter().map(|part| pages.paragraph.line(part)).collect();
+        let mut baselines = Vec::new();
+        let (mut at, mut below) = (PAD.1, 0.0_f32);
+        for (index, line) in lines.iter().enumerate() {
+            let (rise, fall) = extent(&line.glyphs);
+            let rise = rise.clamp(LINE.0, STACK);
+            let step = if index == 0 {
+                rise
+            } else {
+                (below + rise + 0.08).max(PITCH)
+            };
+            at += step;
+            baselines.push(at * size);
+            below = fall.clamp(LINE.1, STACK);
+        }
+        let widest = lines.iter().map(|line| line.width).fold(0.0, f32::max);
+        Self {
+            lines,
+            size,
+            baselines,
+            width: ((widest + PAD.0 * 2.0) * size).ceil() as usize,
+            height: ((at + below + PAD.1) * size).ceil() as usize,
+        }
+    }
+
+    /// Left and top of the box at `place` of a frame.
+    fn corner(&self, place: Place, frame: Size) -> (usize, usize) {
+        let [_, top, _, bottom] = safe(frame);
+        let left = (frame.width as usize).saturating_sub(self.width) / 2;
+        let top = match place {
+            Place::Lower => bottom.saturating_sub(self.height),
+            Place::Upper(below) => below.max(top + (self.size * 1.2) as usize),
+        };
+        (left, top)
+    }
+
+    /// Whether the frame has room for it at `place`.
+    pub(super) fn fits(&self, place: Place, frame: Size) -> bool {
+        let [_, _, _, bottom] = safe(frame);
+        self.corner(place, frame).1 + self.height <= bottom
+    }
+
+    /// The box at `place` as shares of the frame: left, top, right, bottom.
+    pub(super) fn shares(&self, place: Place, frame: Size) -> [f32; 4] {
+        let (left, top) = self.corner(place, frame);
+        let (across, down) = (frame.width as f32, frame.height as f32);
+        [
+            left as f32 / across,
+            top as f32 / down,
+            (left + self.width) as f32 / across,
+            (top + self.height) as f32 / down,
+        ]
+    }
+
+    /// The coverage of the block, whose lines begin at the columns that `left` gives.
+    fn mask(&self, left: impl Fn(&Line) -> f32) -> Option<Mask> {
+        let lines: Vec<(&Line, f32, f32)> = self
+            .lines
+            .iter()
+            .zip(&self.baselines)
+            .map(|(line, base)| (line, left(line), *base))
+            .collect();
+        Mask::of(&lines, self.size, (self.width, self.height))
+    }
+
+    /// The block as a caption, its lines centred; `None` where nothing is left of it.
+    pub(super) fn caption(self, place: Place, frame: Size) -> Option<Page> {
+        let (left, top) = self.corner(place, frame);
+        let (width, height, size) = (self.width, self.height, self.size);
+        let mask = self.mask(|line| (width as f32 - line.width * size) * 0.5)?;
+        let edge =
+            |at: usize, length: usize| (at.min(length - 1 - at) as f32 + 0.5) / (size * 0.55);
+        let plate = |x: usize, y: usize| {
+            let (across, down) = (
+                1.0 - edge(x, width).min(1.0),
+                1.0 - edge(y, height).min(1.0),
+            );
+            PLATE * smooth(0.0, 1.0, 1.0 - across.hypot(down))
+        };
+        Page::of(&mask, (left, top), size, plate, 1.0).within(frame)
+    }
 }
 
 impl Page {
-    /// A caption, centred in the lower part of a frame.
-    pub(super) fn caption(
-        lines: &[String],
-        size: f32,
-        width: usize,
-        height: usize,
-    ) -> Option<Self> {
-        let pitch = size * 1.3;
-        let block = pitch * lines.len() as f32;
-        let base = height as f32 * (1.0 - MARGIN) - block;
-        let top = (base - size * 3.2).max(0.0).floor() as usize;
-        let mut mask = Mask::new(width, height.checked_sub(top)?)?;
-        for (index, line) in lines.iter().enumerate() {
-            let (glyphs, wide) = place(line, size, 0.0);
-            let y = base - top as f32 + pitch * index as f32;
-            mask.write(&glyphs, (width as f32 - wide) * 0.5, y, size);
-        }
-        let inner = base - top as f32;
-        let band = |y: f32| {
-            let rise = smooth(0.0, inner + size * 0.6, y);
-            BAND * rise
+    /// The mark in the upper left corner, at most two lines.
+    pub(in super::super) fn mark(text: &str, frame: Size, system: bool) -> Option<Self> {
+        let (stage, pixels) = stage_of(frame);
+        let size = (text_size(stage, pixels) * pixels * 0.5).max(10.0);
+        let [left, top, right, _] = safe(frame);
+        let edge = size * 0.3;
+        let room = Room {
+            width: ((right - left) as f32 - edge * 2.0) / size,
+            lines: 2,
+            pages: 1,
         };
-        Some(mask.page(0, top, size, band, 1.0))
+        let pages = Pages::new(text, room, system);
+        let mut block = Block::new(&pages, pages.pages.first()?, size);
+        block.width = block.width.min(right - left);
+        let mask = block.mask(|_| edge)?;
+        Self::of(&mask, (left, top), size, |_, _| 0.0, 0.86).within(frame)
     }
 
-    /// The slate in the upper left corner.
-    pub(in super::super) fn slate(text: &str, frame: Size) -> Option<Self> {
-        let (stage, pixels) = stage_of(frame);
-        let (width, height) = (frame.width as usize, frame.height as usize);
-        let size = (text_size(stage, pixels) * pixels * 0.46).max(8.0);
-        let (glyphs, wide) = place(text, size, size * 0.1);
-        let inset = width.min(height) as f32 * 0.042;
-        let mut mask = Mask::new((wide + size * 2.0) as usize, (size * 2.2) as usize)?;
-        mask.write(&glyphs, size, size * 0.5, size);
-        let (left, top) = ((inset - size) as usize, (inset - size * 0.5) as usize);
-        Some(mask.page(left, top, size, |_| 0.0, 0.86))
+    /// The row below it.
+    pub(in super::super) fn bottom(&self) -> usize {
+        self.top + self.pixels.len() / (self.width * 4).max(1)
+    }
+
+    #[cfg(test)]
+    pub(super) const fn top(&self) -> usize {
+        self.top
     }
 
     /// Lays the page over a frame with opacity `alpha`.
@@ -83,116 +197,46 @@ impl Page {
         }
         let share = (alpha.min(1.0) * 32_768.0) as u32;
         let mut line = vec![0_u16; self.width * 4];
-        for (row, y) in self
-            .pixels
-            .chunks_exact(self.width * 4)
-            .zip(self.top..canvas.height)
-        {
+        let rows = self.pixels.chunks_exact(self.width * 4);
+        for (row, y) in rows.zip(self.top..canvas.height) {
             for (out, part) in line.iter_mut().zip(row) {
                 *out = ((u32::from(*part) * share) >> 15) as u16;
             }
-            lay_over(
-                &mut canvas.row(y)[self.left * 4..(self.left + self.width) * 4],
-                &line,
-            );
-        }
-    }
-}
-
-/// Coverage of letters, 0.0 to 1.0 per pixel.
-struct Mask {
-    width: usize,
-    height: usize,
-    cover: Vec<f32>,
-}
-
-impl Mask {
-    fn new(width: usize, height: usize) -> Option<Self> {
-        (width > 0 && height > 0).then(|| Self {
-            width,
-            height,
-            cover: vec![0.0; width * height],
-        })
-    }
-
-    fn write(&mut self, glyphs: &[super::layout::Placed], left: f32, top: f32, size: f32) {
-        let scale = PxScale::from(size);
-        // One baseline for all fonts of a line.
-        let ascent = fonts()
-            .first()
-            .map_or(size * 0.8, |font| font.as_scaled(scale).ascent());
-        for placed in glyphs {
-            let at = point(left + placed.x, top + ascent);
-            let glyph = placed.glyph.with_scale_and_position(scale, at);
-            let Some(outline) = placed.font.outline_glyph(glyph) else {
-                continue;
-            };
-            let bounds = outline.px_bounds();
-            outline.draw(|x, y, cover| {
-                let (px, py) = (bounds.min.x + x as f32, bounds.min.y + y as f32);
-                let inside =
-                    px >= 0.0 && py >= 0.0 && px < self.width as f32 && py < self.height as f32;
-                if inside {
-                    let spot = &mut self.cover[py as usize * self.width + px as usize];
-                    *spot = (*spot + cover).min(1.0);
-                }
-            });
+            lay_over(&mut canvas.row(y)[self.left * 4..][..self.width * 4], &line);
         }
     }
 
-    /// The coverage widened by about `radius` pixels and softened.
-    fn halo(&self, radius: usize) -> Vec<f32> {
-        let mut halo = self.cover.clone();
-        for _ in 0..2 {
-            halo = blur(&halo, self.width, self.height, radius, true);
-            halo = blur(&halo, self.width, self.height, radius, false);
-        }
-        halo.iter().map(|cover| (cover * 2.6).min(1.0)).collect()
-    }
-
-    fn page(self, left: usize, top: usize, size: f32, band: impl Fn(f32) -> f32, ink: f32) -> Page {
-        let halo = self.halo(((size * 0.07) as usize).max(1));
-        let mut pixels = Vec::with_capacity(self.cover.len() * 4);
-        for (index, (cover, halo)) in self.cover.iter().zip(&halo).enumerate() {
-            let dark = band((index / self.width) as f32);
+    /// Letters of `mask` with opacity `ink` on a plate of darkness `plate(x, y)`.
+    fn of(
+        mask: &Mask,
+        (left, top): (usize, usize),
+        size: f32,
+        plate: impl Fn(usize, usize) -> f32,
+        ink: f32,
+    ) -> Self {
+        let halo = mask.halo(((size * 0.08) as usize).max(1));
+        let mut pixels = Vec::with_capacity(mask.cover.len() * 4);
+        for (index, (cover, halo)) in mask.cover.iter().zip(&halo).enumerate() {
+            let dark = plate(index % mask.width, index / mask.width);
             let under = 1.0 - (1.0 - dark) * (1.0 - halo * 0.74);
             let letter = cover * ink;
             let alpha = letter + under * (1.0 - letter);
             let white = (letter * 0.985 * 32_640.0) as u16;
             pixels.extend([white, white, white, (alpha * 32_640.0) as u16]);
         }
-        Page {
+        Self {
             left,
             top,
-            width: self.width,
+            width: mask.width,
             pixels,
         }
     }
-}
 
-/// A box blur of `2 * radius + 1` along rows or columns.
-fn blur(from: &[f32], width: usize, height: usize, radius: usize, across: bool) -> Vec<f32> {
-    let mut out = vec![0.0; from.len()];
-    let (lines, length, line_step, step) = if across {
-        (height, width, width, 1)
-    } else {
-        (width, height, 1, width)
-    };
-    let share = 1.0 / (2 * radius + 1) as f32;
-    for line in 0..lines {
-        let start = line * line_step;
-        let mut sum: f32 = (0..radius.min(length))
-            .map(|at| from[start + at * step])
-            .sum();
-        for at in 0..length {
-            if at + radius < length {
-                sum += from[start + (at + radius) * step];
-            }
-            if at > radius {
-                sum -= from[start + (at - radius - 1) * step];
-            }
-            out[start + at * step] = (sum * share).max(0.0);
-        }
+    /// The page, unless a frame has no room for it.
+    fn within(self, frame: Size) -> Option<Self> {
+        let height = self.pixels.len() / (self.width * 4).max(1);
+        let [left, top, right, bottom] = safe(frame);
+        let across = self.left >= left && self.left + self.width <= right;
+        (across && self.top >= top && self.top + height <= bottom).then_some(self)
     }
-    out
 }

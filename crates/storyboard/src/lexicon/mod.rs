@@ -1,18 +1,33 @@
 //! What the words of a prompt say about time, weather, place, colour, subjects, motion and
-//! framing, in six languages, of which a text has one. It looks words up; it does not understand sentences.
+//! framing, in twelve languages, of which a text has one. It looks words up; it does not understand sentences.
 
+mod able;
+mod bind;
+mod concepts;
+mod joint;
 mod language;
 mod moves;
+mod nouns;
 mod read;
 mod reading;
-mod table;
+mod scan;
+mod shapes;
+mod tokens;
+mod words;
+mod worn;
 
+pub(super) use able::able;
+pub(super) use language::Language;
 #[cfg(test)]
 pub(super) use read::read;
-pub(super) use read::{is_cjk, language_of, read_as};
-pub(super) use reading::{Reading, Tint};
+pub(super) use read::{is_read, language_of, read_as};
+pub(super) use reading::{Hearing, Reading, Role, Tint};
+pub(super) use shapes::shapes;
+pub(super) use tokens::is_cjk;
 
 use super::colour::Rgb;
+use super::subject::{Act, Subject};
+use moves::{Verb, Way};
 
 /// Light by the hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +50,36 @@ pub(super) enum Weather {
     /// Snow falls.
     Snowfall,
     Storm,
+    /// Bolts strike.
+    Lightning,
+    /// Heavy rain, beside `Rain`.
+    Downpour,
+    /// Light rain, beside `Rain`.
+    Drizzle,
+    /// Driven snow, beside `Snow` and `Snowfall`.
+    Blizzard,
     Fog,
     Wind,
+    Rainbow,
+    Aurora,
+    /// Stars fall.
+    Meteors,
+}
+
+/// The time of the year.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Season {
+    Spring,
+    Summer,
+    Autumn,
+    Winter,
+}
+
+/// At which end of the clip the picture comes from or goes to black.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fade {
+    In,
+    Out,
 }
 
 /// Where a scene plays.
@@ -52,81 +95,22 @@ pub(super) enum Place {
     Space,
     Underwater,
     Room,
+    /// Things on a table, seen close.
+    Table,
     Sky,
     Abstract,
 }
 
-/// What is drawn into a scene.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject {
-    Sun,
-    Moon,
-    Balloon,
-    ToyBalloon,
-    Boat,
-    Birds,
-    Tree,
-    House,
-    Car,
-    Train,
-    Cat,
-    Dog,
-    Horse,
-    Camel,
-    Person,
-    Fish,
-    Whale,
-    Rocket,
-    Saucer,
-    Lighthouse,
-    Flower,
-    Kite,
-    Butterfly,
-    Plane,
-    Umbrella,
-    Planet,
-}
-
-impl Subject {
-    /// Where this subject is at home, when the prompt names no place.
-    pub(super) fn home(self) -> Option<Place> {
-        match self {
-            Self::Boat | Self::Lighthouse => Some(Place::Sea),
-            Self::Fish | Self::Whale => Some(Place::Underwater),
-            Self::Rocket | Self::Saucer | Self::Planet => Some(Place::Space),
-            Self::Camel => Some(Place::Desert),
-            Self::Car | Self::Umbrella => Some(Place::City),
-            Self::Cat => Some(Place::Room),
-            Self::Sun | Self::Moon | Self::Birds | Self::Plane => None,
-            _ => Some(Place::Hills),
-        }
-    }
-
-    /// Whether it stays off the ground.
-    pub(super) fn flies(self) -> bool {
-        matches!(
-            self,
-            Self::Balloon
-                | Self::ToyBalloon
-                | Self::Birds
-                | Self::Rocket
-                | Self::Saucer
-                | Self::Kite
-                | Self::Butterfly
-                | Self::Plane
-                | Self::Fish
-                | Self::Whale
-                | Self::Planet
-        )
+impl Place {
+    /// Whether somebody can stand there.
+    pub(super) fn has_ground(self) -> bool {
+        !matches!(self, Self::Space | Self::Sky | Self::Underwater)
     }
 }
 
 /// What the words say of movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Motion {
-    Rise,
-    Fall,
-    Travel,
     Fast,
     Slow,
     Still,
@@ -145,6 +129,8 @@ pub(super) enum Framing {
     TiltUp,
     TiltDown,
     Orbit,
+    /// The camera stands.
+    Static,
     Timelapse,
 }
 
@@ -163,12 +149,31 @@ pub(super) enum Mood {
 pub(super) enum Meaning {
     Hour(Hour),
     Weather(Weather),
+    Season(Season),
     Place(Place),
     Subject(Subject),
     Colour(Rgb),
+    Count(u8),
+    /// A share of the usual size.
+    Size(f32),
+    Act(Act),
     Motion(Motion),
+    Verb(Verb),
+    Way(Way),
     Framing(Framing),
     Mood(Mood),
+    Fade(Fade),
+    /// No sound at all.
+    Silence,
+    /// The same, when it stands alone between commas.
+    AloneSilence,
+    /// No music; what the place sounds like stays.
+    NoMusic,
+    /// Music and sound, for a negative prompt to name.
+    Music,
+    Sound,
+    /// The moon is a sickle.
+    Crescent,
     /// Bright signs and lit windows.
     Neon,
     /// Grass, earth, trees: what a colour before it paints.
@@ -177,6 +182,13 @@ pub(super) enum Meaning {
     Heaven,
     /// Takes away what follows.
     Not,
-    /// A new shot begins.
-    Then,
+    /// Takes away what stands before it.
+    NotAfter,
+    And,
+    Or,
+    From,
+    /// One thing turns into another.
+    Become,
+    /// Asks for nothing that could be drawn.
+    Ignore,
 }

@@ -1,16 +1,30 @@
 //! What the words say of the camera's way: a verb of the camera, and the direction that stands near it, as in
 //! "pans slowly to the left", "zooms out" or "schwenkt nach links".
 
-use super::language::Language;
+use super::super::subject::Act;
+use super::scan::Item;
 use super::{Framing, Meaning};
 
-/// Tokens behind a verb in which its direction is looked for.
+/// Tokens around a verb in which its direction is looked for.
 const NEAR: usize = 5;
 /// The same, of verbs that others than the camera do.
-const NEXT: [&str; 6] = ["push", "pushes", "pushing", "pull", "pulls", "pulling"];
+const NEXT: usize = 1;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+/// A verb of the camera.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Verb {
+    Pan,
+    Tilt,
+    Zoom,
+    /// Says nothing without a direction.
+    Other,
+    /// Others do it too: its direction stands right beside it.
+    Near,
+}
+
+/// A direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Way {
     Left,
     Right,
     Up,
@@ -19,119 +33,78 @@ enum Way {
     Out,
 }
 
-/// Verbs, and where they go when no direction is named; `None`: then they say nothing of the camera.
-const VERBS: &[(Language, &str, Option<Way>)] = &[
-    (
-        Language::English,
-        "pan pans panning panned",
-        Some(Way::Right),
-    ),
-    (
-        Language::English,
-        "tilt tilts tilting tilted",
-        Some(Way::Up),
-    ),
-    (Language::English, "crane craning", None),
-    (
-        Language::English,
-        "zoom zooms zooming zoomed",
-        Some(Way::In),
-    ),
-    (Language::English, "dolly dollies dollying", Some(Way::In)),
-    (
-        Language::English,
-        "track tracks tracking truck trucks trucking",
-        None,
-    ),
-    (
-        Language::English,
-        "push pushes pushing pull pulls pulling",
-        None,
-    ),
-    (Language::English, "camera", None),
-    (
-        Language::Spanish,
-        "paneo panea paneando panorámica cámara",
-        None,
-    ),
-    (Language::Spanish, "zoom", Some(Way::In)),
-    (Language::French, "panoramique travelling caméra", None),
-    (Language::French, "zoom zoome", Some(Way::In)),
-    (
-        Language::German,
-        "schwenk schwenkt kameraschwenk kamera",
-        None,
-    ),
-    (Language::German, "zoom zoomt", Some(Way::In)),
-];
-
-const WAYS: &[(&str, Way)] = &[
-    (
-        "left leftward leftwards right-to-left izquierda gauche links",
-        Way::Left,
-    ),
-    (
-        "right rightward rightwards left-to-right derecha droite rechts",
-        Way::Right,
-    ),
-    ("up upward upwards arriba haut oben hoch", Way::Up),
-    (
-        "down downward downwards abajo bas unten herunter",
-        Way::Down,
-    ),
-    (
-        "in closer forward forwards acerca adentro avant hinein heran",
-        Way::In,
-    ),
-    (
-        "out back away backward backwards aleja afuera atrás arrière heraus hinaus zurück",
-        Way::Out,
-    ),
-];
-
-fn way(token: &str) -> Option<Way> {
-    let named = |(words, _): &&(&str, Way)| words.split(' ').any(|word| word == token);
-    WAYS.iter().find(named).map(|(_, way)| *way)
+fn way_of(item: &Item) -> Option<Way> {
+    item.meanings.iter().find_map(|meaning| match meaning {
+        Meaning::Way(way) => Some(*way),
+        // "The camera rises".
+        Meaning::Act(Act::Rise) => Some(Way::Up),
+        Meaning::Act(Act::Fall) => Some(Way::Down),
+        _ => None,
+    })
 }
 
-/// The way that the tokens behind a verb name: of "from left to right" the second.
-fn named(tokens: &[String], near: usize) -> Option<Way> {
-    let near = tokens.iter().take(near).take_while(|token| *token != ",");
-    let near: Vec<&str> = near.map(String::as_str).collect();
-    let mut ways = near.iter().enumerate().filter_map(|(at, token)| {
-        let from = at > 0 && ["from", "desde", "von"].contains(&near[at - 1]);
-        Some((way(token)?, from))
-    });
-    let (first, from) = ways.next()?;
-    match from {
-        true => ways.next().map(|(second, _)| second),
-        false => Some(first),
+/// The way that the items behind a verb name: of "from left to right" the second.
+fn named(items: &[Item], from: usize, near: usize) -> Option<Way> {
+    let near = items
+        .iter()
+        .take_while(|item| item.at < from + near && !item.is_stop());
+    let mut comes_from = false;
+    let mut first = None;
+    for item in near {
+        if item.says(Meaning::From) {
+            comes_from = true;
+        } else if let Some(way) = way_of(item) {
+            if !comes_from {
+                return Some(way);
+            }
+            comes_from = false;
+            first = first.or(Some(way));
+        }
     }
+    // "From the left": to the right.
+    first.map(|way| match way {
+        Way::Left => Way::Right,
+        Way::Right => Way::Left,
+        Way::Up => Way::Down,
+        Way::Down => Way::Up,
+        other => other,
+    })
 }
 
-/// What the verb at `tokens[at]` says, if it is one of the camera.
-pub(super) fn at(tokens: &[String], at: usize, language: Language) -> Option<&'static [Meaning]> {
-    let verb = |(of, words, _): &&(Language, &str, Option<Way>)| {
-        *of == language && words.split(' ').any(|word| word == tokens[at])
+/// What the verb of the camera at `items[index]` says, if it is one.
+pub(super) fn framing(items: &[Item], index: usize) -> Option<Framing> {
+    let item = &items[index];
+    let verb = item.meanings.iter().find_map(|meaning| match meaning {
+        Meaning::Verb(verb) => Some(*verb),
+        _ => None,
+    })?;
+    let near = match verb {
+        Verb::Near => NEXT,
+        _ => NEAR,
     };
-    let (_, _, alone) = VERBS.iter().find(verb)?;
-    // "A slow left pan".
-    let before = at.checked_sub(1).and_then(|before| way(&tokens[before]));
-    let near = match NEXT.contains(&tokens[at].as_str()) {
-        true => 1,
-        false => NEAR,
+    let end = item.at + item.count;
+    // "A slow left pan"; and in languages whose verbs come last, "nach links schwenken".
+    let before = items[..index].iter().rev().take_while(|one| !one.is_stop());
+    let before = before
+        .take_while(|one| one.at + one.count + 2 >= item.at)
+        .find_map(way_of);
+    let alone = match verb {
+        Verb::Pan => Some(Way::Right),
+        Verb::Tilt => Some(Way::Up),
+        Verb::Zoom => Some(Way::In),
+        Verb::Other | Verb::Near => None,
     };
-    let way = named(&tokens[at + 1..], near).or(before).or(*alone)?;
-    let turns = ["tilt", "tilts", "tilting", "tilted"].contains(&tokens[at].as_str());
+    let before = before.filter(|_| verb != Verb::Near);
+    let way = named(&items[index + 1..], end, near).or(before).or(alone)?;
     Some(match way {
-        Way::Left => &[Meaning::Framing(Framing::PanLeft)],
-        Way::Right => &[Meaning::Framing(Framing::PanRight)],
-        Way::Up => &[Meaning::Framing(Framing::TiltUp)],
-        Way::Down => &[Meaning::Framing(Framing::TiltDown)],
+        Way::Left => Framing::PanLeft,
+        Way::Right => Framing::PanRight,
+        Way::Up => Framing::TiltUp,
+        Way::Down => Framing::TiltDown,
         // Nobody tilts in.
-        Way::In | Way::Out if turns => &[Meaning::Framing(Framing::TiltUp)],
-        Way::In => &[Meaning::Framing(Framing::PushIn)],
-        Way::Out => &[Meaning::Framing(Framing::PullOut)],
+        Way::In | Way::Out if verb == Verb::Tilt => Framing::TiltUp,
+        Way::In => Framing::PushIn,
+        Way::Out => Framing::PullOut,
     })
 }
 

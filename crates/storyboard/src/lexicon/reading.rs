@@ -1,37 +1,101 @@
 //! What a text says of a scene, and how one shot inherits from another. No words in here.
 
 use super::super::colour::Rgb;
-use super::{Framing, Hour, Mood, Motion, Place, Subject, Weather};
+use super::super::subject::{Act, Subject};
+use super::able::able;
+use super::{Framing, Hour, Meaning, Mood, Motion, Place, Season, Weather};
 
 /// What a colour word paints.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) enum Tint {
-    Subject(Subject, Rgb),
     Ground(Rgb),
     Heaven(Rgb),
     Place(Rgb),
     Whole(Rgb),
 }
 
+/// A subject and what the words say of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in super::super) struct Role {
+    pub(in super::super) subject: Subject,
+    /// How many there are; 0: an edit took it away, and its place stays empty.
+    pub(in super::super) count: u8,
+    pub(in super::super) colour: Option<Rgb>,
+    /// Its size as a share of the usual one.
+    pub(in super::super) size: f32,
+    pub(in super::super) act: Option<Act>,
+    /// Who holds it.
+    pub(in super::super) holder: Option<Subject>,
+}
+
+impl Role {
+    /// One of the usual size.
+    pub(in super::super) const fn of(subject: Subject) -> Self {
+        Self {
+            subject,
+            count: 1,
+            colour: None,
+            size: 1.0,
+            act: None,
+            holder: None,
+        }
+    }
+}
+
+/// Which ends of its shot the words ask to fade. A shot that asks for none has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Fades {
+    pub(in super::super) from_black: bool,
+    pub(in super::super) to_black: bool,
+}
+
+/// What the words forbid the sound. One shot that says so speaks for the whole clip.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Hearing {
+    pub(in super::super) silent: bool,
+    pub(in super::super) no_music: bool,
+}
+
 /// What the words said; what they left open is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct Reading {
     pub(in super::super) hour: Option<Hour>,
+    /// Whether another word than one of the hour gave it.
+    pub(in super::super) implied: bool,
+    /// The hour that it becomes within the shot.
+    pub(in super::super) turns: Option<Hour>,
+    pub(in super::super) season: Option<Season>,
     pub(in super::super) weather: Vec<Weather>,
     pub(in super::super) place: Option<Place>,
     /// Two or more places are common: "mountains by the sea".
     pub(in super::super) places: Vec<Place>,
-    pub(in super::super) subjects: Vec<Subject>,
+    pub(in super::super) roles: Vec<Role>,
     pub(in super::super) tints: Vec<Tint>,
     pub(in super::super) motions: Vec<Motion>,
     pub(in super::super) framing: Vec<Framing>,
     pub(in super::super) mood: Option<Mood>,
     pub(in super::super) neon: bool,
+    /// What the words say is not there.
+    pub(in super::super) without: Vec<Meaning>,
+    pub(in super::super) fades: Fades,
+    pub(in super::super) hearing: Hearing,
+    pub(in super::super) crescent: bool,
+    /// What somebody of another shot does.
+    pub(in super::super) loose: Option<Act>,
+    /// Words that nothing is drawn for.
+    pub(in super::super) missed: Vec<String>,
+    /// What was shown before each edit, the first version first: it says where the figures are.
+    pub(in super::super) past: Vec<Self>,
 }
 
 impl Reading {
     pub(in super::super) fn has(&self, weather: Weather) -> bool {
         self.weather.contains(&weather)
+    }
+
+    /// Whether snow lies.
+    pub(in super::super) fn is_snowy(&self) -> bool {
+        self.has(Weather::Snow) || self.season == Some(Season::Winter)
     }
 
     pub(in super::super) fn moves(&self, motion: Motion) -> bool {
@@ -42,12 +106,21 @@ impl Reading {
         self.framing.contains(&framing)
     }
 
+    /// What the words say of `subject`, if they name it.
+    pub(in super::super) fn role(&self, subject: Subject) -> Option<&Role> {
+        self.roles
+            .iter()
+            .find(|role| role.subject == subject && role.count > 0)
+    }
+
+    /// Whether the words name `subject`.
+    pub(in super::super) fn shows(&self, subject: Subject) -> bool {
+        self.role(subject).is_some()
+    }
+
     /// The colour that the words give to `subject`.
     pub(in super::super) fn colour_of(&self, subject: Subject) -> Option<Rgb> {
-        self.tints.iter().find_map(|tint| match tint {
-            Tint::Subject(one, colour) if *one == subject => Some(*colour),
-            _ => None,
-        })
+        self.role(subject).and_then(|role| role.colour)
     }
 
     /// Fills what this reading leaves open from `other`: what went before, or what the prompt
@@ -55,20 +128,24 @@ impl Reading {
     /// colours of another.
     pub(in super::super) fn inherit(&mut self, other: &Self) {
         let moved = self.place.is_some() && other.place.is_some() && self.place != other.place;
-        self.hour = self.hour.or(other.hour);
+        self.hour = self.hour.or(other.turns).or(other.hour);
+        self.season = self.season.or(other.season);
         if self.weather.is_empty() && !moved {
             self.weather.clone_from(&other.weather);
         }
-        let homely = |subject: &&Subject| subject.home().is_some();
-        if self.subjects.iter().find(homely).is_none() && self.place.is_none() {
-            self.subjects.extend(other.subjects.iter().filter(homely));
+        let homely = |role: &&Role| role.subject.home().is_some();
+        if self.roles.iter().find(homely).is_none() && self.place.is_none() {
+            self.roles.extend(other.roles.iter().filter(homely));
+        }
+        for role in &mut self.roles {
+            // The red car stays red.
+            role.colour = role.colour.or(other.colour_of(role.subject));
         }
         if self.place.is_none() {
             self.place = other.place;
             self.places.clone_from(&other.places);
         }
         let open = |tint: &&Tint| match tint {
-            Tint::Subject(one, _) => self.colour_of(*one).is_none(),
             Tint::Ground(_) | Tint::Place(_) => !moved && self.is_plain(),
             Tint::Heaven(_) | Tint::Whole(_) => self.is_plain(),
         };
@@ -76,13 +153,22 @@ impl Reading {
         self.tints.extend(inherited);
         self.mood = self.mood.or(other.mood);
         self.neon |= other.neon && !moved;
+        self.crescent |= other.crescent && !moved;
+    }
+
+    /// Gives the action that no subject of its own text does to those that came from another.
+    pub(in super::super) fn act(&mut self) {
+        let Some(act) = self.loose else {
+            return;
+        };
+        for role in &mut self.roles {
+            role.act = able(role.subject, act).or(role.act);
+        }
     }
 
     /// Whether no colour but those of subjects is named.
     fn is_plain(&self) -> bool {
-        self.tints
-            .iter()
-            .all(|tint| matches!(tint, Tint::Subject(..)))
+        self.tints.is_empty()
     }
 
     /// "The balloon" is the hot-air balloon that was spoken of before.
@@ -90,16 +176,11 @@ impl Reading {
         if !known.contains(&Subject::Balloon) {
             return;
         }
-        for subject in &mut self.subjects {
-            if *subject == Subject::ToyBalloon {
-                *subject = Subject::Balloon;
+        for role in &mut self.roles {
+            if role.subject == Subject::ToyBalloon {
+                role.subject = Subject::Balloon;
             }
         }
-        for tint in &mut self.tints {
-            if let Tint::Subject(subject @ Subject::ToyBalloon, _) = tint {
-                *subject = Subject::Balloon;
-            }
-        }
-        self.subjects.dedup();
+        self.roles.dedup_by_key(|role| role.subject);
     }
 }

@@ -19,10 +19,11 @@ pub(super) fn desert(stage: &mut Stage<'_>) {
     }
     let base = horizon + (stage.height - horizon) * 0.56;
     let crest = dune(stage, base, 1.0, orb);
-    cast::walkers(stage, 1.0, &*crest);
+    cast::walkers_on(stage, &*crest);
 }
 
 fn mesas(stage: &mut Stage<'_>, horizon: f32) {
+    stage.rng.part("mesas", 0.0);
     let (unit, palette) = (stage.unit, stage.palette);
     let mut rng = stage.rng.fork("mesa");
     let tone = palette.lit(palette.sand.mix(palette.rock, 0.4).lift(-0.08), 0.72);
@@ -51,6 +52,7 @@ fn mesas(stage: &mut Stage<'_>, horizon: f32) {
 
 /// A dune with a sharp crest line, lit on one side; answers its skyline.
 fn dune(stage: &mut Stage<'_>, base: f32, near: f32, orb: Orb) -> Crest {
+    stage.rng.part("dune", near);
     let seed = stage.rng.next();
     let (unit, palette) = (stage.unit, stage.palette);
     let depth = 0.3 + 0.7 * near;

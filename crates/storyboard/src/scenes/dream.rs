@@ -2,6 +2,7 @@
 
 use super::super::colour::{Rgb, smooth};
 use super::super::lexicon::Mood;
+use super::layer::Heave;
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::pen::Ink;
@@ -47,6 +48,7 @@ pub(super) fn dream(stage: &mut Stage<'_>) {
         }
     }
     let [deep, middle, light, warm, pale] = colours;
+    stage.rng.part("middle", 0.0);
     let (cx, cy) = (
         width * stage.rng.range(0.35, 0.65),
         height * stage.rng.range(0.3, 0.44),
@@ -57,10 +59,12 @@ pub(super) fn dream(stage: &mut Stage<'_>) {
         deep.mix(middle, smooth(0.0, 0.9, v))
             .mix(light, 0.55 * (-away * away * 2.0).exp())
     });
+    veil(stage, pale, deep);
     let radius = unit * stage.rng.range(0.2, 0.27);
     disc(stage, (cx, cy), radius, warm, pale);
     let area = [0.0, 0.0, width, height];
     let count = (60.0 * width / unit) as usize;
+    stage.rng.part("dust", 0.0);
     let dust = Particles::new(Mark::Dust, count, area, unit, pale, &mut stage.rng);
     stage.particles(dust.at_depth(0.3));
     let inks = [
@@ -86,7 +90,26 @@ pub(super) fn dream(stage: &mut Stage<'_>) {
     cast::walkers(stage, 1.0, &move |_| floor);
 }
 
+/// Light and shade that drift over the ground, so that no part of it stands still.
+fn veil(stage: &mut Stage<'_>, pale: Rgb, deep: Rgb) {
+    let (unit, height) = (stage.unit, stage.height);
+    for (ink, size, side) in [(pale, 0.42, 1.0), (deep, 0.3, -1.0_f32)] {
+        let seed = stage.rng.next();
+        let plane = Plane {
+            pitch: 4.0,
+            drift: unit * 0.14 * side,
+            brush: 0.0,
+            ..Plane::new(0.08, -unit * 0.1, height * 1.1)
+        };
+        stage.field(plane, |x, y| {
+            let body = cloudy(seed, x / (unit * size), y / (unit * size * 0.7), 3);
+            (ink, 0.34 * smooth(0.02, 0.4, body))
+        });
+    }
+}
+
 fn disc(stage: &mut Stage<'_>, (x, y): (f32, f32), radius: f32, warm: Rgb, pale: Rgb) {
+    stage.rng.part("disc", 0.0);
     let rings = stage.rng.below(2);
     let plane = Plane {
         brush: 0.03,
@@ -112,6 +135,7 @@ fn disc(stage: &mut Stage<'_>, (x, y): (f32, f32), radius: f32, warm: Rgb, pale:
 
 /// A band of colour with a flowing upper edge; each nearer one is lower and faster.
 fn ribbon(stage: &mut Stage<'_>, index: usize, ink: Rgb, pale: Rgb) {
+    stage.rng.part("ribbon", index as f32);
     let (unit, height) = (stage.unit, stage.height);
     let near = index as f32 / 4.0;
     let seed = stage.rng.next();
@@ -122,9 +146,16 @@ fn ribbon(stage: &mut Stage<'_>, index: usize, ink: Rgb, pale: Rgb) {
     let crest = move |x: f32| {
         base + wave * cloudy(seed, x / (unit * 0.75), 0.4, 2) * 1.3 + (x - middle) * tilt
     };
-    let drift = unit * (0.006 + 0.012 * near) * if index.is_multiple_of(2) { 1.0 } else { -1.0 };
+    let side = if index.is_multiple_of(2) { 1.0 } else { -1.0 };
+    let drift = unit * (0.06 + 0.06 * near) * side;
+    let heave = Heave {
+        reach: unit * 0.045,
+        rate: 1.4 + 0.25 * near,
+        phase: index as f32 * 1.9,
+    };
     let plane = Plane {
         drift,
+        heave: Some(heave),
         brush: 0.045,
         ..Plane::new(0.25 + 0.85 * near, base - unit * 0.4, height * 1.2)
     };

@@ -42,12 +42,13 @@ pub(super) fn forest(stage: &mut Stage<'_>) {
             cast::fliers(stage, horizon * 0.95, orb);
         }
         if index < 2 && stage.reading.has(Weather::Fog) {
+            stage.rng.part("mist", depth);
             weather::fog(stage, 0.35);
         }
     }
     let front = stage.height * 0.82;
     let ground = land::meadow(stage, 1.0, front, 0.04, 0.05);
-    cast::walkers(stage, 1.0, &*ground);
+    cast::walkers_on(stage, &*ground);
     let area = [0.0, horizon * 0.45, width, stage.height * 0.95];
     let fireflies = matches!(palette.hour, Hour::Night | Hour::Dusk);
     let (mark, colour, count) = if fireflies {
@@ -56,12 +57,13 @@ pub(super) fn forest(stage: &mut Stage<'_>) {
         (Mark::Dust, palette.orb, 70.0)
     };
     let count = (count * width / unit) as usize;
+    stage.rng.part("lights", 0.0);
     let lights = Particles::new(mark, count, area, unit, colour, &mut stage.rng);
     stage.particles(lights);
-    frame(stage);
 }
 
 fn trunks(stage: &mut Stage<'_>, depth: f32, distance: f32, count: usize, thick: f32, ground: f32) {
+    stage.rng.part("trunks", depth);
     let (unit, palette) = (stage.unit, stage.palette);
     let mut rng = stage.rng.fork("trunks");
     let bark = Rgb::hex(0x4a_4038).tinted(palette.ground, 0.25);
@@ -70,7 +72,7 @@ fn trunks(stage: &mut Stage<'_>, depth: f32, distance: f32, count: usize, thick:
     let light = palette
         .lit(bark.lift(0.12), distance)
         .mix(palette.glow, 0.25);
-    let leaf = palette.lit(palette.ground.lift(-0.08), distance);
+    let leaf = palette.lit(palette.leaf.lift(-0.02), distance);
     let middle = stage.width * 0.5;
     stage.plane(
         Plane {
@@ -151,6 +153,7 @@ fn crowns(pen: &mut Pen, span: (f32, f32), count: usize, size: f32, leaf: Rgb, r
 }
 
 fn ferns(stage: &mut Stage<'_>, depth: f32, floor: &land::Crest, distance: f32) {
+    stage.rng.part("ferns", depth);
     let (unit, palette) = (stage.unit, stage.palette);
     let mut rng = stage.rng.fork("ferns");
     let tone = palette.lit(palette.ground.lift(-0.06), distance * 0.9);
@@ -191,6 +194,7 @@ fn ferns(stage: &mut Stage<'_>, depth: f32, floor: &land::Crest, distance: f32) 
 
 /// Slanting light from above the glade.
 fn shafts(stage: &mut Stage<'_>, glade: f32, horizon: f32) {
+    stage.rng.part("shafts", 0.0);
     let (unit, palette) = (stage.unit, stage.palette);
     let strength = match palette.hour {
         Hour::Night => 0.12,
@@ -213,32 +217,6 @@ fn shafts(stage: &mut Stage<'_>, glade: f32, horizon: f32) {
             r: palette.glow.r * share,
             g: palette.glow.g * share,
             b: palette.glow.b * share,
-        }
-    });
-}
-
-/// Dark trunks and leaves at the edges.
-fn frame(stage: &mut Stage<'_>) {
-    let (unit, width, height) = (stage.unit, stage.width, stage.height);
-    let mut rng = stage.rng.fork("frame");
-    let tone = stage
-        .palette
-        .lit(Rgb::hex(0x24_2a26).tinted(stage.palette.ground, 0.2), 0.0);
-    stage.plane(Plane::new(1.4, -unit * 0.2, height * 1.2), |pen, _, _| {
-        for (x, w) in [(-width * 0.015, 0.1), (width * 1.02, 0.12)] {
-            let w = unit * w * rng.range(0.8, 1.1);
-            let lean = rng.signed() * unit * 0.03;
-            pen.shape(
-                &[
-                    (x + lean - w * 0.4, -unit * 0.2),
-                    (x + lean + w * 0.4, -unit * 0.2),
-                    (x + w * 0.6, height * 0.92),
-                    (x + w * 1.2, height * 1.2),
-                    (x - w * 1.2, height * 1.2),
-                    (x - w * 0.6, height * 0.92),
-                ],
-                tone,
-            );
         }
     });
 }

@@ -1,11 +1,12 @@
 //! Open land: mountains, hills and meadows. Deserts have a file of their own.
 
 use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::{Place, Subject, Weather};
+use super::super::lexicon::{Place, Weather};
+use super::super::subject::Subject;
 use super::noise::{cloudy, ridged, value};
-use super::pen::{Ink, Pen, smooth as curve};
+use super::pen::Ink;
 use super::sky::{self, Orb};
-use super::{Plane, Stage, cast, rng::Rng};
+use super::{Plane, Stage, cast, trees};
 
 /// One mountain range; `near` 0.0 is the farthest.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,7 @@ pub(super) struct Range {
 
 /// Paints a range with a lit and a shaded side to every crest.
 pub(super) fn range(stage: &mut Stage<'_>, range: Range, orb: Orb) {
+    stage.rng.part("range", range.near);
     let seed = stage.rng.next();
     let (unit, palette) = (stage.unit, stage.palette);
     let depth = 0.12 + 0.5 * range.near;
@@ -86,10 +88,11 @@ pub(super) fn range(stage: &mut Stage<'_>, range: Range, orb: Orb) {
 pub(super) fn mountains(stage: &mut Stage<'_>) {
     let horizon = stage.height * if stage.tall() { 0.66 } else { 0.7 };
     let orb = sky::sky(stage, horizon);
-    let winter = stage.reading.has(Weather::Snow);
+    let winter = stage.reading.is_snowy();
     let lift = stage.height.min(stage.unit * 1.25);
     for (near, rise) in [(0.0, 0.66), (0.45, 0.56), (0.9, 0.4)] {
         let base = horizon + stage.unit * 0.12 * near;
+        stage.rng.part("rise", near);
         let height = lift * (rise + stage.rng.signed() * 0.05);
         let snow = if winter { 0.95 } else { 0.62 - 0.3 * near };
         range(
@@ -109,11 +112,11 @@ pub(super) fn mountains(stage: &mut Stage<'_>) {
     }
     let slope = stage.height * 0.75;
     let crest = meadow(stage, 0.85, slope, 0.07, 0.2);
-    pines(stage, 0.86, &crest, 46, 0.13);
+    trees::pines(stage, 0.86, &crest, 46, 0.13);
     let front = stage.height * 0.83;
     let ground = meadow(stage, 1.0, front, 0.05, 0.05);
-    cast::walkers(stage, 1.0, &*ground);
-    pines_edge(stage);
+    cast::walkers_on(stage, &*ground);
+    trees::pines_edge(stage);
 }
 
 /// The crest of a piece of ground: stage row by stage column.
@@ -127,6 +130,7 @@ pub(super) fn meadow(
     swell: f32,
     distance: f32,
 ) -> Crest {
+    stage.rng.part("meadow", depth);
     let seed = stage.rng.next();
     let (unit, palette) = (stage.unit, stage.palette);
     let crest = move |x: f32| base + unit * swell * cloudy(seed, x / (unit * 0.9), 0.7, 3);
@@ -134,7 +138,12 @@ pub(super) fn meadow(
     let upper = palette
         .lit(tone.lift(0.06), distance)
         .mix(palette.glow, 0.1 + 0.1 * distance);
-    let lower = palette.lit(tone.lift(-0.12), distance * 0.7);
+    let deep = if stage.reading.is_snowy() {
+        -0.04
+    } else {
+        -0.12
+    };
+    let lower = palette.lit(tone.lift(deep), distance * 0.7);
     let bottom = stage.height * 1.2;
     let plane = Plane {
         brush: 0.09,
@@ -153,97 +162,10 @@ pub(super) fn meadow(
     Box::new(crest)
 }
 
-fn pine(pen: &mut Pen, x: f32, foot: f32, tall: f32, colour: Rgb, rng: &mut Rng) {
-    pen.rect(
-        x - tall * 0.02,
-        foot - tall * 0.15,
-        tall * 0.04,
-        tall * 0.16,
-        colour,
-    );
-    let tiers = 6;
-    for tier in 0..tiers {
-        let share = tier as f32 / tiers as f32;
-        let (y, half) = (
-            foot - tall * (0.08 + 0.74 * share),
-            tall * 0.21 * (1.0 - share * 0.86),
-        );
-        let lean = rng.signed() * tall * 0.012;
-        let tip = y - tall * 0.27 * (1.0 - share * 0.35);
-        pen.shape(
-            &[
-                (x + lean, tip),
-                (x + half, y),
-                (x + half * 0.3, y - tall * 0.02),
-                (x, y + tall * 0.012),
-                (x - half * 0.3, y - tall * 0.02),
-                (x - half, y),
-            ],
-            colour,
-        );
-    }
-}
-
-/// A wood of pines along a crest.
-pub(super) fn pines(stage: &mut Stage<'_>, depth: f32, crest: &Crest, count: usize, size: f32) {
-    let (unit, palette) = (stage.unit, stage.palette);
-    let mut rng = stage.rng.fork("pines");
-    let mut tone = palette.lit(Rgb::hex(0x2b_4a3c).tinted(palette.ground, 0.3), 0.12);
-    if stage.reading.has(Weather::Snow) {
-        tone = tone.mix(palette.lit(Rgb::hex(0xdf_e8f0), 0.2), 0.25);
-    }
-    let (top, bottom) = (crest(0.0) - unit * (size + 0.2), crest(0.0) + unit * 0.3);
-    let seed = rng.next();
-    stage.plane(
-        Plane {
-            brush: 0.05,
-            ..Plane::new(depth, top, bottom)
-        },
-        |pen, left, right| {
-            let count = (count as f32 * (right - left) / (unit * 1.6)) as usize;
-            for _ in 0..count {
-                let x = rng.range(left, right);
-                // They stand in groups.
-                if value(seed, x / (unit * 0.22), 0.0) < -0.05 {
-                    continue;
-                }
-                let tall = unit * size * rng.range(0.45, 1.0);
-                let shade = tone.lift(rng.signed() * 0.018);
-                pine(pen, x, crest(x) + unit * 0.012, tall, shade, &mut rng);
-            }
-        },
-    );
-}
-
-/// A few large dark pines at the sides of the frame, nearer than everything.
-pub(super) fn pines_edge(stage: &mut Stage<'_>) {
-    let (unit, width, height) = (stage.unit, stage.width, stage.height);
-    let mut rng = stage.rng.fork("edge");
-    let tone = stage
-        .palette
-        .lit(Rgb::hex(0x1e_332c).tinted(stage.palette.ground, 0.2), 0.0)
-        .lift(-0.05);
-    let side = rng.chance(0.5);
-    stage.plane(Plane::new(1.35, height * 0.2, height * 1.2), |pen, _, _| {
-        for n in 0..4 {
-            let inward = width * (-0.05 + 0.065 * n as f32) + rng.signed() * unit * 0.02;
-            let x = if side { inward } else { width - inward };
-            let tall = unit * (0.78 - 0.15 * n as f32) * rng.range(0.85, 1.1);
-            pine(
-                pen,
-                x,
-                height * 1.08,
-                tall,
-                tone.lift(rng.signed() * 0.012),
-                &mut rng,
-            );
-        }
-    });
-}
-
 pub(super) fn hills(stage: &mut Stage<'_>) {
     let horizon = stage.height * 0.6;
     let orb = sky::sky(stage, horizon);
+    stage.rng.part("hills", 0.0);
     if stage.reading.places.contains(&Place::Mountains) || stage.rng.chance(0.4) {
         let height = stage.unit * 0.32;
         range(
@@ -258,64 +180,25 @@ pub(super) fn hills(stage: &mut Stage<'_>) {
         );
     }
     let far = meadow(stage, 0.3, horizon + stage.unit * 0.01, 0.1, 0.62);
-    copses(stage, 0.3, &far, 0.028, 0.62);
+    trees::copses(stage, 0.3, &far, 0.028, 0.62);
     let middle = meadow(stage, 0.5, horizon + stage.unit * 0.09, 0.11, 0.4);
-    copses(stage, 0.5, &middle, 0.05, 0.4);
+    trees::copses(stage, 0.5, &middle, 0.05, 0.4);
     sky::bloom(stage, orb, 0.6);
     cast::fliers(stage, horizon * 0.92, orb);
     let near = meadow(stage, 0.75, stage.height * 0.7, 0.1, 0.2);
-    copses(stage, 0.75, &near, 0.085, 0.2);
+    trees::copses(stage, 0.75, &near, 0.085, 0.2);
     let front = stage.height * 0.81;
     let ground = meadow(stage, 1.0, front, 0.05, 0.05);
-    cast::walkers(stage, 1.0, &*ground);
+    cast::walkers_on(stage, &*ground);
     grass(stage);
-}
-
-/// Round trees in loose groups along a crest.
-fn copses(stage: &mut Stage<'_>, depth: f32, crest: &Crest, size: f32, distance: f32) {
-    let (unit, palette) = (stage.unit, stage.palette);
-    let mut rng = stage.rng.fork("copse");
-    let seed = rng.next();
-    let tone = palette.lit(palette.ground.lift(-0.13).saturate(0.9), distance);
-    let light = palette
-        .lit(palette.ground.lift(-0.04), distance)
-        .mix(palette.glow, 0.14);
-    let (top, bottom) = (crest(0.0) - unit * (size + 0.25), crest(0.0) + unit * 0.35);
-    stage.plane(
-        Plane {
-            brush: 0.06,
-            ..Plane::new(depth, top, bottom)
-        },
-        |pen, left, right| {
-            let count = ((right - left) / (unit * size * 0.5)) as usize;
-            for _ in 0..count {
-                let x = rng.range(left, right);
-                if value(seed, x / (unit * 0.3), 0.0) < 0.12 {
-                    continue;
-                }
-                let r = unit * size * rng.range(0.3, 0.6);
-                let y = crest(x) + unit * size * 0.15 - r * 0.7;
-                pen.rect(x - r * 0.09, y, r * 0.18, r * 1.2, tone.lift(-0.05));
-                let blob: Vec<(f32, f32)> = (0..9)
-                    .map(|n| n as f32 / 9.0 * std::f32::consts::TAU)
-                    .map(|a| (a, r * rng.range(0.85, 1.15)))
-                    .map(|(a, r)| (x + r * a.cos(), y + r * 1.1 * a.sin()))
-                    .collect();
-                pen.fill(curve(&blob), tone);
-                pen.ellipse(
-                    x - r * 0.2,
-                    y - r * 0.35,
-                    r * 0.55,
-                    r * 0.5,
-                    Ink::Flat(light, 0.3),
-                );
-            }
-        },
-    );
 }
 
 /// Blades and flower heads in front of everything, swaying.
 pub(super) fn grass(stage: &mut Stage<'_>) {
+    if stage.reading.is_snowy() {
+        return;
+    }
+    stage.rng.part("grass", 0.0);
     let (unit, palette, height) = (stage.unit, stage.palette, stage.height);
     let mut rng = stage.rng.fork("grass");
     let wind = if stage.reading.has(Weather::Wind) {
@@ -327,9 +210,7 @@ pub(super) fn grass(stage: &mut Stage<'_>) {
     let tone = palette.lit(palette.ground.lift(-0.17), 0.0);
     let bloom = palette.lit(palette.accent, 0.0).mix(palette.glow, 0.1);
     let other = palette.lit(palette.second_accent, 0.0);
-    let flowers =
-        stage.reading.subjects.contains(&Subject::Flower) || !stage.reading.has(Weather::Snow);
-    let many = if stage.reading.subjects.contains(&Subject::Flower) {
+    let many = if stage.reading.shows(Subject::Flower) {
         0.3
     } else {
         0.07
@@ -364,7 +245,7 @@ pub(super) fn grass(stage: &mut Stage<'_>) {
                 ],
                 shade,
             );
-            if flowers && rng.chance(many) {
+            if rng.chance(many) {
                 let r = unit * rng.range(0.006, 0.012);
                 pen.circle(tip.0, tip.1, r, if rng.chance(0.7) { bloom } else { other });
                 pen.circle(

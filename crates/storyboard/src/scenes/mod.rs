@@ -5,17 +5,28 @@ mod city;
 mod desert;
 mod dream;
 mod forest;
+mod heavens;
 mod land;
 mod room;
 mod sea;
 mod sky;
 mod space;
+mod surge;
+mod table;
+#[cfg(test)]
+mod tests;
+mod trees;
 mod underwater;
 mod weather;
 
+pub(super) use cast::Kept;
+
 use super::lexicon::Place;
 use super::stage::{Plane, Stage};
-use super::{actor, art, colour, layer, lexicon, noise, palette, particles, pen, rng, wash, water};
+use super::{
+    art, colour, events, layer, lexicon, lightning, noise, palette, particles, pen, rng, subject,
+    wash, water,
+};
 
 /// Paints the whole scene onto `stage`.
 pub(super) fn build(stage: &mut Stage<'_>) {
@@ -30,8 +41,15 @@ pub(super) fn build(stage: &mut Stage<'_>) {
         Place::Space => space::space(stage),
         Place::Underwater => underwater::underwater(stage),
         Place::Room => room::room(stage),
+        Place::Table => table::table(stage),
         Place::Sky => sky::above(stage),
         Place::Abstract => dream::dream(stage),
     }
+    cast::near(stage);
+    weather::weather(stage);
+}
+
+/// Paints only what falls and drifts before a scene.
+pub(super) fn weather(stage: &mut Stage<'_>) {
     weather::weather(stage);
 }

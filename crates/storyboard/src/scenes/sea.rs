@@ -1,13 +1,15 @@
 //! Water under the sky: the sea with a beach or cliffs, and lakes between hills.
 
 use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::{Hour, Subject, Weather};
+use super::super::lexicon::{Hour, Weather};
+use super::super::subject::Subject;
+use super::events::SURF_RATE;
 use super::land::{self, Range};
 use super::noise::{cloudy, value};
 use super::particles::{Mark, Particles};
 use super::sky::{self, Orb};
 use super::water::Water;
-use super::{Plane, Stage, cast};
+use super::{Plane, Stage, cast, surge, trees};
 
 pub(super) fn sea(stage: &mut Stage<'_>) {
     let horizon = stage.height * if stage.tall() { 0.56 } else { 0.55 };
@@ -15,29 +17,48 @@ pub(super) fn sea(stage: &mut Stage<'_>) {
     headlands(stage, horizon);
     cast::fliers(stage, horizon, orb);
     sky::bloom(stage, orb, 0.55);
-    let shore = stage.height * 0.8;
+    let mut seats = cast::standing(stage);
+    let walks = cast::walks(stage);
+    let side = stage.rng.chance(0.5);
+    let cliffs = walks && cast::is_cast(stage, Subject::Lighthouse);
+    let shore = stage.height * if walks && !cliffs { 0.75 } else { 0.8 };
+    if cliffs {
+        let (near, far) = (stage.width * 0.1, stage.width * 0.52);
+        let right = (stage.width - far, stage.width - near);
+        cast::gather(stage, &mut seats, if side { right } else { (near, far) });
+    }
     sheet(stage, horizon, orb, 0.5);
-    cast::floaters(stage, horizon + (shore - horizon) * 0.34, 0.55, orb);
-    let walks = stage
-        .reading
-        .subjects
-        .iter()
-        .any(|one| !one.flies() && *one != Subject::Boat);
-    if walks && stage.reading.subjects.contains(&Subject::Lighthouse) {
-        cliff(stage, shore);
-    } else {
-        beach(stage, shore, walks);
+    let stormy = stage.reading.has(Weather::Storm);
+    if stormy {
+        surge::far(stage, horizon, shore);
+    }
+    let open = !walks && cast::any(stage, cast::Group::Water);
+    let near = if open { 0.72 } else { 0.56 };
+    let row = |share: f32| horizon + (shore - horizon) * share;
+    let width = stage.width;
+    let pool = cast::Pool {
+        rows: (row(0.16), row(near)),
+        columns: match (cliffs, side) {
+            (false, _) => (0.0, width),
+            (true, true) => (0.0, width * 0.52),
+            (true, false) => (width * 0.48, width),
+        },
+    };
+    cast::floaters(stage, pool, orb, &seats);
+    if stormy {
+        surge::near(stage, horizon, shore);
+    }
+    if cliffs {
+        cliff(stage, shore, side, &seats);
+    } else if !open {
+        beach(stage, shore, &seats);
     }
 }
 
 pub(super) fn lake(stage: &mut Stage<'_>) {
     let horizon = stage.height * 0.56;
     let orb = sky::sky(stage, horizon);
-    let winter = if stage.reading.has(Weather::Snow) {
-        0.9
-    } else {
-        0.5
-    };
+    let winter = if stage.reading.is_snowy() { 0.9 } else { 0.5 };
     let unit = stage.unit;
     let snow = |near: f32| winter - 0.3 * near;
     land::range(
@@ -62,18 +83,30 @@ pub(super) fn lake(stage: &mut Stage<'_>) {
         orb,
     );
     let bank = land::meadow(stage, 0.45, horizon - unit * 0.012, 0.02, 0.42);
-    land::pines(stage, 0.45, &bank, 60, 0.07);
+    trees::pines(stage, 0.45, &bank, 60, 0.07);
     sky::bloom(stage, orb, 0.5);
-    sheet(stage, horizon, orb, 0.3);
-    cast::floaters(stage, horizon + (stage.height - horizon) * 0.4, 0.6, orb);
-    let front = stage.height * 0.87;
+    let seats = cast::standing(stage);
+    if stage.reading.is_snowy() && !cast::any(stage, cast::Group::Water) {
+        ice(stage, horizon);
+    } else {
+        sheet(stage, horizon, orb, 0.3);
+    }
+    let deep = stage.height - horizon;
+    let pool = cast::Pool {
+        rows: (horizon + deep * 0.16, horizon + deep * 0.54),
+        columns: (0.0, stage.width),
+    };
+    cast::floaters(stage, pool, orb, &seats);
+    let front = stage.height * 0.84;
     let ground = land::meadow(stage, 1.0, front, 0.04, 0.0);
-    cast::walkers(stage, 1.0, &*ground);
+    let foot = |x: f32| ground(x) + unit * 0.034;
+    cast::stand(stage, &seats, &|_| true, 1.0, &foot);
     land::grass(stage);
 }
 
 /// The water itself: mirror, wave strokes and glints.
 fn sheet(stage: &mut Stage<'_>, horizon: f32, orb: Orb, rough: f32) {
+    stage.rng.part("sheet", 0.0);
     let (unit, palette) = (stage.unit, stage.palette);
     let storm = stage.reading.has(Weather::Storm) || stage.reading.has(Weather::Wind);
     let rough = if storm { rough * 2.0 } else { rough };
@@ -106,10 +139,43 @@ fn sheet(stage: &mut Stage<'_>, horizon: f32, orb: Orb, rough: f32) {
             stage.height * 0.95,
         ];
         let count = (620.0 * stage.width / unit) as usize;
+        stage.rng.part("glints", 0.0);
         let glints = Particles::new(Mark::Glint, count, area, unit, colour, &mut stage.rng);
         let tight = if palette.hour == Hour::Day { 0.0 } else { 0.55 };
         stage.particles(glints.gathered(orb.x, tight).at_depth(0.5));
     }
+}
+
+/// A frozen lake: a dull mirror with cracks and drifts of snow.
+fn ice(stage: &mut Stage<'_>, horizon: f32) {
+    let (unit, palette) = (stage.unit, stage.palette);
+    let seed = stage.rng.next();
+    let pale = palette.lit(Rgb::hex(0xc4_dcea), 0.1);
+    let bottom = stage.height * 1.12;
+    stage
+        .elements
+        .push(super::super::stage::Element::Water(Water {
+            horizon,
+            bottom,
+            depth: 0.3,
+            far: pale,
+            near: pale.lift(-0.05),
+            cover: (0.5, 0.72),
+            reach: 0.0,
+            rate: 0.0,
+        }));
+    let white = palette.lit(Rgb::hex(0xf4_f8fc), 0.05);
+    let plane = Plane {
+        brush: 0.0,
+        ..Plane::new(0.45, horizon + 1.0, bottom)
+    };
+    stage.field(plane, |x, y| {
+        let away = ((y - horizon) / unit).max(0.002);
+        let (u, v) = (x / (unit * (0.05 + away * 0.8)), away.ln() * 5.0);
+        let drift = smooth(0.05, 0.4, cloudy(seed, u * 0.6, v, 3));
+        let crack = smooth(0.028, 0.0, cloudy(seed ^ 5, u, v, 3).abs()) * 0.5;
+        (white, (drift * 0.75).max(crack))
+    });
 }
 
 /// Long dark and light strokes, denser and finer towards the horizon, sliding slowly.
@@ -139,6 +205,7 @@ fn waves(stage: &mut Stage<'_>, horizon: f32, bottom: f32, rough: f32) {
 
 /// Far land on the horizon.
 fn headlands(stage: &mut Stage<'_>, horizon: f32) {
+    stage.rng.part("headlands", 0.0);
     let (unit, palette, width) = (stage.unit, stage.palette, stage.width);
     let seed = stage.rng.next();
     let side = stage.rng.chance(0.5);
@@ -163,11 +230,14 @@ fn headlands(stage: &mut Stage<'_>, horizon: f32) {
 }
 
 /// Sand with a wet edge and a line of foam that comes and goes.
-fn beach(stage: &mut Stage<'_>, shore: f32, walks: bool) {
+fn beach(stage: &mut Stage<'_>, shore: f32, seats: &[cast::Seat]) {
+    stage.rng.part("beach", 0.0);
     let (unit, palette) = (stage.unit, stage.palette);
     let seed = stage.rng.next();
     let edge = move |x: f32| shore + unit * 0.045 * value(seed, x / (unit * 0.8), 0.0);
-    let dry = palette.lit(palette.sand, 0.05).mix(palette.glow, 0.1);
+    let dry = palette
+        .lit(palette.sand.lift(0.06), 0.05)
+        .mix(palette.glow, 0.1);
     let wet = palette
         .lit(palette.sand.lift(-0.13), 0.05)
         .mix(palette.water.under(palette.light), 0.25);
@@ -190,8 +260,15 @@ fn beach(stage: &mut Stage<'_>, shore: f32, walks: bool) {
         rate: 0.8,
         bend: 14.0 / unit,
     };
+    // It runs up the sand when the surf is heard to break.
+    let heave = super::layer::Heave {
+        reach: unit * 0.014,
+        rate: SURF_RATE,
+        phase: 0.0,
+    };
     let foamy = Plane {
         sway: Some(sway),
+        heave: Some(heave),
         brush: 0.0,
         ..Plane::new(0.95, shore - unit * 0.08, shore + unit * 0.1)
     };
@@ -202,63 +279,15 @@ fn beach(stage: &mut Stage<'_>, shore: f32, walks: bool) {
         let second = smooth(0.007, 0.001, (below + 0.026).abs()) * 0.5;
         (foam, (first + second) * lace.clamp(0.0, 1.0) * 0.9)
     });
-    if walks {
-        cast::walkers(stage, 1.0, &move |x| edge(x) + unit * 0.06);
-    }
-    land_side(stage);
+    let ground = move |x| edge(x) + unit * 0.07;
+    cast::stand(stage, seats, &|_| true, 1.0, &ground);
 }
 
-/// A dark grassy dune at one corner, framing the picture.
-fn land_side(stage: &mut Stage<'_>) {
-    let (unit, width, height) = (stage.unit, stage.width, stage.height);
-    let side = stage.rng.chance(0.5);
-    let mut rng = stage.rng.fork("dune");
-    let tone = stage
-        .palette
-        .lit(stage.palette.ground.lift(-0.16).saturate(0.8), 0.0);
-    let sway = super::layer::Sway {
-        reach: unit * 0.008,
-        root: height * 1.05,
-        rate: 1.3,
-        bend: 8.0 / unit,
-    };
-    let plane = Plane {
-        sway: Some(sway),
-        brush: 0.0,
-        ..Plane::new(1.35, height * 0.62, height * 1.2)
-    };
-    stage.plane(plane, |pen, _, _| {
-        for _ in 0..150 {
-            let at = rng.unit() * rng.unit();
-            let x = if side {
-                at * width * 0.5 - unit * 0.08
-            } else {
-                width - at * width * 0.5 + unit * 0.08
-            };
-            let tall = unit * (0.3 - 0.22 * at) * rng.range(0.5, 1.0);
-            let lean = tall * (0.35 + 0.4 * rng.signed()) * if side { 1.0 } else { -1.0 };
-            let foot = height * 1.14;
-            let tip = (x + lean, height * 1.02 - tall);
-            let wide = unit * 0.004;
-            pen.shape(
-                &[
-                    (x - wide, foot),
-                    (x + lean * 0.2, height * 1.02 - tall * 0.4),
-                    tip,
-                    (x + lean * 0.2 + wide * 1.6, height * 1.02 - tall * 0.36),
-                    (x + wide * 2.0, foot),
-                ],
-                tone.lift(rng.signed() * 0.025),
-            );
-        }
-    });
-}
-
-/// A rocky point that carries the lighthouse.
-fn cliff(stage: &mut Stage<'_>, shore: f32) {
+/// A rocky point at one side (`true`: the right) that carries the lighthouse and whoever is with it.
+fn cliff(stage: &mut Stage<'_>, shore: f32, side: bool, seats: &[cast::Seat]) {
+    stage.rng.part("cliff", 0.0);
     let (unit, palette, width) = (stage.unit, stage.palette, stage.width);
     let seed = stage.rng.next();
-    let side = stage.rng.chance(0.5);
     let crest = move |x: f32| {
         let at = if side { 1.0 - x / width } else { x / width };
         let rise = smooth(0.75, 0.25, at);
@@ -266,6 +295,8 @@ fn cliff(stage: &mut Stage<'_>, shore: f32) {
     };
     let lit = palette.lit(palette.rock.tinted(palette.ground, 0.35).lift(0.05), 0.08);
     let shade = palette.lit(palette.rock.lift(-0.16), 0.08);
+    let white = palette.lit(Rgb::hex(0xf2_f6fb), 0.05);
+    let snowy = stage.reading.is_snowy();
     let bottom = stage.height * 1.2;
     stage.field(
         Plane {
@@ -276,31 +307,15 @@ fn cliff(stage: &mut Stage<'_>, shore: f32) {
             let below = y - crest(x);
             let rough = cloudy(seed ^ 6, x / (unit * 0.05), y / (unit * 0.1), 4);
             let dark = smooth(-0.15, 0.2, rough + below / unit * 0.6 - 0.1);
-            (lit.mix_plain(shade, dark), (below + 0.5).clamp(0.0, 1.0))
+            let lies = smooth(0.07, 0.02, below / unit + 0.04 * rough);
+            let tone = lit.mix_plain(shade, dark);
+            let tone = if snowy {
+                tone.mix_plain(white, lies)
+            } else {
+                tone
+            };
+            (tone, (below + 0.5).clamp(0.0, 1.0))
         },
     );
-    for subject in [Subject::Lighthouse, Subject::Person, Subject::House] {
-        if stage.reading.subjects.contains(&subject) {
-            let share = if subject == Subject::Lighthouse {
-                0.2
-            } else {
-                0.4
-            };
-            let x = if side {
-                width * (1.0 - share)
-            } else {
-                width * share
-            };
-            let size = cast::fit(stage, subject);
-            cast::add(
-                stage,
-                subject,
-                (x, crest(x) + size * 0.03),
-                size,
-                0.95,
-                !side,
-                (0.0, 0.0),
-            );
-        }
-    }
+    cast::stand(stage, seats, &|_| true, 0.95, &|x| crest(x) + unit * 0.015);
 }

@@ -1,11 +1,12 @@
 //! The sky: gradient, sun or moon, stars, clouds, and the glow that lies over the land.
 
 use super::super::colour::smooth;
-use super::super::lexicon::{Framing, Hour, Subject, Weather};
+use super::super::lexicon::{Framing, Hour, Weather};
+use super::super::subject::Subject;
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::wash::Meeting;
-use super::{Plane, Stage, cast};
+use super::{Plane, Stage, cast, heavens};
 
 /// Where sun or moon stands, stage pixels.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,7 @@ pub(super) struct Orb {
 
 /// Paints the sky down to `horizon` (stage pixels) and answers where the light comes from.
 pub(super) fn sky(stage: &mut Stage<'_>, horizon: f32) -> Orb {
+    stage.rng.part("sky", 0.0);
     let orb = place_orb(stage, horizon);
     let palette = stage.palette;
     let reach = stage.unit * 0.8;
@@ -42,6 +44,7 @@ pub(super) fn sky(stage: &mut Stage<'_>, horizon: f32) -> Orb {
     });
     let covered = [Weather::Rain, Weather::Storm, Weather::Fog, Weather::Clouds];
     if palette.is_dark() && !covered.iter().any(|weather| stage.reading.has(*weather)) {
+        stage.rng.part("stars", 0.0);
         stars(
             stage,
             horizon,
@@ -52,10 +55,9 @@ pub(super) fn sky(stage: &mut Stage<'_>, horizon: f32) -> Orb {
             },
         );
     }
-    if orb.shows {
-        disc(stage, orb);
-    }
+    heavens::orbs(stage, orb, horizon);
     clouds(stage, horizon);
+    heavens::signs(stage, horizon, orb);
     orb
 }
 
@@ -64,12 +66,16 @@ fn place_orb(stage: &mut Stage<'_>, horizon: f32) -> Orb {
     let x = stage.width * (side + stage.rng.signed() * 0.07);
     let asked = stage
         .reading
-        .subjects
+        .roles
         .iter()
-        .any(|one| matches!(one, Subject::Sun | Subject::Moon));
-    let grey = [Weather::Rain, Weather::Storm, Weather::Fog]
-        .iter()
-        .any(|w| stage.reading.has(*w));
+        .any(|role| matches!(role.subject, Subject::Sun | Subject::Moon));
+    let grey = [
+        Weather::Rain,
+        Weather::Storm,
+        Weather::Fog,
+        Weather::Blizzard,
+    ];
+    let grey = grey.iter().any(|w| stage.reading.has(*w));
     let (height, radius, usual) = match stage.palette.hour {
         Hour::Dawn => (0.74, 0.055, true),
         Hour::Golden => (0.8, 0.075, true),
@@ -84,37 +90,6 @@ fn place_orb(stage: &mut Stage<'_>, horizon: f32) -> Orb {
         radius: stage.unit * radius,
         shows: asked || (usual && !grey),
     }
-}
-
-fn disc(stage: &mut Stage<'_>, orb: Orb) {
-    let palette = stage.palette;
-    let night = palette.hour == Hour::Night;
-    let halo = orb.radius * 3.6;
-    let plane = Plane {
-        brush: 0.0,
-        ..Plane::new(0.05, orb.y - halo, orb.y + halo)
-    };
-    stage.plane(plane, |pen, _, _| {
-        pen.glow(orb.x, orb.y, halo, palette.glow, 0.5);
-        pen.glow(orb.x, orb.y, orb.radius * 1.7, palette.orb, 0.45);
-        pen.circle(orb.x, orb.y, orb.radius, palette.orb);
-        if night {
-            let shade = palette.orb.mix(palette.sky_middle, 0.22);
-            for (dx, dy, r) in [
-                (-0.3, -0.2, 0.22),
-                (0.25, 0.3, 0.28),
-                (0.35, -0.35, 0.14),
-                (-0.2, 0.45, 0.12),
-            ] {
-                pen.circle(
-                    orb.x + dx * orb.radius,
-                    orb.y + dy * orb.radius,
-                    r * orb.radius,
-                    shade,
-                );
-            }
-        }
-    });
 }
 
 pub(super) fn stars(stage: &mut Stage<'_>, bottom: f32, share: f32) {
@@ -133,19 +108,27 @@ pub(super) fn stars(stage: &mut Stage<'_>, bottom: f32, share: f32) {
 }
 
 fn clouds(stage: &mut Stage<'_>, horizon: f32) {
+    stage.rng.part("clouds", 0.0);
     let reading = stage.reading;
+    if reading.has(Weather::Clear) {
+        return;
+    }
+    let chance = stage.rng.range(-0.16, 0.02);
     let heavy = [
         Weather::Clouds,
         Weather::Rain,
         Weather::Storm,
         Weather::Snowfall,
     ];
-    let amount = if reading.has(Weather::Clear) {
+    let closed = [Weather::Blizzard, Weather::Downpour, Weather::Storm];
+    let amount = if closed.iter().any(|weather| reading.has(*weather)) {
+        0.45
+    } else if reading.has(Weather::Aurora) {
         -0.3
     } else if heavy.iter().any(|weather| reading.has(*weather)) {
         0.2
     } else {
-        stage.rng.range(-0.16, 0.02)
+        chance
     };
     let wind = if reading.has(Weather::Wind) || reading.has(Weather::Storm) {
         2.2

@@ -1,7 +1,7 @@
 //! Space: stars, a nebula, a planet whose limb fills a corner, and whoever travels there.
 
 use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::Subject;
+use super::super::subject::Subject;
 use super::noise::cloudy;
 use super::pen::Ink;
 use super::sky::Orb;
@@ -16,11 +16,7 @@ pub(super) fn space(stage: &mut Stage<'_>) {
         Rgb::hex(0xe0_8048),
         Rgb::hex(0x7a_5ad0),
     ][stage.rng.below(3)];
-    let tinted = stage
-        .reading
-        .tints
-        .iter()
-        .any(|tint| !matches!(tint, super::lexicon::Tint::Subject(..)));
+    let tinted = !stage.reading.tints.is_empty();
     let first = if tinted { palette.accent } else { warm };
     let second = if tinted {
         palette.second_accent
@@ -45,11 +41,13 @@ pub(super) fn space(stage: &mut Stage<'_>) {
             .mix(deep, dust * 0.55)
     });
     for depth in [0.03, 0.1, 0.22] {
+        stage.rng.part("stars", depth);
         sky::stars(stage, height * 1.05, 0.55);
         if let Some(super::super::stage::Element::Particles(stars)) = stage.elements.pop() {
             stage.particles(stars.at_depth(depth));
         }
     }
+    stage.rng.part("side", 0.0);
     let left = stage.rng.chance(0.5);
     let orb = Orb {
         x: if left { width * 0.1 } else { width * 0.9 },
@@ -57,10 +55,10 @@ pub(super) fn space(stage: &mut Stage<'_>) {
         radius: 0.0,
         shows: true,
     };
-    if !stage.reading.subjects.contains(&Subject::Planet) {
+    if !stage.reading.shows(Subject::Planet) {
         limb(stage, left);
     }
-    if stage.reading.subjects.contains(&Subject::Moon) {
+    if stage.reading.shows(Subject::Moon) {
         moon(stage, left);
     }
     cast::fliers(stage, height * 0.95, orb);
@@ -71,6 +69,7 @@ pub(super) fn space(stage: &mut Stage<'_>) {
 
 /// The lit edge of a large planet, with a thin shell of air.
 fn limb(stage: &mut Stage<'_>, left: bool) {
+    stage.rng.part("limb", 0.0);
     let (unit, palette, width, height) = (stage.unit, stage.palette, stage.width, stage.height);
     let seed = stage.rng.next();
     let radius = unit * stage.rng.range(0.75, 1.1);
@@ -115,6 +114,7 @@ fn limb(stage: &mut Stage<'_>, left: bool) {
 }
 
 fn moon(stage: &mut Stage<'_>, left: bool) {
+    stage.rng.part("moon", 0.0);
     let (unit, palette, height) = (stage.unit, stage.palette, stage.height);
     let x = stage.width * if left { 0.24 } else { 0.76 };
     let (y, r) = (height * 0.24, unit * 0.08);

@@ -1,7 +1,8 @@
 //! Under water: light from above, the sea bed, kelp in the current, fish and bubbles.
 
 use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::{Hour, Subject};
+use super::super::lexicon::Hour;
+use super::super::subject::Subject;
 use super::layer::Sway;
 use super::noise::{cloudy, value};
 use super::particles::{Mark, Particles};
@@ -46,21 +47,9 @@ pub(super) fn underwater(stage: &mut Stage<'_>) {
         radius: 0.0,
         shows: false,
     };
-    if !stage
-        .reading
-        .subjects
-        .iter()
-        .any(|one| matches!(one, Subject::Fish | Subject::Whale))
-    {
-        cast::add(
-            stage,
-            Subject::Fish,
-            (width * 0.3, height * 0.4),
-            unit * 0.4,
-            0.5,
-            false,
-            (unit * 0.02, 0.0),
-        );
+    if stage.reading.roles.is_empty() {
+        let at = (width * 0.3, height * 0.4);
+        cast::extra(stage, Subject::School, at, unit * 0.4, 0.5, unit * 0.02);
     }
     cast::fliers(stage, height * 0.95, orb);
     bed(stage, 0.55, height * 0.86, 0.45);
@@ -71,6 +60,7 @@ pub(super) fn underwater(stage: &mut Stage<'_>) {
     kelp(stage, 1.2, 0.05, height * 1.1);
     let area = [0.0, -unit * 0.05, width, height * 1.05];
     let count = (70.0 * width / unit) as usize;
+    stage.rng.part("bubbles", 0.0);
     let bubbles = Particles::new(
         Mark::Bubble,
         count,
@@ -84,6 +74,7 @@ pub(super) fn underwater(stage: &mut Stage<'_>) {
 
 /// Shafts of light from the surface.
 fn rays(stage: &mut Stage<'_>, x: f32, dim: f32) {
+    stage.rng.part("rays", 0.0);
     let (unit, height) = (stage.unit, stage.height);
     let seed = stage.rng.next();
     let colour = Rgb::hex(0xb8_eef0);
@@ -108,6 +99,7 @@ fn rays(stage: &mut Stage<'_>, x: f32, dim: f32) {
 }
 
 fn bed(stage: &mut Stage<'_>, depth: f32, base: f32, distance: f32) {
+    stage.rng.part("bed", depth);
     let seed = stage.rng.next();
     let (unit, palette) = (stage.unit, stage.palette);
     let tone = palette.lit(palette.sand.lift(-0.05), distance);
@@ -167,6 +159,7 @@ fn bed(stage: &mut Stage<'_>, depth: f32, base: f32, distance: f32) {
 
 /// Ribbons of kelp rooted at `foot`.
 fn kelp(stage: &mut Stage<'_>, depth: f32, distance: f32, foot: f32) {
+    stage.rng.part("kelp", depth);
     let (unit, palette, width) = (stage.unit, stage.palette, stage.width);
     let mut rng = stage.rng.fork("kelp");
     let tone = palette

@@ -1,44 +1,124 @@
-//! Weather in front of a scene: rain, snow, fog, dust in the light.
+//! Weather in front of a scene: rain, snow, fog, leaves in the wind, dust in the light.
 
 use super::super::colour::{Rgb, smooth};
-use super::lexicon::{Hour, Mood, Place, Weather};
+use super::super::stage::Element;
+use super::lexicon::{Hour, Mood, Place, Reading, Season, Weather};
+use super::lightning::Lightning;
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::{Plane, Stage};
 
 pub(super) fn weather(stage: &mut Stage<'_>) {
-    if matches!(stage.place, Place::Space | Place::Underwater | Place::Room) {
+    if matches!(
+        stage.place,
+        Place::Space | Place::Underwater | Place::Room | Place::Table
+    ) {
         return;
     }
     let reading = stage.reading;
-    let wind = if reading.has(Weather::Storm) {
-        0.42
-    } else if reading.has(Weather::Wind) {
-        0.26
-    } else {
-        0.07
-    };
+    let wind = wind(reading);
     if reading.has(Weather::Fog) {
+        stage.rng.part("fog", 0.0);
         fog(stage, 0.6);
+    } else if reading.has(Weather::Blizzard) {
+        fog(stage, 0.62);
+    } else if reading.has(Weather::Downpour) {
+        fog(stage, 0.22);
     }
     if reading.has(Weather::Rain) || reading.has(Weather::Storm) {
+        let (density, size) = shower(reading);
         let colour = stage.palette.haze.mix(Rgb::WHITE, 0.45);
-        fall(stage, Mark::Rain, 520.0, colour, wind);
+        fall(stage, Mark::Rain, (density, size), colour, wind);
     } else if reading.has(Weather::Snowfall) {
-        fall(stage, Mark::Snow, 330.0, Rgb::hex(0xf6_f9ff), wind);
+        let density = if reading.has(Weather::Blizzard) {
+            1_000.0
+        } else {
+            330.0
+        };
+        fall(stage, Mark::Snow, (density, 1.0), Rgb::hex(0xf6_f9ff), wind);
+    } else if season(stage, wind) {
+        // Leaves and petals take the place of dust.
     } else if reading.mood == Some(Mood::Dreamy) || stage.palette.hour == Hour::Golden {
         let colour = stage.palette.orb;
-        fall(stage, Mark::Dust, 60.0, colour, wind * 0.2);
+        fall(stage, Mark::Dust, (60.0, 1.0), colour, wind * 0.2);
+    }
+    leaves(stage, wind);
+    if let Some(flashes) = Lightning::over(&stage.events, (stage.width, stage.unit)) {
+        stage.elements.push(Element::Lightning(flashes));
     }
 }
 
-fn fall(stage: &mut Stage<'_>, mark: Mark, density: f32, colour: Rgb, wind: f32) {
+/// How hard the wind blows: what falls leans and travels by it.
+fn wind(reading: &Reading) -> f32 {
+    let strongest = [
+        (Weather::Blizzard, 0.62),
+        (Weather::Storm, 0.42),
+        (Weather::Wind, 0.26),
+        (Weather::Drizzle, 0.04),
+    ];
+    let blows = |(weather, _): &&(Weather, f32)| reading.has(*weather);
+    strongest.iter().find(blows).map_or(0.07, |(_, wind)| *wind)
+}
+
+/// Streaks of rain on a square of one unit, and their size.
+fn shower(reading: &Reading) -> (f32, f32) {
+    if reading.has(Weather::Downpour) {
+        (1_050.0, 1.35)
+    } else if reading.has(Weather::Storm) {
+        (760.0, 1.15)
+    } else if reading.has(Weather::Drizzle) {
+        (380.0, 0.5)
+    } else {
+        (520.0, 1.0)
+    }
+}
+
+/// Leaves in autumn, petals in spring, where trees are; whether there were any.
+fn season(stage: &mut Stage<'_>, wind: f32) -> bool {
+    let wooded = matches!(
+        stage.place,
+        Place::Hills | Place::Forest | Place::City | Place::Lake | Place::Mountains
+    );
+    let (density, colour) = match stage.reading.season {
+        Some(Season::Autumn) => (34.0, stage.palette.leaf.under(stage.palette.light)),
+        Some(Season::Spring) => (22.0, stage.palette.blossom.under(stage.palette.light)),
+        _ => return false,
+    };
+    if wooded {
+        fall(stage, Mark::Leaf, (density, 1.0), colour, wind);
+    }
+    wooded
+}
+
+fn fall(stage: &mut Stage<'_>, mark: Mark, (density, size): (f32, f32), colour: Rgb, wind: f32) {
+    stage.rng.part("fall", 0.0);
     let unit = stage.unit;
     let pad = unit * 0.12;
     let area = [-pad, -pad, stage.width + pad, stage.height + pad];
     let count = (density * stage.width * stage.height / (unit * unit)) as usize;
     let marks = Particles::new(mark, count, area, unit, colour, &mut stage.rng).in_wind(wind);
-    stage.particles(marks);
+    stage.particles(marks.sized(size));
+}
+
+/// Leaves that the wind carries where trees grow.
+fn leaves(stage: &mut Stage<'_>, wind: f32) {
+    let grown = matches!(
+        stage.place,
+        Place::Forest | Place::Hills | Place::Lake | Place::Mountains
+    );
+    let dry = stage.reading.has(Weather::Snow) || !stage.reading.has(Weather::Wind);
+    if !grown || dry {
+        return;
+    }
+    let palette = stage.palette;
+    let (unit, pad) = (stage.unit, stage.unit * 0.1);
+    let area = [-pad, -pad, stage.width + pad, stage.height + pad];
+    let mut rng = stage.rng.fork("leaves");
+    for ink in [Rgb::hex(0xb8_7a30), Rgb::hex(0x7a_8a3a)] {
+        let colour = palette.lit(ink, 0.05);
+        let marks = Particles::new(Mark::Leaf, 16, area, unit, colour, &mut rng);
+        stage.particles(marks.in_wind(wind * 1.6));
+    }
 }
 
 /// Banks of mist at different depths, thickest low in the frame.

@@ -1,15 +1,19 @@
-//! What a place sounds like: filtered noise for sea, rain, wind and city, crickets at night,
-//! birds by day. Levels glide from shot to shot.
+//! What a place sounds like: filtered noise for sea, rain, wind, fire, motors and city, crickets
+//! at night, birds by day. Levels glide from shot to shot; what happens once is not in here.
 
 use std::f32::consts::TAU;
 
-use kinora_engine::SAMPLE_RATE_HZ;
+use kinora_engine::{Job, SAMPLE_RATE_HZ};
 
-use super::super::lexicon::{Hour, Place, Weather};
+use super::super::events::SURF_RATE;
+use super::super::lexicon::{Hour, Place, Reading, Weather};
 use super::super::rng::Rng;
+use super::super::scene::setting;
 use super::super::script::Shot;
+use super::super::subject::{Body, Stance, Subject};
+use super::filter::Low;
 
-/// How loud each source is, 0.0 to 1.0.
+/// How loud each source is, 0.0 to 1.0 and a little more.
 #[derive(Clone, Copy, Debug, Default)]
 struct Levels {
     sea: f32,
@@ -18,45 +22,97 @@ struct Levels {
     crickets: f32,
     birds: f32,
     hum: f32,
+    fire: f32,
+    motor: f32,
+    rails: f32,
 }
 
 impl Levels {
-    fn of(shot: &Shot) -> Self {
-        let reading = &shot.reading;
+    /// Of a shot that is shown at that hour in that place.
+    fn of(reading: &Reading, hour: Hour, place: Place) -> Self {
         let mut levels = Self::default();
-        let night = matches!(reading.hour, Some(Hour::Night | Hour::Dusk));
-        match reading.place {
-            Some(Place::Sea) => levels.sea = 0.9,
-            Some(Place::Lake) => levels.sea = 0.3,
-            Some(Place::Mountains | Place::Desert | Place::Sky) => levels.wind = 0.6,
-            Some(Place::Forest | Place::Hills) if night => levels.crickets = 0.7,
-            Some(Place::Forest | Place::Hills) => {
+        let night = matches!(hour, Hour::Night | Hour::Dusk);
+        match place {
+            Place::Sea => levels.sea = 0.9,
+            Place::Lake => levels.sea = 0.3,
+            Place::Mountains | Place::Desert | Place::Sky => levels.wind = 0.6,
+            Place::Forest | Place::Hills if night => levels.crickets = 0.7,
+            Place::Forest | Place::Hills => {
                 levels.birds = 0.7;
                 levels.wind = 0.22;
             }
-            Some(Place::City) => levels.hum = 0.8,
-            Some(Place::Underwater) => {
+            Place::City => levels.hum = 0.8,
+            Place::Underwater => {
                 levels.sea = 0.4;
                 levels.hum = 0.5;
             }
-            Some(Place::Space) => levels.hum = 0.4,
-            Some(Place::Room) => levels.hum = 0.15,
-            _ => levels.wind = 0.2,
+            Place::Space => levels.hum = 0.4,
+            Place::Room | Place::Table => levels.hum = 0.15,
+            Place::Abstract => levels.wind = 0.2,
         }
-        if reading.has(Weather::Rain) {
-            levels.rain = 0.8;
-            levels.birds = 0.0;
+        if !matches!(place, Place::Space | Place::Underwater) {
+            levels.weather(reading, place == Place::Room);
         }
-        if reading.has(Weather::Storm) {
-            levels.rain = 0.9;
-            levels.wind = 1.0;
-            levels.birds = 0.0;
-        }
-        if reading.has(Weather::Wind) || reading.has(Weather::Snow) {
-            levels.wind = levels.wind.max(0.7);
-            levels.birds = 0.0;
-        }
+        levels.subjects(reading);
         levels
+    }
+
+    fn weather(&mut self, reading: &Reading, inside: bool) {
+        let storm = reading.has(Weather::Storm);
+        if storm || reading.has(Weather::Rain) {
+            self.rain = if reading.has(Weather::Downpour) {
+                1.5
+            } else if storm {
+                1.05
+            } else if reading.has(Weather::Drizzle) {
+                0.4
+            } else {
+                0.8
+            };
+        }
+        if storm {
+            self.wind = 1.0;
+            self.sea *= 1.3;
+        }
+        if reading.has(Weather::Blizzard) {
+            self.wind = 1.25;
+        } else if reading.has(Weather::Wind) || reading.has(Weather::Snow) {
+            self.wind = self.wind.max(0.7);
+        }
+        if self.rain > 0.0 || self.wind > 0.65 {
+            // Nothing sings in bad weather.
+            (self.birds, self.crickets) = (0.0, 0.0);
+        }
+        if inside {
+            self.rain *= 0.5;
+            self.wind *= 0.3;
+        }
+    }
+
+    fn subjects(&mut self, reading: &Reading) {
+        for role in &reading.roles {
+            let facts = role.subject.facts();
+            let motor = match (role.subject, facts.body, facts.stance) {
+                (Subject::Campfire | Subject::Volcano, ..) => {
+                    self.fire = 0.8;
+                    0.0
+                }
+                (Subject::Train | Subject::Tram, ..) => {
+                    self.rails = 0.9;
+                    0.0
+                }
+                (Subject::Rocket, ..) => 1.0,
+                (Subject::Helicopter | Subject::Motorcycle | Subject::Tractor, ..) => 0.9,
+                (Subject::Plane | Subject::Airship | Subject::Drone, ..) => 0.6,
+                (Subject::Bicycle, ..) => 0.0,
+                (_, Body::Vehicle, Stance::Rolls) => 0.8,
+                _ => 0.0,
+            };
+            self.motor = self.motor.max(motor);
+            if matches!(role.subject, Subject::Waterfall | Subject::Fountain) {
+                self.sea = self.sea.max(0.5);
+            }
+        }
     }
 
     fn glide(&mut self, goal: &Self, share: f32) {
@@ -67,24 +123,13 @@ impl Levels {
             (&mut self.crickets, goal.crickets),
             (&mut self.birds, goal.birds),
             (&mut self.hum, goal.hum),
+            (&mut self.fire, goal.fire),
+            (&mut self.motor, goal.motor),
+            (&mut self.rails, goal.rails),
         ];
         for (own, goal) in pairs {
             *own += (goal - *own) * share;
         }
-    }
-}
-
-/// One-pole low-pass filters in a row, one state per use and channel.
-#[derive(Clone, Copy, Debug, Default)]
-struct Low([f32; 2]);
-
-impl Low {
-    /// Two poles at `hz`.
-    fn pass(&mut self, input: f32, hz: f32) -> f32 {
-        let share = 1.0 - (-TAU * hz / SAMPLE_RATE_HZ as f32).exp();
-        self.0[0] += (input - self.0[0]) * share;
-        self.0[1] += (self.0[0] - self.0[1]) * share;
-        self.0[1]
     }
 }
 
@@ -96,37 +141,56 @@ struct Ear {
     wind: Low,
     wind_low: Low,
     hum: Low,
+    fire: Low,
+    motor: Low,
+    rails: Low,
+}
+
+/// A shot as it is heard.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Its first sample, and the one at which its picture began to move.
+    start: usize,
+    appears: usize,
+    levels: Levels,
 }
 
 /// The ambience of a clip.
 #[derive(Debug)]
 pub(super) struct Ambience {
-    /// First sample of each shot and its levels.
-    plan: Vec<(usize, Levels)>,
+    plan: Vec<Part>,
     now: Levels,
+    /// How far the waves have run up, 0.0 to 1.0, for each ear.
+    surf: [f32; 2],
     ears: [Ear; 2],
     rng: Rng,
     phase: f32,
-    song: [f32; 4],
+    song: [f32; 3],
 }
 
 impl Ambience {
-    pub(super) fn new(shots: &[Shot], fps: u32, rng: &mut Rng) -> Self {
-        let plan: Vec<(usize, Levels)> = shots
-            .iter()
-            .map(|shot| (super::samples(shot.start, fps), Levels::of(shot)))
-            .collect();
-        let now = plan.first().map_or_else(Levels::default, |first| first.1);
+    pub(super) fn new(shots: &[Shot], job: &Job<'_>, rng: &mut Rng) -> Self {
+        let (spec, fps) = (job.spec, job.clip.fps);
+        let part = |shot: &Shot| {
+            let (hour, place) = setting(shot, &spec.prompt, spec.seed);
+            Part {
+                start: super::samples(shot.start, fps),
+                appears: super::samples(shot.appears(), fps),
+                levels: Levels::of(&shot.reading, hour, place),
+            }
+        };
+        let plan: Vec<Part> = shots.iter().map(part).collect();
+        let now = plan.first().map_or_else(Levels::default, |one| one.levels);
         let song = [
             rng.range(2.1, 3.2),
             rng.range(0.0, 1.0),
             rng.range(2_600.0, 3_600.0),
-            rng.unit(),
         ];
         let phase = rng.range(0.0, TAU);
         Self {
             plan,
             now,
+            surf: [0.5; 2],
             ears: [Ear::default(); 2],
             rng: rng.fork("noise"),
             phase,
@@ -136,17 +200,24 @@ impl Ambience {
 
     /// Left and right at sample `at`; samples are asked for in order.
     pub(super) fn sample(&mut self, at: usize) -> (f32, f32) {
-        let goal = self
+        let rate = SAMPLE_RATE_HZ as f32;
+        let here = self
             .plan
             .iter()
             .rev()
-            .find(|(start, _)| *start <= at)
-            .map(|found| found.1);
-        if let Some(goal) = goal {
-            self.now.glide(&goal, 0.000_06);
+            .find(|part| part.start <= at)
+            .copied();
+        if let Some(part) = here {
+            self.now.glide(&part.levels, 0.000_06);
+            let shown_s = (at - part.appears.min(at)) as f32 / rate;
+            for (ear, surf) in self.surf.iter_mut().enumerate() {
+                let goal = 0.5 + 0.5 * (SURF_RATE * shown_s - 0.3 * ear as f32).sin();
+                // A cut does not tear a wave apart.
+                *surf += (goal - *surf) * 0.000_4;
+            }
         }
-        let t = at as f32 / SAMPLE_RATE_HZ as f32;
-        let point = (self.crickets(t), self.birds(t));
+        let t = at as f32 / rate;
+        let point = (self.crickets(t), self.birds(t) + self.clatter(t));
         let mut both = [0.0; 2];
         for (index, out) in both.iter_mut().enumerate() {
             let noise = self.rng.signed();
@@ -167,8 +238,7 @@ impl Ambience {
         let ear = &mut self.ears[index];
         let mut sum = 0.0;
         if levels.sea > 0.001 {
-            let swell = 0.5 + 0.5 * (t * 0.72 + self.phase - lag).sin();
-            let break_ = swell * swell;
+            let break_ = self.surf[index] * self.surf[index];
             sum += ear.sea.pass(noise, 320.0 + 900.0 * break_) * levels.sea * (0.1 + 0.5 * break_);
         }
         if levels.rain > 0.001 {
@@ -185,7 +255,34 @@ impl Ambience {
             let low = ear.hum.pass(noise, 130.0) * 1.1;
             sum += (low + 0.006 * (t * 110.0 * TAU).sin()) * levels.hum;
         }
+        if levels.fire > 0.001 {
+            let flare = 0.7 + 0.3 * (t * 2.3 + lag).sin() * (t * 0.9).sin();
+            sum += ear.fire.pass(noise, 240.0) * levels.fire * 0.35 * flare;
+        }
+        if levels.motor > 0.001 {
+            let turn = |hz: f32| (t * hz).fract() * TAU;
+            let tone = turn(58.0).sin() + 0.5 * turn(87.0).sin() + 0.3 * turn(116.0).sin();
+            let road = ear.motor.pass(noise, 380.0) * 0.45;
+            sum += (road + 0.02 * tone) * levels.motor;
+        }
+        if levels.rails > 0.001 {
+            sum += ear.rails.pass(noise, 210.0) * levels.rails * 0.6;
+        }
         sum
+    }
+
+    /// Wheels over the joints of rails, two by two.
+    fn clatter(&self, t: f32) -> f32 {
+        if self.now.rails < 0.001 {
+            return 0.0;
+        }
+        let knock = |offset: f32| {
+            let since = (t + 1.1 - offset).rem_euclid(1.1);
+            let attack = (since / 0.004).min(1.0);
+            attack * (-since * 34.0).exp() * (since * 190.0 * TAU).sin()
+        };
+        let pair = |start: f32| knock(start) + 0.8 * knock(start + 0.13);
+        (pair(0.0) + pair(0.42)) * 0.06 * self.now.rails
     }
 
     fn crickets(&self, t: f32) -> f32 {
@@ -207,7 +304,7 @@ impl Ambience {
         if self.now.birds < 0.001 {
             return 0.0;
         }
-        let [pause, offset, hz, _] = self.song;
+        let [pause, offset, hz] = self.song;
         let call = |start: f32, hz: f32, long: f32| {
             let since = (t + offset * pause - start).rem_euclid(pause);
             if since >= long {

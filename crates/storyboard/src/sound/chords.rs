@@ -45,9 +45,9 @@ fn mode(mood: Option<Mood>, hour: Option<Hour>, place: Option<Place>) -> &'stati
 /// A tone with a place in time and space.
 #[derive(Clone, Copy, Debug)]
 struct Tone {
-    /// First and last sample.
-    from: usize,
-    to: usize,
+    /// First and last sample; either may lie outside the clip.
+    from: i64,
+    to: i64,
     hz: f32,
     loudness: f32,
     /// -1.0 left to 1.0 right.
@@ -77,6 +77,8 @@ impl Chords {
         let rate = SAMPLE_RATE_HZ as f32;
         let count = (seconds / 3.4).round().max(1.0);
         let bar = seconds / count;
+        // Chords overlap; the first sounds before the clip and the last after it, so that both
+        // ends are as loud as the rest.
         let overlap = 0.9;
         let mut tones = Vec::new();
         let note = |step: usize| {
@@ -84,9 +86,11 @@ impl Chords {
         };
         for chord in 0..count as usize {
             let root = mode.roots[chord % 4];
-            let start = (chord as f32 * bar - overlap * 0.5).max(0.0);
-            let end = (chord + 1) as f32 * bar + overlap * 0.5;
-            let (from, to) = ((start * rate) as usize, (end * rate) as usize);
+            let last = chord + 1 == count as usize;
+            let beyond = |outer: bool| overlap * if outer { 1.0 } else { 0.5 };
+            let start = chord as f32 * bar - beyond(chord == 0);
+            let end = (chord + 1) as f32 * bar + beyond(last);
+            let (from, to) = ((start * rate) as i64, (end * rate) as i64);
             let voices = [
                 (root, -12, 0.062, 0.0),
                 (root, 0, 0.05, -0.5),
@@ -105,13 +109,13 @@ impl Chords {
                     struck: false,
                 });
             }
-            let mut beat = start + bar * 0.25 * rng.unit();
+            let mut beat = start.max(0.0) + bar * 0.25 * rng.unit();
             while beat < (chord + 1) as f32 * bar - 0.4 {
                 if rng.chance(0.62) {
                     let step = root + [0, 2, 4, 7, 8][rng.below(5)];
-                    let from = (beat * rate) as usize;
+                    let from = (beat * rate) as i64;
                     let (loudness, side) = (rng.range(0.02, 0.042), rng.signed() * 0.6);
-                    let to = from + (2.6 * rate) as usize;
+                    let to = from + (2.6 * rate) as i64;
                     tones.push(Tone {
                         from,
                         to,
@@ -134,6 +138,7 @@ impl Chords {
 
     /// Left and right at sample `at`; samples are asked for in order.
     pub(super) fn sample(&mut self, at: usize) -> (f32, f32) {
+        let at = at.cast_signed() as i64;
         while let Some(tone) = self.tones.get(self.next).filter(|tone| tone.from <= at) {
             self.sounding.push(*tone);
             self.next += 1;
@@ -150,7 +155,7 @@ impl Chords {
 }
 
 impl Tone {
-    fn value(&self, at: usize) -> f32 {
+    fn value(&self, at: i64) -> f32 {
         let rate = SAMPLE_RATE_HZ as f32;
         let since = (at - self.from) as f32 / rate;
         let remains = (self.to - at) as f32 / rate;

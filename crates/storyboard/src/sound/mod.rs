@@ -1,8 +1,11 @@
-//! The sound of a clip, in step with the frames: the caller's own where there is any, else a bed
-//! of soft chords from mood and hour and the ambience of each shot's place, made from the seed.
+//! The sound of a clip, in step with the frames: the caller's own where there is any; silence
+//! where the words ask for it; else soft chords from mood and hour, the ambience of each shot's
+//! place, and what happens in it, made from the seed. Nothing fades unasked, so that clips join.
 
 mod ambience;
 mod chords;
+mod filter;
+mod foley;
 mod track;
 
 use kinora_engine::{Job, SAMPLE_RATE_HZ};
@@ -11,6 +14,7 @@ use super::rng::{Rng, hash};
 use super::script::Shot;
 use ambience::Ambience;
 use chords::Chords;
+use foley::Foley;
 pub(super) use track::Track;
 
 /// Samples per channel that belong to the first `frames` frames.
@@ -20,8 +24,8 @@ pub(super) fn samples(frames: u32, fps: u32) -> usize {
 
 /// No sample is louder.
 const PEAK: f32 = 0.7;
-const FADE_IN_S: f32 = 0.25;
-const FADE_OUT_S: f32 = 1.3;
+/// Ramp at both ends against clicks, seconds.
+const RAMP_S: f32 = 0.006;
 
 /// The sound of a clip.
 #[derive(Debug)]
@@ -30,17 +34,21 @@ pub(super) enum Sound {
     Bed(Box<Bed>),
     /// The caller's own.
     Laid(Track),
+    /// Zeros, as many as are asked for: how many there were, and the last of them.
+    Silence(usize, Vec<f32>),
 }
 
 impl Sound {
-    /// The references where there are any, else a bed for `shots`.
+    /// The references where there are any, else what the words of `shots` ask for.
     pub(super) fn new(job: &Job<'_>, shots: &[Shot]) -> Self {
-        let (spec, clip) = (job.spec, job.clip);
+        let clip = job.clip;
         if let Some(track) = Track::lay(&job.materials.audios, samples(clip.frames, clip.fps)) {
             return Self::Laid(track);
         }
-        let bed = Bed::new(shots, &spec.prompt, spec.seed, clip.frames, clip.fps);
-        Self::Bed(Box::new(bed))
+        if shots.iter().any(|shot| shot.reading.hearing.silent) {
+            return Self::Silence(0, Vec::new());
+        }
+        Self::Bed(Box::new(Bed::new(job, shots)))
     }
 
     /// What belongs to the next frame, up to the first `end` samples of each channel:
@@ -49,44 +57,54 @@ impl Sound {
         match self {
             Self::Bed(bed) => bed.until(end),
             Self::Laid(track) => track.until(end),
+            Self::Silence(at, zeros) => {
+                zeros.resize(end.saturating_sub(*at) * 2, 0.0);
+                *at = end;
+                zeros
+            }
         }
     }
 }
 
-/// Chords and ambience, made as they are asked for.
+/// Chords, ambience and events, made as they are asked for.
 #[derive(Debug)]
 pub(super) struct Bed {
-    chords: Chords,
+    /// `None` when the words want no music.
+    chords: Option<Chords>,
     ambience: Ambience,
+    foley: Foley,
     at: usize,
     samples: usize,
     pcm: Vec<f32>,
 }
 
 impl Bed {
-    fn new(shots: &[Shot], prompt: &str, seed: u32, frames: u32, fps: u32) -> Self {
+    fn new(job: &Job<'_>, shots: &[Shot]) -> Self {
+        let (prompt, seed, clip) = (&job.spec.prompt, job.spec.seed, job.clip);
         let rng = Rng::new(u64::from(seed) ^ hash(prompt.as_bytes()).rotate_left(33));
-        let seconds = frames as f32 / fps as f32;
+        let seconds = clip.frames as f32 / clip.fps as f32;
+        let music = !shots.iter().any(|shot| shot.reading.hearing.no_music);
+        let chords = || Chords::new(shots, seconds, &mut rng.fork("chords"));
         Self {
-            chords: Chords::new(shots, seconds, &mut rng.fork("chords")),
-            ambience: Ambience::new(shots, fps, &mut rng.fork("ambience")),
+            chords: music.then(chords),
+            ambience: Ambience::new(shots, job, &mut rng.fork("ambience")),
+            foley: Foley::new(shots, job, &rng.fork("foley")),
             at: 0,
-            samples: samples(frames, fps),
+            samples: samples(clip.frames, clip.fps),
             pcm: Vec::new(),
         }
     }
 
     fn until(&mut self, end: usize) -> &[f32] {
         self.pcm.clear();
-        let rate = SAMPLE_RATE_HZ as f32;
+        let ramp = RAMP_S * SAMPLE_RATE_HZ as f32;
         for at in self.at..end {
-            let time_s = at as f32 / rate;
-            let left_s = self.samples.saturating_sub(at + 1) as f32 / rate;
-            let fade = ease(time_s / FADE_IN_S) * ease(left_s / FADE_OUT_S);
-            let (a, b) = self.chords.sample(at);
-            let (c, d) = self.ambience.sample(at);
-            for value in [a + c, b + d] {
-                self.pcm.push(PEAK * (value * fade / PEAK).tanh());
+            let left = self.samples.saturating_sub(at + 1);
+            let ends = ease(at as f32 / ramp) * ease(left as f32 / ramp);
+            let music = self.chords.as_mut().map_or((0.0, 0.0), |c| c.sample(at));
+            let (place, events) = (self.ambience.sample(at), self.foley.sample(at));
+            for value in [music.0 + place.0 + events.0, music.1 + place.1 + events.1] {
+                self.pcm.push(PEAK * (value * ends / PEAK).tanh());
             }
         }
         self.at = end;

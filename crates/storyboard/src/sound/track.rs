@@ -5,8 +5,8 @@ use kinora_engine::{CHANNELS, SAMPLE_RATE_HZ, Sound};
 
 /// Length of the crossfade where one piece follows another.
 const JOIN: usize = SAMPLE_RATE_HZ as usize / 25;
-/// Length of the fade at the end of the clip.
-const FADE_OUT: usize = SAMPLE_RATE_HZ as usize * 2 / 5;
+/// Length of the ramp at the end of the clip: against a click, not a fade.
+const RAMP: usize = SAMPLE_RATE_HZ as usize / 40;
 const STEREO: usize = CHANNELS as usize;
 
 /// Sound that is laid out before the clip begins: at most a clip's worth, a few megabytes.
@@ -69,10 +69,10 @@ fn join(pcm: &mut Vec<f32>, piece: &[f32], room: usize) {
     pcm.extend_from_slice(&rest[..count]);
 }
 
-/// Fades the end and lowers the whole where anything would clip.
+/// Rounds off the end and lowers the whole where anything would clip.
 fn finish(pcm: &mut [f32]) {
     let frames = pcm.len() / STEREO;
-    let fade = FADE_OUT.min(frames / 2);
+    let fade = RAMP.min(frames / 2);
     for (left, pair) in pcm.chunks_exact_mut(STEREO).rev().take(fade).enumerate() {
         let gain = super::ease(left as f32 / fade as f32);
         pair.iter_mut().for_each(|sample| *sample *= gain);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::support::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
     fn any_prompt_gives_frames(prompt in "\\PC{1,400}", avoid in "\\PC{0,60}", seed: u32) {
@@ -33,7 +33,13 @@ proptest! {
     }
 }
 
-const WORDS: &[&str] = &[
+pub(crate) const WORDS: &[&str] = &[
+    "remove the",
+    "add",
+    "instead of",
+    "three",
+    "huge",
+    "winter",
     "sea",
     "city",
     "forest",

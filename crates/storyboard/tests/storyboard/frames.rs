@@ -64,7 +64,7 @@ fn smooth(frames: &[Vec<u8>]) {
         .map(|pair| change(&pair[0], &pair[1]))
         .collect();
     let most = steps.iter().copied().fold(0.0, f64::max);
-    assert!(most < 6.0, "a step of {most:.2}");
+    assert!(most < 6.0, "a step of {most:.2}: {steps:.1?}");
     let jerk = steps
         .windows(2)
         .map(|two| (two[1] - two[0]).abs())
@@ -86,6 +86,30 @@ fn the_camera_moves_smoothly_and_letters_come_in() {
             .count()
     };
     assert!(white(&tape.frames[30]) > white(&tape.frames[0]) + 30);
+}
+
+#[test]
+fn frames_of_the_caller_stay_for_half_a_second() {
+    let (first, last) = (
+        picture(Size::new(500, 400), 0.1),
+        picture(Size::new(700, 300), 0.6),
+    );
+    for (last, title) in [(None, "first"), (Some(last), "first and last")] {
+        let (spec, materials) = job(SMALL, first.clone(), last.clone());
+        let frames = whole_of(&spec, &materials).frames;
+        assert!(frames[..=12].iter().all(|one| *one == frames[0]), "{title}");
+        assert_ne!(frames[24], frames[0], "{title}");
+        let end = &frames[frames.len() - 1];
+        let held = frames.iter().rev().take_while(|one| *one == end).count();
+        let wanted = if last.is_some() { 13 } else { 1 };
+        assert!((wanted..wanted + 3).contains(&held), "{title}: {held}");
+        // The camera starts softly: no jolt after the rest.
+        let steps: Vec<f64> = frames[12..40]
+            .windows(2)
+            .map(|pair| change(&pair[0], &pair[1]))
+            .collect();
+        assert!(steps[0] < 0.5, "{title}: {:.2}", steps[0]);
+    }
 }
 
 #[test]

@@ -4,12 +4,24 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod any_prompt;
+mod blobs;
+mod captions;
+mod counts;
 mod drafts;
 mod edits;
+mod erased;
+mod field;
 mod frames;
+mod hues;
 mod length;
+mod loops;
+mod motion;
 mod outline;
+mod pango;
 mod pictures;
 mod references;
+mod remakes;
+mod said;
 mod sound;
 mod support;
+mod weather;

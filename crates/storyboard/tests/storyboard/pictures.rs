@@ -120,7 +120,7 @@ fn nothing_flickers() {
         "a whale",
     ] {
         let tape = whole(&spec(prompt, SMALL, 4, 21));
-        // Past the fade from black and before the fade out.
+        // Away from both ends.
         let steps: Vec<f64> = tape.frames[10..86]
             .windows(2)
             .map(|pair| change(&pair[0], &pair[1]))

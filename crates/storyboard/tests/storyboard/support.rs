@@ -18,6 +18,7 @@ pub(crate) static NONE: Materials = Materials {
     images: Vec::new(),
     audios: Vec::new(),
     source: None,
+    script: Vec::new(),
 };
 
 pub(crate) fn spec(prompt: &str, size: Size, seconds: u32, seed: u32) -> VideoSpec {
@@ -62,6 +63,7 @@ impl Sink for Tape {
 pub(crate) fn engine(threads: usize) -> Storyboard {
     Storyboard::new(Options {
         threads: NonZeroUsize::new(threads),
+        ..Options::default()
     })
 }
 
@@ -75,7 +77,16 @@ pub(crate) fn tape_of(
     threads: usize,
     limit: usize,
 ) -> Tape {
-    let engine = engine(threads);
+    tape_by(&engine(threads), spec, materials, limit)
+}
+
+/// As [`tape_of`], by an engine of any options.
+pub(crate) fn tape_by(
+    engine: &Storyboard,
+    spec: &VideoSpec,
+    materials: &Materials,
+    limit: usize,
+) -> Tape {
     let clip = engine.plan(spec, materials).unwrap();
     let mut tape = Tape {
         frames: Vec::new(),
@@ -203,6 +214,39 @@ pub(crate) fn reduced(rgb: &[u8], from: Size, to: Size) -> Vec<u8> {
     }
     let mean = |sum: [u32; 4]| [0, 1, 2].map(|part: usize| (sum[part] / sum[3].max(1)) as u8);
     sums.into_iter().flat_map(mean).collect()
+}
+
+/// A frame of `from` scaled up to `to`, linearly between the centres of its pixels.
+pub(crate) fn enlarged(rgb: &[u8], from: Size, to: Size) -> Vec<u8> {
+    let taps = |from: u32, to: u32| {
+        let tap = move |at: u32| {
+            let place = (f64::from(at) + 0.5) * f64::from(from) / f64::from(to) - 0.5;
+            let place = place.clamp(0.0, f64::from(from - 1));
+            let near = (place as usize).min(from as usize - 2);
+            (near, place - near as f64)
+        };
+        (0..to).map(tap).collect::<Vec<_>>()
+    };
+    let (columns, rows) = (taps(from.width, to.width), taps(from.height, to.height));
+    let stride = from.width as usize * 3;
+    let mut out = Vec::with_capacity(to.pixels() as usize * 3);
+    for (y, down) in &rows {
+        for (x, across) in &columns {
+            for part in 0..3 {
+                let at = |x: usize, y: usize| f64::from(rgb[y * stride + x * 3 + part]);
+                let upper = at(*x, *y) * (1.0 - across) + at(x + 1, *y) * across;
+                let lower = at(*x, y + 1) * (1.0 - across) + at(x + 1, y + 1) * across;
+                out.push((upper * (1.0 - down) + lower * down + 0.5) as u8);
+            }
+        }
+    }
+    out
+}
+
+/// Root mean square of samples.
+pub(crate) fn loudness(pcm: &[f32]) -> f64 {
+    let power: f64 = pcm.iter().map(|one| f64::from(*one).powi(2)).sum();
+    (power / pcm.len().max(1) as f64).sqrt()
 }
 
 /// Peak signal-to-noise ratio in decibels.

@@ -13,6 +13,8 @@ const FLOORS: &[(&str, u32)] = &[
     ("faulty", 0),
     ("h264", 0),
     ("pool", 0),
+    ("resize", 0),
+    ("scratch", 0),
     ("blobs", 1),
     ("decode", 1),
     ("engine", 1),

@@ -37,7 +37,7 @@ const SAME_AS: [(&str, &str); 2] = [
     ("rusty_h264-common", "rusty_h264-accel"),
     ("rusty_h264-decoder", "rusty_h264-accel"),
 ];
-const FONTS: [&str; 2] = ["DejaVuSans", "DroidSansFallbackFull"];
+const FONTS: [&str; 1] = ["Noto"];
 const RULE: &str =
     "\n================================================================================\n";
 
@@ -58,7 +58,7 @@ fn the_printed_licences_are_those_of_what_the_binary_contains() {
         "Software License for The Fraunhofer FDK AAC Codec Library",
         "Cisco Systems",
         "Google Inc.",
-        "Bitstream Vera",
+        "SIL OPEN FONT LICENSE",
         "Mozilla Public License",
         "UNICODE LICENSE",
     ] {
@@ -242,8 +242,7 @@ Works in other languages, with the package that brings them:
   libwebp (libwebp-sys): BSD-3-Clause
   mimalloc (libmimalloc-sys): MIT
   BoringSSL's cryptography (ring): below
-  the font DejaVu Sans: Bitstream Vera and Arev licences, below
-  the font Droid Sans Fallback: Apache-2.0
+  subsets of the Noto fonts: SIL Open Font License 1.1, below
 
 A binary built without the feature `aac` leaves out FDK AAC. One built with the feature `diffusion` also
 contains stable-diffusion.cpp and ggml under the MIT licence, whose texts are in

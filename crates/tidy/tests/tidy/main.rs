@@ -9,8 +9,11 @@
 
 mod arrows;
 mod bundled;
+mod circles;
+mod dependencies;
 mod documents;
 mod files;
 mod licences;
+mod modules;
 mod release;
 mod style;

@@ -20,7 +20,7 @@ async fn p11_nothing_is_claimed_until_the_blob_store_takes_a_file_again() {
     let engine = Arc::new(Puppet::new(Act::Good));
     let readiness = Readiness::default();
     let mut worker = bench.worker(&engine);
-    worker.backoff = Backoff::telling(readiness.clone());
+    worker.backoff = Backoff::new(readiness.clone(), crate::bench::real_clock());
     let running = Running::start(worker);
     let ids = [bench.submit().await, bench.submit().await];
     let probes = || bench.blob_plan.calls(Method::Probe);

@@ -6,23 +6,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::TryStreamExt;
 use kinora_blobs::faulty::{self as blobs, FaultyBlobs};
-use kinora_blobs::{BlobStore, LocalBlobs};
+use kinora_blobs::{BlobStore, LocalBlobs, measure_bytes};
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, FailureCode, FrameSize, Inputs, ManualClock, Phase, Seconds, Size, State, StoredFile,
-    Task, TaskId, VideoSpec,
+    Artifact, Clock, FailureCode, FrameSize, Inputs, ManualClock, Phase, Readiness, RunningClock,
+    Seconds, Size, State, StoredFile, Task, TaskId, VideoSpec,
 };
 use kinora_media::{InProcess, RecorderOptions};
+use kinora_scratch::Scratch;
 use kinora_store::faulty::{self as store, FaultyStore};
+use kinora_store::sqlite::SqliteStore;
 use kinora_store::{
-    Cancellation, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, TaskStore,
+    Cancellation, ChoreWork, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, Stores,
 };
 use kinora_worker::{
     Backoff, Lineup, Maker, Pools, References, Served, Settings, Shutdown, Worker,
 };
-use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
 use crate::engines::Puppet;
@@ -32,6 +33,12 @@ use crate::held::HeldBlobs;
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// The hour at which tests begin.
 pub(crate) const NOW: u64 = kinora_contract::RELEASED_MS + 24 * 60 * 60 * 1000;
+/// For pauses that are waited for in real time.
+pub(crate) fn real_clock() -> Arc<dyn Clock> {
+    let begun = Instant::now();
+    Arc::new(RunningClock::at(NOW, move || begun.elapsed()))
+}
+
 /// One that reaches this machine, as the callers' host.
 pub(crate) fn fetcher() -> kinora_fetch::Fetcher {
     let options = kinora_fetch::Options {
@@ -39,7 +46,7 @@ pub(crate) fn fetcher() -> kinora_fetch::Fetcher {
         host_connections_max: 64,
         ..kinora_fetch::Options::default()
     };
-    kinora_fetch::Fetcher::new(options).unwrap()
+    kinora_fetch::Fetcher::new(options, real_clock()).unwrap()
 }
 
 /// So long that a heartbeat renews for progress alone while a test runs.
@@ -51,54 +58,57 @@ const PROJECT: &str = "project";
 pub(crate) const MODEL: &str = "model";
 
 pub(crate) struct Bench {
-    pub(crate) store: Arc<dyn TaskStore>,
+    pub(crate) store: Stores,
     /// The store as workers see it, and how it fails them.
-    faulty: Arc<FaultyStore>,
+    faulty: Stores,
     pub(crate) store_plan: Arc<store::Plan<store::Method>>,
     pub(crate) blobs: Arc<FaultyBlobs>,
     pub(crate) blob_plan: Arc<blobs::Plan<blobs::Method>>,
     pub(crate) held: Arc<HeldBlobs>,
     pub(crate) clock: Arc<ManualClock>,
     submitted: AtomicU64,
-    folder: tempfile::TempDir,
+    pub(crate) scratch: Arc<Scratch>,
+    _folder: tempfile::TempDir,
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        Self::with(HeldBlobs::new)
-    }
-
-    /// A bench whose staging folder is not there.
-    pub(crate) fn without_staging() -> Self {
-        Self::with(|blobs| HeldBlobs::new(blobs).without_staging())
-    }
-
-    fn with(held: impl FnOnce(Arc<dyn BlobStore>) -> HeldBlobs) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite:{}", folder.path().join("kinora.db").display());
-        let store = kinora_store::open(&url, &OpenOptions::default())
-            .unwrap()
-            .tasks;
+        let clock = Arc::new(ManualClock::at(NOW));
+        let options = OpenOptions::new(clock.clone());
+        let store = SqliteStore::open(&folder.path().join("kinora.db"), &options).unwrap();
+        let store = Stores::of(Arc::new(store));
         let blobs = LocalBlobs::open(folder.path().join("results")).unwrap();
-        let held = Arc::new(held(Arc::new(blobs)));
+        let held = Arc::new(HeldBlobs::new(Arc::new(blobs)));
+        let scratch = Scratch::make(&folder.path().join("work")).unwrap();
         let store_plan = Arc::new(store::Plan::seeded(1));
         let blob_plan = Arc::new(blobs::Plan::seeded(1));
         Self {
-            faulty: Arc::new(FaultyStore::new(store.clone(), store_plan.clone())),
+            faulty: FaultyStore::wrap(store.clone(), store_plan.clone()),
             store_plan,
             store,
             blobs: Arc::new(FaultyBlobs::new(held.clone(), blob_plan.clone())),
             blob_plan,
             held,
-            clock: Arc::new(ManualClock::at(NOW)),
+            clock,
             submitted: AtomicU64::new(0),
-            folder,
+            scratch: Arc::new(scratch),
+            _folder: folder,
         }
     }
 
     /// A worker with one slot for [`MODEL`], which sees the store through its faults.
     pub(crate) fn worker(&self, engine: &Arc<Puppet>) -> Worker {
         self.worker_of([(MODEL, engine)])
+    }
+
+    /// The same, by a clock that stands still: it sees no time pass, so that it renews nothing when the store's clock
+    /// moves on, and no lease of its own runs out.
+    pub(crate) fn worker_without_time(&self, engine: &Arc<Puppet>) -> Worker {
+        Worker {
+            clock: Arc::new(ManualClock::at(NOW)),
+            ..self.worker(engine)
+        }
     }
 
     pub(crate) fn worker_of<'a>(
@@ -114,11 +124,13 @@ impl Bench {
             (model.to_owned(), served)
         });
         Worker {
-            tasks: self.faulty.clone(),
+            work: self.faulty.work.clone(),
+            chores: self.faulty.chores.clone(),
             blobs: self.blobs.clone(),
             lineup: Lineup::new(served),
-            references: Arc::new(References::new(fetcher())),
-            backoff: Backoff::default(),
+            references: Arc::new(References::new(fetcher(), self.scratch.clone())),
+            backoff: Backoff::new(Readiness::default(), real_clock()),
+            scratch: self.scratch.clone(),
             pools: Pools::default(),
             films: Arc::new(InProcess),
             clock: self.clock.clone(),
@@ -155,10 +167,6 @@ impl Bench {
     }
 
     pub(crate) async fn submit_spec(&self, spec: VideoSpec) -> TaskId {
-        self.submit_spec_at(spec, NOW).await
-    }
-
-    pub(crate) async fn submit_spec_at(&self, spec: VideoSpec, now_ms: u64) -> TaskId {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         let mut random = [0; 10];
         random[2..].copy_from_slice(&number.to_be_bytes());
@@ -168,30 +176,27 @@ impl Bench {
             project: PROJECT.to_owned(),
             spec,
             metadata: BTreeMap::new(),
-            now_ms,
             idempotency: None,
             bounds: QueueBounds::NONE,
         };
-        let inserted = self.store.insert(new).await.unwrap();
+        let inserted = self.store.tasks.insert(new).await.unwrap();
         assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
         id
     }
 
     /// What the project of all tasks has stored.
     pub(crate) async fn usage(&self) -> kinora_store::Usage {
-        self.store.usage(PROJECT).await.unwrap()
+        self.store.tasks.usage(PROJECT).await.unwrap()
     }
 
     /// The task as it stands, `None` once it is deleted.
     pub(crate) async fn find(&self, id: TaskId) -> Option<Arc<Task>> {
-        let found = self.store.get(PROJECT, id).await.unwrap();
-        found.map(|view| view.task)
+        self.store.tasks.get(PROJECT, id).await.unwrap()
     }
 
     /// What its run shows of it.
     pub(crate) async fn preview(&self, id: TaskId) -> Option<Arc<[u8]>> {
-        let found = self.store.get(PROJECT, id).await.unwrap();
-        found.expect("the task is there").preview
+        self.store.tasks.preview(id).await.unwrap()
     }
 
     pub(crate) async fn task(&self, id: TaskId) -> Arc<Task> {
@@ -248,7 +253,7 @@ impl Bench {
     /// Waits until every heartbeat has looked after its lease again: a renewal that was due
     /// before is done.
     pub(crate) async fn heartbeats_go_round(&self) {
-        let looks = || self.store_plan.calls(store::Method::Check);
+        let looks = || self.store_plan.calls(store::Method::Lost);
         // The first one may have been under way, and one may be the last of a run that has ended.
         let enough = looks() + 3;
         until("the heartbeats go round", async || looks() >= enough).await;
@@ -257,22 +262,26 @@ impl Bench {
     /// Cancels as the API does.
     pub(crate) async fn cancel(&self, id: TaskId) -> Cancellation {
         let failure = FailureCode::Cancelled.into();
-        let cancelled = self
-            .store
-            .cancel(PROJECT, id, failure, NOW, NOW + RETENTION_MS);
+        let tasks = &self.store.tasks;
+        let cancelled = tasks.cancel(PROJECT, id, failure, RETENTION_MS);
         cancelled.await.unwrap()
     }
 
     /// Deletes as the API does.
     pub(crate) async fn delete(&self, id: TaskId) {
-        let deleted = self.store.delete(PROJECT, id).await.unwrap();
+        let deleted = self.store.tasks.delete(PROJECT, id).await.unwrap();
         let Deletion::Deleted { files } = deleted else {
             panic!("{deleted:?}")
         };
-        for key in &files {
+        let mut done = Vec::new();
+        for chore in files {
+            let ChoreWork::RemoveFile(key) = &chore.work else {
+                panic!("{chore:?}")
+            };
             self.blobs.delete(key).await.unwrap();
+            done.push(chore.done());
         }
-        self.store.forget_files(&files).await.unwrap();
+        self.store.tasks.settle_deleted(done).await.unwrap();
     }
 
     /// Keys of all blobs but the marks of stores.
@@ -285,7 +294,7 @@ impl Bench {
     }
 
     /// Waits until there are no other blobs than those of `artifacts`, which must be whole, and
-    /// the staging folder is empty.
+    /// the scratch folder is empty.
     pub(crate) async fn comes_to_hold_only(&self, artifacts: &[Artifact]) {
         let wanted = keys_of(artifacts);
         let what = format!("the blobs are {wanted:?} and nothing is staged");
@@ -311,24 +320,14 @@ impl Bench {
     }
 
     async fn measure(&self, key: &str) -> StoredFile {
-        let mut chunks = self.blobs.read(key, 0..u64::MAX).await.unwrap();
-        let (mut bytes, mut hash) = (0, Sha256::new());
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.unwrap();
-            bytes += chunk.len() as u64;
-            hash.update(&chunk);
-        }
-        let sha256 = hash.finalize();
-        StoredFile {
-            key: key.to_owned(),
-            bytes,
-            sha256: sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
-        }
+        let chunks = self.blobs.read(key, 0..u64::MAX).await.unwrap();
+        let chunks: Vec<bytes::Bytes> = chunks.try_collect().await.unwrap();
+        measure_bytes(key, &chunks.concat())
     }
 
-    /// Names of what lies in the staging folder.
+    /// The files in the scratch folder.
     pub(crate) fn staged(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.folder.path().join("results/staging")).unwrap();
+        let entries = std::fs::read_dir(self.scratch.path()).unwrap();
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
         entries
             .map(|entry| name(entry).to_string_lossy().into_owned())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kinora_contract::Phase;
 use kinora_store::faulty::Method;
 
-use crate::bench::{Bench, DEADLINE, MODEL, NOW, RETENTION_MS, Running, spec, until};
+use crate::bench::{Bench, DEADLINE, NOW, RETENTION_MS, Running, until};
 use crate::engines::{Act, Puppet};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
@@ -75,7 +75,7 @@ async fn p10_what_a_clock_before_the_release_has_made_is_kept_for_its_time() {
     let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
     worker.settings.clock_settle_ms = SETTLE_MS;
     let running = Running::start(worker);
-    let id = bench.submit_spec_at(spec(MODEL), 946_684_800_000).await;
+    let id = bench.submit().await;
     let artifact = bench.completes(id).await;
     let today = kinora_contract::RELEASED_MS + YEAR_MS;
     bench.clock.set(today);

@@ -59,7 +59,7 @@ async fn a_cancel_that_nobody_saw_before_the_crash_stands() {
     let id = bench.submit().await;
     until("the engine works", async || engine.at_work() == 1).await;
     // No heartbeat hears of the cancel: the crash is what ends the run.
-    for method in [Method::Check, Method::Renew] {
+    for method in [Method::Lost, Method::Renew] {
         bench.store_plan.set_of(method, Some(Rates::AWAY));
     }
     bench.heartbeats_go_round().await;
@@ -69,7 +69,7 @@ async fn a_cancel_that_nobody_saw_before_the_crash_stands() {
         bench.store_plan.calls(Method::Release) == 1
     })
     .await;
-    for method in [Method::Check, Method::Renew] {
+    for method in [Method::Lost, Method::Renew] {
         bench.store_plan.set_of(method, None);
     }
     is_left_alone(&bench, &engine, running, id).await;

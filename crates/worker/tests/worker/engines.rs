@@ -66,6 +66,7 @@ pub(crate) struct Puppet {
     at_work_max: AtomicUsize,
     told: Mutex<Option<Instant>>,
     sources: Mutex<Vec<Option<u32>>>,
+    scripts: Mutex<Vec<Vec<Arc<VideoSpec>>>>,
     releases: (Mutex<usize>, Condvar),
     /// Whether a hold is only for the first clip.
     once: AtomicBool,
@@ -89,6 +90,7 @@ impl Puppet {
             at_work_max: AtomicUsize::new(0),
             told: Mutex::new(None),
             sources: Mutex::default(),
+            scripts: Mutex::default(),
             releases: (Mutex::new(0), Condvar::new()),
             once: AtomicBool::new(false),
         }
@@ -104,6 +106,12 @@ impl Puppet {
     /// The same with clips of so many frames.
     pub(crate) fn with_frames(mut self, frames: u32) -> Self {
         self.clip.frames = frames;
+        self
+    }
+
+    /// The same in another version.
+    pub(crate) fn of_version(mut self, version: &str) -> Self {
+        version.clone_into(&mut self.description.version);
         self
     }
 
@@ -142,6 +150,11 @@ impl Puppet {
     /// Frames of the source that each clip was given, if it was given one.
     pub(crate) fn sources(&self) -> Vec<Option<u32>> {
         self.sources.lock().unwrap().clone()
+    }
+
+    /// What the source of each clip was made from, as far as it was told.
+    pub(crate) fn scripts(&self) -> Vec<Vec<Arc<VideoSpec>>> {
+        self.scripts.lock().unwrap().clone()
     }
 
     /// Lets every held clip go on, now and later.
@@ -242,6 +255,8 @@ impl Engine for Puppet {
         let source = job.materials.source.as_ref();
         let frames = source.map(|footage| footage.frames());
         self.sources.lock().unwrap().push(frames);
+        let script = job.materials.script.clone();
+        self.scripts.lock().unwrap().push(script);
         let first = self.started.fetch_add(1, Ordering::SeqCst) == 0;
         let act = if first || !self.once.load(Ordering::SeqCst) {
             self.act

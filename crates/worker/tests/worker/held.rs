@@ -1,9 +1,9 @@
 //! What no plan of faults can say of a blob store: puts of files that wait until they are let go,
-//! and go on although nobody waits for them; and a staging folder that is not there.
+//! and go on although nobody waits for them.
 
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +17,6 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct HeldBlobs {
     inner: Arc<dyn BlobStore>,
-    staging: PathBuf,
     hold: watch::Sender<bool>,
     ended: Arc<AtomicUsize>,
 }
@@ -25,18 +24,9 @@ pub(crate) struct HeldBlobs {
 impl HeldBlobs {
     pub(crate) fn new(inner: Arc<dyn BlobStore>) -> Self {
         Self {
-            staging: inner.staging_dir().to_owned(),
             inner,
             hold: watch::Sender::new(false),
             ended: Arc::default(),
-        }
-    }
-
-    /// The same with a staging folder that is not there.
-    pub(crate) fn without_staging(self) -> Self {
-        Self {
-            staging: self.staging.join("unmounted"),
-            ..self
         }
     }
 
@@ -54,14 +44,14 @@ impl HeldBlobs {
 #[async_trait]
 impl BlobStore for HeldBlobs {
     /// Like a put that blocks a thread: one that was begun goes on although nobody waits.
-    async fn put_file(&self, key: &str, from: &Path) -> Result<StoredFile, BlobError> {
+    async fn put_file(&self, file: &StoredFile, from: &Path) -> Result<(), BlobError> {
         let (inner, ended) = (self.inner.clone(), self.ended.clone());
-        let (key, from) = (key.to_owned(), from.to_owned());
+        let (file, from) = (file.clone(), from.to_owned());
         let mut hold = self.hold.subscribe();
         let put = tokio::spawn(async move {
             let free = hold.wait_for(|hold| !hold).await.is_ok();
             assert!(free, "the test ended while a put was held");
-            let stored = inner.put_file(&key, &from).await;
+            let stored = inner.put_file(&file, &from).await;
             ended.fetch_add(1, Ordering::SeqCst);
             stored
         });
@@ -70,6 +60,10 @@ impl BlobStore for HeldBlobs {
 
     async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
         self.inner.put_bytes(key, bytes).await
+    }
+
+    async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError> {
+        self.inner.checksum(key).await
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
@@ -90,9 +84,5 @@ impl BlobStore for HeldBlobs {
 
     async fn probe(&self) -> Result<(), BlobError> {
         self.inner.probe().await
-    }
-
-    fn staging_dir(&self) -> &Path {
-        &self.staging
     }
 }

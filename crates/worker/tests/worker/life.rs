@@ -6,7 +6,7 @@ use kinora_contract::limits::WARNINGS_MAX;
 use kinora_contract::{Phase, State, Warning, WarningCode};
 use kinora_store::faulty::{Fault, Method};
 
-use crate::bench::{Bench, MODEL, NOW, RETENTION_MS, Running, until};
+use crate::bench::{Bench, LEASE_MS, MODEL, NOW, RETENTION_MS, Running, until};
 use crate::engines::{Act, ENGINE, Puppet};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,9 +84,7 @@ async fn what_an_engine_shows_of_a_clip_shows_while_it_runs() {
 async fn p05_a_lease_is_renewed_although_no_preview_can_be_encoded() {
     let bench = Bench::new();
     let engine = Arc::new(Puppet::new(Act::Shows));
-    let mut worker = bench.worker(&engine);
-    // Due at every look.
-    worker.settings.lease_ms = 3;
+    let worker = bench.worker(&engine);
     let threads = worker.pools.previews.clone();
     let (free, stuck) = std::sync::mpsc::channel::<()>();
     let stuck = Arc::new(std::sync::Mutex::new(stuck));
@@ -98,8 +96,11 @@ async fn p05_a_lease_is_renewed_although_no_preview_can_be_encoded() {
     let id = bench.submit().await;
     until("the engine shows its work", async || engine.started() == 1).await;
     let renewals = || bench.store_plan.calls(Method::Renew);
-    let enough = renewals() + 20;
-    until("the lease is renewed", async || renewals() >= enough).await;
+    for _ in 0..3 {
+        let before = renewals();
+        bench.clock.advance(LEASE_MS / 3);
+        until("the lease is renewed", async || renewals() > before).await;
+    }
     assert_eq!(bench.preview(id).await, None);
     drop(free);
     until("a preview shows", async || {

@@ -2,6 +2,7 @@
 //! behave as badly as engines do. No test here waits for a time to pass: each waits for what it
 //! is about, with a deadline that only a failure reaches.
 
+#![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
 #![allow(
     clippy::expect_used,
     clippy::panic,

@@ -136,7 +136,8 @@ async fn p15_below_the_reserve_of_free_space_nothing_is_fetched_and_the_task_wai
     let id = submit(&bench, &url).await;
     let engine = Arc::new(Puppet::new(Act::Good));
     let mut full = bench.worker(&engine);
-    let references = References::new(fetcher()).with_reserve(Reserve::without_room());
+    let references =
+        References::new(fetcher(), bench.scratch.clone()).with_reserve(Reserve::without_room());
     full.references = Arc::new(references);
     let running = Running::start(full);
     let settled = || bench.store_plan.calls(Store::SettleFetch);
@@ -158,7 +159,7 @@ async fn a_rerun_does_not_fetch_again() {
     let (url, asked) = serve(picture());
     let id = submit(&bench, &url).await;
     let engine = Arc::new(Puppet::at_first(Act::Silent));
-    let running = Running::start(bench.worker(&engine));
+    let running = Running::start(bench.worker_without_time(&engine));
     until("the engine at work", async || engine.started() == 1).await;
     bench.heartbeats_go_round().await;
     // Its lease runs out: the sweep gives the task to the queue, and so back to this worker.
@@ -239,7 +240,8 @@ async fn a_run_that_misses_its_references_gives_its_slot_back_until_they_are_fet
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blob_store_that_is_away_holds_up_a_fetch_and_fails_no_task() {
     let bench = Bench::new();
-    bench.blob_plan.fail_next(Method::Head, 1, Fault::Before);
+    // Nothing else puts a file meanwhile; looks are also taken for the store's mark.
+    bench.blob_plan.fail_next(Method::PutFile, 1, Fault::Before);
     let (url, _) = serve(picture());
     let id = submit(&bench, &url).await;
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));

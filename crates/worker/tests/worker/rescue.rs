@@ -1,19 +1,20 @@
 //! Runs that lose their lease: hung, or cut off.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kinora_contract::{FailureCode, Inputs, Phase};
 use kinora_store::ClaimRequest;
 use kinora_store::faulty::{Method as Store, Rates};
 
-use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, NOW, Running, spec, until};
+use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet, is_left};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p03_a_hung_engine_is_overtaken_and_what_it_makes_later_goes() {
     let bench = Bench::new();
     let hung = Arc::new(Puppet::at_first(Act::Held));
-    let first = Running::start(bench.worker(&hung));
+    let first = Running::start(bench.worker_without_time(&hung));
     let id = bench.submit().await;
     until("the engine hangs", async || hung.at_work() == 1).await;
     bench.heartbeats_go_round().await;
@@ -38,12 +39,13 @@ async fn p03_a_hung_engine_is_overtaken_and_what_it_makes_later_goes() {
 async fn p03_the_finish_of_a_worker_that_was_cut_off_is_refused_and_its_files_go() {
     let bench = Bench::new();
     let engine = Arc::new(Puppet::new(Act::Held));
-    let cut_off = Running::start(bench.worker(&engine));
+    let cut_off = Running::start(bench.worker_without_time(&engine));
     let id = bench.submit().await;
     until("the engine works", async || engine.at_work() == 1).await;
     bench.store_plan.set(Rates::AWAY);
     let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
-    worker.tasks = bench.store.clone();
+    worker.work = bench.store.work.clone();
+    worker.chores = bench.store.chores.clone();
     let rescuer = Running::start(worker);
     bench.clock.advance(2 * LEASE_MS);
     let artifact = bench.completes(id).await;
@@ -69,7 +71,7 @@ async fn p05_a_task_whose_workers_are_lost_too_often_fails_with_worker_lost() {
     const ATTEMPTS: usize = 2;
     let bench = Bench::new();
     let engine = Arc::new(Puppet::new(Act::Held));
-    let mut worker = bench.worker(&engine);
+    let mut worker = bench.worker_without_time(&engine);
     worker.settings.slots = ATTEMPTS;
     worker.settings.attempts_max = ATTEMPTS as u32;
     let running = Running::start(worker);
@@ -92,6 +94,56 @@ async fn p05_a_task_whose_workers_are_lost_too_often_fails_with_worker_lost() {
     assert_eq!(bench.phase(id).await, Phase::Failed);
 }
 
+/// Another worker may have the task by then. The engine is not to go on for nobody, and the attempt is not the task's
+/// fault.
+#[tokio::test(flavor = "multi_thread")]
+async fn p05_a_run_whose_lease_ran_out_stops_by_itself_although_the_store_is_away() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::at_first(Act::Obedient));
+    let running = Running::start(bench.worker(&engine));
+    let id = bench.submit().await;
+    until("the engine works", async || engine.at_work() == 1).await;
+    bench.store_plan.set(Rates::AWAY);
+    bench.clock.advance(LEASE_MS);
+    until("the engine is told to stop", async || engine.at_work() == 0).await;
+    bench.store_plan.set(Rates::NONE);
+    bench.completes(id).await;
+    running.drained().await;
+}
+
+/// Work that blocks every thread of the runtime is a mistake, and no reason to lose what runs.
+#[test]
+fn p05_leases_are_renewed_although_every_thread_of_the_runtime_is_blocked() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let bench = Bench::new();
+        let engine = Arc::new(Puppet::new(Act::Held));
+        let running = Running::start(bench.worker(&engine));
+        let id = bench.submit().await;
+        until("the engine works", async || engine.at_work() == 1).await;
+        bench.heartbeats_go_round().await;
+        let (plan, clock) = (bench.store_plan.clone(), bench.clock.clone());
+        let blocked = tokio::spawn(async move {
+            let renewals = || plan.calls(Store::Renew);
+            let before = renewals();
+            clock.advance(LEASE_MS - 1);
+            let begun = Instant::now();
+            while renewals() == before && begun.elapsed() < DEADLINE {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert!(renewals() > before, "the lease was not renewed");
+        });
+        blocked.await.unwrap();
+        bench.heartbeats_go_round().await;
+        bench.clock.advance(LEASE_MS - 1);
+        engine.release();
+        bench.completes(id).await;
+        assert_eq!((bench.task(id).await.attempt, engine.started()), (1, 1));
+        running.drained().await;
+    });
+}
+
 /// On one thread, so that a claim beside the first sweep would always come before it.
 #[tokio::test]
 async fn what_a_dead_worker_left_is_taken_up_at_start_and_goes_before_younger_tasks() {
@@ -105,11 +157,9 @@ async fn what_a_dead_worker_left_is_taken_up_at_start_and_goes_before_younger_ta
         slots: usize::MAX,
         project_slots_max: 0,
         attempts_max: 3,
-        now_ms: NOW,
-        steady_ms: 0,
         lease_ms: 1,
     };
-    assert_eq!(bench.store.claim(died).await.unwrap().len(), 1);
+    assert_eq!(bench.store.work.claim(died).await.unwrap().len(), 1);
     bench.clock.advance(1);
     let young = bench.submit().await;
     let mut worker = bench.worker(&engine);
@@ -139,7 +189,7 @@ async fn files_to_be_removed_do_not_pile_up_behind_the_pace() {
     worker.settings.sweep_every = DEADLINE;
     let running = Running::start(worker);
     // 1,080 keys, 200 by a sweep.
-    let forgets = || bench.store_plan.calls(Store::ForgetFiles);
+    let forgets = || bench.store_plan.calls(Store::SettleChores);
     until("all files are removed", async || forgets() >= 6).await;
     running.drained().await;
 }

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use kinora_contract::{Artifact, Edit, FailureCode, TaskId, VideoSpec};
+use kinora_engine::SCRIPT_LINKS_MAX;
 
-use crate::bench::{Bench, Running, spec};
+use crate::bench::{Bench, MODEL, Running, spec};
 use crate::engines::{Act, Puppet};
 
 /// The models of engines that make a final from its draft's video, and from the spec alone.
@@ -121,4 +122,92 @@ async fn what_starts_from_a_video_that_is_deleted_before_the_run_fails_and_nothi
     assert_eq!(studio.from_spec.sources(), [None]);
     running.drained().await;
     studio.bench.holds_only(&[artifact]).await;
+}
+
+/// The model of another version of the engine.
+const OLD: &str = "old";
+
+/// Makes one video after the other, the first from scratch and each further one as an edit of the
+/// one before, with the models `of` and seeds that count from 0; answers their identifiers.
+async fn chain(bench: &Bench, of: &[&str]) -> Vec<TaskId> {
+    let mut made: Vec<TaskId> = Vec::new();
+    for (model, seed) in of.iter().zip(0..) {
+        let spec = match made.last() {
+            Some(before) => edit_of(*before, model),
+            None => spec(model),
+        };
+        let id = bench.submit_spec(VideoSpec { seed, ..spec }).await;
+        bench.completes(id).await;
+        made.push(id);
+    }
+    made
+}
+
+/// The seeds of the links that the engine was told for the last video.
+fn last_script(engine: &Puppet) -> Vec<u32> {
+    let scripts = engine.scripts();
+    scripts
+        .last()
+        .unwrap()
+        .iter()
+        .map(|link| link.seed)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_is_told_how_its_source_was_made_from_the_very_beginning() {
+    let (bench, engine) = (Bench::new(), Arc::new(Puppet::new(Act::Good)));
+    let running = Running::start(bench.worker(&engine));
+    let made = chain(&bench, &[MODEL; 4]).await;
+    let told: Vec<usize> = engine.scripts().iter().map(Vec::len).collect();
+    assert_eq!(told, [0, 1, 2, 3]);
+    assert_eq!(last_script(&engine), [0, 1, 2]);
+    let link = |nth: usize| {
+        engine.scripts()[3][nth]
+            .edit
+            .as_ref()
+            .map(|edit| edit.task_id)
+    };
+    assert_eq!(
+        [link(0), link(1), link(2)],
+        [None, Some(made[0]), Some(made[1])]
+    );
+    // Without its beginning the rest says nothing.
+    bench.delete(made[0]).await;
+    let id = bench.submit_spec(edit_of(made[3], MODEL)).await;
+    bench.completes(id).await;
+    assert!(last_script(&engine).is_empty());
+    assert_eq!(engine.sources().last(), Some(&Some(4)));
+    running.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_engine_or_version_made_has_no_script() {
+    let bench = Bench::new();
+    let (own, old) = (
+        Puppet::new(Act::Good),
+        Puppet::new(Act::Good).of_version("1.1"),
+    );
+    let (own, old) = (Arc::new(own), Arc::new(old));
+    let running = Running::start(bench.worker_of([(MODEL, &own), (OLD, &old)]));
+    for (of, expected) in [
+        (&[OLD, MODEL][..], &[][..]),
+        (&[OLD, MODEL, MODEL][..], &[][..]),
+        (&[MODEL, OLD, MODEL][..], &[][..]),
+        (&[MODEL, MODEL][..], &[0][..]),
+    ] {
+        chain(&bench, of).await;
+        assert_eq!(last_script(&own), expected, "{of:?}");
+    }
+    running.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_has_a_longest_length() {
+    let (bench, engine) = (Bench::new(), Arc::new(Puppet::new(Act::Good)));
+    let running = Running::start(bench.worker(&engine));
+    chain(&bench, &[MODEL; SCRIPT_LINKS_MAX + 2]).await;
+    let told: Vec<usize> = engine.scripts().iter().map(Vec::len).collect();
+    assert_eq!(told[SCRIPT_LINKS_MAX..], [SCRIPT_LINKS_MAX, 0]);
+    running.drained().await;
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use kinora_blobs::faulty::{Fault, Method, Rates};
 use kinora_contract::{Phase, TaskId};
-use kinora_store::faulty::Method::{Finish, Release};
+use kinora_store::faulty::Method::{Finish, Release, SettleChores};
 use kinora_worker::{Lineup, Maker, Served};
 
 use crate::bench::{Bench, MODEL, RETENTION_MS, Running, until};
@@ -90,17 +90,45 @@ async fn a_cancel_does_not_wait_for_the_retries_of_a_full_blob_store() {
     bench.holds_only(&[]).await;
 }
 
+/// Somebody removed it, and a file stands in its place.
 #[tokio::test(flavor = "multi_thread")]
-async fn p11_a_staging_folder_that_is_gone_costs_no_task() {
-    let bench = Bench::without_staging();
+async fn p11_a_scratch_folder_that_is_gone_costs_no_task() {
+    let bench = Bench::new();
+    let scratch = bench.scratch.path();
+    std::fs::remove_dir(scratch).unwrap();
+    std::fs::write(scratch, "no folder").unwrap();
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
     until("the task is given back", async || {
         is_back(&bench, id, 1).await
     })
     .await;
+    std::fs::remove_file(scratch).unwrap();
+    // Nobody else makes the folder again.
+    let artifact = bench.completes(id).await;
+    assert_eq!(bench.task(id).await.attempt, 1);
     running.drained().await;
-    assert_eq!(bench.phase(id).await, Phase::Waiting);
+    bench.holds_only(&[artifact]).await;
+}
+
+/// The file was stored, and whoever stored it does not hear of it: once, and every time.
+#[tokio::test(flavor = "multi_thread")]
+async fn p04_a_put_whose_answer_is_lost_costs_no_run() {
+    // As often as a put is tried.
+    for lost in [1, 4] {
+        for method in [Method::PutFile, Method::PutBytes] {
+            let bench = Bench::new();
+            let engine = Arc::new(Puppet::new(Act::Good));
+            let running = Running::start(bench.worker(&engine));
+            bench.blob_plan.fail_next(method, lost, Fault::After);
+            let id = bench.submit().await;
+            let artifact = bench.completes(id).await;
+            assert!(bench.blob_plan.calls(method) >= lost, "{method:?}");
+            assert_eq!((bench.task(id).await.attempt, bench.releases()), (1, 0));
+            running.drained().await;
+            bench.holds_only(&[artifact]).await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,14 +195,19 @@ async fn files_that_could_not_be_removed_go_after_a_restart() {
     bench.completes(id).await;
     bench.blob_plan.set_of(Method::Delete, Some(Rates::AWAY));
     bench.clock.advance(RETENTION_MS + 1);
-    // Three files; and once more, since what a sweep could not remove is the next one's.
-    let tried = async || bench.blob_plan.calls(Method::Delete) >= 6;
-    until("each file was tried twice", tried).await;
+    // Three files; and once more after a pause.
+    let tries = || bench.blob_plan.calls(Method::Delete);
+    until("each file was tried", async || tries() >= 3).await;
+    let settled = || bench.store_plan.calls(SettleChores);
+    until("and put back", async || settled() >= 1).await;
+    bench.clock.advance(5_000);
+    until("each file was tried twice", async || tries() >= 6).await;
     first.drained().await;
     assert_eq!(bench.phase(id).await, Phase::Expired);
     assert_eq!(bench.keys().await.len(), 3);
 
     bench.blob_plan.set_of(Method::Delete, None);
+    bench.clock.advance(10_000);
     let second = Running::start(bench.worker(&engine));
     until("no file is left", async || bench.keys().await.is_empty()).await;
     second.drained().await;

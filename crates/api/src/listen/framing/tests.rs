@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::*;
-use crate::frame::RequestIds;
 use crate::listen::envelope_io::EnvelopeIo;
+use crate::request_id::RequestIds;
 
 /// Follows `bytes` in pieces that end at `cuts`.
 fn followed(bytes: &[u8], cuts: &[usize]) -> Framing {

@@ -82,6 +82,7 @@ fn hosted_films() -> HostedFilms {
         }),
         silence_max: Duration::from_mins(1),
         examine_max: Duration::from_mins(10),
+        clock: crate::support::clock(),
     })
 }
 

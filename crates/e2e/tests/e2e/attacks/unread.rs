@@ -24,12 +24,17 @@ fn fat(server: &Server) -> Client {
         .map(|number| (format!("key {number}"), control(512).into()))
         .collect();
     let prompt = format!("x{}x", control(4_998));
-    for _ in 0..100 {
+    let submit = |_| {
         // It fails at once: nobody may ask at that address.
         client.submit(&json!({
             "model": "kinora-a1", "prompt": prompt, "seconds": 2, "resolution": "480p",
             "metadata": metadata, "first_frame": "http://127.0.0.1:8080/x.png",
-        }));
+        }))
+    };
+    let tasks: Vec<_> = (0..100).map(submit).collect();
+    // What their failing takes of memory is over, then.
+    for task in tasks {
+        client.wait_for(task.id(), "failed");
     }
     client
 }

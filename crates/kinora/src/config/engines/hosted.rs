@@ -57,7 +57,28 @@ pub(crate) struct Storyboard {
     #[serde(default)]
     pub(crate) threads: u32,
     #[serde(default)]
+    pub(crate) caption: Option<bool>,
+    #[serde(default)]
+    pub(crate) mark: Option<bool>,
+    #[serde(default)]
+    pub(crate) mark_text: Option<String>,
+    #[serde(default)]
     pub(crate) host: Host,
+}
+
+impl Storyboard {
+    /// What its process is told. A process that is locked in reads no fonts of the system; so that warnings hold
+    /// however it is hosted, none does.
+    pub(crate) fn settings(&self) -> crate::config::Storyboard {
+        let defaults = crate::config::Storyboard::default();
+        crate::config::Storyboard {
+            threads: self.threads,
+            caption: self.caption.unwrap_or(defaults.caption),
+            mark: self.mark.unwrap_or(defaults.mark),
+            mark_text: self.mark_text.clone().unwrap_or(defaults.mark_text),
+            system_fonts: false,
+        }
+    }
 }
 
 /// Open weights, run by stable-diffusion.cpp.

@@ -1,21 +1,23 @@
 //! Random operations, compared after each with a model of a page: what a store does is what a
 //! handful of maps would do.
 
+mod chores;
+mod known;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use kinora_contract::{Phase, TaskId};
+use kinora_contract::lifecycle::CallOff;
+use kinora_contract::{Clock as _, Phase, TaskId};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::Harness;
-use super::fixtures::{MODELS, NOW, id, sweep_at};
-use crate::{
-    Abandoned, Deletion, Lease, Order, PageRequest, Place, Postponed, QueueBounds, StoreError,
-    Stores, Swept, Usage,
-};
+use self::known::Known;
+use super::bench::Bench as _;
+use super::fixtures::{id, sweep_at};
+use super::{Harness, Site};
+use crate::{ExpiryCursor, Lease, Order, PageRequest, Postponed, QueueBounds, StoreError, Usage};
 
 const PROJECTS: [&str; 3] = ["one", "two", "three"];
 const BOUNDS: QueueBounds = QueueBounds {
@@ -69,6 +71,8 @@ enum Operation {
     SetClock {
         hours: i64,
     },
+    /// All that is to be done elsewhere is done.
+    Chores,
     /// Results that ended by now are kept for a minute longer.
     Postpone,
     ChargeReferences {
@@ -79,8 +83,8 @@ enum Operation {
 
 fn operation() -> impl Strategy<Value = Operation> {
     use Operation::{
-        Cancel, ChargeReferences, Claim, Delete, Fetch, Finish, Insert, Postpone, Release, Renew,
-        SetClock, Sweep,
+        Cancel, ChargeReferences, Chores, Claim, Delete, Fetch, Finish, Insert, Postpone, Release,
+        Renew, SetClock, Sweep,
     };
     prop_oneof![
         6 => (0..3_usize, 0..2_usize, proptest::option::of(0..3_u8), 0..3_usize)
@@ -97,33 +101,9 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(after_ms, trusts)| Sweep { after_ms, trusts }),
         1 => (-2..3_i64).prop_map(|hours| SetClock { hours }),
         1 => Just(Postpone),
+        2 => Just(Chores),
         1 => (0..20_u64, 0..9_u64).prop_map(|(task, bytes)| ChargeReferences { task, bytes }),
     ]
-}
-
-#[derive(Clone, Debug)]
-struct Known {
-    project: &'static str,
-    model: usize,
-    phase: Phase,
-    attempt: u32,
-    deaths: u32,
-    progress: u8,
-    token: Option<u64>,
-    until_ms: u64,
-    expires_at_ms: u64,
-    key: Option<(u8, usize, u64)>,
-    kept: Option<String>,
-    fetch: Fetching,
-}
-
-/// How far a task's references are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fetching {
-    AtHand,
-    Wanted,
-    /// Somebody fetches them until then.
-    Taken(u64),
 }
 
 /// The store as a map.
@@ -141,16 +121,18 @@ struct Model {
     alone: Option<u64>,
     /// Projects that were promised a place of the queue, once.
     promised: BTreeSet<&'static str>,
-    /// What was kept of tasks that ended without a result, by task; nobody calls it off here.
-    abandoned: BTreeMap<u64, Abandoned>,
+    /// Files that are to be removed.
+    files: BTreeSet<String>,
+    /// Upstream jobs that are to be called off, by task.
+    call_offs: BTreeMap<u64, CallOff>,
 }
 
-/// The case: 24 sequences of up to 40 operations.
+/// The case: 100 sequences of up to 40 operations.
 pub async fn random_operations_agree_with_a_simple_model(harness: &impl Harness) {
     let number = AtomicU32::new(0);
     tokio::task::block_in_place(|| {
         let config = Config {
-            cases: 24,
+            cases: 100,
             failure_persistence: None,
             ..Config::default()
         };
@@ -159,14 +141,12 @@ pub async fn random_operations_agree_with_a_simple_model(harness: &impl Harness)
             let name = format!("model-{}", number.fetch_add(1, Ordering::Relaxed));
             tokio::runtime::Handle::current().block_on(async {
                 let stores = harness.open(&name).await;
-                let mut model = Model {
-                    now_ms: NOW,
-                    ..Model::default()
-                };
+                let mut model = Model::default();
                 for operation in operations {
                     model.step(&stores, operation).await;
                     model.compare(&stores).await;
                 }
+                model.do_chores(&stores).await;
                 model.delete_everything(&stores).await;
             });
             Ok(())
@@ -176,9 +156,14 @@ pub async fn random_operations_agree_with_a_simple_model(harness: &impl Harness)
 }
 
 impl Model {
-    async fn step(&mut self, stores: &Stores, operation: Operation) {
-        self.now_ms += 1;
-        self.steady_ms += 1;
+    fn read(&mut self, stores: &Site) {
+        self.now_ms = stores.clock.now_ms();
+        self.steady_ms = stores.clock.steady_ms();
+    }
+
+    async fn step(&mut self, stores: &Site, operation: Operation) {
+        stores.clock.advance(1);
+        self.read(stores);
         match operation {
             Operation::Insert {
                 project,
@@ -198,62 +183,30 @@ impl Model {
                 self.cancel(stores, task, PROJECTS[project]).await;
             }
             Operation::Delete { task, project } => {
-                let deleted = stores
-                    .tasks
-                    .delete(PROJECTS[project], id(task))
-                    .await
-                    .unwrap();
-                let own = self
-                    .tasks
-                    .get(&task)
-                    .is_some_and(|k| k.project == PROJECTS[project]);
-                assert_eq!(own, deleted != Deletion::NotFound);
-                if own {
-                    self.abandon(task);
-                    self.tasks.remove(&task);
-                }
+                self.delete(stores, task, PROJECTS[project]).await;
             }
             Operation::Sweep { after_ms, trusts } => {
-                self.now_ms += after_ms;
-                self.steady_ms += after_ms;
+                stores.clock.advance(after_ms);
+                self.read(stores);
                 let sweep = crate::SweepRequest {
-                    steady_ms: self.steady_ms,
-                    trusts_wall: trusts,
+                    due_ms: trusts.then_some(self.now_ms),
                     retention_ms: RETENTION_MS,
                     ..sweep_at(self.now_ms)
                 };
-                let swept = stores.tasks.sweep(sweep).await.unwrap();
-                let wanted = self.sweep(trusts);
-                assert_eq!(
-                    Swept {
-                        files: Vec::new(),
-                        ..swept
-                    },
-                    wanted
-                );
+                let swept = stores.chores.sweep(sweep).await.unwrap();
+                assert_eq!(swept, self.sweep(trusts));
             }
             Operation::SetClock { hours } => {
-                self.now_ms = self.now_ms.saturating_add_signed(hours * 3_600_000);
+                let set_ms = self.now_ms.saturating_add_signed(hours * 3_600_000);
+                stores.clock.set(set_ms);
+                self.read(stores);
             }
+            Operation::Chores => self.do_chores(stores).await,
             Operation::Postpone => self.postpone(stores).await,
             Operation::ChargeReferences { task, bytes } => {
-                let charged = stores.tasks.charge_references(id(task), bytes).await;
+                let charged = stores.work.charge_references(id(task), bytes).await;
                 charged.unwrap();
             }
-        }
-    }
-
-    /// Notes what was kept of a task that ends without a result, or goes.
-    fn abandon(&mut self, number: u64) {
-        let known = self.tasks.get_mut(&number);
-        if let Some((model, kept)) = known.and_then(|known| Some((known.model, known.kept.take()?)))
-        {
-            let abandoned = Abandoned {
-                task: id(number),
-                model: MODELS[model].to_owned(),
-                kept,
-            };
-            self.abandoned.insert(number, abandoned);
         }
     }
 
@@ -280,19 +233,23 @@ impl Model {
     }
 
     /// What is charged for tasks that are gone would stay for ever.
-    async fn delete_everything(&self, stores: &Stores) {
-        for (number, known) in &self.tasks {
-            let deleted = stores.tasks.delete(known.project, id(*number)).await;
-            assert_ne!(deleted.unwrap(), Deletion::NotFound);
+    async fn delete_everything(&mut self, stores: &Site) {
+        let all = self.tasks.iter();
+        let all: Vec<_> = all
+            .map(|(number, known)| (*number, known.project))
+            .collect();
+        for (number, project) in all {
+            self.delete(stores, number, project).await;
         }
+        self.do_chores(stores).await;
         for project in PROJECTS {
             assert_eq!(stores.tasks.usage(project).await.unwrap(), Usage::default());
         }
     }
 
     /// A task at a time, so that the place at which a move goes on counts.
-    async fn postpone(&mut self, stores: &Stores) {
-        let mut below = Some(Place::END);
+    async fn postpone(&mut self, stores: &Site) {
+        let mut below = Some(ExpiryCursor::END);
         while let Some(place) = below {
             let postpone = crate::Postpone {
                 from_ms: 0,
@@ -301,7 +258,7 @@ impl Model {
                 below: place,
                 batch: 1,
             };
-            below = stores.tasks.postpone(postpone).await.unwrap();
+            below = stores.chores.postpone(postpone).await.unwrap();
         }
         for known in self.tasks.values_mut() {
             if matches!(known.phase, Phase::Completed | Phase::Failed) {
@@ -310,7 +267,7 @@ impl Model {
         }
     }
 
-    async fn compare(&self, stores: &Stores) {
+    async fn compare(&self, stores: &Site) {
         for number in 0..self.next {
             for project in PROJECTS {
                 let found = stores.tasks.get(project, id(number)).await.unwrap();
@@ -318,8 +275,7 @@ impl Model {
                     .tasks
                     .get(&number)
                     .filter(|known| known.project == project);
-                if let Some(view) = &found {
-                    let task = &view.task;
+                if let Some(task) = &found {
                     let times = [task.started_at_ms, task.finished_at_ms]
                         .into_iter()
                         .flatten();
@@ -328,7 +284,7 @@ impl Model {
                 }
                 let shape = |phase, attempt, progress| (phase, attempt, progress);
                 assert_eq!(
-                    found.map(|v| shape(v.task.state.phase(), v.task.attempt, v.task.progress)),
+                    found.map(|task| shape(task.state.phase(), task.attempt, task.progress)),
                     known.map(|known| shape(known.phase, known.attempt, known.progress)),
                     "task {number} of {project}"
                 );
@@ -339,7 +295,7 @@ impl Model {
                 .tasks
                 .get(number)
                 .is_some_and(|k| k.token == Some(lease.token));
-            assert_eq!(stores.tasks.check(lease).await.is_ok(), holds);
+            assert_eq!(stores.check(lease).await.is_ok(), holds);
         }
         for project in PROJECTS {
             let request = PageRequest {
@@ -349,7 +305,7 @@ impl Model {
                 order: Order::Ascending,
             };
             let page = stores.tasks.list(request).await.unwrap();
-            let listed: Vec<TaskId> = page.tasks.iter().map(|view| view.task.id).collect();
+            let listed: Vec<TaskId> = page.tasks.iter().map(|task| task.id).collect();
             let own = self
                 .tasks
                 .iter()

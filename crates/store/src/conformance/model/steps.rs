@@ -2,11 +2,15 @@
 
 use kinora_contract::{FailureCode, Inputs, Phase};
 
-use super::super::fixtures::{LEASE_MS, MODELS, artifact, cancelled, id, spec, task};
-use super::{BOUNDS, Fetching, Known, Model, RETENTION_MS};
+use super::super::Site;
+use super::super::bench::Bench as _;
+use super::super::fixtures::{
+    LEASE_MS, MODELS, artifact, cancelled, claiming, id, renewal, spec, task,
+};
+use super::known::{Fetching, Known};
+use super::{BOUNDS, Model, RETENTION_MS};
 use crate::{
-    Attempt, Cancellation, ClaimRequest, FetchRequest, Fetched, Idempotency, Insertion, NewTask,
-    Renewed, Stores, Swept,
+    Attempt, Cancellation, ClaimRequest, Fetched, Idempotency, Insertion, NewTask, Renewal, Swept,
 };
 
 /// A request for a clip of the model at this index, with so many reference images.
@@ -25,40 +29,10 @@ fn request(number: u64, project: &str, model: usize, images: usize) -> NewTask {
     }
 }
 
-impl Known {
-    /// A waiting task that was just inserted.
-    const fn new(project: &'static str, model: usize, has_references: bool) -> Self {
-        Self {
-            project,
-            model,
-            phase: Phase::Waiting,
-            attempt: 0,
-            deaths: 0,
-            progress: 0,
-            token: None,
-            until_ms: 0,
-            expires_at_ms: u64::MAX,
-            key: None,
-            kept: None,
-            fetch: match has_references {
-                true => Fetching::Wanted,
-                false => Fetching::AtHand,
-            },
-        }
-    }
-}
-
-impl Known {
-    /// Whether its next attempt is the last one after a death.
-    const fn is_suspect(&self) -> bool {
-        self.deaths > 0 && self.attempt >= 2
-    }
-}
-
 impl Model {
     pub(super) async fn insert(
         &mut self,
-        stores: &Stores,
+        stores: &Site,
         project: &'static str,
         model: usize,
         key: Option<u8>,
@@ -68,11 +42,10 @@ impl Model {
         self.next += 1;
         let expires_at_ms = now_ms + 50_000;
         let new = NewTask {
-            now_ms,
             idempotency: key.map(|key| Idempotency {
                 key: key.to_string(),
                 fingerprint: [u8::try_from(model).unwrap(); 32],
-                expires_at_ms,
+                bound_ms: 50_000,
             }),
             ..request(number, project, model, images)
         };
@@ -80,7 +53,7 @@ impl Model {
             Some(key) => stores.tasks.find_twin(project, key).await.unwrap(),
             None => None,
         };
-        let found = found.map(|view| view.task.id);
+        let found = found.map(|task| task.id);
         let came = stores.tasks.insert(new).await.unwrap();
         let twin = self.tasks.iter_mut().find_map(|(number, known)| {
             let (held, model, _) = known.key?;
@@ -96,8 +69,8 @@ impl Model {
             .count();
         let own = self.tasks.values().filter(|known| known.project == project);
         match (twin, came) {
-            (Some((twin, same)), Insertion::Replayed(view)) => {
-                assert_eq!((view.task.id, same), (id(twin), model));
+            (Some((twin, same)), Insertion::Replayed(task)) => {
+                assert_eq!((task.id, same), (id(twin), model));
             }
             (Some((_, other)), Insertion::KeyReused) => assert_ne!(other, model),
             // A lost lease puts a task back whatever the bound.
@@ -110,13 +83,13 @@ impl Model {
             (None, Insertion::ProjectFull(_)) => {
                 assert!(waiting < 6 && own.filter(unfinished).count() == 4);
             }
-            (None, Insertion::Inserted(view)) => {
+            (None, Insertion::Inserted(task)) => {
                 assert!(waiting < 6 && own.filter(unfinished).count() < 4);
-                assert_eq!(view.task.id, id(number));
+                assert_eq!(task.id, id(number));
                 let key = key.map(|key| (key, model, expires_at_ms));
                 let known = Known {
                     key,
-                    ..Known::new(project, model, images > 0)
+                    ..Known::new(project, model, images, now_ms)
                 };
                 self.tasks.insert(number, known);
             }
@@ -124,23 +97,16 @@ impl Model {
         }
     }
 
-    pub(super) async fn claim(&mut self, stores: &Stores, count: usize, models: usize) {
+    pub(super) async fn claim(&mut self, stores: &Site, count: usize, models: usize) {
         let served = |model: usize| models & (1 << model) != 0;
         let request = ClaimRequest {
-            worker: "worker".to_owned(),
             models: (0..2)
                 .filter(|m| served(*m))
                 .map(|m| MODELS[m].to_owned())
                 .collect(),
-            count,
-            slots: usize::MAX,
-            project_slots_max: 0,
-            attempts_max: 3,
-            now_ms: self.now_ms,
-            steady_ms: self.steady_ms,
-            lease_ms: LEASE_MS,
+            ..claiming(count)
         };
-        let mut claims = stores.tasks.claim(request).await.unwrap().into_iter();
+        let mut claims = stores.work.claim(request).await.unwrap().into_iter();
         let mut held_back = self.is_held_back();
         for _ in 0..count {
             if held_back {
@@ -166,8 +132,9 @@ impl Model {
             let claim = claims.next().expect("a task to claim");
             assert_eq!(claim.task.id, id(number));
             let known = self.tasks.get_mut(&number).unwrap();
-            assert_eq!(claim.kept, known.kept);
+            assert_eq!(claim.ticket, known.ticket);
             known.phase = Phase::Running;
+            known.start(self.now_ms);
             known.attempt += 1;
             known.token = Some(claim.lease.token);
             known.until_ms = self.steady_ms + LEASE_MS;
@@ -187,8 +154,9 @@ impl Model {
 
     /// What the worker runs.
     fn running(&self) -> impl Iterator<Item = &Known> {
-        let now_ms = self.now_ms;
-        let runs = move |known: &&Known| known.phase == Phase::Running && known.until_ms > now_ms;
+        let steady_ms = self.steady_ms;
+        let runs =
+            move |known: &&Known| known.phase == Phase::Running && known.until_ms > steady_ms;
         self.tasks.values().filter(runs)
     }
 
@@ -204,33 +172,27 @@ impl Model {
             .any(|known| waits || (known.deaths > 0 && known.attempt >= 3))
     }
 
-    pub(super) async fn renew(&mut self, stores: &Stores, lease: usize, progress: u8) {
+    pub(super) async fn renew(&mut self, stores: &Site, lease: usize, progress: u8) {
         let Some((task, lease)) = self.lease(lease) else {
             return;
         };
         let until_ms = self.steady_ms + LEASE_MS;
-        let kept = progress
+        let ticket = progress
             .is_multiple_of(2)
             .then(|| format!("ticket {progress}"));
-        let renewed = Renewed {
-            progress,
-            engine: None,
-            until_ms: self.now_ms + LEASE_MS,
-            until_steady_ms: until_ms,
-            decided: None,
-            kept: kept.clone(),
-            warnings: None,
-            preview: None,
+        let renewed = Renewal {
+            ticket: ticket.clone(),
+            ..renewal(progress)
         };
-        let done = stores.tasks.renew(&lease, renewed).await;
+        let done = stores.renew(&lease, renewed).await;
         if let Some(known) = self.holder(task, &lease, &done) {
             known.progress = known.progress.max(progress.min(99));
-            known.kept = kept.or(known.kept.take());
+            known.ticket = ticket.or(known.ticket.take());
             known.until_ms = until_ms;
         }
     }
 
-    pub(super) async fn release(&mut self, stores: &Stores, lease: usize, counts: bool) {
+    pub(super) async fn release(&mut self, stores: &Site, lease: usize, counts: bool) {
         let Some((task, lease)) = self.lease(lease) else {
             return;
         };
@@ -239,7 +201,10 @@ impl Model {
         } else {
             Attempt::Forgiven
         };
-        let done = stores.tasks.release(&lease, attempt).await;
+        let done = stores.work.release(&lease, attempt).await;
+        if done.is_ok() {
+            self.drop_run(task);
+        }
         if let Some(known) = self.holder(task, &lease, &done) {
             known.phase = Phase::Waiting;
             known.token = None;
@@ -248,15 +213,8 @@ impl Model {
     }
 
     /// Takes fetches, and settles them well, badly or not at all.
-    pub(super) async fn fetch(&mut self, stores: &Stores, count: usize, how: Option<bool>) {
-        let request = FetchRequest {
-            models: MODELS.map(str::to_owned).into(),
-            count,
-            project_max: 2,
-            steady_ms: self.steady_ms,
-            lease_ms: LEASE_MS,
-        };
-        let fetches = stores.tasks.take_fetches(request).await.unwrap();
+    pub(super) async fn fetch(&mut self, stores: &Site, count: usize, how: Option<bool>) {
+        let fetches = stores.take(count).await;
         for fetch in fetches {
             let known = self.tasks.iter_mut();
             let mut known = known.filter(|(number, _)| id(**number) == fetch.task.id);
@@ -265,27 +223,25 @@ impl Model {
                 matches!(known.fetch, Fetching::Taken(until_ms) if until_ms > self.steady_ms);
             assert!(known.phase == Phase::Waiting && known.fetch != Fetching::AtHand && !taken);
             known.fetch = Fetching::Taken(self.steady_ms + LEASE_MS);
-            let (now_ms, expires_at_ms) = (self.now_ms, self.now_ms + RETENTION_MS);
+            let now_ms = self.now_ms;
             let fetched = match how {
                 None => continue,
                 Some(true) => Fetched::AtHand,
                 Some(false) => Fetched::Failed {
                     failure: FailureCode::ReferenceUnreachable.into(),
-                    now_ms,
-                    expires_at_ms,
+                    retention_ms: RETENTION_MS,
                 },
             };
-            stores.tasks.settle_fetch(&fetch, fetched).await.unwrap();
+            stores.work.settle_fetch(&fetch, fetched).await.unwrap();
             known.fetch = Fetching::AtHand;
             if how == Some(false) {
-                known.phase = Phase::Failed;
-                known.expires_at_ms = expires_at_ms;
-                self.abandon(number);
+                known.end(Phase::Failed, now_ms);
+                self.drop_unfinished(number);
             }
         }
     }
 
-    pub(super) async fn finish(&mut self, stores: &Stores, lease: usize, well: bool) {
+    pub(super) async fn finish(&mut self, stores: &Site, lease: usize, well: bool) {
         let Some((task, lease)) = self.lease(lease) else {
             return;
         };
@@ -295,32 +251,33 @@ impl Model {
         } else {
             Err(FailureCode::GenerationFailed.into())
         };
-        let (now_ms, expires_at_ms) = (self.now_ms, self.now_ms + RETENTION_MS);
-        let done = stores
-            .tasks
-            .finish(&lease, outcome, now_ms, expires_at_ms)
-            .await;
+        let now_ms = self.now_ms;
+        let done = stores.work.finish(&lease, outcome, RETENTION_MS).await;
+        if done.is_ok() {
+            match well {
+                true => self.drop_references(task),
+                false => self.drop_unfinished(task),
+            }
+        }
         if let Some(known) = self.holder(task, &lease, &done) {
-            known.phase = if well {
+            let phase = if well {
                 Phase::Completed
             } else {
                 Phase::Failed
             };
+            known.end(phase, now_ms);
             known.progress = if well { 100 } else { known.progress };
             known.token = None;
-            known.expires_at_ms = expires_at_ms;
-            if well {
-                known.kept = None;
-            }
-            self.abandon(task);
+            known.result = well.then_some(lease.token);
+            known.ticket = None;
         }
     }
 
-    pub(super) async fn cancel(&mut self, stores: &Stores, number: u64, project: &str) {
-        let (now_ms, expires_at_ms) = (self.now_ms, self.now_ms + RETENTION_MS);
+    pub(super) async fn cancel(&mut self, stores: &Site, number: u64, project: &str) {
+        let now_ms = self.now_ms;
         let came = stores
             .tasks
-            .cancel(project, id(number), cancelled(), now_ms, expires_at_ms)
+            .cancel(project, id(number), cancelled(), RETENTION_MS)
             .await
             .unwrap();
         match self
@@ -334,10 +291,11 @@ impl Model {
             }
             Some(known) => {
                 assert!(matches!(came, Cancellation::Cancelled(_)), "{came:?}");
-                known.phase = Phase::Failed;
-                known.token = None;
-                known.expires_at_ms = expires_at_ms;
-                self.abandon(number);
+                known.end(Phase::Failed, now_ms);
+                self.drop_unfinished(number);
+                if let Some(known) = self.tasks.get_mut(&number) {
+                    known.token = None;
+                }
             }
         }
     }
@@ -347,7 +305,7 @@ impl Model {
         let (mut swept, now_ms) = (Swept::default(), self.now_ms);
         let running = |known: &&Known| known.phase == Phase::Running;
         let beside_others = self.tasks.values().filter(running).count() > 1;
-        let mut lost = Vec::new();
+        let (mut over, mut lost, mut expired) = (Vec::new(), Vec::new(), Vec::new());
         let before = self.tasks.len();
         let stays =
             |known: &Known| known.phase != Phase::Expired || known.expires_at_ms + 10_000 > now_ms;
@@ -359,10 +317,9 @@ impl Model {
                 .filter(|(.., until_ms)| !trusts || *until_ms > now_ms);
             match known.phase {
                 Phase::Running if known.until_ms <= self.steady_ms => {
-                    known.token = None;
+                    over.push(*number);
                     if known.attempt >= 3 && !beside_others {
-                        known.phase = Phase::Failed;
-                        known.expires_at_ms = now_ms + RETENTION_MS;
+                        known.end(Phase::Failed, now_ms);
                         swept.lost += 1;
                         lost.push(*number);
                     } else {
@@ -376,14 +333,21 @@ impl Model {
                     known.phase = Phase::Expired;
                     known.expires_at_ms = now_ms;
                     swept.expired += 1;
+                    expired.push(*number);
                 }
                 _ => {}
             }
         }
-        for number in lost {
-            self.abandon(number);
+        for number in over {
+            self.drop_run(number);
+            if let Some(known) = self.tasks.get_mut(&number) {
+                known.token = None;
+            }
         }
-        swept.abandoned = self.abandoned.values().cloned().collect();
+        for number in lost {
+            self.drop_unfinished(number);
+        }
+        self.drop_results(&expired);
         swept
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::record::Change;
+use super::super::change::Change;
 
 /// Projects without a task are forgotten when there are so many more than at the last look.
 const PAST_MAX: usize = 1_024;

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
+use kinora_contract::lifecycle::Record;
 use kinora_contract::{State, TaskId};
 
+use super::super::change::Change;
 use super::super::index::{Share, Turns};
-use super::super::record::{Change, Record};
 
 /// Milliseconds of a cost unit, before any task was measured: the storyboard engine on a small machine.
 const MS_PER_COST: f64 = 50.0;
@@ -51,9 +52,9 @@ pub(super) struct Running {
     pub(super) project: Arc<str>,
     pub(super) model: String,
     pub(super) cost: u64,
-    since: Instant,
+    since: Duration,
     /// The last report, and when it came.
-    progress: (u8, Instant),
+    progress: (u8, Duration),
 }
 
 impl Default for Board {
@@ -77,15 +78,12 @@ impl Default for Board {
 
 impl Board {
     /// Follows a change; says whether the turns to come may be others now.
-    pub(super) fn apply(&mut self, change: &Change, now: Instant) -> bool {
+    pub(super) fn apply(&mut self, change: &Change, now: Duration) -> bool {
         let old = change
             .before
             .as_ref()
-            .filter(|record| record.is_unfinished());
-        let new = change
-            .after
-            .as_ref()
-            .filter(|record| record.is_unfinished());
+            .filter(|record| !record.is_terminal());
+        let new = change.after.as_ref().filter(|record| !record.is_terminal());
         let Some(record) = old.or(new) else {
             return false;
         };
@@ -126,8 +124,8 @@ impl Board {
     }
 
     /// Milliseconds until a running task ends, by its progress where it tells something.
-    pub(super) fn remaining_ms(&self, running: &Running, now: Instant) -> f64 {
-        let since = |at: Instant| now.saturating_duration_since(at).as_secs_f64() * 1000.0;
+    pub(super) fn remaining_ms(&self, running: &Running, now: Duration) -> f64 {
+        let since = |at: Duration| now.saturating_sub(at).as_secs_f64() * 1000.0;
         let total = running
             .whole_ms()
             .unwrap_or_else(|| self.service_ms(&running.model, running.cost));
@@ -153,7 +151,7 @@ impl Board {
         known.map_or_else(|| project.into(), |(key, _)| key.clone())
     }
 
-    fn join(&mut self, record: &Record, project: &Arc<str>, now: Instant) {
+    fn join(&mut self, record: &Record, project: &Arc<str>, now: Duration) {
         let spec = &record.task.spec;
         if record.is_running() {
             let running = Running {
@@ -182,7 +180,13 @@ impl Board {
         tasks.insert(record.seq, waiting);
     }
 
-    fn leave(&mut self, record: &Record, project: &Arc<str>, after: Option<&Record>, now: Instant) {
+    fn leave(
+        &mut self,
+        record: &Record,
+        project: &Arc<str>,
+        after: Option<&Record>,
+        now: Duration,
+    ) {
         if let Some(running) = self.running.remove(&record.task.id) {
             if after.is_some_and(|after| matches!(after.task.state, State::Completed(_))) {
                 self.measure(&running, now);
@@ -206,7 +210,7 @@ impl Board {
         }
     }
 
-    fn report(&mut self, record: &Record, now: Instant) {
+    fn report(&mut self, record: &Record, now: Duration) {
         if let Some(running) = self.running.get_mut(&record.task.id)
             && record.task.progress > running.progress.0
         {
@@ -214,8 +218,8 @@ impl Board {
         }
     }
 
-    fn measure(&mut self, running: &Running, now: Instant) {
-        let took_ms = now.saturating_duration_since(running.since).as_secs_f64() * 1000.0;
+    fn measure(&mut self, running: &Running, now: Duration) {
+        let took_ms = now.saturating_sub(running.since).as_secs_f64() * 1000.0;
         let rate = took_ms / running.cost.max(1) as f64;
         let average = self.ms_per_cost.entry(running.model.clone());
         average
@@ -228,7 +232,7 @@ impl Running {
     /// Milliseconds that it takes in all, by its progress.
     fn whole_ms(&self) -> Option<f64> {
         let (percent, at) = self.progress;
-        let until = at.saturating_duration_since(self.since).as_secs_f64() * 1000.0;
+        let until = at.saturating_sub(self.since).as_secs_f64() * 1000.0;
         (percent >= TELLING_PERCENT).then(|| until * 100.0 / f64::from(percent))
     }
 }

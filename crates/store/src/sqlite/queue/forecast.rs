@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use kinora_contract::TaskId;
 
@@ -12,7 +12,7 @@ use super::promises::Places;
 
 /// What can be forecast of a board, and be kept for a while.
 pub(super) trait Forecast: Default {
-    fn of(board: &Board, now: Instant) -> Self;
+    fn of(board: &Board, now: Duration) -> Self;
 
     /// Tasks that wait in all.
     fn waiting(&self) -> usize;
@@ -41,7 +41,7 @@ impl Positions {
 }
 
 impl Forecast for Positions {
-    fn of(board: &Board, now: Instant) -> Self {
+    fn of(board: &Board, now: Duration) -> Self {
         let mut positions = Self {
             waiting: board.waiting_count,
             ..Self::default()
@@ -110,7 +110,7 @@ impl Outlook {
 }
 
 impl Forecast for Outlook {
-    fn of(board: &Board, now: Instant) -> Self {
+    fn of(board: &Board, now: Duration) -> Self {
         let mut outlook = Self {
             waiting: board.waiting_count,
             ..Self::default()

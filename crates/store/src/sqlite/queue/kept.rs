@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::board::Board;
 use super::forecast::Forecast;
@@ -22,7 +22,8 @@ pub(super) struct Kept<F> {
 #[derive(Debug, Default)]
 struct Dated<F> {
     forecast: Arc<F>,
-    made: Option<Instant>,
+    /// By the store's steady clock.
+    made: Option<Duration>,
 }
 
 impl<F: Default> Default for Kept<F> {
@@ -40,24 +41,23 @@ impl<F: Forecast> Kept<F> {
         self.outdated.store(true, Ordering::Release);
     }
 
-    pub(super) fn outdate_if_old(&self) {
+    pub(super) fn outdate_if_old(&self, now: Duration) {
         let dated = self.dated.read().unwrap_or_else(PoisonError::into_inner);
-        if dated.is_old() {
+        if dated.is_old(now) {
             self.outdate();
         }
     }
 
     /// The forecast, made anew where it is wrong.
-    pub(super) fn look(&self, board: &Mutex<Board>) -> Arc<F> {
+    pub(super) fn look(&self, board: &Mutex<Board>, now: Duration) -> Arc<F> {
         let dated = self.dated.read().unwrap_or_else(PoisonError::into_inner);
-        if !self.outdated.load(Ordering::Acquire) || dated.is_fresh() {
+        if !self.outdated.load(Ordering::Acquire) || dated.is_fresh(now) {
             return dated.forecast.clone();
         }
         drop(dated);
         let board = lock(board);
         // Another question may have had it made while this one waited for the lock.
         if self.outdated.swap(false, Ordering::AcqRel) {
-            let now = Instant::now();
             let new = Dated {
                 forecast: Arc::new(F::of(&board, now)),
                 made: Some(now),
@@ -71,11 +71,12 @@ impl<F: Forecast> Kept<F> {
 }
 
 impl<F: Forecast> Dated<F> {
-    fn is_fresh(&self) -> bool {
-        self.forecast.waiting() > SHORT && !self.is_old()
+    fn is_fresh(&self, now: Duration) -> bool {
+        self.forecast.waiting() > SHORT && !self.is_old(now)
     }
 
-    fn is_old(&self) -> bool {
-        self.made.is_none_or(|made| made.elapsed() >= AGE_MAX)
+    fn is_old(&self, now: Duration) -> bool {
+        let is_old = |made: Duration| now.saturating_sub(made) >= AGE_MAX;
+        self.made.is_none_or(is_old)
     }
 }

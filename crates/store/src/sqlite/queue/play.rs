@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use kinora_contract::TaskId;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
@@ -120,7 +120,7 @@ struct Play<'a> {
 }
 
 /// The next starts of a group's tasks.
-pub(super) fn play(board: &Board, group: &Group<'_>, whose: Whose, now: Instant) -> Vec<Start> {
+pub(super) fn play(board: &Board, group: &Group<'_>, whose: Whose, now: Duration) -> Vec<Start> {
     let mut play = Play::set_up(board, group, whose, now);
     let slots = board.share.slots.max(1);
     let (starts_max, horizon_ms) = match whose {
@@ -143,7 +143,7 @@ pub(super) fn play(board: &Board, group: &Group<'_>, whose: Whose, now: Instant)
 }
 
 impl<'a> Play<'a> {
-    fn set_up(board: &'a Board, group: &'a Group<'a>, whose: Whose, now: Instant) -> Self {
+    fn set_up(board: &'a Board, group: &'a Group<'a>, whose: Whose, now: Duration) -> Self {
         let mut lines = waiting_lines(board, group, whose);
         let mut by_project: HashMap<&str, usize> = (0..)
             .zip(&lines)

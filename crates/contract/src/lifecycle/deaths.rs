@@ -1,0 +1,99 @@
+//! What the death of a worker means for the tasks that it ran. A death counts against a task while it has
+//! another attempt; its last attempt is used up only by a death at which it ran alone, so that a neighbour that
+//! kills the process ends no innocent task. That it comes to run alone is the claims' part ([`runs_alone`]), and
+//! so is that this happens only in a process that has lived for a while or completed a task since the last death:
+//! a crash loop has other causes. Pure: every store asks here.
+
+/// What becomes of a task whose worker died or hung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It waits again, and the attempt counts.
+    Again,
+    /// It waits again as if the attempt had not been: others that ran may have been the cause.
+    Spared,
+    /// It was the last attempt: the task fails with `worker_lost`.
+    Lost,
+}
+
+/// Judges a death in attempt number `attempt` of at most `attempts_max`; `alone` says whether the worker ran
+/// nothing else.
+pub const fn judge_death(attempt: u32, attempts_max: u32, alone: bool) -> Verdict {
+    match (attempt < attempts_max, alone) {
+        (true, _) => Verdict::Again,
+        (false, false) => Verdict::Spared,
+        (false, true) => Verdict::Lost,
+    }
+}
+
+/// Whether the attempt after `attempts` others is made while the worker runs nothing else: it is the last one
+/// of a task that has met a death.
+pub const fn runs_alone(deaths: u32, attempts: u32, attempts_max: u32) -> bool {
+    deaths > 0 && attempts.saturating_add(1) >= attempts_max
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_death_alone_uses_up_the_last_attempt() {
+        use Verdict::{Again, Lost, Spared};
+        for (attempt, attempts_max, beside_others, alone) in [
+            (1, 3, Again, Again),
+            (2, 3, Again, Again),
+            (3, 3, Spared, Lost),
+            // Of a time when more were allowed.
+            (4, 3, Spared, Lost),
+            (1, 1, Spared, Lost),
+            (1, 2, Again, Again),
+            (2, 2, Spared, Lost),
+        ] {
+            let judged = [false, true].map(|alone| judge_death(attempt, attempts_max, alone));
+            assert_eq!(
+                judged,
+                [beside_others, alone],
+                "{attempt} of {attempts_max}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_attempt_after_a_death_is_made_alone() {
+        for (deaths, attempts, attempts_max, alone) in [
+            (0, 0, 3, false),
+            (1, 1, 3, false),
+            (2, 2, 3, true),
+            // One attempt was lost with an engine's own process, one with the worker.
+            (1, 2, 3, true),
+            (0, 2, 3, false),
+            (0, 0, 1, false),
+            (1, 0, 1, true),
+            (5, 5, 10_000, false),
+        ] {
+            let judged = runs_alone(deaths, attempts, attempts_max);
+            assert_eq!(judged, alone, "{deaths}, {attempts} of {attempts_max}");
+        }
+    }
+
+    /// Whatever runs beside it, a task that kills its process ends, and nobody else does.
+    #[test]
+    fn a_poison_task_ends_and_its_neighbours_do_not() {
+        for attempts_max in 1..6 {
+            let (mut attempts, mut deaths) = (0, 0);
+            let lives = (1..).find(|_| {
+                let alone = runs_alone(deaths, attempts, attempts_max);
+                attempts += 1;
+                deaths += 1;
+                match judge_death(attempts, attempts_max, alone) {
+                    Verdict::Again => false,
+                    Verdict::Spared => {
+                        attempts -= 1;
+                        false
+                    }
+                    Verdict::Lost => true,
+                }
+            });
+            assert_eq!(lives, Some(attempts_max.max(2)));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What follows from a change of a task for everything around it.
+
+use std::sync::Arc;
+
+use crate::id::TaskId;
+use crate::lifecycle::files::{keeps_references, reference_keys};
+use crate::lifecycle::record::Record;
+use crate::task::State;
+
+/// What a store does in the transaction of a change, besides storing the task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Blob keys of files that nobody needs any more, of which some may not exist.
+    pub garbage: Vec<String>,
+    /// Work that goes on elsewhere for a task that ended without a result.
+    pub call_off: Option<CallOff>,
+    /// Change of the bytes with which the project is charged.
+    pub bytes: i64,
+    /// Change of the number of the project's tasks that are not expired.
+    pub tasks: i64,
+    /// Whether texts of clients were removed that are to leave the disk soon.
+    pub erases: bool,
+}
+
+/// An upstream job that is to be called off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallOff {
+    /// The task; it may be gone.
+    pub task: TaskId,
+    /// Its model, whose engine understands the ticket.
+    pub model: String,
+    /// The engine's own name for the work ([`crate::lifecycle::Renewal::ticket`]).
+    pub ticket: String,
+}
+
+/// Whom a change may concern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// There may be something to claim or to fetch.
+    pub work: bool,
+    /// Somebody's lease, of a run or of a fetch, was taken away.
+    pub withdrawn: bool,
+}
+
+impl Effects {
+    /// What follows from a task's way from `before` to `after`; `None` is a task that is not there.
+    #[must_use]
+    pub fn of(before: Option<&Record>, after: Option<&Record>) -> Self {
+        let charged = |record: &Record| i64::try_from(record.charged_bytes).unwrap_or(i64::MAX);
+        let listed = |record: &Record| i64::from(record.task.status().is_some());
+        Self {
+            garbage: before.map_or_else(Vec::new, |before| garbage(before, after)),
+            call_off: before.and_then(|before| call_off(before, after)),
+            bytes: after.map_or(0, charged) - before.map_or(0, charged),
+            tasks: after.map_or(0, listed) - before.map_or(0, listed),
+            erases: before.is_some()
+                && after.is_none_or(|after| matches!(after.task.state, State::Expired)),
+        }
+    }
+}
+
+impl Hints {
+    /// Both.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            work: self.work || other.work,
+            withdrawn: self.withdrawn || other.withdrawn,
+        }
+    }
+
+    /// Whom a task's way from `before` to `after` may concern.
+    #[must_use]
+    pub fn of(before: Option<&Record>, after: Option<&Record>) -> Self {
+        let was_held = |record: &Record| {
+            record.is_running() || record.is_waiting() && record.references.fetch().is_some()
+        };
+        // That a fetch begins is no news to anybody.
+        let work =
+            after.is_some_and(|after| after.is_waiting() && after.references.fetch().is_none());
+        let withdrawn = before.is_some_and(was_held)
+            && match after {
+                None => true,
+                // Only a cancel keeps the lease of a run that it ends.
+                Some(after) if after.is_terminal() => {
+                    after.lease.is_some() || before.is_some_and(Record::is_waiting)
+                }
+                Some(_) => false,
+            };
+        Self { work, withdrawn }
+    }
+}
+
+/// Keys of the files that `before` needed or may have put there, and `after` does not need.
+fn garbage(before: &Record, after: Option<&Record>) -> Vec<String> {
+    let mut keys = Vec::new();
+    if let Some(lease) = before.running_lease() {
+        let goes_on = after.and_then(Record::running_lease) == Some(lease.clone());
+        let is_result = after.is_some_and(|after| matches!(after.task.state, State::Completed(_)));
+        if !goes_on && !is_result {
+            keys.extend(lease.file_keys());
+        }
+    }
+    if let State::Completed(artifact) = &before.task.state
+        && !after.is_some_and(|after| matches!(after.task.state, State::Completed(_)))
+    {
+        keys.extend(artifact.files().map(|file| file.key.clone()));
+    }
+    if keeps_references(&before.task) && !after.is_some_and(|after| keeps_references(&after.task)) {
+        keys.extend(reference_keys(&before.task));
+    }
+    keys
+}
+
+fn call_off(before: &Record, after: Option<&Record>) -> Option<CallOff> {
+    let has_result = after.is_some_and(|after| matches!(after.task.state, State::Completed(_)));
+    let goes_on = after.is_some_and(|after| !after.is_terminal());
+    let ticket: &Arc<str> = before.ticket.as_ref().filter(|_| !has_result && !goes_on)?;
+    Some(CallOff {
+        task: before.task.id,
+        model: before.task.spec.model.clone(),
+        ticket: ticket.to_string(),
+    })
+}

@@ -1,0 +1,117 @@
+//! The blob keys of all files: the one place that knows how they are made. Both sides use it: the worker
+//! puts the files there, and the store notes them as garbage in the transaction that makes them useless.
+
+use super::lease::Lease;
+use crate::id::TaskId;
+use crate::spec::{Reference, VideoSpec};
+use crate::task::{State, Task};
+
+/// Results: `videos/TASK/TOKEN/NAME`.
+const RESULTS: &str = "videos/";
+/// Fetched references: `references/TASK/INDEX`.
+const REFERENCES: &str = "references/";
+/// The keys of tasks' files begin with one of these.
+pub const TASK_FILES: [&str; 2] = [RESULTS, REFERENCES];
+/// The keys of stores' marks begin with this.
+pub const MARKS: &str = "stores/";
+
+impl Lease {
+    /// What a run under this lease publishes: video, thumbnail, spritesheet. The keys carry the
+    /// token, so that no two attempts share one; they are garbage once the lease ended otherwise
+    /// than in a completed task.
+    #[must_use]
+    pub fn file_keys(&self) -> [String; 3] {
+        ["video.mp4", "thumbnail.webp", "spritesheet.jpg"]
+            .map(|name| format!("{RESULTS}{}/{}/{name}", self.task, self.token))
+    }
+}
+
+/// The fetched references of a task, in the order of [`crate::Inputs::references`].
+/// They serve every attempt, and are garbage once the task has ended; those of a completed draft
+/// are kept as long as the draft, for its final.
+#[must_use]
+pub fn reference_keys(task: &Task) -> Vec<String> {
+    reference_keys_of(task.id, &task.spec)
+}
+
+/// The same of a task of which only the identifier and the spec are known.
+#[must_use]
+pub fn reference_keys_of(task: TaskId, spec: &VideoSpec) -> Vec<String> {
+    (0..spec.inputs.references().len())
+        .map(|index| format!("{REFERENCES}{task}/{index}"))
+        .collect()
+}
+
+/// The mark that a store leaves beside its results: an empty file, named after the store's own number.
+#[must_use]
+pub fn mark_key(identity: u64) -> String {
+    format!("{MARKS}{identity:016x}")
+}
+
+/// The task that a file of this key belongs to; `None` for keys that are no task's.
+#[must_use]
+pub fn task_of_file(key: &str) -> Option<TaskId> {
+    let rest = TASK_FILES
+        .iter()
+        .find_map(|begin| key.strip_prefix(begin))?;
+    rest.split_once('/')?.0.parse().ok()
+}
+
+/// Bytes that a reference is charged with until it is known what it takes: what most pictures take
+/// once they are cut down to their frame, and 15 s of stereo in 16 bits.
+const IMAGE_ALLOWANCE_BYTES: u64 = 4 << 20;
+const AUDIO_ALLOWANCE_BYTES: u64 = 3 << 20;
+
+/// What the references of a task are charged with before they are fetched.
+pub(crate) fn reference_allowance(task: &Task) -> u64 {
+    let references = task.spec.inputs.references();
+    let allowance = |reference: &Reference<'_>| match reference {
+        Reference::Image(_) => IMAGE_ALLOWANCE_BYTES,
+        Reference::Audio(_) => AUDIO_ALLOWANCE_BYTES,
+    };
+    references.iter().map(allowance).sum()
+}
+
+/// Whether `key` is a file that `task` has, or may still get while it is unfinished.
+#[must_use]
+pub fn names_file(task: &Task, key: &str) -> bool {
+    match &task.state {
+        State::Waiting | State::Running => true,
+        State::Completed(artifact) => {
+            let files = [&artifact.video, &artifact.thumbnail, &artifact.spritesheet];
+            files.iter().any(|file| file.key == key)
+                || keeps_references(task) && reference_keys(task).iter().any(|own| own == key)
+        }
+        State::Failed(_) | State::Expired => false,
+    }
+}
+
+/// Whether a task in this state still needs its references.
+pub(crate) fn keeps_references(task: &Task) -> bool {
+    match task.state {
+        State::Waiting | State::Running => true,
+        State::Completed(_) => task.spec.draft,
+        State::Failed(_) | State::Expired => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_tells_its_task_and_a_mark_tells_none() {
+        let task = TaskId::from_parts(1_760_000_000_000, [7; 10]);
+        let lease = Lease { task, token: 9 };
+        let reference = format!("{REFERENCES}{task}/0");
+        for key in lease.file_keys().iter().chain([&reference]) {
+            assert_eq!(task_of_file(key), Some(task), "{key}");
+            assert!(TASK_FILES.iter().any(|begin| key.starts_with(begin)));
+        }
+        let bare = format!("{RESULTS}{task}");
+        for key in [&*mark_key(7), "videos/one/2", "videos/", "", &bare] {
+            assert_eq!(task_of_file(key), None, "{key}");
+        }
+        assert!(mark_key(7).starts_with(MARKS));
+    }
+}

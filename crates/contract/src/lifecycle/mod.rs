@@ -1,0 +1,23 @@
+//! A task's life as values: what may happen to it ([`Event`]), what it is afterwards, and what follows for files,
+//! upstream jobs, usage and waiting workers ([`Effects`]). [`Record::apply`] is pure and total: a store calls it
+//! inside its own transaction and stores the result, and has no rules of its own.
+
+mod deaths;
+mod effects;
+mod event;
+mod files;
+mod lease;
+mod record;
+#[cfg(test)]
+mod tests;
+mod transition;
+
+pub use deaths::{Verdict, judge_death, runs_alone};
+pub use effects::{CallOff, Effects, Hints};
+pub use event::{Event, FetchOutcome, Outcome, Refused, Renewal};
+pub use files::{
+    MARKS, TASK_FILES, mark_key, names_file, reference_keys, reference_keys_of, task_of_file,
+};
+pub use lease::{Attempt, Held, Lease, LeaseLost};
+pub use record::{Record, References};
+pub use transition::Transition;

@@ -1,0 +1,252 @@
+//! A task with what only stores know of it: its place in the queue, its lease, what it is charged with.
+//! Records never change; a change makes a new one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::files::{keeps_references, reference_allowance};
+use super::lease::{Held, Lease, LeaseLost};
+use crate::spec::Inputs;
+use crate::task::{State, Task};
+use crate::time::SteadyMs;
+
+/// What a task takes besides its texts: its row with its place in the indexes, and its record in memory.
+const ROW_BYTES: u64 = 1024;
+
+/// A task as a store keeps it.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Order of acceptance.
+    pub seq: u64,
+    /// The task.
+    pub task: Arc<Task>,
+    /// While running. A cancel keeps it, so that a worker can tell a withdrawal from a lease that ran out.
+    pub lease: Option<Held>,
+    /// The engine's own text for a later attempt, while the task is unfinished.
+    pub ticket: Option<Arc<str>>,
+    /// Bytes of its stored references; an allowance until it is known.
+    pub reference_bytes: u64,
+    /// Bytes that it adds to its project's usage.
+    pub charged_bytes: u64,
+    /// How far its references are, while it waits.
+    pub references: References,
+    /// Deaths of its worker so far.
+    pub deaths: u32,
+}
+
+/// How far a task's references are. An embedded store writes down only whether they are at hand: its fetches end
+/// with its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum References {
+    /// There are none, or all are stored.
+    AtHand,
+    /// They are to be fetched.
+    Wanted {
+        /// Fetches begun so far.
+        tries: u32,
+    },
+    /// Nobody may take them before a time: they are being fetched, or the last try was our fault.
+    Away {
+        /// Fetches begun so far.
+        tries: u32,
+        /// They are wanted again from then on, by the steady clock.
+        until_ms: SteadyMs,
+        /// Of the fetch under way.
+        token: Option<u64>,
+    },
+}
+
+impl References {
+    /// Of a task as it is stored.
+    #[must_use]
+    pub fn stored(ready: bool, task: &Task) -> Self {
+        if ready || task.spec.inputs == Inputs::Text {
+            Self::AtHand
+        } else {
+            Self::Wanted { tries: 0 }
+        }
+    }
+
+    /// The token of the fetch under way.
+    #[must_use]
+    pub const fn fetch(self) -> Option<u64> {
+        match self {
+            Self::Away { token, .. } => token,
+            _ => None,
+        }
+    }
+
+    /// Fetches begun since the references were last at hand.
+    #[must_use]
+    pub const fn tries(self) -> u32 {
+        match self {
+            Self::AtHand => 0,
+            Self::Wanted { tries } | Self::Away { tries, .. } => tries,
+        }
+    }
+}
+
+impl Record {
+    /// The record of a task that has just been accepted.
+    #[must_use]
+    pub fn accepted(seq: u64, task: Task) -> Self {
+        let reference_bytes = reference_allowance(&task);
+        Self {
+            seq,
+            charged_bytes: cost(&task, reference_bytes),
+            reference_bytes,
+            references: References::stored(false, &task),
+            task: Arc::new(task),
+            lease: None,
+            ticket: None,
+            deaths: 0,
+        }
+    }
+
+    /// Bytes that it takes in memory, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let failure = match &self.task.state {
+            State::Failed(failure) => failure.message.len() as u64,
+            _ => 0,
+        };
+        ROW_BYTES + text_bytes(&self.task) + failure
+    }
+
+    /// Whether it waits, for its references or for a worker.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.task.state, State::Waiting)
+    }
+
+    /// Whether a worker may claim it.
+    #[must_use]
+    pub fn is_claimable(&self) -> bool {
+        self.is_waiting() && self.references == References::AtHand
+    }
+
+    /// Whether a worker runs it.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        matches!(self.task.state, State::Running)
+    }
+
+    /// Whether it has reached its end.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.task.state.phase().is_terminal()
+    }
+
+    /// Token of the last lease, as long as it is known.
+    #[must_use]
+    pub fn token(&self) -> Option<u64> {
+        self.lease.as_ref().map(|held| held.token)
+    }
+
+    /// The lease under which the task runs now.
+    #[must_use]
+    pub fn running_lease(&self) -> Option<Lease> {
+        let token = self.token().filter(|_| self.is_running())?;
+        let task = self.task.id;
+        Some(Lease { task, token })
+    }
+
+    /// Whether the task is held by the run with this token.
+    ///
+    /// # Errors
+    /// [`LeaseLost`]: how that run lost it.
+    pub fn judge(&self, token: u64) -> Result<(), LeaseLost> {
+        if self.token() != Some(token) {
+            Err(LeaseLost::Superseded)
+        } else if self.is_running() {
+            Ok(())
+        } else {
+            // Only a cancel keeps the token of a task that it ends.
+            Err(LeaseLost::Withdrawn)
+        }
+    }
+
+    /// Whether a lease still holds, judged by the record of its task, if there is one.
+    ///
+    /// # Errors
+    /// [`LeaseLost`]: how it was lost.
+    pub fn judge_lease(record: Option<&Self>, lease: &Lease) -> Result<(), LeaseLost> {
+        record.map_or(Err(LeaseLost::Withdrawn), |record| {
+            record.judge(lease.token)
+        })
+    }
+
+    /// The successor of this record with a changed task and the lease given. An ended task keeps only
+    /// what can still be asked for.
+    pub(super) fn with(&self, lease: Option<Held>, change: impl FnOnce(&mut Task)) -> Self {
+        let mut task = Task::clone(&self.task);
+        change(&mut task);
+        shed(&mut task);
+        let before = cost(&self.task, self.reference_bytes);
+        let after = cost(&task, self.reference_bytes);
+        let ticket = self.ticket.clone();
+        Self {
+            charged_bytes: self
+                .charged_bytes
+                .saturating_add(after)
+                .saturating_sub(before),
+            ticket: ticket.filter(|_| !task.state.phase().is_terminal()),
+            task: Arc::new(task),
+            lease,
+            ..*self
+        }
+    }
+
+    /// The successor of this record whose references are so far.
+    pub(super) fn with_references(&self, references: References) -> Self {
+        Self {
+            references,
+            ..self.clone()
+        }
+    }
+}
+
+/// Drops what nobody can ask for any more: of an ended task its inputs, unless it is a draft whose final
+/// may be made of them; of an expired one, which only answers that it is gone, all texts.
+fn shed(task: &mut Task) {
+    if keeps_references(task) {
+        return;
+    }
+    task.spec.inputs = Inputs::Text;
+    task.spec.negative_prompt = None;
+    if matches!(task.state, State::Expired) {
+        task.spec.prompt = String::new();
+        task.metadata = BTreeMap::new();
+    }
+}
+
+/// What a task takes on disk.
+fn cost(task: &Task, reference_bytes: u64) -> u64 {
+    let result = match &task.state {
+        State::Completed(artifact) => artifact.files().iter().map(|file| file.bytes).sum(),
+        _ => 0,
+    };
+    let references = if keeps_references(task) {
+        reference_bytes
+    } else {
+        0
+    };
+    ROW_BYTES + text_bytes(task) + references + result
+}
+
+fn text_bytes(task: &Task) -> u64 {
+    let spec = &task.spec;
+    let own = spec.prompt.len() + spec.negative_prompt.as_ref().map_or(0, String::len);
+    let urls: usize = spec
+        .inputs
+        .references()
+        .iter()
+        .map(|one| one.url().len())
+        .sum();
+    let notes: usize = task
+        .metadata
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum();
+    (own + urls + notes) as u64
+}

@@ -1,0 +1,260 @@
+//! Every event in every state: what may happen, what the task is then, and what follows.
+
+mod fixtures;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use self::fixtures::{
+    FETCH, KEPT_MS, NOW, TOKEN, after, artifact, cancel, claim, failure, fetch_ended, fetch_failed,
+    finish, lost, records, released, renewed, running, task, waiting,
+};
+use super::*;
+use crate::task::{Phase, State};
+
+/// Each event, with the names of the states in which it can happen.
+fn events() -> Vec<(Event, Vec<&'static str>)> {
+    let unfinished = ["ready", "wanted", "fetching", "paused", "running", "again"];
+    let ended = ["completed", "failed", "cancelled"];
+    let all = records().iter().map(|(name, _)| *name).collect();
+    vec![
+        (claim(8), vec!["ready", "again"]),
+        (renewed(TOKEN), vec!["running"]),
+        (finish(TOKEN, Ok(artifact())), vec!["running"]),
+        (finish(TOKEN, Err(failure())), vec!["running"]),
+        (released(Attempt::Counts), vec!["running"]),
+        (released(Attempt::Forgiven), vec!["running"]),
+        (released(Attempt::ReferencesLost), vec!["running"]),
+        (lost(Verdict::Again), vec!["running"]),
+        (lost(Verdict::Spared), vec!["running"]),
+        (lost(Verdict::Lost), vec!["running"]),
+        (renewed(TOKEN + 1), vec![]),
+        (finish(TOKEN + 1, Ok(artifact())), vec![]),
+        (
+            Event::FetchBegun {
+                token: 4,
+                until_ms: 30,
+            },
+            vec!["wanted"],
+        ),
+        (Event::FetchDue, vec!["fetching", "paused"]),
+        (fetch_ended(FETCH, FetchOutcome::AtHand), vec!["fetching"]),
+        (fetch_failed(FETCH), vec!["fetching"]),
+        (fetch_failed(FETCH + 1), vec![]),
+        (Event::ReferencesStored { bytes: 5 }, unfinished.into()),
+        (cancel(), unfinished.into()),
+        (
+            Event::WaitedTooLong {
+                now_ms: NOW,
+                retention_ms: KEPT_MS,
+            },
+            vec!["ready", "wanted", "fetching", "paused"],
+        ),
+        (Event::Expired { now_ms: NOW }, ended.into()),
+        (Event::Postponed { expires_at_ms: 9 }, ended.into()),
+        (Event::Deleted, all),
+    ]
+}
+
+#[test]
+fn every_event_happens_in_its_states_and_in_no_other() {
+    for (name, record) in records() {
+        for (event, possible) in events() {
+            let shown = format!("{event:?} of a task that is {name}");
+            let happened = record.apply(event);
+            assert_eq!(happened.is_ok(), possible.contains(&name), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_says_how_a_lease_was_lost() {
+    let refused = |name: &str, event: Event| {
+        let (_, record) = records()
+            .into_iter()
+            .find(|(other, _)| *other == name)
+            .unwrap();
+        record.apply(event).map(|_| ()).unwrap_err()
+    };
+    let (withdrawn, superseded) = (
+        Refused::LeaseLost(LeaseLost::Withdrawn),
+        Refused::LeaseLost(LeaseLost::Superseded),
+    );
+    assert_eq!(refused("cancelled", renewed(TOKEN)), withdrawn);
+    assert_eq!(refused("completed", renewed(TOKEN)), superseded);
+    assert_eq!(refused("again", renewed(TOKEN)), superseded);
+    assert_eq!(refused("running", renewed(TOKEN + 1)), superseded);
+    assert_eq!(refused("failed", fetch_failed(FETCH)), withdrawn);
+    assert_eq!(refused("running", fetch_failed(FETCH)), superseded);
+    assert_eq!(refused("completed", cancel()), Refused::Ended);
+    assert_eq!(refused("wanted", claim(8)), Refused::Impossible);
+    let gone = Record::judge_lease(
+        None,
+        &Lease {
+            task: task(0).id,
+            token: TOKEN,
+        },
+    );
+    assert_eq!(gone, Err(LeaseLost::Withdrawn));
+}
+
+fn effects(record: &Record, event: Event) -> Effects {
+    record.apply(event).unwrap().effects
+}
+
+fn keys(effects: &Effects) -> BTreeSet<&str> {
+    effects.garbage.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn files_become_garbage_when_nobody_needs_them_any_more() {
+    let fetched = fetch_ended(FETCH, FetchOutcome::AtHand);
+    let begun = Event::FetchBegun {
+        token: FETCH,
+        until_ms: 30,
+    };
+    let run = after(waiting(2), [begun, fetched, claim(TOKEN)]);
+    let of_run = run.running_lease().unwrap().file_keys();
+    let of_run: BTreeSet<&str> = of_run.iter().map(String::as_str).collect();
+    let references = reference_keys(&run.task);
+    let references: BTreeSet<&str> = references.iter().map(String::as_str).collect();
+    let result: BTreeSet<&str> = ["made/video", "made/thumbnail", "made/sheet"].into();
+    let both = |one: &BTreeSet<&'static str>| one.clone();
+    assert_eq!(keys(&effects(&run, renewed(TOKEN))), BTreeSet::new());
+    assert_eq!(keys(&effects(&run, released(Attempt::Forgiven))), of_run);
+    let failed = effects(&run, finish(TOKEN, Err(failure())));
+    assert_eq!(keys(&failed), &of_run | &references);
+    assert_eq!(keys(&effects(&run, cancel())), &of_run | &references);
+    assert_eq!(keys(&effects(&run, Event::Deleted)), &of_run | &references);
+    // A result stays, its references do not, but for a draft, whose final may be made of them.
+    let completed = effects(&run, finish(TOKEN, Ok(artifact())));
+    assert_eq!(keys(&completed), references);
+    let mut draft = run.clone();
+    Arc::make_mut(&mut draft.task).spec.draft = true;
+    let made = draft.apply(finish(TOKEN, Ok(artifact()))).unwrap();
+    assert_eq!(keys(&made.effects), BTreeSet::new());
+    let made = made.after.unwrap();
+    let expired = effects(&made, Event::Expired { now_ms: NOW });
+    assert_eq!(keys(&expired), &both(&result) | &references);
+    assert!(expired.erases && made.apply(cancel()).is_err());
+}
+
+#[test]
+fn an_upstream_job_is_called_off_unless_there_is_a_result_or_another_attempt() {
+    let ticket = Event::Renewed {
+        token: TOKEN,
+        until_ms: 0,
+        until_steady_ms: 0,
+        renewal: Renewal {
+            ticket: Some("job 1".to_owned()),
+            ..Renewal::default()
+        },
+    };
+    let run = after(running(), [ticket]);
+    let called_off = |event| effects(&run, event).call_off.map(|one| one.ticket);
+    for event in [
+        cancel(),
+        finish(TOKEN, Err(failure())),
+        lost(Verdict::Lost),
+        Event::Deleted,
+    ] {
+        assert_eq!(called_off(event).as_deref(), Some("job 1"));
+    }
+    for event in [
+        finish(TOKEN, Ok(artifact())),
+        released(Attempt::Counts),
+        lost(Verdict::Again),
+        renewed(TOKEN),
+    ] {
+        assert_eq!(called_off(event), None);
+    }
+    let again = after(run, [released(Attempt::Counts), claim(8)]);
+    assert_eq!(
+        again.ticket.as_deref(),
+        Some("job 1"),
+        "the next attempt follows it"
+    );
+}
+
+#[test]
+fn hints_go_to_those_whom_a_change_concerns() {
+    let begun = Event::FetchBegun {
+        token: FETCH,
+        until_ms: 30,
+    };
+    let hints = |record: &Record, event: Event| {
+        let after = record.apply(event).unwrap().after;
+        let hints = Hints::of(Some(record), after.as_ref());
+        (hints.work, hints.withdrawn)
+    };
+    let new = Hints::of(None, Some(&waiting(0)));
+    assert_eq!((new.work, new.withdrawn), (true, false));
+    assert_eq!(hints(&waiting(2), begun.clone()), (false, false));
+    assert_eq!(hints(&waiting(0), claim(1)), (false, false));
+    assert_eq!(hints(&running(), released(Attempt::Counts)), (true, false));
+    assert_eq!(hints(&running(), cancel()), (false, true));
+    assert_eq!(hints(&running(), Event::Deleted), (false, true));
+    assert_eq!(
+        hints(&running(), finish(TOKEN, Ok(artifact()))),
+        (false, false)
+    );
+    let fetching = after(waiting(2), [begun]);
+    assert_eq!(hints(&fetching, cancel()), (false, true));
+    assert_eq!(
+        hints(&fetching, fetch_ended(FETCH, FetchOutcome::AtHand)),
+        (true, false)
+    );
+}
+
+proptest! {
+    /// Whatever happens, in whatever order: only steps that `may_become` allows, progress never falls, ends are
+    /// final, and the charge is what all changes add up to.
+    #[test]
+    fn no_sequence_of_events_breaks_the_rules(
+        images in 0_usize..3,
+        steps in prop::collection::vec((0_usize..23, 0_u8..=120), 1..60),
+    ) {
+        let mut record = waiting(images);
+        let (mut bytes, mut tasks) = (Effects::of(None, Some(&record)).bytes, 1);
+        let mut token = TOKEN;
+        for (step, progress) in steps {
+            let mut event = events()[step].0.clone();
+            match &mut event {
+                Event::Claimed { held, .. } => {
+                    token += 10;
+                    held.token = token;
+                }
+                Event::Renewed { token: of, renewal, .. } => {
+                    *of = token;
+                    renewal.progress = progress;
+                }
+                Event::Finished { token: of, .. } | Event::Released { token: of, .. } => *of = token,
+                _ => {}
+            }
+            let Ok(transition) = record.apply(event) else { continue };
+            bytes += transition.effects.bytes;
+            tasks += transition.effects.tasks;
+            let Some(next) = transition.after else { break };
+            let (was, is) = (record.task.state.phase(), next.task.state.phase());
+            prop_assert!(was == is || was.may_become(is), "{:?} to {:?}", was, is);
+            prop_assert!(next.task.progress >= record.task.progress);
+            prop_assert_eq!(next.task.progress == 100, was_completed(&next));
+            prop_assert_eq!(next.is_running(), next.running_lease().is_some());
+            prop_assert!(!next.is_terminal() || next.ticket.is_none());
+            prop_assert_eq!(u64::try_from(bytes).unwrap(), next.charged_bytes);
+            prop_assert_eq!(tasks, i64::from(is != Phase::Expired));
+            record = next;
+        }
+    }
+}
+
+/// Whether there is, or was, a result.
+fn was_completed(record: &Record) -> bool {
+    match record.task.state {
+        State::Completed(_) => true,
+        State::Expired => record.task.progress == 100,
+        _ => false,
+    }
+}

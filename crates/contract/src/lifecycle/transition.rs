@@ -1,0 +1,314 @@
+//! Which event may happen to which task, and what the task is afterwards.
+
+use super::deaths::Verdict;
+use super::effects::Effects;
+use super::event::{Event, FetchOutcome, Outcome, Refused, Renewal};
+use super::lease::{Attempt, Held, LeaseLost};
+use super::record::{Record, References};
+use crate::error::{Failure, FailureCode};
+use crate::task::{State, Task};
+use crate::time::{SteadyMs, UnixMs};
+
+/// A change of a task.
+#[derive(Clone, Debug)]
+pub struct Transition {
+    /// The task afterwards; `None` when it is gone.
+    pub after: Option<Record>,
+    /// What follows for everything else.
+    pub effects: Effects,
+}
+
+/// When a task ends, and for how long it is kept then.
+#[derive(Clone, Copy)]
+struct End {
+    now_ms: UnixMs,
+    retention_ms: u64,
+}
+
+impl Record {
+    /// What this record becomes by `event`.
+    ///
+    /// # Errors
+    /// [`Refused`] when the event cannot happen to a task in this state: nothing is to be changed.
+    pub fn apply(&self, event: Event) -> Result<Transition, Refused> {
+        let after = self.after(event)?;
+        if let Some(after) = &after {
+            let (was, is) = (self.task.state.phase(), after.task.state.phase());
+            if was != is && !was.may_become(is) {
+                return Err(Refused::Impossible);
+            }
+        }
+        Ok(Transition {
+            effects: Effects::of(Some(self), after.as_ref()),
+            after,
+        })
+    }
+
+    fn after(&self, event: Event) -> Result<Option<Self>, Refused> {
+        let after = match event {
+            Event::Claimed { held, now_ms } => self.claimed(held, now_ms)?,
+            Event::Renewed {
+                token,
+                until_ms,
+                until_steady_ms,
+                renewal,
+            } => self.renewed(token, until_ms, until_steady_ms, renewal)?,
+            Event::Finished {
+                token,
+                outcome,
+                now_ms,
+                retention_ms,
+            } => self.finished(
+                token,
+                outcome,
+                End {
+                    now_ms,
+                    retention_ms,
+                },
+            )?,
+            Event::Released { token, attempt } => self.released(token, attempt)?,
+            Event::WorkerLost {
+                verdict,
+                now_ms,
+                retention_ms,
+            } => self.worker_lost(
+                verdict,
+                End {
+                    now_ms,
+                    retention_ms,
+                },
+            )?,
+            Event::FetchBegun { token, until_ms } => self.fetch_begun(token, until_ms)?,
+            Event::FetchDue => self.fetch_due()?,
+            Event::FetchEnded { token, outcome } => self.fetch_ended(token, outcome)?,
+            Event::ReferencesStored { bytes } => self.references_stored(bytes)?,
+            Event::Cancelled {
+                failure,
+                now_ms,
+                retention_ms,
+            } => self.cancelled(
+                failure,
+                End {
+                    now_ms,
+                    retention_ms,
+                },
+            )?,
+            Event::WaitedTooLong {
+                now_ms,
+                retention_ms,
+            } => self.waited_too_long(End {
+                now_ms,
+                retention_ms,
+            })?,
+            Event::Expired { now_ms } => self.expired(now_ms)?,
+            Event::Postponed { expires_at_ms } => self.postponed(expires_at_ms)?,
+            Event::Deleted => return Ok(None),
+        };
+        Ok(Some(after))
+    }
+
+    fn claimed(&self, held: Held, now_ms: UnixMs) -> Result<Self, Refused> {
+        self.expect(self.is_claimable())?;
+        Ok(self.with(Some(held), |task| {
+            task.state = State::Running;
+            task.attempt = task.attempt.saturating_add(1);
+            start(task, now_ms);
+        }))
+    }
+
+    fn renewed(
+        &self,
+        token: u64,
+        until_ms: UnixMs,
+        until_steady_ms: SteadyMs,
+        renewal: Renewal,
+    ) -> Result<Self, Refused> {
+        self.judge(token)?;
+        let held = self.lease.clone().map(|held| Held {
+            until_ms,
+            until_steady_ms,
+            ..held
+        });
+        let mut after = self.with(held, |task| {
+            // Never downward, and 100 is for completed tasks.
+            task.progress = task.progress.max(renewal.progress.min(99));
+            if renewal.engine.is_some() {
+                task.engine = renewal.engine;
+            }
+            if let Some(decided) = renewal.decided {
+                task.spec = *decided;
+            }
+            if let Some(warnings) = renewal.warnings {
+                task.warnings = warnings;
+            }
+        });
+        if let Some(ticket) = renewal.ticket {
+            after.ticket = Some(ticket.into());
+        }
+        Ok(after)
+    }
+
+    fn finished(&self, token: u64, outcome: Outcome, at: End) -> Result<Self, Refused> {
+        self.judge(token)?;
+        Ok(self.with(None, |task| {
+            task.state = match outcome {
+                Ok(artifact) => {
+                    task.progress = 100;
+                    State::Completed(Box::new(artifact))
+                }
+                Err(failure) => State::Failed(failure),
+            };
+            end(task, at);
+        }))
+    }
+
+    fn released(&self, token: u64, attempt: Attempt) -> Result<Self, Refused> {
+        self.judge(token)?;
+        let after = self.with(None, |task| {
+            task.state = State::Waiting;
+            if attempt != Attempt::Counts {
+                task.attempt = task.attempt.saturating_sub(1);
+            }
+        });
+        Ok(match attempt {
+            Attempt::ReferencesLost => {
+                let lost = References::stored(false, &after.task);
+                after.with_references(lost)
+            }
+            Attempt::Counts | Attempt::Forgiven => after,
+        })
+    }
+
+    fn worker_lost(&self, verdict: Verdict, at: End) -> Result<Self, Refused> {
+        self.expect(self.is_running())?;
+        let mut after = match verdict {
+            Verdict::Lost => return Ok(self.failed(FailureCode::WorkerLost.into(), at)),
+            Verdict::Again => self.with(None, |task| task.state = State::Waiting),
+            Verdict::Spared => self.with(None, |task| {
+                task.state = State::Waiting;
+                task.attempt = task.attempt.saturating_sub(1);
+            }),
+        };
+        after.deaths = after.deaths.saturating_add(1);
+        Ok(after)
+    }
+
+    fn fetch_begun(&self, token: u64, until_ms: SteadyMs) -> Result<Self, Refused> {
+        let is_wanted = matches!(self.references, References::Wanted { .. });
+        self.expect(self.is_waiting() && is_wanted)?;
+        Ok(self.with_references(References::Away {
+            tries: self.references.tries().saturating_add(1),
+            until_ms,
+            token: Some(token),
+        }))
+    }
+
+    fn fetch_due(&self) -> Result<Self, Refused> {
+        let is_away = matches!(self.references, References::Away { .. });
+        self.expect(self.is_waiting() && is_away)?;
+        let tries = self.references.tries();
+        Ok(self.with_references(References::Wanted { tries }))
+    }
+
+    /// A fetch ends only a task that still waits for this very fetch, never the run of another process.
+    fn fetch_ended(&self, token: u64, outcome: FetchOutcome) -> Result<Self, Refused> {
+        if self.is_terminal() {
+            return Err(LeaseLost::Withdrawn.into());
+        }
+        if !self.is_waiting() || self.references.fetch() != Some(token) {
+            return Err(LeaseLost::Superseded.into());
+        }
+        Ok(match outcome {
+            FetchOutcome::AtHand => self.with_references(References::AtHand),
+            FetchOutcome::Failed {
+                failure,
+                now_ms,
+                retention_ms,
+            } => self.failed(
+                failure,
+                End {
+                    now_ms,
+                    retention_ms,
+                },
+            ),
+            FetchOutcome::Back { not_before_ms } => self.with_references(References::Away {
+                tries: self.references.tries(),
+                until_ms: not_before_ms,
+                token: None,
+            }),
+        })
+    }
+
+    fn references_stored(&self, bytes: u64) -> Result<Self, Refused> {
+        self.expect(!self.is_terminal())?;
+        let without = self.charged_bytes.saturating_sub(self.reference_bytes);
+        Ok(Self {
+            reference_bytes: bytes,
+            charged_bytes: without.saturating_add(bytes),
+            ..self.clone()
+        })
+    }
+
+    fn cancelled(&self, failure: Failure, at: End) -> Result<Self, Refused> {
+        self.expect(!self.is_terminal())?;
+        let mut after = self.failed(failure, at);
+        after.lease.clone_from(&self.lease);
+        Ok(after)
+    }
+
+    fn waited_too_long(&self, at: End) -> Result<Self, Refused> {
+        self.expect(self.is_waiting() && self.task.started_at_ms.is_none())?;
+        Ok(self.failed(FailureCode::TaskExpired.into(), at))
+    }
+
+    /// The task answers 410 from now on, and for as long as any other, however late this happens.
+    fn expired(&self, now_ms: UnixMs) -> Result<Self, Refused> {
+        self.expect(self.has_files_to_expire())?;
+        Ok(self.with(self.lease.clone(), |task| {
+            task.state = State::Expired;
+            task.expires_at_ms = task.expires_at_ms.max(Some(now_ms));
+        }))
+    }
+
+    fn postponed(&self, expires_at_ms: UnixMs) -> Result<Self, Refused> {
+        self.expect(self.has_files_to_expire())?;
+        Ok(self.with(self.lease.clone(), |task| {
+            task.expires_at_ms = Some(expires_at_ms);
+        }))
+    }
+
+    fn has_files_to_expire(&self) -> bool {
+        matches!(self.task.state, State::Completed(_) | State::Failed(_))
+    }
+
+    fn failed(&self, failure: Failure, at: End) -> Self {
+        self.with(None, |task| {
+            task.state = State::Failed(failure);
+            end(task, at);
+        })
+    }
+
+    fn expect(&self, possible: bool) -> Result<(), Refused> {
+        match (possible, self.is_terminal()) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Refused::Ended),
+            (false, false) => Err(Refused::Impossible),
+        }
+    }
+}
+
+/// Notes that a worker has the task; the first one counts. Times never run backwards within a task, whatever the
+/// clock did meanwhile.
+fn start(task: &mut Task, now_ms: UnixMs) {
+    let at_ms = now_ms.max(task.created_at_ms);
+    task.started_at_ms.get_or_insert(at_ms);
+}
+
+/// Notes that the task has ended, after a step back of the clock when it began. From then on it is kept for as long
+/// as any other: should the step back be the mistake, its result does not go the sooner.
+fn end(task: &mut Task, at: End) {
+    let begun_ms = task.started_at_ms.unwrap_or(0).max(task.created_at_ms);
+    let ended_ms = at.now_ms.max(begun_ms);
+    task.finished_at_ms = Some(ended_ms);
+    task.expires_at_ms = Some(ended_ms.saturating_add(at.retention_ms));
+}

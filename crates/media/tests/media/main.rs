@@ -1,0 +1,15 @@
+//! What the crate promises of files that it writes and reads, judged by ffmpeg.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test's helpers fail the test"
+)]
+
+mod damage;
+mod film;
+mod probe;
+mod read;
+mod record;
+mod recorder;
+mod support;

@@ -1,0 +1,83 @@
+//! RGB pictures to another size, by Lanczos' filter with three lobes. A crate of its own, since the
+//! library is compiled anew in each that calls it, for the pixels that are named there: ours alone,
+//! and once.
+
+use std::fmt;
+
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::U8x3;
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
+
+const CHANNELS: usize = 3;
+
+/// Pixels that do not fill the size that is given for them, or a picture without any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeMismatch {
+    /// Width and height in pixels.
+    pub size: (u32, u32),
+    /// How many bytes came for them.
+    pub bytes: usize,
+}
+
+impl fmt::Display for SizeMismatch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (width, height) = self.size;
+        write!(
+            formatter,
+            "{} bytes are no {width}x{height} RGB",
+            self.bytes
+        )
+    }
+}
+
+impl std::error::Error for SizeMismatch {}
+
+/// The whole picture in the size `to`. `rgb`: `[height][width][3]` u8, and so is the result;
+/// sizes are `(width, height)`.
+///
+/// # Errors
+/// [`SizeMismatch`] when `rgb` does not fill `from`, or there is nothing to fill.
+pub fn stretched(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
+    resized(rgb, from, to, &lanczos())
+}
+
+/// The middle of the picture that has the shape of `to`, in that size; otherwise as [`stretched`].
+///
+/// # Errors
+/// [`SizeMismatch`] when `rgb` does not fill `from`, or there is nothing to fill.
+pub fn covering(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
+    resized(rgb, from, to, &lanczos().fit_into_destination(None))
+}
+
+fn lanczos() -> ResizeOptions {
+    ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
+}
+
+fn resized(
+    rgb: &[u8],
+    from: (u32, u32),
+    to: (u32, u32),
+    options: &ResizeOptions,
+) -> Result<Vec<u8>, SizeMismatch> {
+    let mismatch = |size: (u32, u32), bytes| SizeMismatch { size, bytes };
+    let bytes = |size: (u32, u32)| {
+        let pixels = (size.0 as usize).checked_mul(size.1 as usize);
+        pixels.and_then(|pixels| pixels.checked_mul(CHANNELS))
+    };
+    let of_source = || mismatch(from, rgb.len());
+    if rgb.is_empty() || bytes(from) != Some(rgb.len()) {
+        return Err(of_source());
+    }
+    let of_result = || mismatch(to, 0);
+    let filled = bytes(to).filter(|&bytes| bytes > 0);
+    let mut scaled = vec![0; filled.ok_or_else(of_result)?];
+    let source =
+        TypedImageRef::<U8x3>::from_buffer(from.0, from.1, rgb).map_err(|_| of_source())?;
+    let mut target =
+        TypedImage::<U8x3>::from_buffer(to.0, to.1, &mut scaled).map_err(|_| of_result())?;
+    // Refuses crops beyond the source alone, and there are none.
+    Resizer::new()
+        .resize_typed(&source, &mut target, options)
+        .map_err(|_| of_source())?;
+    Ok(scaled)
+}

@@ -1,0 +1,20 @@
+//! The traits of the store, each in a file: what is answered from memory, and which operation the writer does.
+
+mod chores;
+mod tasks;
+mod work;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::{Task, TaskId};
+
+use super::SqliteStore;
+use crate::{Reads, StoreError};
+
+#[async_trait]
+impl Reads for SqliteStore {
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        self.find_task(None, id).await
+    }
+}

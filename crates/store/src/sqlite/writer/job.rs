@@ -1,0 +1,72 @@
+//! What the writer does: operations, and whom to answer.
+
+use tokio::sync::oneshot;
+
+use super::super::batch::Batch;
+use super::super::fault::Done;
+use super::closed;
+use crate::StoreError;
+
+/// A change that can be tried, and tried again after an undo.
+pub(in super::super) trait Operation: Send + 'static {
+    type Output: Send + 'static;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output>;
+
+    /// Whether the caller waits on a runtime of its own: its answer must not wait for the one in which the store was
+    /// opened.
+    fn is_urgent(&self) -> bool {
+        false
+    }
+
+    /// What to do when the caller went away before the answer.
+    fn unclaimed(_output: Self::Output) -> Vec<Box<dyn Job>> {
+        Vec::new()
+    }
+}
+
+/// An operation and whom to answer, without its type.
+pub(in super::super) trait Job: Send {
+    fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
+    /// As [`Operation::is_urgent`].
+    fn is_urgent(&self) -> bool;
+    /// Answers with what the last run gave, or with the failure.
+    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
+}
+
+pub(super) struct Call<O: Operation> {
+    pub(super) operation: O,
+    pub(super) output: Option<O::Output>,
+    pub(super) reply: oneshot::Sender<Result<O::Output, StoreError>>,
+}
+
+impl<O: Operation> Job for Call<O> {
+    fn run(&mut self, batch: &mut Batch<'_>) -> Done<()> {
+        self.output = Some(self.operation.apply(batch)?);
+        Ok(())
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.operation.is_urgent()
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>> {
+        let answer = match (failure, self.output) {
+            (None, Some(output)) => Ok(output),
+            (failure, _) => Err(failure.unwrap_or_else(closed)),
+        };
+        match self.reply.send(answer) {
+            Err(Ok(output)) => O::unclaimed(output),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// An operation that nobody waits for.
+pub(in super::super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
+    Box::new(Call {
+        operation,
+        output: None,
+        reply: oneshot::channel().0,
+    })
+}

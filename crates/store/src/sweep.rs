@@ -1,0 +1,124 @@
+//! What ends by time: requests and answers of [`crate::Chores::sweep`] and [`crate::Chores::postpone`].
+
+use kinora_contract::UnixMs;
+
+/// What a sweep goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepRequest {
+    /// The present by the store's wall clock ([`crate::Chores::clock`]), if the caller trusts that reading. Without
+    /// it no result expires, no tombstone and no idempotency key is forgotten, and no task has waited too long.
+    pub due_ms: Option<UnixMs>,
+    /// How much longer than their time idempotency keys stay bound, in milliseconds: as much as the wall clock was
+    /// set forward in the time of a key.
+    pub keys_kept_ms: u64,
+    /// How far back waiting is counted.
+    pub waiting_from: WaitingFrom,
+    /// After so many attempts a lost task fails.
+    pub attempts_max: u32,
+    /// Leaves running tasks alone: for the time after an outage of the store, in which leases could not
+    /// be renewed.
+    pub spares_leases: bool,
+    /// A task that has waited so long for its first worker fails with `task_expired`; `None`: never.
+    pub waiting_ms_max: Option<u64>,
+    /// How long a task that fails in this sweep is kept.
+    pub retention_ms: u64,
+    /// How long an expired task still answers 410.
+    pub tombstone_ms: u64,
+    /// How many rows of each kind at most, so that a sweep never blocks submits for long.
+    pub batch: usize,
+}
+
+/// A task that was created before `created_before_ms`, by a clock that has been corrected since, counts as
+/// created at `from_ms`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitingFrom {
+    /// Of which tasks.
+    pub created_before_ms: UnixMs,
+    /// Since when they count as waiting.
+    pub from_ms: UnixMs,
+}
+
+/// Which ended tasks are kept longer, since their time was set by a clock that has been corrected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Postpone {
+    /// Those that ended at this time or later.
+    pub from_ms: UnixMs,
+    /// Those that ended before this time.
+    pub before_ms: UnixMs,
+    /// How much longer.
+    pub by: Postponed,
+    /// Those that expire before this place: where the last call ended, or [`ExpiryCursor::END`].
+    pub below: ExpiryCursor,
+    /// How many at most.
+    pub batch: usize,
+}
+
+/// Where an ended task's expiry is moved to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Postponed {
+    /// So much later.
+    By(u64),
+    /// As long after this moment as it lay after the end of the task, if it lies before
+    /// [`Postpone::before_ms`]: once moved, it is not moved again.
+    From(UnixMs),
+}
+
+impl Postpone {
+    /// Whether a task that ended at this time is kept longer.
+    pub(crate) fn is_meant(&self, ended_at_ms: UnixMs) -> bool {
+        (self.from_ms..self.before_ms).contains(&ended_at_ms)
+    }
+
+    /// The new expiry of a task that ended at `ended_at_ms`.
+    pub(crate) fn moved(&self, expires_at_ms: UnixMs, ended_at_ms: Option<UnixMs>) -> UnixMs {
+        match self.by {
+            Postponed::By(by_ms) => expires_at_ms.saturating_add(by_ms),
+            Postponed::From(from_ms) => {
+                let kept_ms = expires_at_ms.saturating_sub(ended_at_ms.unwrap_or(expires_at_ms));
+                from_ms.saturating_add(kept_ms)
+            }
+        }
+    }
+
+    /// Tasks that expire at this time or later are not moved.
+    pub(crate) const fn expires_before_ms(&self) -> UnixMs {
+        match self.by {
+            Postponed::By(_) => UnixMs::MAX,
+            Postponed::From(_) => self.before_ms,
+        }
+    }
+}
+
+/// A place among the ended tasks, in the order in which they expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExpiryCursor {
+    /// The expiry.
+    pub expires_at_ms: UnixMs,
+    /// What tells apart those that expire together.
+    pub number: u64,
+}
+
+impl ExpiryCursor {
+    /// Behind all tasks.
+    pub const END: Self = Self {
+        expires_at_ms: UnixMs::MAX,
+        number: u64::MAX,
+    };
+}
+
+/// What a sweep did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Tasks that went back to the queue.
+    pub requeued: u64,
+    /// Tasks that failed with `worker_lost`.
+    pub lost: u64,
+    /// Tasks that failed with `task_expired`.
+    pub waited: u64,
+    /// Tasks whose files are past their time.
+    pub expired: u64,
+    /// Expired tasks that vanished.
+    pub forgotten: u64,
+    /// Whether a batch of what ends by time, or of lost leases, was full: there may be more to do at once.
+    pub more: bool,
+}

@@ -1,0 +1,158 @@
+//! Insects and spiders: wings that beat, and feet that stand where they are put.
+
+use super::super::pen::Pen;
+use super::super::subject::{Act, Subject};
+use super::quadruped::gait::Gait;
+use super::quadruped::legs::{Bend, Leg};
+use super::rig::{Pose, Rig};
+use super::{Look, Moment};
+
+/// Legs take turns in two groups: each stands while the other swings.
+const SCUTTLE: Gait = Gait {
+    turns: [0.0, 0.5, 0.0, 0.5],
+    duty: 0.55,
+    reach: 0.3,
+    lift: 0.14,
+    bob: (0.0, 2.0),
+    pitch: 0.0,
+};
+
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+    let Some(rig) = Rig::named(&super::drawing(subject)) else {
+        return;
+    };
+    match subject {
+        Subject::Ladybug | Subject::Spider => crawl(pen, rig, look, m),
+        _ => rig.draw(pen, look, &|name| flier(subject, name, m)),
+    }
+}
+
+/// Whether it has settled: sits, sleeps or eats.
+fn settled(act: Act) -> bool {
+    matches!(
+        act,
+        Act::Sit | Act::Sleep | Act::Eat | Act::Stand | Act::Open
+    )
+}
+
+/// The parts of what flies.
+fn flier(subject: Subject, name: &str, m: &Moment) -> Pose {
+    let t = m.t + f32::from(m.nth) * 1.37;
+    let folding = match m.act {
+        Act::Land => 1.0 - (m.share * 4.0 - 3.0).clamp(0.0, 1.0),
+        act if settled(act) => 0.0,
+        _ => 1.0,
+    };
+    match (name, subject) {
+        ("figure", Subject::Butterfly) => Pose {
+            degrees: 14.0 + 6.0 * folding * (t * 1.3).sin(),
+            shift: (0.0, -2.0 * (t * 9.0 + 0.8).sin() * folding),
+            ..Pose::REST
+        },
+        ("figure", _) => Pose {
+            degrees: 4.0 * folding * (t * 1.9).sin(),
+            shift: (
+                1.6 * (t * 2.3).sin() * folding,
+                1.8 * (t * 3.1).cos() * folding,
+            ),
+            ..Pose::REST
+        },
+        ("wing-left" | "wing-right", _) => {
+            let beat = 0.58 + 0.42 * (t * 9.0).sin();
+            let slow = 0.5 + 0.45 * (t * 1.5).sin();
+            Pose::scaled(slow + (beat - slow) * folding, 1.0)
+        }
+        ("wing-near", _) => whirr(t, 0.0, folding),
+        ("wing-far", _) => whirr(t, 0.9, folding),
+        ("perch", _) if settled(m.act) => Pose::turned(1.5 * (t * 0.9).sin()),
+        ("perch", _) => Pose::HIDDEN,
+        ("head", _) => Pose::turned(5.0 * (t * 1.1).sin()),
+        ("eye", _) if m.act == Act::Sleep => Pose::HIDDEN,
+        ("eye", _) if (t * 0.33).fract() < 0.03 => Pose::scaled(1.0, 0.1),
+        ("lid", _) if m.act != Act::Sleep => Pose::HIDDEN,
+        _ => Pose::REST,
+    }
+}
+
+/// A wing too fast to be followed: two of its places in turn.
+fn whirr(t: f32, late: f32, folding: f32) -> Pose {
+    let beat = (t * 41.0 + late).sin() * folding;
+    Pose {
+        degrees: 16.0 * beat - 40.0 * (1.0 - folding),
+        scale: (1.0, 0.8 + 0.2 * beat - 0.2 * (1.0 - folding)),
+        ..Pose::REST
+    }
+}
+
+/// What goes on six or eight legs: feet keep to the distance covered.
+pub(super) fn crawl(pen: &mut Pen, rig: &Rig, look: &Look, m: &Moment) {
+    let t = m.t + f32::from(m.nth) * 1.37;
+    let goes = matches!(m.act, Act::Walk | Act::Run | Act::Move);
+    let dances = matches!(m.act, Act::Dance | Act::Play | Act::Jump);
+    let asleep = m.act == Act::Sleep;
+    let down = match m.act {
+        _ if asleep => 3.0,
+        _ if dances => 2.0 * (t * 12.0).sin(),
+        _ => 0.5 * (t * 1.6).sin(),
+    };
+    let bend = |name: &str| -> Option<Bend> {
+        let leg = Leg::of(rig, name)?;
+        let (number, side) = name.split_once('-')?;
+        let number: usize = number.parse().ok()?;
+        let length = leg.length();
+        let nth = (number + usize::from(side == "far")) % 2;
+        let cycles = m.gone * 100.0 / (SCUTTLE.stride() * 30.0);
+        let (ahead, up) = if goes {
+            let step = SCUTTLE.step(nth, cycles);
+            // All legs share one stride, whatever their length.
+            (step.ahead * 30.0, step.up * length)
+        } else if dances {
+            (
+                0.0,
+                5.0 * (t * 12.0 + nth as f32 * std::f32::consts::PI)
+                    .sin()
+                    .max(0.0),
+            )
+        } else {
+            (0.0, 0.0)
+        };
+        let hip = (leg.hip.0, leg.hip.1 + down);
+        Some(leg.reach(hip, (leg.foot.0 + ahead, leg.foot.1 - up), false))
+    };
+    rig.draw(pen, look, &|name| {
+        let (first, rest) = name.split_once('-').unwrap_or((name, ""));
+        match first {
+            "leg" => bend(rest).map_or(Pose::REST, |bend| Pose {
+                degrees: bend.leg,
+                shift: (0.0, down),
+                ..Pose::REST
+            }),
+            "shin" => bend(rest).map_or(Pose::REST, |bend| Pose::turned(bend.shin)),
+            _ => crawler(name, m, t, down),
+        }
+    });
+}
+
+/// The parts of a crawler that are not legs.
+fn crawler(name: &str, m: &Moment, t: f32, down: f32) -> Pose {
+    let asleep = m.act == Act::Sleep;
+    let flies = matches!(m.act, Act::Fly | Act::Rise | Act::Land | Act::Fall);
+    let waves = matches!(m.act, Act::Wave | Act::Dance | Act::Play);
+    match name {
+        "body" => Pose::shifted(0.0, down),
+        "head" => Pose::turned(4.0 * (t * 0.9).sin()),
+        "shell" if flies => Pose::turned(26.0),
+        "wing-far" if flies => whirr(t, 0.0, 1.0),
+        "wing-far" => Pose::HIDDEN,
+        "claw-near" if waves => Pose::turned(16.0 * (t * 7.0).sin()),
+        "claw-far" if waves => Pose::turned(-16.0 * (t * 7.0).sin()),
+        "claw-near" => Pose::turned(3.0 * (t * 1.2).sin()),
+        "claw-far" => Pose::turned(3.0 * (t * 1.2 + 1.0).sin()),
+        "pincer-near" => Pose::turned(5.0 * (t * 2.1).sin()),
+        "pincer-far" => Pose::turned(-5.0 * (t * 2.1 + 0.7).sin()),
+        "eye" if asleep => Pose::HIDDEN,
+        "eye" if (t * 0.27).fract() < 0.03 => Pose::scaled(1.0, 0.1),
+        "lid" if !asleep => Pose::HIDDEN,
+        _ => Pose::REST,
+    }
+}

@@ -1,0 +1,307 @@
+//! One person on the canvas: the garments of an outfit laid onto the bones of a posture, back to front.
+
+use tiny_skia::Transform;
+
+use super::super::super::pen::Pen;
+use super::super::rig::{Pose, Rig};
+use super::super::{Look, Moment};
+use super::outfit::{Outfit, Tint};
+use super::skeleton::{Bone, Mouth, Posture, Skeleton};
+use crate::colour::Rgb;
+use crate::subject::Act;
+
+const LIMBS: &str = "parts-people-limbs";
+const TORSOS: &str = "parts-people-torsos";
+const HEADS: &str = "parts-people-heads";
+const HAIR: &str = "parts-people-hair";
+const HATS: &str = "parts-people-hats";
+const PROPS: &str = "parts-people-props";
+
+/// Hair that leaves the ear free.
+const EARS: [&str; 9] = [
+    "short", "crop", "tousled", "ponytail", "bun", "bald", "shaved", "tuft", "pigtails",
+];
+
+/// Draws the part `name` of a sheet, in the sheet's own coordinates.
+pub(super) fn part(pen: &mut Pen, look: &Look, sheet: &str, name: &str) {
+    if name.is_empty() {
+        return;
+    }
+    if let Some(rig) = Rig::named(sheet) {
+        rig.draw(pen, look, &|part| {
+            if part == name {
+                Pose::REST
+            } else {
+                Pose::HIDDEN
+            }
+        });
+    }
+}
+
+fn on(pen: &mut Pen, bone: &Bone, look: &Look, sheet: &str, name: &str) {
+    if !name.is_empty() {
+        pen.within(bone.onto(), |pen| part(pen, look, sheet, name));
+    }
+}
+
+/// The look of a garment of that colour: its `main`.
+fn tinted(look: &Look, tint: Tint) -> Look {
+    let main = match tint {
+        Tint::Main => look.main,
+        Tint::Deep => look.main.lift(-0.12),
+        Tint::Trim => look.trim,
+        Tint::Dark => look.dark.lift(0.06),
+        Tint::Pale => look.pale,
+        Tint::Skin => look.skin,
+        Tint::Hair => look.hair,
+        Tint::Fixed(code) => look.shown(Rgb::hex(code)),
+    };
+    Look { main, ..*look }
+}
+
+/// The look of the far side: darker.
+fn far(look: &Look) -> Look {
+    Look {
+        main: look.main.lift(-0.06),
+        trim: look.trim.lift(-0.06),
+        skin: look.skin.lift(-0.06),
+        ..*look
+    }
+}
+
+/// A person, dressed and posed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figure<'a> {
+    pub(super) outfit: &'a Outfit,
+    pub(super) posture: Posture,
+    pub(super) bones: Skeleton,
+    pub(super) act: Act,
+    t: f32,
+    nth: u8,
+}
+
+impl<'a> Figure<'a> {
+    pub(super) fn new(outfit: &'a Outfit, posture: Posture, m: &Moment) -> Self {
+        Self {
+            outfit,
+            posture,
+            bones: Skeleton::of(&outfit.build, &posture),
+            act: m.act,
+            t: m.t,
+            nth: m.nth,
+        }
+    }
+
+    pub(super) fn draw(&self, pen: &mut Pen, look: &Look) {
+        self.draw_around(pen, look, &|_| {});
+    }
+
+    /// Draws it with `between` behind the near limbs and before the far ones (a horse, a bicycle).
+    pub(super) fn draw_around(&self, pen: &mut Pen, look: &Look, between: &dyn Fn(&mut Pen)) {
+        let hair = tinted(look, self.outfit.hair_tint).main;
+        let look = &Look { hair, ..*look };
+        pen.within(self.bones.whole, |pen| {
+            self.behind(pen, look);
+            self.prop(pen, look);
+            self.arm(pen, &far(look), 1, self.far_arm_is_behind());
+            self.leg(pen, &far(look), 1);
+            between(pen);
+            self.leg(pen, look, 0);
+            self.trunk(pen, look);
+            self.head(pen, look);
+            self.before(pen, look);
+            self.arm(pen, look, 0, true);
+        });
+    }
+
+    /// Draws it with `tail` in the place of its legs.
+    pub(super) fn draw_tailed(&self, pen: &mut Pen, look: &Look, tail: &dyn Fn(&mut Pen)) {
+        let hair = tinted(look, self.outfit.hair_tint).main;
+        let look = &Look { hair, ..*look };
+        pen.within(self.bones.whole, |pen| {
+            self.behind(pen, look);
+            self.arm(pen, &far(look), 1, self.far_arm_is_behind());
+            self.trunk(pen, look);
+            tail(pen);
+            self.head(pen, look);
+            self.before(pen, look);
+            self.arm(pen, look, 0, true);
+        });
+    }
+
+    fn far_arm_is_behind(&self) -> bool {
+        !matches!(self.act, Act::Play | Act::Read | Act::Sleep)
+    }
+
+    fn behind(&self, pen: &mut Pen, look: &Look) {
+        let (outfit, bones) = (self.outfit, &self.bones);
+        let lies = matches!(self.act, Act::Sit | Act::Sleep | Act::Swim);
+        if !(lies && outfit.back == "cape-back") {
+            on(pen, &bones.torso, look, TORSOS, outfit.back);
+        }
+        for (sheet, name) in [(HAIR, outfit.hair), (HATS, outfit.hat)] {
+            let name = match name {
+                "bob" => "bob-back",
+                "long" => "long-back",
+                "ponytail" => "ponytail-back",
+                "bun" => "bun-back",
+                "curly" => "curly-back",
+                "pigtails" => "pigtails-back",
+                "veil" if !lies => "veil-back",
+                "knight-helm" => "plume-back",
+                _ => continue,
+            };
+            on(pen, &bones.head, look, sheet, name);
+        }
+    }
+
+    fn arm(&self, pen: &mut Pen, look: &Look, side: usize, whole: bool) {
+        let [upper, lower, hand] = &self.bones.arms[side];
+        let cloth = tinted(look, self.outfit.sleeve);
+        // The near sleeve stands out from the chest.
+        let sleeve = Look {
+            main: cloth.main.lift(if side == 0 { 0.022 } else { 0.0 }),
+            ..cloth
+        };
+        on(pen, upper, &sleeve, LIMBS, self.outfit.arm[0]);
+        if whole {
+            let (name, tint) = self.outfit.hand;
+            let spread = match self.act {
+                Act::Wave => side == 1,
+                Act::Dance | Act::Jump | Act::Open | Act::Fall | Act::Fly => true,
+                _ => false,
+            };
+            let name = if spread && name == "hand" {
+                "hand-open"
+            } else {
+                name
+            };
+            on(pen, hand, &tinted(look, tint), LIMBS, name);
+            on(pen, lower, &sleeve, LIMBS, self.outfit.arm[1]);
+        }
+    }
+
+    fn leg(&self, pen: &mut Pen, look: &Look, side: usize) {
+        let [thigh, shin, foot] = &self.bones.legs[side];
+        let (names, tint) = self.outfit.leg;
+        let leg = tinted(look, tint);
+        let (name, tint) = self.outfit.foot;
+        let shoe = tinted(look, tint);
+        let boots = name.contains("boot");
+        if !boots {
+            on(pen, foot, &shoe, LIMBS, name);
+        }
+        on(pen, shin, &leg, LIMBS, names[1]);
+        if boots {
+            on(pen, foot, &shoe, LIMBS, name);
+        }
+        on(pen, thigh, &leg, LIMBS, names[0]);
+    }
+
+    fn trunk(&self, pen: &mut Pen, look: &Look) {
+        let robot = self.outfit.torso == "tank";
+        let neck = if robot { "neck-tube" } else { "neck" };
+        let outfit = self.outfit;
+        // A coat hangs from under its belt; the skirt of a dress begins at the waist.
+        let dress = matches!(outfit.torso, "dress" | "bodice" | "tutu");
+        let skirt = |pen: &mut Pen| {
+            if let Some(skirt) = &outfit.skirt {
+                let swing = (self.t * 1.7).sin();
+                skirt.draw(pen, look, &self.bones, swing);
+            }
+        };
+        if !dress {
+            skirt(pen);
+        }
+        on(pen, &self.bones.torso, look, HEADS, neck);
+        on(pen, &self.bones.torso, look, TORSOS, outfit.torso);
+        if dress {
+            skirt(pen);
+        }
+    }
+
+    fn head(&self, pen: &mut Pen, look: &Look) {
+        let bone = &self.bones.head;
+        let head = |pen: &mut Pen, name: &str| on(pen, bone, look, HEADS, name);
+        let blink = (self.t * 0.29 + f32::from(self.nth) * 0.37).fract() < 0.04;
+        let robot = self.outfit.torso == "tank";
+        let open = if self.posture.asleep || blink {
+            "-closed"
+        } else {
+            ""
+        };
+        if robot {
+            head(pen, "robot-head");
+            head(pen, &format!("robot-eyes{open}"));
+            return;
+        }
+        head(pen, "face");
+        head(pen, &format!("eyes{open}"));
+        head(
+            pen,
+            match (self.posture.mouth, self.posture.asleep) {
+                (_, true) | (Mouth::Smile, _) => "smile",
+                (Mouth::Open, _) => "mouth-open",
+                (Mouth::Oh, _) => "mouth-oh",
+            },
+        );
+        for name in self.outfit.face {
+            let hidden = match *name {
+                "lips" => self.posture.mouth != Mouth::Smile,
+                "lashes" => !open.is_empty(),
+                _ => false,
+            };
+            if !hidden {
+                head(pen, name);
+            }
+        }
+        on(pen, bone, look, HAIR, self.outfit.hair);
+        if EARS.contains(&self.outfit.hair) {
+            head(pen, "ear");
+        }
+        on(pen, bone, look, HATS, self.outfit.hat);
+    }
+
+    /// What is before the chest: a guitar or a book, and the far hand on it.
+    fn before(&self, pen: &mut Pen, look: &Look) {
+        let bones = &self.bones;
+        match self.act {
+            Act::Play => {
+                let (x, y) = bones.torso.point(52.0, 51.0);
+                let place = Transform::from_translate(x - 50.0, y - 50.0);
+                pen.within(place, |pen| part(pen, look, PROPS, "guitar"));
+            }
+            Act::Read => {
+                let (near, far) = (bones.hand(0), bones.hand(1));
+                let (x, y) = ((near.0 + far.0) * 0.5 + 1.0, (near.1 + far.1) * 0.5);
+                let place = Transform::from_translate(x, y)
+                    .pre_concat(Transform::from_rotate(-8.0))
+                    .pre_scale(1.15, 1.15)
+                    .pre_translate(-50.0, -51.0);
+                pen.within(place, |pen| part(pen, look, PROPS, "book"));
+            }
+            _ => {}
+        }
+        if !self.far_arm_is_behind() {
+            let [_, lower, hand] = &bones.arms[1];
+            let (name, tint) = self.outfit.hand;
+            on(pen, hand, &tinted(look, tint), LIMBS, name);
+            let sleeve = tinted(look, self.outfit.sleeve);
+            on(pen, lower, &sleeve, LIMBS, self.outfit.arm[1]);
+        }
+    }
+
+    /// What the far hand holds.
+    fn prop(&self, pen: &mut Pen, look: &Look) {
+        let name = match self.act {
+            Act::Eat => "snack",
+            Act::Stand | Act::Walk | Act::Run | Act::Move => self.outfit.held,
+            _ => "",
+        };
+        let (x, y) = self.bones.hand(1);
+        let sway = 1.6 * (self.t * 1.1).sin();
+        let place = Transform::from_translate(x - 50.0, y - 50.0)
+            .pre_concat(Transform::from_rotate_at(sway, 50.0, 50.0));
+        pen.within(place, |pen| part(pen, look, PROPS, name));
+    }
+}

@@ -1,0 +1,194 @@
+//! Couples and crowds: several people in one drawing.
+
+use tiny_skia::{Point, Transform};
+
+use super::super::super::pen::Pen;
+use super::super::{Look, Moment};
+use super::acts;
+use super::figure::Figure;
+use super::outfit::{Outfit, outfit};
+use super::skeleton::{Limb, Posture, Skeleton};
+use crate::colour::Rgb;
+use crate::subject::{Act, Subject};
+
+/// How far from the middle each of a couple stands.
+const APART: f32 = 14.0;
+
+/// Where each of a couple is, and how large: those who lie take more room.
+fn place(m: &Moment, index: usize) -> Transform {
+    let side = if index == 0 { -1.0 } else { 1.0 };
+    if matches!(m.act, Act::Sleep | Act::Swim | Act::Fly) {
+        return Transform::from_translate(50.0 + side * 30.0, 98.0)
+            .pre_scale(0.66, 0.66)
+            .pre_translate(-50.0, -98.0);
+    }
+    Transform::from_translate(side * APART, 0.0)
+}
+
+/// The two of a couple: outfit and posture of each, hand in hand where their act leaves a hand free.
+fn pair(m: &Moment) -> [(Outfit, Posture); 2] {
+    let holds = matches!(
+        m.act,
+        Act::Stand | Act::Walk | Act::Run | Act::Sit | Act::Move
+    );
+    [(Subject::Man, 1_usize), (Subject::Woman, 0)].map(|(subject, side)| {
+        let worn = outfit(subject, m.nth);
+        let posture = acts::posture(&worn.build, m);
+        let mut arms = posture.arms;
+        if holds {
+            let toward = if side == 1 { APART } else { -APART };
+            let low = if m.act == Act::Sit { 28.0 } else { 0.0 };
+            arms[side] = Limb::To(50.0 + toward, 58.0 + low + 0.5 * posture.hip.1);
+        }
+        (worn, Posture { arms, ..posture })
+    })
+}
+
+pub(super) fn couple(pen: &mut Pen, look: &Look, m: &Moment) {
+    let second = Look {
+        main: look.trim,
+        trim: look.main,
+        hair: look.hair.lift(0.1),
+        ..*look
+    };
+    for (index, (worn, posture)) in pair(m).iter().enumerate().rev() {
+        let look = if index == 0 { look } else { &second };
+        let moment = Moment {
+            nth: m.nth.wrapping_add(index as u8),
+            ..*m
+        };
+        pen.within(place(m, index), |pen| {
+            Figure::new(worn, *posture, &moment).draw(pen, look);
+        });
+    }
+}
+
+pub(super) fn couple_heads(m: &Moment) -> [f32; 4] {
+    let heads = pair(m).map(|(worn, posture)| Skeleton::of(&worn.build, &posture).head_box());
+    let heads = heads.into_iter().enumerate();
+    around(heads.map(|(index, head)| (head, place(m, index))))
+}
+
+/// The box around boxes, each seen through its transform. Boxes are left, top, right, bottom.
+fn around(boxes: impl Iterator<Item = ([f32; 4], Transform)>) -> [f32; 4] {
+    let none = [f32::MAX, f32::MAX, f32::MIN, f32::MIN];
+    boxes.fold(none, |held, ([left, top, right, bottom], through)| {
+        let mut corners = [Point::from_xy(left, top), Point::from_xy(right, bottom)];
+        through.map_points(&mut corners);
+        let [a, b] = corners;
+        [
+            held[0].min(a.x.min(b.x)),
+            held[1].min(a.y.min(b.y)),
+            held[2].max(a.x.max(b.x)),
+            held[3].max(a.y.max(b.y)),
+        ]
+    })
+}
+
+/// Where the people of a crowd stand: column, rows up from the ground, size. The last are in front.
+const CROWD: [(f32, f32, f32); 12] = [
+    (-50.0, -8.6, 0.62),
+    (4.6, -8.6, 0.62),
+    (77.4, -8.6, 0.62),
+    (150.2, -8.6, 0.62),
+    (-31.8, -4.6, 0.70),
+    (22.8, -4.6, 0.70),
+    (59.2, -4.6, 0.70),
+    (113.8, -4.6, 0.70),
+    (-13.6, 0.0, 0.78),
+    (41.0, 0.0, 0.78),
+    (95.6, 0.0, 0.78),
+    (132.0, 0.0, 0.78),
+];
+/// Clothes of those in a crowd who do not wear the main colour.
+const CLOTHES: [u32; 6] = [
+    0x3f_7a94, 0xd0_9a3c, 0x6a_5a8c, 0x4f_8a64, 0xb0_5a7c, 0x50_607c,
+];
+/// Skin and hair.
+const FACES: [(u32, u32); 7] = [
+    (0xd8_a482, 0x2a_2630),
+    (0x8a_5a3c, 0x1c_1a20),
+    (0xf0_c8a8, 0xa8_7a40),
+    (0xb8_8058, 0x34_2420),
+    (0xf0_c8a8, 0x5a_3a24),
+    (0x5c_3a28, 0x1c_1a20),
+    (0xd8_a482, 0x5a_3a24),
+];
+/// One of a crowd.
+struct Member {
+    worn: Outfit,
+    posture: Posture,
+    moment: Moment,
+    place: Transform,
+    /// What its colours are chosen by.
+    seed: usize,
+}
+
+fn members(m: &Moment) -> impl Iterator<Item = Member> {
+    let seats = CROWD.into_iter().enumerate();
+    seats.map(|(index, seat)| member(m, index, seat))
+}
+
+fn member(m: &Moment, index: usize, (x, up, size): (f32, f32, f32)) -> Member {
+    let seed = index * 7 + usize::from(m.nth) * 3;
+    let (subject, size) = match seed % 5 {
+        0 => (Subject::Man, size),
+        1 => (Subject::Woman, size),
+        2 if index > 4 => (Subject::Girl, size * 0.78),
+        _ => (Subject::Person, size),
+    };
+    let worn = outfit(subject, (seed % 11) as u8);
+    let moment = Moment {
+        nth: m.nth.wrapping_add(index as u8),
+        t: m.t + index as f32 * 0.61,
+        gone: m.gone / size,
+        act: match m.act {
+            // There is no room to lie down, and one band is enough.
+            Act::Sleep => Act::Sit,
+            Act::Play if !index.is_multiple_of(4) => Act::Dance,
+            act => act,
+        },
+        ..*m
+    };
+    // Some who go nowhere look to the left.
+    let goes = matches!(
+        m.act,
+        Act::Walk | Act::Run | Act::Move | Act::Fly | Act::Swim
+    );
+    let across = if !goes && index % 3 == 1 { -size } else { size };
+    Member {
+        posture: acts::posture(&worn.build, &moment),
+        worn,
+        moment,
+        place: Transform::from_translate(x, 98.0 + up)
+            .pre_scale(across, size)
+            .pre_translate(-50.0, -98.0),
+        seed,
+    }
+}
+
+pub(super) fn crowd(pen: &mut Pen, look: &Look, m: &Moment) {
+    for (index, one) in members(m).enumerate() {
+        let main = match index % 3 {
+            0 => look.main,
+            _ => look.shown(Rgb::hex(CLOTHES[one.seed % CLOTHES.len()])),
+        };
+        let (skin, hair) = FACES[(one.seed + index) % FACES.len()];
+        let theirs = Look {
+            main,
+            skin: look.shown(Rgb::hex(skin)),
+            hair: look.shown(Rgb::hex(hair)),
+            ..*look
+        };
+        pen.within(one.place, |pen| {
+            Figure::new(&one.worn, one.posture, &one.moment).draw(pen, &theirs);
+        });
+    }
+}
+
+pub(super) fn crowd_heads(m: &Moment) -> [f32; 4] {
+    around(members(m).map(|one| {
+        let bones = Skeleton::of(&one.worn.build, &one.posture);
+        (bones.head_box(), one.place)
+    }))
+}

@@ -1,0 +1,148 @@
+//! People: who wears what, how they hold themselves, and what they ride. All are built from one skeleton
+//! and sheets of garments; only ghosts have a body of their own.
+
+mod acts;
+mod afloat;
+mod build;
+mod cloth;
+mod figure;
+mod gait;
+mod groups;
+mod hands;
+mod mounts;
+mod odd;
+mod outfit;
+mod skeleton;
+#[cfg(test)]
+mod tests;
+
+use super::super::pen::Pen;
+use super::super::subject::{Act, Subject};
+use super::{Look, Moment};
+use build::Build;
+use figure::Figure;
+use outfit::{Outfit, outfit};
+use skeleton::{Limb, Posture, Skeleton};
+
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+    match subject {
+        Subject::Couple => groups::couple(pen, look, m),
+        Subject::Crowd => groups::crowd(pen, look, m),
+        Subject::Ghost => odd::ghost(pen, look, m),
+        Subject::Mermaid => odd::mermaid(pen, look, m),
+        Subject::Cyclist => mounts::cyclist(pen, look, m),
+        Subject::Rider => mounts::rider(pen, look, m),
+        Subject::Skier => mounts::skier(pen, look, m),
+        _ => single(pen, subject, look, m),
+    }
+}
+
+/// The box of the heads in the square's coordinates (left, top, right, bottom), so that nothing is written
+/// over a face; `None` for all but people.
+pub(in super::super) fn head(subject: Subject, m: &Moment) -> Option<[f32; 4]> {
+    if subject.facts().body != super::super::subject::Body::Person {
+        return None;
+    }
+    Some(match subject {
+        Subject::Couple => groups::couple_heads(m),
+        Subject::Crowd => groups::crowd_heads(m),
+        Subject::Ghost => odd::ghost_head(m),
+        Subject::Mermaid => odd::mermaid_bones(m).head_box(),
+        Subject::Cyclist => mounts::cyclist_bones(m).head_box(),
+        Subject::Rider => mounts::rider_bones(m).head_box(),
+        Subject::Skier => mounts::skier_bones(m).head_box(),
+        _ => {
+            let worn = worn(subject, m);
+            Skeleton::of(&worn.build, &held(subject, &worn, m)).head_box()
+        }
+    })
+}
+
+/// What a person wears and carries; who holds an umbrella keeps clothes and hair.
+fn worn(subject: Subject, m: &Moment) -> Outfit {
+    match m.holder.filter(|_| subject == Subject::Umbrella) {
+        Some(holder) => Outfit {
+            held: "umbrella",
+            ..outfit(holder, m.nth)
+        },
+        None => outfit(subject, m.nth),
+    }
+}
+
+fn single(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+    let worn = worn(subject, m);
+    let posture = held(subject, &worn, m);
+    let look = dressed(subject, look);
+    if subject == Subject::Painter && matches!(m.act, Act::Stand) {
+        figure::part(pen, &look, "parts-people-props", "easel");
+    }
+    let figure = Figure::new(&worn, posture, m);
+    figure.draw(pen, &look);
+    if subject == Subject::Painter && m.act == Act::Stand {
+        let (x, y) = figure.bones.hand(0);
+        let place = figure.bones.whole.pre_translate(x - 46.0, y - 52.0);
+        pen.within(place, |pen| {
+            figure::part(pen, &look, "parts-people-props", "palette");
+        });
+    }
+    if subject == Subject::Fisherman && m.act == Act::Stand {
+        mounts::fishing_line(pen, &look, &figure.bones, m);
+    }
+}
+
+/// The colours of an outfit where the subject's own colour belongs to something held.
+fn dressed(subject: Subject, look: &Look) -> Look {
+    match subject {
+        Subject::Umbrella => Look {
+            main: look.dark.mix(look.pale, 0.3),
+            trim: look.main,
+            ..*look
+        },
+        _ => *look,
+    }
+}
+
+/// The posture of somebody who may hold something.
+fn held(subject: Subject, worn: &Outfit, m: &Moment) -> Posture {
+    let build = &worn.build;
+    let posture = match (subject, m.act) {
+        (Subject::Astronaut, Act::Fly | Act::Swim | Act::Fall) => afloat::float(build, m),
+        (Subject::Diver, Act::Swim | Act::Stand | Act::Walk | Act::Fly | Act::Move) => {
+            mounts::dive(build, m)
+        }
+        _ => acts::posture(build, m),
+    };
+    let still = matches!(m.act, Act::Stand | Act::Walk | Act::Run | Act::Move);
+    match grip(subject, build, m) {
+        Some((x, y)) if still && !worn.held.is_empty() => Posture {
+            arms: [
+                match build.chest(56.0, 53.0) {
+                    (x, y) if subject == Subject::Painter => Limb::To(x, y),
+                    _ => posture.arms[0],
+                },
+                Limb::To(x + posture.hip.0, y + posture.hip.1),
+            ],
+            ..posture
+        },
+        _ => posture,
+    }
+}
+
+/// Where the far hand is that holds something.
+fn grip(subject: Subject, build: &Build, m: &Moment) -> Option<(f32, f32)> {
+    let slow = (m.t * 0.9).sin();
+    Some(match subject {
+        Subject::Wizard | Subject::Witch | Subject::Monk | Subject::Farmer => {
+            build.chest(67.0, 51.0)
+        }
+        Subject::OldMan | Subject::OldWoman => (69.0, 61.0),
+        Subject::Knight => build.chest(68.0, 52.0),
+        Subject::Umbrella => build.chest(61.0, 45.0),
+        Subject::King | Subject::Bride => build.chest(64.0, 50.0),
+        Subject::Pirate => build.chest(68.0, 48.0 + slow),
+        Subject::Chef => build.chest(66.0, 51.0 + 1.5 * (m.t * 3.0).sin()),
+        Subject::Painter => build.chest(70.0 + 1.5 * (m.t * 2.3).sin(), 42.0 + 3.0 * slow),
+        Subject::Fisherman => build.chest(64.0, 49.0 + 0.8 * slow),
+        _ => return None,
+    })
+}

@@ -1,0 +1,342 @@
+//! People with something under them: the bicycle, the horse, skis; and those with fins or a rod.
+
+use std::f32::consts::{PI, TAU};
+
+use tiny_skia::Transform;
+
+use super::super::super::pen::{Ink, Pen};
+use super::super::{Look, Moment};
+use super::acts;
+use super::build::Build;
+use super::figure::{self, Figure};
+use super::gait::{self, Gait};
+use super::outfit::outfit;
+use super::skeleton::{Limb, Mouth, Posture, Skeleton};
+use crate::colour::Rgb;
+use crate::subject::{Act, Subject};
+
+const PROPS: &str = "parts-people-props";
+const BICYCLE: &str = "parts-people-bicycle";
+const HORSE: &str = "parts-people-horse";
+
+/// The cyclist is this much smaller than somebody on foot.
+const CYCLIST: f32 = 0.78;
+const HUBS: [(f32, f32); 2] = [(24.0, 81.0), (74.0, 81.0)];
+const WHEEL: f32 = 17.0;
+const CRANK: (f32, f32) = (46.0, 81.0);
+const CRANK_ARM: f32 = 7.0;
+
+fn cyclist_build() -> Build {
+    Build {
+        whole: CYCLIST,
+        ..outfit(Subject::Cyclist, 0).build
+    }
+}
+
+/// A point of the square in the coordinates of a body that is `whole` as large.
+fn inside(whole: f32, x: f32, y: f32) -> (f32, f32) {
+    (50.0 + (x - 50.0) / whole, 98.0 + (y - 98.0) / whole)
+}
+
+/// The moment of somebody whose hands are busy.
+fn mounted(m: &Moment) -> Moment {
+    Moment {
+        act: Act::Move,
+        ..*m
+    }
+}
+
+/// How far the wheels have turned, radians.
+fn rolled(m: &Moment) -> f32 {
+    m.gone * 100.0 / WHEEL
+}
+
+fn cyclist_posture(m: &Moment) -> Posture {
+    let build = cyclist_build();
+    let seat = inside(CYCLIST, 40.4, 50.0);
+    // One turn of the crank for two of the wheels.
+    let turn = rolled(m) * 0.5;
+    let pedal = |turn: f32| {
+        let (sin, cos) = turn.sin_cos();
+        let (x, y) = inside(
+            CYCLIST,
+            CRANK.0 + cos * CRANK_ARM - 1.6,
+            CRANK.1 + sin * CRANK_ARM - 3.4,
+        );
+        Limb::To(x, y)
+    };
+    let grip = inside(CYCLIST, 68.4, 52.0);
+    let waves = m.act == Act::Wave;
+    Posture {
+        hip: (seat.0 - 50.0, seat.1 - build.pelvis_row()),
+        lean: 33.0,
+        nod: -14.0,
+        arms: [
+            Limb::To(grip.0, grip.1),
+            if waves {
+                Limb::Turn(116.0, 38.0 + 20.0 * (m.t * 8.0).sin())
+            } else {
+                Limb::To(grip.0 + 2.0, grip.1)
+            },
+        ],
+        legs: [pedal(turn), pedal(turn + PI)],
+        feet: [0.0; 2],
+        ..acts::stand(&build, m)
+    }
+}
+
+pub(super) fn cyclist_bones(m: &Moment) -> Skeleton {
+    Skeleton::of(&cyclist_build(), &cyclist_posture(m))
+}
+
+pub(super) fn cyclist(pen: &mut Pen, look: &Look, m: &Moment) {
+    let mut worn = outfit(Subject::Cyclist, m.nth);
+    worn.build = cyclist_build();
+    let figure = Figure::new(&worn, cyclist_posture(m), &mounted(m));
+    let degrees = rolled(m).to_degrees();
+    for (x, y) in HUBS {
+        let place = Transform::from_translate(x - 50.0, y - 50.0)
+            .pre_concat(Transform::from_rotate_at(degrees, 50.0, 50.0));
+        pen.within(place, |pen| figure::part(pen, look, BICYCLE, "wheel"));
+    }
+    let unscaled = figure.bones.whole.invert().unwrap_or_default();
+    let bike = Look {
+        main: look.trim,
+        ..*look
+    };
+    figure.draw_around(pen, look, &|pen| {
+        pen.within(unscaled, |pen| {
+            figure::part(pen, &bike, BICYCLE, "frame");
+            let place = Transform::from_translate(CRANK.0 - 50.0, CRANK.1 - 50.0)
+                .pre_concat(Transform::from_rotate_at(degrees * 0.5 + 90.0, 50.0, 50.0));
+            pen.within(place, |pen| figure::part(pen, look, BICYCLE, "crank"));
+        });
+    });
+}
+
+const RIDER: f32 = 0.62;
+
+fn rider_build() -> Build {
+    Build {
+        whole: RIDER,
+        ..outfit(Subject::Rider, 0).build
+    }
+}
+
+/// The gait of the horse, and whether it goes.
+fn horse_gait(m: &Moment) -> (Gait, bool) {
+    let goes = matches!(m.act, Act::Run | Act::Walk | Act::Move | Act::Jump);
+    let gait = if m.act == Act::Walk {
+        gait::HORSE_WALK
+    } else {
+        gait::GALLOP
+    };
+    (gait, goes && (m.gone > 0.0 || m.share == 0.0))
+}
+
+fn bounce(m: &Moment) -> f32 {
+    let (gait, goes) = horse_gait(m);
+    let breath = 0.4 * (m.t * 1.9).sin();
+    if !goes {
+        return breath;
+    }
+    let high = if m.act == Act::Walk { 0.7 } else { 2.0 };
+    breath + high * (gait.phase(m.gone * 100.0) * TAU).sin()
+}
+
+fn rider_posture(m: &Moment) -> Posture {
+    let build = rider_build();
+    let seat = inside(RIDER, 43.0, 42.6 + bounce(m));
+    let (knee, rein) = (inside(RIDER, 47.0, 66.0), inside(RIDER, 59.0, 37.0));
+    let (_, goes) = horse_gait(m);
+    let down = bounce(m) / RIDER;
+    let far = match m.act {
+        Act::Wave => Limb::Turn(116.0, 38.0 + 20.0 * (m.t * 8.0).sin()),
+        _ => Limb::To(rein.0 + 2.0, rein.1 + down),
+    };
+    Posture {
+        hip: (seat.0 - 50.0, seat.1 - build.pelvis_row()),
+        lean: if goes && m.act != Act::Walk {
+            12.0
+        } else {
+            4.0
+        },
+        nod: -3.0,
+        arms: [Limb::To(rein.0, rein.1 + down), far],
+        legs: [Limb::To(knee.0, knee.1 + down); 2],
+        feet: [12.0; 2],
+        mouth: Mouth::Smile,
+        ..acts::stand(&build, m)
+    }
+}
+
+pub(super) fn rider_bones(m: &Moment) -> Skeleton {
+    Skeleton::of(&rider_build(), &rider_posture(m))
+}
+
+/// One leg of the horse: hip at (50, 50) of the sheet, knee at (50, 67), hoof at (50, 86).
+fn horse_leg(pen: &mut Pen, look: &Look, hip: (f32, f32), swing: f32, bent: f32) {
+    let place = Transform::from_translate(hip.0 - 50.0, hip.1 - 50.0)
+        .pre_concat(Transform::from_rotate_at(-swing, 50.0, 50.0));
+    pen.within(place, |pen| {
+        pen.within(Transform::from_rotate_at(bent, 50.0, 67.0), |pen| {
+            figure::part(pen, look, HORSE, "shin");
+        });
+        figure::part(pen, look, HORSE, "thigh");
+    });
+}
+
+/// Length of the horse's legs.
+const HORSE_LEG: f32 = 36.0;
+
+fn horse_legs(pen: &mut Pen, look: &Look, m: &Moment, far: bool) {
+    let (gait, goes) = horse_gait(m);
+    let walks = m.act == Act::Walk;
+    let aside = if far { 3.4 } else { 0.0 };
+    for (hip, late) in [((26.0, 59.0), 0.0), ((62.0, 59.0), 0.55)] {
+        let late = late
+            + match (far, walks) {
+                (false, _) => 0.0,
+                (true, true) => 0.5,
+                (true, false) => 0.12,
+            };
+        let (before, swing) = gait.step(gait.phase(m.gone * 100.0) + late);
+        let (before, swing) = if goes { (before, swing) } else { (0.0, None) };
+        let bent = swing.map_or(0.0, |share| (share * PI).sin());
+        let angle = (before / HORSE_LEG).clamp(-1.0, 1.0).asin().to_degrees();
+        let most = if walks { 30.0 } else { 62.0 };
+        let hip = (hip.0 + aside, hip.1 + bounce(m));
+        horse_leg(pen, look, hip, angle + 0.3 * most * bent, most * bent);
+    }
+}
+
+pub(super) fn rider(pen: &mut Pen, look: &Look, m: &Moment) {
+    let mut worn = outfit(Subject::Rider, m.nth);
+    worn.build = rider_build();
+    let figure = Figure::new(&worn, rider_posture(m), &mounted(m));
+    let coat = look.shown(Rgb::hex(0x6e_4630));
+    let horse = Look {
+        main: coat,
+        hair: coat.lift(-0.14),
+        ..*look
+    };
+    let shadow = Look {
+        main: coat.lift(-0.08),
+        ..horse
+    };
+    let unscaled = figure.bones.whole.invert().unwrap_or_default();
+    figure.draw_around(pen, look, &|pen| {
+        pen.within(unscaled, |pen| {
+            horse_legs(pen, &shadow, m, true);
+            let place = Transform::from_translate(0.0, bounce(m));
+            pen.within(place, |pen| {
+                let flows = 8.0 * (m.t * 3.1).sin() + if horse_gait(m).1 { 14.0 } else { 0.0 };
+                pen.within(Transform::from_rotate_at(flows, 19.0, 50.0), |pen| {
+                    figure::part(pen, &horse, HORSE, "tail");
+                });
+            });
+            horse_legs(pen, &horse, m, false);
+            pen.within(place, |pen| {
+                figure::part(pen, &horse, HORSE, "body");
+                figure::part(pen, &horse, HORSE, "saddle");
+            });
+        });
+    });
+}
+
+fn skier_posture(m: &Moment) -> Posture {
+    let build = outfit(Subject::Skier, m.nth).build;
+    if !matches!(m.act, Act::Move | Act::Run | Act::Stand | Act::Walk) {
+        return acts::posture(&build, m);
+    }
+    let moving = m.act != Act::Stand;
+    let carve = (m.t * 2.1).sin();
+    let low = if moving { 9.0 + 1.6 * carve } else { 1.0 };
+    let lean = if moving { 26.0 + 2.0 * carve } else { 2.0 };
+    let row = build.ankle_row() - 1.6;
+    Posture {
+        hip: (-3.0 * f32::from(u8::from(moving)), low - 1.6),
+        lean,
+        nod: -lean * 0.6,
+        arms: [
+            Limb::Turn(8.0 + 3.0 * carve, 52.0),
+            Limb::Turn(34.0 + 3.0 * carve, 46.0),
+        ],
+        legs: [Limb::To(46.0, row), Limb::To(53.0, row)],
+        feet: [0.0; 2],
+        ..acts::stand(&build, m)
+    }
+}
+
+pub(super) fn skier_bones(m: &Moment) -> Skeleton {
+    Skeleton::of(&outfit(Subject::Skier, m.nth).build, &skier_posture(m))
+}
+
+pub(super) fn skier(pen: &mut Pen, look: &Look, m: &Moment) {
+    let worn = outfit(Subject::Skier, m.nth);
+    let figure = Figure::new(&worn, skier_posture(m), m);
+    let on_skis = matches!(
+        m.act,
+        Act::Move | Act::Run | Act::Stand | Act::Walk | Act::Wave
+    );
+    if on_skis {
+        let far = Look {
+            trim: look.trim.lift(-0.08),
+            ..*look
+        };
+        pen.within(Transform::from_translate(5.0, -1.2), |pen| {
+            figure::part(pen, &far, PROPS, "ski");
+        });
+        pole(pen, look, &figure.bones, 1, m);
+    }
+    figure.draw(pen, look);
+    if on_skis {
+        figure::part(pen, look, PROPS, "ski");
+        pole(pen, look, &figure.bones, 0, m);
+    }
+}
+
+fn pole(pen: &mut Pen, look: &Look, bones: &Skeleton, side: usize, m: &Moment) {
+    let (x, y) = bones.hand(side);
+    let degrees = if m.act == Act::Stand { 6.0 } else { 52.0 };
+    let place = Transform::from_translate(x - 50.0, y - 49.0)
+        .pre_concat(Transform::from_rotate_at(degrees, 50.0, 49.0));
+    pen.within(place, |pen| figure::part(pen, look, PROPS, "pole"));
+}
+
+/// The diver, under water: level, fins beating slowly.
+pub(super) fn dive(build: &Build, m: &Moment) -> Posture {
+    let kick = |phase: f32| (m.t * 3.6 + phase).sin();
+    Posture {
+        hip: (-6.0, 49.0 - build.pelvis_row() + 4.0),
+        lean: -4.0,
+        nod: -48.0,
+        arms: [
+            Limb::Turn(-14.0 + 4.0 * kick(0.6), 10.0),
+            Limb::Turn(108.0 + 6.0 * kick(2.0), 22.0),
+        ],
+        legs: [
+            Limb::Turn(15.0 * kick(0.0) - 4.0, 10.0 + 8.0 * kick(1.0)),
+            Limb::Turn(-15.0 * kick(0.0) - 4.0, 10.0 - 8.0 * kick(1.0)),
+        ],
+        feet: [-64.0; 2],
+        tip: 76.0 + 2.0 * kick(0.3),
+        ..acts::stand(build, m)
+    }
+}
+
+/// The line from the tip of the rod into the water.
+pub(super) fn fishing_line(pen: &mut Pen, look: &Look, bones: &Skeleton, m: &Moment) {
+    let (x, y) = bones.hand(1);
+    // As the rod sways in the hand.
+    let sway = (1.6 * (m.t * 1.1).sin()).to_radians();
+    let (right, down) = (42.0, -36.0);
+    let tip = (x + right - sway * down, y + down + sway * right);
+    let float = (
+        tip.0 + 1.4 * (m.t * 0.8).sin(),
+        95.0 + 0.8 * (m.t * 2.0).sin(),
+    );
+    pen.stroke(&[tip, float], 0.5, Ink::Flat(look.pale, 0.9));
+    let place = Transform::from_translate(float.0 - 50.0, float.1 - 94.6);
+    pen.within(place, |pen| figure::part(pen, look, PROPS, "float"));
+}

@@ -1,0 +1,255 @@
+//! A posture made into places: where each bone of a body is and how it is turned, two bones reaching for a
+//! point where a hand or foot must be. It knows no acts and no clothes.
+
+use tiny_skia::{Point, Transform};
+
+use super::build::{self, Build};
+
+/// How an arm or a leg is held.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Limb {
+    /// Degrees forward of hanging down, and degrees that the elbow or knee is bent.
+    Turn(f32, f32),
+    /// The hand or the ankle is at this point of the square.
+    To(f32, f32),
+}
+
+/// What the face does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mouth {
+    Smile,
+    Open,
+    Oh,
+}
+
+/// How a body is held. The near limb comes first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Posture {
+    /// Where the pelvis is, from where it is when the body stands straight.
+    pub(super) hip: (f32, f32),
+    /// Degrees that the back leans forward.
+    pub(super) lean: f32,
+    /// Degrees that the head is bent forward.
+    pub(super) nod: f32,
+    pub(super) arms: [Limb; 2],
+    pub(super) legs: [Limb; 2],
+    /// Degrees that the toes point up.
+    pub(super) feet: [f32; 2],
+    /// Degrees that the whole body is turned about its pelvis, forward.
+    pub(super) tip: f32,
+    /// Width of the whole, -1.0 to 1.0: a turn about itself.
+    pub(super) turn: f32,
+    pub(super) asleep: bool,
+    pub(super) mouth: Mouth,
+    /// Swelling of the chest, -1.0 to 1.0.
+    pub(super) breath: f32,
+}
+
+/// Where a bone is: garments drawn at rest are laid onto it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bone {
+    pub(super) at: (f32, f32),
+    /// Clockwise.
+    pub(super) degrees: f32,
+    scale: (f32, f32),
+    rest: (f32, f32),
+}
+
+impl Bone {
+    pub(super) fn onto(&self) -> Transform {
+        Transform::from_translate(self.at.0, self.at.1)
+            .pre_concat(Transform::from_rotate(self.degrees))
+            .pre_scale(self.scale.0, self.scale.1)
+            .pre_translate(-self.rest.0, -self.rest.1)
+    }
+
+    /// Where a point of the garment's drawing is.
+    pub(super) fn point(&self, x: f32, y: f32) -> (f32, f32) {
+        let mut point = Point::from_xy(x, y);
+        self.onto().map_point(&mut point);
+        (point.x, point.y)
+    }
+}
+
+/// All bones of a posed body. Of two limbs, the near one comes first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Skeleton {
+    /// From the body's coordinates into the square.
+    pub(super) whole: Transform,
+    pub(super) pelvis: (f32, f32),
+    pub(super) torso: Bone,
+    pub(super) head: Bone,
+    /// Upper arm, forearm, hand.
+    pub(super) arms: [[Bone; 3]; 2],
+    /// Thigh, shin, foot.
+    pub(super) legs: [[Bone; 3]; 2],
+}
+
+/// The point at `length` from `from`, `degrees` forward of straight down.
+fn along(from: (f32, f32), degrees: f32, length: f32) -> (f32, f32) {
+    let (sin, cos) = degrees.to_radians().sin_cos();
+    (from.0 + sin * length, from.1 + cos * length)
+}
+
+/// The angles of two bones that reach from `from` to `to`: the first, forward of straight down, and the
+/// bend between them (law of cosines). A point out of reach is pointed at.
+fn bend(from: (f32, f32), to: (f32, f32), first: f32, second: f32) -> (f32, f32, f32) {
+    let (right, down) = (to.0 - from.0, to.1 - from.1);
+    let least = (first - second).abs() + 0.01;
+    let far = (right * right + down * down)
+        .sqrt()
+        .clamp(least, first + second - 0.01);
+    let straight = right.atan2(down).to_degrees();
+    let corner = |a: f32, b: f32, c: f32| {
+        let cos = (a * a + b * b - c * c) / (2.0 * a * b);
+        cos.clamp(-1.0, 1.0).acos().to_degrees()
+    };
+    (
+        straight,
+        corner(first, far, second),
+        180.0 - corner(first, second, far),
+    )
+}
+
+impl Skeleton {
+    pub(super) fn of(build: &Build, posture: &Posture) -> Self {
+        let pelvis = (50.0 + posture.hip.0, build.pelvis_row() + posture.hip.1);
+        let lean = posture.lean + build.stoop;
+        let swell = 1.0 + 0.012 * posture.breath;
+        let torso = Bone {
+            at: pelvis,
+            degrees: lean,
+            scale: (
+                build.girth * (1.0 + 0.006 * posture.breath),
+                build.torso * swell,
+            ),
+            rest: build::PELVIS,
+        };
+        let neck = torso.point(build::NECK.0, build::NECK.1);
+        let head = Bone {
+            at: neck,
+            degrees: lean * 0.35 + posture.nod,
+            scale: (build.head, build.head),
+            rest: build::NECK,
+        };
+        let limb = |side: usize| if side == 0 { -1.0 } else { 1.0 };
+        let arms = [0, 1].map(|side| {
+            let rest = build::SHOULDERS[side];
+            arm(build, torso.point(rest.0, rest.1), posture.arms[side])
+        });
+        let legs = [0, 1].map(|side| {
+            let hip = (pelvis.0 + limb(side) * build.hips(), pelvis.1 + 1.0);
+            leg(build, hip, posture.legs[side], posture.feet[side])
+        });
+        let across = if posture.turn.abs() < 0.06 {
+            0.06_f32.copysign(posture.turn)
+        } else {
+            posture.turn
+        };
+        let whole = Transform::from_translate(50.0, build::GROUND)
+            .pre_scale(build.whole * across, build.whole)
+            .pre_translate(-50.0, -build::GROUND)
+            .pre_concat(Transform::from_rotate_at(posture.tip, pelvis.0, pelvis.1));
+        Self {
+            whole,
+            pelvis,
+            torso,
+            head,
+            arms,
+            legs,
+        }
+    }
+
+    /// The middle of a hand.
+    pub(super) fn hand(&self, side: usize) -> (f32, f32) {
+        self.arms[side][2].point(44.2, 62.0)
+    }
+
+    /// The box of the head in the square: left, top, right, bottom.
+    pub(super) fn head_box(&self) -> [f32; 4] {
+        let corners = [(39.0, 3.0), (63.0, 3.0), (39.0, 31.0), (63.0, 31.0)];
+        let none = [f32::MAX, f32::MAX, f32::MIN, f32::MIN];
+        corners.into_iter().fold(none, |held, (x, y)| {
+            let (x, y) = self.head.point(x, y);
+            let mut point = Point::from_xy(x, y);
+            self.whole.map_point(&mut point);
+            [
+                held[0].min(point.x),
+                held[1].min(point.y),
+                held[2].max(point.x),
+                held[3].max(point.y),
+            ]
+        })
+    }
+}
+
+fn arm(build: &Build, shoulder: (f32, f32), held: Limb) -> [Bone; 3] {
+    let (first, second) = build.arm_lengths();
+    let (upper, elbow) = match held {
+        Limb::Turn(forward, bent) => (forward, bent),
+        Limb::To(x, y) => {
+            let (straight, aside, bent) = bend(shoulder, (x, y), first, second);
+            (straight - aside, bent)
+        }
+    };
+    let scale = (build.thickness(), build.arm);
+    let at = along(shoulder, upper, first);
+    let lower = upper + elbow;
+    let wrist = along(at, lower, second * (11.0 / 13.0));
+    let hand = 0.5 + 0.5 * build.arm;
+    [
+        Bone {
+            at: shoulder,
+            degrees: -upper,
+            scale,
+            rest: build::SHOULDER,
+        },
+        Bone {
+            at,
+            degrees: -lower,
+            scale,
+            rest: build::ELBOW,
+        },
+        Bone {
+            at: wrist,
+            degrees: -lower,
+            scale: (hand, hand),
+            rest: build::WRIST,
+        },
+    ]
+}
+
+fn leg(build: &Build, hip: (f32, f32), held: Limb, pitch: f32) -> [Bone; 3] {
+    let (first, second) = build.leg_lengths();
+    let (thigh, knee) = match held {
+        Limb::Turn(forward, bent) => (forward, bent),
+        Limb::To(x, y) => {
+            let (straight, aside, bent) = bend(hip, (x, y), first, second);
+            (straight + aside, bent)
+        }
+    };
+    let scale = (build.thickness(), build.leg);
+    let at = along(hip, thigh, first);
+    let shin = thigh - knee;
+    let ankle = along(at, shin, second);
+    [
+        Bone {
+            at: hip,
+            degrees: -thigh,
+            scale,
+            rest: build::HIP,
+        },
+        Bone {
+            at,
+            degrees: -shin,
+            scale,
+            rest: build::KNEE,
+        },
+        Bone {
+            at: ankle,
+            degrees: -pitch,
+            scale: (build.foot(), build.foot()),
+            rest: build::ANKLE,
+        },
+    ]
+}

@@ -1,0 +1,134 @@
+//! Plants: which drawing, and how its parts sway, open and shed. Nothing here grows.
+
+use tiny_skia::Transform;
+
+use super::super::colour::{Rgb, smooth};
+use super::super::pen::{Pen, smooth as curve};
+use super::super::subject::{Act, Subject};
+use super::rig::Pose;
+use super::{Look, Moment};
+
+/// Petals in the air around a cherry tree.
+const PETALS: u32 = 16;
+
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+    super::plain(pen, subject, look, &|part| pose(subject, m, part));
+    if subject == Subject::CherryTree {
+        petals(pen, look, m);
+    }
+}
+
+/// How open a blossom is, 0.0 a bud to 1.0.
+fn open(subject: Subject, m: &Moment) -> f32 {
+    let rest = match subject {
+        Subject::Tulip => 0.25,
+        Subject::Rose => 0.5,
+        _ => 1.0,
+    };
+    match m.act {
+        Act::Open => smooth(0.05, 0.8, m.share),
+        Act::Sleep => 0.1,
+        _ => rest,
+    }
+}
+
+/// The number at the end of a part's name.
+fn nth(part: &str) -> f32 {
+    let digits = part.rsplit('-').next().unwrap_or_default();
+    digits.parse().unwrap_or(0.0)
+}
+
+fn pose(subject: Subject, m: &Moment, part: &str) -> Pose {
+    let lively = match m.act {
+        Act::Dance | Act::Wave | Act::Jump => 3.0,
+        Act::Sleep => 0.5,
+        _ => 1.0,
+    };
+    let own = f32::from(m.nth) * 1.7;
+    let wave = |degrees: f32, rate: f32, phase: f32| {
+        Pose::turned(degrees * lively * (m.t * rate + phase + own).sin())
+    };
+    let kind = part.split('-').next().unwrap_or_default();
+    match (subject, kind) {
+        (Subject::Cactus, _) if m.act != Act::Dance => match kind {
+            "branch" => wave(0.5, 0.8, nth(part)),
+            _ => Pose::REST,
+        },
+        (Subject::Flower, "petal") => folded(nth(part) * 45.0, open(subject, m)),
+        (Subject::Sunflower, "petal" | "back") => {
+            let open = open(subject, m);
+            Pose::scaled(0.5 + 0.5 * open, 0.5 + 0.5 * open)
+        }
+        (Subject::Flower, "eye") => {
+            let open = open(subject, m).max(0.02);
+            Pose::scaled(open, open)
+        }
+        (Subject::Rose | Subject::Tulip, "petal") => petal(subject, part, open(subject, m)),
+        (Subject::Palm, "crown") => wave(1.2, 0.8, 0.0),
+        (_, "crown") => wave(0.8, 0.8, 0.0),
+        (_, "clump") => wave(1.8, 1.15, part.len() as f32),
+        (_, "tier") => wave(0.5 + 0.4 * nth(part), 0.95, 0.5 * nth(part)),
+        (_, "frond") => wave(4.5, 1.3, nth(part) * 0.9),
+        (_, "branch") => wave(1.3, 0.9, part.len() as f32 * 0.7),
+        (_, "stem") => wave(1.8, 0.9, 0.0),
+        (_, "head") => wave(3.0, 0.9, -0.6),
+        (_, "leaf") => wave(4.0, 1.3, part.len() as f32),
+        (_, "large" | "small") => {
+            let breath = 0.008 * lively * (m.t * 1.4 + part.len() as f32).sin();
+            Pose::scaled(1.0 - breath, 1.0 + breath)
+        }
+        _ => Pose::REST,
+    }
+}
+
+/// A petal that stands at `degrees` from upright when its flower is open, and upright in the bud.
+fn folded(degrees: f32, open: f32) -> Pose {
+    let angle = if degrees > 180.0 {
+        degrees - 360.0
+    } else {
+        degrees
+    };
+    let shut = 1.0 - open;
+    let (sine, cosine) = angle.to_radians().sin_cos();
+    Pose {
+        degrees: -angle * 0.93 * shut,
+        // In the bud it sits down in the sepals, whatever its own direction.
+        shift: (7.0 * shut * sine, 7.0 * shut * cosine),
+        scale: (1.0 - 0.25 * shut, 1.0 - 0.12 * shut),
+        hidden: false,
+    }
+}
+
+/// The outer petals of a rose or tulip.
+fn petal(subject: Subject, part: &str, open: f32) -> Pose {
+    let (shut, wide) = match subject {
+        Subject::Rose => (20.0, -16.0),
+        _ => (8.0, -30.0),
+    };
+    let degrees = shut + (wide - shut) * open;
+    match part {
+        "petal-left" => Pose::turned(degrees),
+        "petal-right" => Pose::turned(-degrees),
+        _ => Pose::scaled(1.0, 1.0 - 0.12 * open),
+    }
+}
+
+/// Petals that leave the crown and drift down.
+fn petals(pen: &mut Pen, look: &Look, m: &Moment) {
+    let colour = look.main.mix(Rgb::WHITE, 0.25);
+    for n in 0..PETALS {
+        let own = n as f32 * 0.618_034 + f32::from(m.nth) * 0.37;
+        let way = (m.t * (0.09 + 0.04 * own.fract()) + own * 3.7).fract();
+        let x =
+            18.0 + 64.0 * (own * 7.3).fract() + way * 26.0 + 4.0 * (m.t * 1.7 + own * 9.0).sin();
+        let y = 44.0 + way * 54.0;
+        let shown = (way * (1.0 - way) * 12.0).min(1.0);
+        let onto = Transform::from_translate(x, y)
+            .pre_rotate(m.t * 80.0 + own * 360.0)
+            .pre_scale(1.0, 0.35 + 0.65 * (m.t * 2.3 + own * 5.0).sin().abs());
+        pen.within(onto, |pen| {
+            let petal = curve(&[(-1.8, 0.0), (0.0, -1.2), (1.8, 0.0), (0.0, 1.2)]);
+            pen.fill(petal, super::super::pen::Ink::Flat(colour, shown));
+        });
+    }
+}

@@ -1,0 +1,115 @@
+//! Gaits: where each foot of four is at a distance covered. A foot on the ground goes back exactly as fast
+//! as its owner goes on, so that it does not slide.
+
+/// How four feet take turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in super::super) struct Gait {
+    /// When each foot comes down, as a share of the cycle: hind near, front near, hind far, front far.
+    pub(in super::super) turns: [f32; 4],
+    /// Share of the cycle that a foot stands.
+    pub(in super::super) duty: f32,
+    /// How far a standing foot goes back, in lengths of the leg.
+    pub(in super::super) reach: f32,
+    /// How high a foot is lifted, in lengths of the leg.
+    pub(in super::super) lift: f32,
+    /// How far the body rises and falls, in lengths of the leg, and how often in a cycle.
+    pub(in super::super) bob: (f32, f32),
+    /// How far the body rocks fore and aft, degrees.
+    pub(in super::super) pitch: f32,
+}
+
+pub(in super::super) const WALK: Gait = Gait {
+    turns: [0.0, 0.75, 0.5, 0.25],
+    duty: 0.64,
+    reach: 0.5,
+    lift: 0.14,
+    bob: (0.012, 2.0),
+    pitch: 0.6,
+};
+pub(in super::super) const TROT: Gait = Gait {
+    turns: [0.0, 0.5, 0.5, 0.0],
+    duty: 0.46,
+    reach: 0.56,
+    lift: 0.2,
+    bob: (0.05, 2.0),
+    pitch: 1.0,
+};
+pub(in super::super) const GALLOP: Gait = Gait {
+    turns: [0.12, 0.58, 0.0, 0.44],
+    duty: 0.4,
+    reach: 0.6,
+    lift: 0.26,
+    bob: (0.07, 1.0),
+    pitch: 4.5,
+};
+/// Both hind feet together, then both front feet.
+pub(in super::super) const BOUND: Gait = Gait {
+    turns: [0.04, 0.6, 0.0, 0.54],
+    duty: 0.36,
+    reach: 0.6,
+    lift: 0.3,
+    bob: (0.3, 1.0),
+    pitch: 9.0,
+};
+/// Hind feet only; the front feet never come down.
+pub(in super::super) const HOP: Gait = Gait {
+    turns: [0.02, 0.02, 0.0, 0.0],
+    duty: 0.42,
+    reach: 0.6,
+    lift: 0.2,
+    bob: (0.3, 1.0),
+    pitch: 6.0,
+};
+
+/// Where a foot is, from its place below the hip.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in super::super) struct Step {
+    /// In lengths of the leg, to the right and up.
+    pub(in super::super) ahead: f32,
+    pub(in super::super) up: f32,
+    /// How far the toe points down, 0.0 to 1.0.
+    pub(in super::super) tip: f32,
+}
+
+impl Gait {
+    /// How far the body goes in a cycle, in lengths of the leg.
+    pub(in super::super) fn stride(&self) -> f32 {
+        self.reach / self.duty
+    }
+
+    /// Where foot `nth` is after `cycles`.
+    pub(in super::super) fn step(&self, nth: usize, cycles: f32) -> Step {
+        let turn = self.turns.get(nth).copied().unwrap_or_default();
+        let phase = (cycles - turn).rem_euclid(1.0);
+        if phase < self.duty {
+            return Step {
+                ahead: self.reach * (0.5 - phase / self.duty),
+                up: 0.0,
+                tip: 0.0,
+            };
+        }
+        let air = (phase - self.duty) / (1.0 - self.duty);
+        // A Hermite curve: the foot leaves and meets the ground going back.
+        let speed = -self.stride() * (1.0 - self.duty);
+        let (from, to) = (-self.reach * 0.5, self.reach * 0.5);
+        let (square, cube) = (air * air, air * air * air);
+        let ahead = (2.0 * cube - 3.0 * square + 1.0) * from
+            + (3.0 * square - 2.0 * cube) * to
+            + (2.0 * cube - 3.0 * square + air + (cube - square)) * speed * 0.6;
+        let arc = (air * std::f32::consts::PI).sin();
+        Step {
+            ahead,
+            up: self.lift * arc * (1.0 - 0.3 * air),
+            tip: arc * (1.0 - air),
+        }
+    }
+
+    /// How far the body is lifted, in lengths of the leg, and by how many degrees its nose is down.
+    pub(in super::super) fn sway(&self, cycles: f32) -> (f32, f32) {
+        let turn = cycles * std::f32::consts::TAU;
+        // Highest while the fewest feet stand.
+        let late = if self.bob.1 > 1.5 { 3.4 } else { -1.26 };
+        let rise = 0.5 - 0.5 * (turn * self.bob.1 + late).cos();
+        (self.bob.0 * rise, -self.pitch * turn.sin())
+    }
+}

@@ -1,0 +1,30 @@
+//! Animals on four legs, and those that share their ground: which drawing, and how its parts move.
+
+mod acts;
+mod dragon;
+mod figure;
+pub(super) mod gait;
+mod habit;
+pub(super) mod legs;
+mod slow;
+#[cfg(test)]
+mod tests;
+
+use super::super::pen::Pen;
+use super::super::subject::Subject;
+use super::rig::Rig;
+use super::{Look, Moment};
+use figure::Frame;
+
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+    let Some(rig) = Rig::named(&super::drawing(subject)) else {
+        return;
+    };
+    match Frame::of(rig) {
+        Some(frame) => {
+            let figure = acts::figure(subject, &frame, m);
+            rig.draw(pen, look, &figure.poses(&frame));
+        }
+        None => rig.draw(pen, look, &|name| slow::pose(name, m)),
+    }
+}

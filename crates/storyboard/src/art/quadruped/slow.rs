@@ -1,0 +1,66 @@
+//! Those without legs: the snake, whose body stays in the track of its head, and the snail.
+
+use super::super::super::subject::Act;
+use super::super::Moment;
+use super::super::rig::Pose;
+
+/// Distance between two rings of a snake's drawing, in its square of 100.
+const RING: f32 = 2.3;
+/// Length of a bend of its track, and how far it goes to either side.
+const BEND: f32 = 26.0;
+const SIDE: f32 = 4.2;
+
+/// The pose of the part `name`.
+pub(super) fn pose(name: &str, m: &Moment) -> Pose {
+    let asleep = m.act == Act::Sleep;
+    let t = m.t + f32::from(m.nth) * 1.37;
+    if let Some(ring) = name.strip_prefix("ring-") {
+        return Pose::shifted(0.0, bend(ring.parse().unwrap_or(0.0), m.gone));
+    }
+    let slow = (t * 0.9).sin();
+    match name {
+        "figure" if matches!(m.act, Act::Jump | Act::Dance) => Pose::turned(3.0 * (t * 6.0).sin()),
+        // The neck begins where the last ring is.
+        "neck" => Pose {
+            shift: (0.0, bend(RINGS, m.gone)),
+            degrees: if asleep { 58.0 } else { 2.5 * slow },
+            ..Pose::REST
+        },
+        "head" if asleep => Pose::turned(-56.0),
+        "head" => Pose::turned(3.0 * (t * 0.7).sin()),
+        "tongue" => {
+            let out = (t * 0.8).fract() < 0.3 && !asleep;
+            Pose::scaled(
+                if out {
+                    0.6 + 0.4 * (t * 24.0).sin()
+                } else {
+                    0.02
+                },
+                1.0,
+            )
+        }
+        // A snail draws itself out and in along its way; asleep it is in its shell.
+        "foot" if asleep => Pose::scaled(0.62, 0.8),
+        "foot" => Pose::scaled(1.0 + 0.05 * (m.gone * 90.0 + t * 0.6).sin(), 1.0),
+        "horns" if asleep => Pose::HIDDEN,
+        "horn-near" => Pose::turned(8.0 * (t * 1.1).sin()),
+        "horn-far" => Pose::turned(8.0 * (t * 1.1 - 1.2).sin()),
+        "eye" if asleep => Pose::HIDDEN,
+        "lid" if !asleep => Pose::HIDDEN,
+        _ => Pose::REST,
+    }
+}
+
+/// Rings of the drawing.
+const RINGS: f32 = 24.0;
+
+/// How far ring `nth` is beside the line of its way: a track that stays where it is on the ground.
+fn bend(nth: f32, gone: f32) -> f32 {
+    let along = nth * RING + gone * 100.0;
+    // The tail's end and the neck are calm.
+    let calm = (nth / 5.0)
+        .min(1.0)
+        .min(0.35 + (RINGS - nth) / 10.0)
+        .clamp(0.0, 1.0);
+    SIDE * calm * (along / BEND * std::f32::consts::TAU).sin()
+}

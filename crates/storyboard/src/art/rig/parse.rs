@@ -1,0 +1,218 @@
+//! Reads drawings: from the subset of SVG that `drawings/README.md` describes to parts and shapes. It draws
+//! nothing.
+
+use roxmltree::{Document, Node};
+use tiny_skia::{Path, PathBuilder, Rect, Transform};
+
+use super::super::super::colour::Rgb;
+use super::super::drawings;
+use super::{Hue, Item, Part, Shape};
+
+/// Deepest nesting of parts, through other files too.
+const DEPTH_MAX: usize = 12;
+
+pub(super) fn part(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
+    if depth > DEPTH_MAX {
+        return Err("parts are nested too deeply".to_owned());
+    }
+    let mut items = Vec::new();
+    for child in node.children().filter(Node::is_element) {
+        match child.tag_name().name() {
+            "g" => items.push(Item::Part(part(child, depth + 1)?)),
+            "use" => items.push(Item::Part(used(child, depth + 1)?)),
+            "title" | "desc" | "style" | "metadata" | "defs" => {}
+            _ => items.push(Item::Shape(Box::new(shape(child)?))),
+        }
+    }
+    let joint = match node.attribute("data-joint") {
+        Some(text) => match numbers(text)?.as_slice() {
+            [x, y] => (*x, *y),
+            _ => return Err(format!("data-joint=\"{text}\" is not two numbers")),
+        },
+        None => (50.0, 50.0),
+    };
+    Ok(Part {
+        name: node.attribute("id").unwrap_or_default().to_owned(),
+        joint,
+        place: place(node)?,
+        items,
+    })
+}
+
+/// `<use href="FILE#PART">`: a part of another drawing, or of the same when no file is named.
+fn used(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
+    let href = node.attribute("href").unwrap_or_default();
+    let (file, id) = href
+        .split_once('#')
+        .ok_or_else(|| format!("href=\"{href}\" names no part"))?;
+    let find = |root: Node<'_, '_>| {
+        root.descendants()
+            .find(|node| node.attribute("id") == Some(id))
+            .ok_or_else(|| format!("there is no part \"{href}\""))
+            .and_then(|found| part(found, depth))
+    };
+    let inner = if file.is_empty() {
+        find(node.document().root_element())?
+    } else {
+        let name = file.strip_suffix(".svg").unwrap_or(file);
+        let svg = drawings::source(name).ok_or_else(|| format!("there is no drawing {name}"))?;
+        let document = Document::parse(svg).map_err(|error| error.to_string())?;
+        find(document.root_element())?
+    };
+    Ok(Part {
+        name: node.attribute("id").unwrap_or_default().to_owned(),
+        joint: inner.joint,
+        place: place(node)?,
+        items: vec![Item::Part(inner)],
+    })
+}
+
+fn place(node: Node<'_, '_>) -> Result<Transform, String> {
+    let Some(text) = node.attribute("transform") else {
+        return Ok(Transform::identity());
+    };
+    let all: svgtypes::Transform = text
+        .parse()
+        .map_err(|error| format!("transform=\"{text}\": {error}"))?;
+    let [a, b, c, d, e, f] = [all.a, all.b, all.c, all.d, all.e, all.f].map(|one| one as f32);
+    Ok(Transform::from_row(a, b, c, d, e, f))
+}
+
+fn numbers(text: &str) -> Result<Vec<f32>, String> {
+    let number = |word: &str| {
+        word.parse::<f32>()
+            .map_err(|_| format!("\"{word}\" is not a number"))
+    };
+    text.split([' ', ','])
+        .filter(|word| !word.is_empty())
+        .map(number)
+        .collect()
+}
+
+fn shape(node: Node<'_, '_>) -> Result<Shape, String> {
+    let number = |name: &str, usual: f32| {
+        node.attribute(name).map_or(Ok(usual), |text| {
+            text.parse::<f32>()
+                .map_err(|_| format!("{name}=\"{text}\" is not a number"))
+        })
+    };
+    let classes: Vec<&str> = node
+        .attribute("class")
+        .unwrap_or_default()
+        .split(' ')
+        .collect();
+    let line = match classes.contains(&"line") {
+        true => Some(number("stroke-width", 1.0)?),
+        false => None,
+    };
+    let fade = node.attribute("data-fade").map(numbers).transpose()?;
+    let fade = match fade.as_deref() {
+        None => None,
+        Some([x1, y1, x2, y2]) => Some([*x1, *y1, *x2, *y2]),
+        Some(_) => return Err("data-fade is not four numbers".to_owned()),
+    };
+    Ok(Shape {
+        path: outline(node)?,
+        hue: hue(node, &classes)?,
+        lift: number("data-lift", 0.0)?,
+        alpha: number("opacity", 1.0)?,
+        line,
+        fade,
+        lit_only: classes.contains(&"lit"),
+        snow_only: classes.contains(&"snow"),
+    })
+}
+
+fn hue(node: Node<'_, '_>, classes: &[&str]) -> Result<Hue, String> {
+    for class in classes {
+        match *class {
+            "main" => return Ok(Hue::Main),
+            "trim" => return Ok(Hue::Trim),
+            "dark" => return Ok(Hue::Dark),
+            "pale" => return Ok(Hue::Pale),
+            "lamp" => return Ok(Hue::Lamp),
+            "skin" => return Ok(Hue::Skin),
+            "hair" => return Ok(Hue::Hair),
+            "shade" => return Ok(Hue::Shade(Rgb::BLACK)),
+            "shine" => return Ok(Hue::Shade(Rgb::WHITE)),
+            _ => {}
+        }
+    }
+    let colour = node.attribute("fill").or_else(|| node.attribute("stroke"));
+    let code = colour
+        .and_then(|text| text.strip_prefix('#'))
+        .filter(|hex| hex.len() == 6)
+        .and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    code.map(|code| Hue::Fixed(Rgb::hex(code)))
+        .ok_or_else(|| format!("{} has neither a class nor #rrggbb", node.tag_name().name()))
+}
+
+/// The outline of a basic shape.
+fn outline(node: Node<'_, '_>) -> Result<Path, String> {
+    let name = node.tag_name().name();
+    let get = |attribute: &str| -> Result<f32, String> {
+        let text = node.attribute(attribute).unwrap_or("0");
+        text.parse()
+            .map_err(|_| format!("{attribute}=\"{text}\" is not a number"))
+    };
+    let path = match name {
+        "path" => return path(node.attribute("d").unwrap_or_default()),
+        "circle" => PathBuilder::from_circle(get("cx")?, get("cy")?, get("r")?),
+        "ellipse" => {
+            let (x, y, across, down) = (get("cx")?, get("cy")?, get("rx")?, get("ry")?);
+            Rect::from_xywh(x - across, y - down, across * 2.0, down * 2.0)
+                .and_then(PathBuilder::from_oval)
+        }
+        "rect" => Rect::from_xywh(get("x")?, get("y")?, get("width")?, get("height")?)
+            .map(PathBuilder::from_rect),
+        "line" => {
+            let mut path = PathBuilder::new();
+            path.move_to(get("x1")?, get("y1")?);
+            path.line_to(get("x2")?, get("y2")?);
+            path.finish()
+        }
+        "polygon" | "polyline" => {
+            let points = numbers(node.attribute("points").unwrap_or_default())?;
+            let mut path = PathBuilder::new();
+            for (nth, point) in points.as_chunks::<2>().0.iter().enumerate() {
+                match nth {
+                    0 => path.move_to(point[0], point[1]),
+                    _ => path.line_to(point[0], point[1]),
+                }
+            }
+            if name == "polygon" {
+                path.close();
+            }
+            path.finish()
+        }
+        other => return Err(format!("<{other}> is not drawn")),
+    };
+    path.ok_or_else(|| format!("a <{name}> without an outline"))
+}
+
+fn path(data: &str) -> Result<Path, String> {
+    use svgtypes::SimplePathSegment as Segment;
+    let mut path = PathBuilder::new();
+    for segment in svgtypes::SimplifyingPathParser::from(data) {
+        match segment.map_err(|error| format!("d=\"{data}\": {error}"))? {
+            Segment::MoveTo { x, y } => path.move_to(x as f32, y as f32),
+            Segment::LineTo { x, y } => path.line_to(x as f32, y as f32),
+            Segment::Quadratic { x1, y1, x, y } => {
+                path.quad_to(x1 as f32, y1 as f32, x as f32, y as f32);
+            }
+            Segment::CurveTo {
+                x1,
+                y1,
+                x2,
+                y2,
+                x,
+                y,
+            } => path.cubic_to(
+                x1 as f32, y1 as f32, x2 as f32, y2 as f32, x as f32, y as f32,
+            ),
+            Segment::ClosePath => path.close(),
+        }
+    }
+    path.finish()
+        .ok_or_else(|| format!("d=\"{data}\" has no outline"))
+}

@@ -1,0 +1,70 @@
+//! What the sky promises: globes turn, fireworks burst, fall and fade, and named colours are theirs.
+
+use super::super::super::colour::Rgb;
+use super::super::super::subject::{Act, Body, Subject};
+use super::super::reach;
+use super::super::trial::{ACTS, LOOK, moment, subjects, trial};
+use super::*;
+
+#[test]
+fn all_in_the_sky_is_drawn_in_every_act_and_always_alike() {
+    for subject in subjects(Body::Sky) {
+        for act in ACTS {
+            let m = moment(act, 1.7);
+            let first = trial(subject, &LOOK, &m, 48, 2.2);
+            assert!(first.drawn() > 12, "{subject:?} {act:?} is not drawn");
+            let again = trial(subject, &LOOK, &m, 48, 2.2);
+            assert_eq!(first.pixels, again.pixels, "{subject:?} {act:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_in_the_sky_leaves_its_reach_and_all_moves() {
+    for subject in subjects(Body::Sky) {
+        let mut before = Vec::new();
+        for t in [0.2, 1.1, 2.3, 3.9] {
+            let usual = subject.facts().usual;
+            let drawn = trial(subject, &LOOK, &moment(usual, t), 120, 5.0);
+            let far = drawn.farthest();
+            assert!(far <= reach(subject) + 0.03, "{subject:?}: {far}");
+            assert_ne!(drawn.pixels, before, "{subject:?} stands still");
+            before = drawn.pixels;
+        }
+    }
+}
+
+#[test]
+fn fireworks_have_the_colour_that_is_named() {
+    let blue = Look {
+        main: Rgb::hex(0x30_60ff),
+        ..LOOK
+    };
+    let natural = Look {
+        main: Subject::Fireworks.facts().colour.unwrap(),
+        ..LOOK
+    };
+    for (look, wanted) in [(&blue, true), (&natural, false)] {
+        let (mut reddish, mut bluish) = (0, 0);
+        for step in 0..8 {
+            let m = moment(Act::Burn, step as f32 * 0.9);
+            let drawn = trial(Subject::Fireworks, look, &m, 160, 3.2);
+            reddish += drawn.count(|[r, _, b, _]| i16::from(*r) > i16::from(*b) + 60);
+            bluish += drawn.count(|[r, _, b, _]| i16::from(*b) > i16::from(*r) + 60);
+        }
+        // Rockets on their way and the hearts of bursts are golden always.
+        assert_eq!(bluish > 3 * reddish, wanted, "{bluish} blue, {reddish} red");
+    }
+}
+
+#[test]
+fn several_fireworks_are_not_the_same() {
+    let of = |nth| {
+        let m = Moment {
+            nth,
+            ..moment(Act::Burn, 2.0)
+        };
+        trial(Subject::Fireworks, &LOOK, &m, 80, 3.2).pixels
+    };
+    assert_ne!(of(0), of(1));
+}

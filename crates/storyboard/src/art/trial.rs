@@ -1,0 +1,138 @@
+//! Drawing one subject in a test, and measuring what came out. It judges nothing.
+
+use tiny_skia::Transform;
+
+use super::super::colour::Rgb;
+use super::super::pen::Pen;
+use super::super::subject::{Act, Body, Subject};
+use super::{Look, Moment, anchor, draw};
+
+/// One pixel, not premultiplied: red, green, blue, opacity.
+pub(super) type Pixel = [u8; 4];
+
+/// A drawn subject with its anchor in the middle.
+pub(super) struct Trial {
+    pub(super) side: usize,
+    /// Pixels per side of the subject's square.
+    pub(super) scale: f32,
+    pub(super) pixels: Vec<Pixel>,
+}
+
+pub(super) const LOOK: Look = Look {
+    main: Rgb::hex(0xd8_523f),
+    trim: Rgb::hex(0xf2_c14e),
+    dark: Rgb::hex(0x2a_2630),
+    pale: Rgb::hex(0xf3_ece0),
+    lamp: Rgb::hex(0xff_d27a),
+    skin: Rgb::hex(0xd8_a482),
+    hair: Rgb::hex(0x3a_2a24),
+    lit: false,
+    light: Rgb::WHITE,
+    haze: Rgb::WHITE,
+    mist: 0.0,
+    snowy: false,
+};
+pub(super) const BY_NIGHT: Look = Look { lit: true, ..LOOK };
+
+pub(super) const ACTS: [Act; 20] = [
+    Act::Stand,
+    Act::Sit,
+    Act::Sleep,
+    Act::Walk,
+    Act::Run,
+    Act::Jump,
+    Act::Dance,
+    Act::Eat,
+    Act::Move,
+    Act::Fly,
+    Act::Land,
+    Act::Rise,
+    Act::Fall,
+    Act::Swim,
+    Act::Open,
+    Act::Wave,
+    Act::Play,
+    Act::Read,
+    Act::Turn,
+    Act::Burn,
+];
+
+/// `act` at `t` seconds, moving when the act moves.
+pub(super) fn moment(act: Act, t: f32) -> Moment {
+    Moment {
+        act,
+        t,
+        gone: if matches!(act, Act::Move | Act::Run) {
+            t * 0.15
+        } else {
+            0.0
+        },
+        share: (t / 4.0).min(1.0),
+        nth: 0,
+        holder: None,
+    }
+}
+
+/// All subjects of `body` that are drawn.
+pub(super) fn subjects(body: Body) -> impl Iterator<Item = Subject> {
+    let by_sky = |subject: &Subject| matches!(subject, Subject::Sun | Subject::Moon);
+    let all = Subject::ALL.iter().copied();
+    all.filter(move |one| one.facts().body == body && !by_sky(one))
+}
+
+/// Draws `subject` on nothing, in a picture of `side` pixels that shows `sides` of its squares.
+pub(super) fn trial(subject: Subject, look: &Look, m: &Moment, side: u32, sides: f32) -> Trial {
+    let scale = side as f32 / sides;
+    let middle = side as f32 * 0.5;
+    let onto = Transform::from_translate(middle, middle)
+        .pre_scale(scale / 100.0, scale / 100.0)
+        .pre_translate(-50.0, -anchor(subject));
+    let mut pen = Pen::new(side, side, onto).unwrap();
+    draw(&mut pen, subject, look, m);
+    let pixels = pen.pixmap.pixels().iter().map(|pixel| {
+        let plain = pixel.demultiply();
+        [plain.red(), plain.green(), plain.blue(), plain.alpha()]
+    });
+    Trial {
+        side: side as usize,
+        scale,
+        pixels: pixels.collect(),
+    }
+}
+
+impl Trial {
+    /// How many pixels are drawn on.
+    pub(super) fn drawn(&self) -> usize {
+        self.count(|_| true)
+    }
+
+    /// How many drawn pixels `matches` accepts.
+    pub(super) fn count(&self, matches: impl Fn(&Pixel) -> bool) -> usize {
+        let drawn = self.pixels.iter().filter(|pixel| pixel[3] > 40);
+        drawn.filter(|pixel| matches(pixel)).count()
+    }
+
+    /// How many pixels are (nearly) `colour`.
+    pub(super) fn near(&self, colour: Rgb) -> usize {
+        let wanted = [colour.r, colour.g, colour.b].map(|part| part * 255.0);
+        self.count(|pixel| {
+            let apart = wanted
+                .iter()
+                .zip(pixel)
+                .map(|(a, b)| (a - f32::from(*b)).abs());
+            apart.sum::<f32>() < 24.0
+        })
+    }
+
+    /// The farthest that a clearly drawn pixel is from the anchor, across or down, in sides of the square.
+    pub(super) fn farthest(&self) -> f32 {
+        let middle = self.side as f32 * 0.5;
+        let away = |index: usize| {
+            let (x, y) = (index % self.side, index / self.side);
+            let far = |at: usize| (at as f32 + 0.5 - middle).abs();
+            far(x).max(far(y)) / self.scale
+        };
+        let drawn = self.pixels.iter().enumerate().filter(|(_, p)| p[3] > 40);
+        drawn.map(|(index, _)| away(index)).fold(0.0, f32::max)
+    }
+}

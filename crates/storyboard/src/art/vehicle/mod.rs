@@ -1,0 +1,137 @@
+//! Vehicles: which drawing, and how its parts move. Wheels keep to the ground that went by; what is in
+//! the air or on the water is in its own file.
+
+mod afloat;
+mod aloft;
+mod rider;
+mod track;
+
+use super::super::pen::Pen;
+use super::super::subject::{Act, Subject};
+use super::effects::{Puffs, smoke};
+use super::rig::Pose;
+use super::{Look, Moment};
+
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+    aloft::before(pen, subject, look, m);
+    if matches!(subject, Subject::Train | Subject::SteamTrain) {
+        track::rails(pen, look, m.gone);
+    }
+    if let Some(puffs) = exhaust(subject, look, m) {
+        puffs.draw(pen, m.t);
+    }
+    let rides = subject == Subject::Bicycle && m.gone > 0.0;
+    if rides {
+        rider::behind(pen, look, cranked(m.gone));
+    }
+    pen.within(aloft::attitude(subject, m), |pen| {
+        super::plain(pen, subject, look, &|name| pose(name, m));
+    });
+    if rides {
+        rider::before(pen, look, cranked(m.gone));
+    }
+    afloat::after(pen, subject, look, m);
+    aloft::after(pen, subject, look, m);
+}
+
+/// Whether it is under way, and not parked, moored or hovering.
+pub(super) fn under_way(m: &Moment) -> bool {
+    m.gone > 0.0 || matches!(m.act, Act::Move | Act::Run | Act::Fly | Act::Rise)
+}
+
+/// How a part moves; parts without a movement of their own rest.
+fn pose(name: &str, m: &Moment) -> Pose {
+    if let Some(radius) = radius(name) {
+        return Pose::turned(rolled(m.gone, radius));
+    }
+    let engine = if under_way(m) { 1.0 } else { 0.3 };
+    match name {
+        "body" => Pose::shifted(0.0, 0.3 * engine * (m.t * 21.0).sin()),
+        _ if name.starts_with("wagon") => {
+            let nth = name.bytes().last().map_or(0.0, f32::from);
+            Pose::shifted(0.0, 0.24 * (engine - 0.3) * (m.t * 9.0 + nth * 1.7).sin())
+        }
+        // The rod joins the crank pins of the driving wheels, and stays level.
+        "rod" => {
+            let turn = rolled(m.gone, 6.6).to_radians();
+            Pose::shifted(3.4 * turn.cos(), 3.4 * turn.sin())
+        }
+        "crank" => Pose::turned(cranked(m.gone)),
+        "blink-a" => shown((m.t * 2.2).fract() < 0.5),
+        "blink-b" => shown((m.t * 2.2).fract() >= 0.5),
+        // Nobody rides a bicycle that stands.
+        "lamps" => shown(m.gone > 0.0),
+        "kickstand" => shown(m.gone <= 0.0),
+        "child" => Pose::turned(2.0 * engine * (m.t * 3.1).sin()),
+        "head" => Pose::turned(3.0 * (m.t * 2.3 + 1.0).sin()),
+        "driver" => Pose::shifted(0.0, 0.25 * engine * (m.t * 5.0).sin()),
+        _ => afloat::pose(name, m)
+            .or_else(|| aloft::pose(name, m))
+            .unwrap_or(Pose::REST),
+    }
+}
+
+fn shown(shown: bool) -> Pose {
+    if shown { Pose::REST } else { Pose::HIDDEN }
+}
+
+/// The radius that a wheel's name ends with: `wheel-rear-9.4`.
+fn radius(name: &str) -> Option<f32> {
+    let (_, radius) = name.strip_prefix("wheel-")?.rsplit_once('-')?;
+    radius.parse().ok().filter(|radius| *radius > 0.0)
+}
+
+/// How far a wheel of `radius` has turned, in degrees, when its subject has come `gone` sides of its square
+/// without sliding.
+fn rolled(gone: f32, radius: f32) -> f32 {
+    (gone * 100.0 / radius).to_degrees() % 360.0
+}
+
+/// How far a bicycle's crank has turned, in degrees: its chain wheel has more teeth than the rear wheel's.
+fn cranked(gone: f32) -> f32 {
+    (gone * 100.0 / 19.0).to_degrees() / 2.4 % 360.0
+}
+
+/// What its engine or its runners leave behind.
+fn exhaust(subject: Subject, look: &Look, m: &Moment) -> Option<Puffs> {
+    let moves = m.gone > 0.0;
+    let back = if moves { -1.0 } else { -0.2 };
+    let puffs = |from, drift: (f32, f32), radius, dark, alpha| Puffs {
+        from,
+        drift: (drift.0 * back, drift.1),
+        radius,
+        count: 6,
+        life_s: 1.4,
+        colour: smoke(look, dark),
+        alpha,
+        soft: false,
+    };
+    let faint = if moves { 0.3 } else { 0.16 };
+    match subject {
+        Subject::SteamTrain => Some(Puffs {
+            count: 11,
+            life_s: 2.6,
+            ..puffs((83.5, 57.0), (74.0, -34.0), (4.0, 13.0), 0.12, 0.8)
+        }),
+        Subject::Tractor => Some(puffs((71.6, 39.0), (22.0, -20.0), (1.8, 6.0), 0.5, 0.5)),
+        Subject::Ship => Some(Puffs {
+            count: 8,
+            life_s: 4.0,
+            ..puffs((56.5, 31.0), (50.0, -16.0), (3.0, 9.0), 0.3, 0.5)
+        }),
+        Subject::Truck => Some(puffs((67.6, 45.0), (26.0, -10.0), (1.2, 4.0), 0.5, faint)),
+        Subject::Car
+        | Subject::Taxi
+        | Subject::PoliceCar
+        | Subject::Bus
+        | Subject::Ambulance
+        | Subject::FireEngine
+        | Subject::Motorcycle => Some(puffs((4.0, 91.0), (16.0, -4.0), (1.2, 4.2), 0.2, faint)),
+        // Runners throw up snow.
+        Subject::Sled if moves => Some(puffs((12.0, 96.0), (22.0, -8.0), (1.4, 5.0), 0.0, 0.9)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

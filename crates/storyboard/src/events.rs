@@ -1,0 +1,264 @@
+//! What happens in a shot at which moment (a flash, its thunder, a step), fixed by words and
+//! seed. Picture and sound both read this one list; it draws nothing and sounds nothing.
+
+use super::lexicon::{Motion, Place, Reading, Role, Weather};
+use super::rng::{Rng, hash};
+use super::script::Shot;
+use super::subject::{Act, Body, Stance, Subject};
+
+/// Nothing flashes so near to the ends of a shot, seconds: clips are to join and loop.
+const CALM_S: f32 = 0.5;
+/// Shortest pause between two flashes, seconds. With one restrike each, no second has more
+/// than three (WCAG 2.3.1).
+const PAUSE_S: f32 = 1.7;
+/// When a flash strikes again, seconds after it began.
+const AGAIN_S: f32 = 0.13;
+/// How fast a flash goes out: to a share of 1/e, seconds.
+const GLOW_S: f32 = 0.11;
+/// Radians per second of waves that run up a beach, in the picture and in the sound.
+pub(super) const SURF_RATE: f32 = 0.9;
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    Flash(Flash),
+    /// Of a flash so near, 0.0 far to 1.0 overhead.
+    Thunder(f32),
+    /// A foot or a hoof on that ground, so loud.
+    Step(Ground, f32),
+    /// A shell of a firework bursts.
+    Burst,
+    Bell,
+    /// A fire spits.
+    Crackle,
+}
+
+/// One flash of lightning.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Flash {
+    /// Where, as a share of the frame's width.
+    pub(super) across: f32,
+    /// 0.0 far to 1.0 overhead.
+    pub(super) near: f32,
+    /// The bolt itself shows, not only its light.
+    pub(super) bolt: bool,
+}
+
+/// What feet step on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ground {
+    Soft,
+    Hard,
+    Snow,
+}
+
+/// Something at a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Event {
+    /// Seconds since the shot began to show.
+    pub(super) time_s: f32,
+    pub(super) kind: Kind,
+}
+
+/// What happens in `shot`, in order. `whole` is the entire prompt.
+pub(super) fn events(shot: &Shot, whole: &str, seed: u32, fps: u32) -> Vec<Event> {
+    let key = hash(whole.as_bytes()) ^ hash(shot.text.as_bytes()).rotate_left(27);
+    let rng = Rng::new(u64::from(seed) ^ key ^ u64::from(shot.start).rotate_left(40));
+    let shows_s = (shot.start - shot.appears()) as f32 / fps as f32;
+    let ends_s = (shot.end - shot.appears()) as f32 / fps as f32;
+    let mut events = Vec::new();
+    let span = (shows_s, ends_s);
+    flashes(&shot.reading, span, &mut rng.fork("flashes"), &mut events);
+    steps(&shot.reading, span, &mut events);
+    others(&shot.reading, span, &mut rng.fork("others"), &mut events);
+    events.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
+    events
+}
+
+/// Whether anything can flash there.
+fn open(reading: &Reading) -> bool {
+    !matches!(
+        reading.place,
+        Some(Place::Space | Place::Underwater | Place::Room)
+    )
+}
+
+fn flashes(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut Vec<Event>) {
+    let bolts = reading.has(Weather::Lightning);
+    if !(bolts || reading.has(Weather::Storm)) || !open(reading) {
+        return;
+    }
+    let mut at = from + CALM_S + rng.range(0.1, 0.6);
+    while at < to - CALM_S {
+        let near = if bolts {
+            rng.range(0.55, 1.0)
+        } else {
+            rng.range(0.3, 0.6)
+        };
+        let flash = Flash {
+            across: rng.range(0.16, 0.84),
+            near,
+            bolt: bolts,
+        };
+        events.push(Event {
+            time_s: at,
+            kind: Kind::Flash(flash),
+        });
+        let late = 0.12 + 0.75 * (1.0 - near);
+        events.push(Event {
+            time_s: at + late,
+            kind: Kind::Thunder(near),
+        });
+        at += PAUSE_S + rng.range(0.0, 1.5);
+    }
+}
+
+/// Steps per second and loudness of who walks; `None` for those who do not.
+fn gait(role: &Role) -> Option<(f32, f32)> {
+    let facts = role.subject.facts();
+    let (rate, loud) = match (facts.body, facts.stance) {
+        (Body::Person, Stance::Walks) => (1.9, 1.0),
+        // Small feet are quick and light.
+        (Body::Quadruped, Stance::Walks) if facts.size < 0.34 => (4.4, 0.45),
+        (Body::Quadruped, Stance::Walks) => (2.4, 1.1),
+        _ => return None,
+    };
+    match role.act.unwrap_or(facts.usual) {
+        Act::Walk => Some((rate, loud)),
+        Act::Run => Some((rate * 1.8, loud * 1.2)),
+        Act::Dance => Some((rate, loud * 0.8)),
+        _ => None,
+    }
+}
+
+fn steps(reading: &Reading, (from, to): (f32, f32), events: &mut Vec<Event>) {
+    let walker = reading.roles.iter().find_map(gait);
+    let (Some((rate, loud)), false) = (walker, reading.moves(Motion::Still)) else {
+        return;
+    };
+    let afloat = matches!(
+        reading.place,
+        Some(Place::Space | Place::Underwater | Place::Sky | Place::Abstract)
+    );
+    if afloat {
+        return;
+    }
+    let pace = if reading.moves(Motion::Fast) {
+        1.5
+    } else if reading.moves(Motion::Slow) {
+        0.75
+    } else {
+        1.0
+    };
+    let ground = if reading.has(Weather::Snow) {
+        Ground::Snow
+    } else if matches!(reading.place, Some(Place::City | Place::Room)) {
+        Ground::Hard
+    } else {
+        Ground::Soft
+    };
+    let gap = 1.0 / (rate * pace);
+    let count = ((to - from) / gap) as u32;
+    events.extend((0..count).map(|nth| {
+        // Left and right are never quite alike.
+        let (late, weak) = if nth % 2 == 1 {
+            (0.04, 0.85)
+        } else {
+            (0.0, 1.0)
+        };
+        Event {
+            time_s: from + (nth as f32 + 0.35 + late) * gap,
+            kind: Kind::Step(ground, loud * weak),
+        }
+    }));
+}
+
+fn others(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut Vec<Event>) {
+    let mut every = |subject: Subject, kind: Kind, first: f32, gap: (f32, f32)| {
+        if !reading.shows(subject) {
+            return;
+        }
+        let mut at = from + first;
+        while at < to {
+            events.push(Event { time_s: at, kind });
+            at += rng.range(gap.0, gap.1);
+        }
+    };
+    every(Subject::Fireworks, Kind::Burst, 0.35, (0.55, 1.1));
+    every(Subject::Bell, Kind::Bell, 0.2, (1.6, 1.9));
+    every(Subject::Campfire, Kind::Crackle, 0.05, (0.03, 0.3));
+}
+
+/// How bright a flash is `since_s` after it began, 0.0 to 1.0.
+pub(super) fn glow(since_s: f32) -> f32 {
+    let stroke = |since: f32| {
+        if since < 0.0 {
+            0.0
+        } else {
+            (-since / GLOW_S).exp()
+        }
+    };
+    stroke(since_s).max(0.75 * stroke(since_s - AGAIN_S))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script::shots;
+    use super::*;
+
+    fn of(prompt: &str, seed: u32) -> Vec<Event> {
+        let shot = &shots(prompt, "", &[168], 24)[0];
+        events(shot, prompt, seed, 24)
+    }
+
+    fn times(events: &[Event], wanted: impl Fn(&Kind) -> bool) -> Vec<f32> {
+        let those = events.iter().filter(|one| wanted(&one.kind));
+        those.map(|one| one.time_s).collect()
+    }
+
+    #[test]
+    fn every_flash_has_its_thunder_and_keeps_away_from_the_ends() {
+        for seed in 0..40 {
+            let all = of("lightning over the sea", seed);
+            let flashes = times(&all, |kind| matches!(kind, Kind::Flash(_)));
+            let thunder = times(&all, |kind| matches!(kind, Kind::Thunder(_)));
+            assert!(flashes.len() >= 2 && flashes.len() == thunder.len());
+            for (flash, thunder) in flashes.iter().zip(&thunder) {
+                assert!((0.1..1.0).contains(&(thunder - flash)));
+            }
+            assert!(flashes[0] >= CALM_S && flashes[flashes.len() - 1] <= 7.0 - CALM_S);
+            assert!(flashes.windows(2).all(|two| two[1] - two[0] >= PAUSE_S));
+            assert_eq!(all, of("lightning over the sea", seed));
+        }
+        assert_ne!(of("lightning", 1), of("lightning", 2));
+    }
+
+    #[test]
+    fn nothing_flashes_or_steps_unasked() {
+        for prompt in [
+            "rain over the sea",
+            "a boat",
+            "a storm in a room",
+            "a man stands still",
+        ] {
+            assert_eq!(of(prompt, 3), [], "{prompt}");
+        }
+    }
+
+    #[test]
+    fn walkers_step_at_their_pace() {
+        let count =
+            |prompt: &str| times(&of(prompt, 1), |kind| matches!(kind, Kind::Step(..))).len();
+        let walk = count("a woman walks in the city");
+        assert!((11..=14).contains(&walk), "{walk}");
+        assert!(count("a woman walks fast in the city") > walk * 4 / 3);
+        assert!(count("a horse gallops on a meadow") > walk * 2);
+        assert_eq!(count("an astronaut in space"), 0);
+    }
+
+    #[test]
+    fn a_flash_strikes_at_once_and_goes_out() {
+        assert!(glow(-0.01) == 0.0 && glow(0.0) == 1.0);
+        assert!(glow(0.12) < 0.4 && glow(0.14) > 0.6 && glow(0.8) < 0.01);
+    }
+}

@@ -1,0 +1,378 @@
+//! What belongs to what: numbers, colours, sizes and actions to the subjects that they stand beside. It
+//! works on the order of words, which it knows of each language, and parses no grammar.
+
+use super::super::colour::Rgb;
+use super::super::subject::{Act, Body, Stance, Subject};
+use super::Meaning;
+use super::able::able;
+use super::joint;
+use super::language::Language;
+use super::reading::{Role, Tint};
+use super::scan::Item;
+use super::worn::{Owner, Text};
+
+/// How many there are when the words name a plural without a number.
+const SEVERAL: u8 = 3;
+/// The same of small animals, which nobody sees in threes.
+const SWARM: u8 = 5;
+/// Tokens between a number or a size and its noun.
+const NEAR: usize = 4;
+/// Tokens between a subject and what it does.
+const DOES: usize = 9;
+
+/// A subject of the text, the item that names it, and what is said of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mention {
+    pub(super) item: usize,
+    pub(super) role: Role,
+    counted: bool,
+}
+
+/// What the text binds together.
+#[derive(Debug, Default)]
+pub(super) struct Bound {
+    pub(super) mentions: Vec<Mention>,
+    pub(super) tints: Vec<Tint>,
+    /// An action that nobody was found for: someone of another shot may do it.
+    pub(super) loose: Option<Act>,
+    /// Actions, as written, that nobody named here can do.
+    pub(super) idle: Vec<String>,
+}
+
+/// The subjects that an item names; a family is three.
+fn subjects(item: &Item) -> impl Iterator<Item = Subject> + '_ {
+    item.meanings.iter().filter_map(|meaning| match meaning {
+        Meaning::Subject(subject) if !item.denied => Some(*subject),
+        _ => None,
+    })
+}
+
+pub(super) fn bind(items: &[Item], text: &Text<'_>) -> Bound {
+    let mut bound = Bound::default();
+    for (index, item) in items.iter().enumerate() {
+        let mentions = subjects(item).map(|subject| mention(subject, item, index));
+        bound.mentions.extend(mentions);
+    }
+    for index in 0..items.len() {
+        if items[index].denied || subjects(&items[index]).next().is_some() {
+            continue;
+        }
+        for meaning in items[index].meanings.clone() {
+            match meaning {
+                Meaning::Count(count) => bound.count(items, index, count),
+                Meaning::Size(size) => bound.size(items, index, size),
+                Meaning::Colour(colour) => match text.owner(items, index, &bound.mentions) {
+                    Some(Owner::Wearer(who)) => bound.mentions[who].role.colour = Some(colour),
+                    Some(Owner::Undrawn) => {}
+                    None => bound.colour(items, index, colour),
+                },
+                _ => {}
+            }
+        }
+    }
+    for index in 0..items.len() {
+        let act = items[index]
+            .meanings
+            .iter()
+            .find_map(|meaning| match meaning {
+                Meaning::Act(act) => Some(*act),
+                _ => None,
+            });
+        if let Some(act) = act.filter(|_| !items[index].denied) {
+            bound.act(items, index, act, text.language);
+        }
+    }
+    joint::join(&mut bound, items);
+    bound
+}
+
+/// What the words of an item say of a subject that it names.
+fn mention(subject: Subject, item: &Item, index: usize) -> Mention {
+    let mut role = Role::of(subject);
+    for meaning in &item.meanings {
+        match meaning {
+            Meaning::Count(count) => role.count = *count,
+            Meaning::Size(size) => role.size *= size,
+            Meaning::Colour(colour) => role.colour = Some(*colour),
+            _ => {}
+        }
+    }
+    let counted = role.count > 1;
+    if item.plural && !counted && may_be_many(subject) {
+        role.count = match subject {
+            Subject::Birds | Subject::Fish | Subject::Bee | Subject::Butterfly => SWARM,
+            _ => SEVERAL,
+        };
+    }
+    Mention {
+        item: index,
+        role,
+        counted,
+    }
+}
+
+/// Whether a plural means several figures: drawings that are many already stay one.
+fn may_be_many(subject: Subject) -> bool {
+    !matches!(
+        subject,
+        Subject::Sun
+            | Subject::Moon
+            | Subject::Fireworks
+            | Subject::Crowd
+            | Subject::Couple
+            | Subject::Flower
+            | Subject::Waterfall
+            | Subject::Campfire
+    )
+}
+
+impl Bound {
+    /// The mention that the word at `index` speaks of: the next one, else the one before.
+    fn near(&self, items: &[Item], index: usize) -> Option<usize> {
+        let (at, end) = (items[index].at, items[index].at + items[index].count);
+        let stops = |from: usize, to: usize| items[from..to].iter().any(Item::is_stop);
+        let next = self.mentions.iter().position(|one| one.item >= index);
+        let next = next.filter(|one| {
+            let item = self.mentions[*one].item;
+            item == index || items[item].at < end + NEAR && !stops(index, item)
+        });
+        next.or_else(|| {
+            let before = self.mentions.iter().rposition(|one| one.item < index)?;
+            let item = self.mentions[before].item;
+            (items[item].at + items[item].count + 3 > at && !stops(item, index)).then_some(before)
+        })
+    }
+
+    /// All that the item of mention `one` names.
+    fn of_same_item(&mut self, one: usize) -> impl Iterator<Item = &mut Mention> {
+        let item = self.mentions[one].item;
+        self.mentions
+            .iter_mut()
+            .filter(move |mention| mention.item == item)
+    }
+
+    fn count(&mut self, items: &[Item], index: usize, count: u8) {
+        let Some(near) = self.near(items, index) else {
+            return;
+        };
+        for mention in self.of_same_item(near) {
+            // "One of three cats": the number that stands nearer wins.
+            if mention.item != index
+                && (!mention.counted || items[mention.item].at > items[index].at)
+            {
+                mention.role.count = count.max(1);
+                mention.counted = true;
+            }
+        }
+    }
+
+    fn size(&mut self, items: &[Item], index: usize, size: f32) {
+        if let Some(near) = self
+            .near(items, index)
+            .filter(|near| self.mentions[*near].item != index)
+        {
+            self.of_same_item(near).for_each(|one| one.role.size = size);
+        }
+    }
+
+    /// Paints the next thing within four tokens, else the one just before the colour (as Romance
+    /// languages order them), else the whole picture.
+    fn colour(&mut self, items: &[Item], index: usize, colour: Rgb) {
+        let (at, end) = (items[index].at, items[index].at + items[index].count);
+        let paintable = |item: &Item| {
+            !item.denied
+                && item.meanings.iter().any(|meaning| {
+                    matches!(
+                        meaning,
+                        Meaning::Subject(_)
+                            | Meaning::Heaven
+                            | Meaning::Ground
+                            | Meaning::Place(_)
+                            | Meaning::Hour(_)
+                    )
+                })
+        };
+        let next_touches = items
+            .get(index + 1)
+            .is_some_and(|item| item.at == end && paintable(item));
+        // "El faro rojo junto al mar": a thing right before wins over one that is farther after.
+        let touched = index
+            .checked_sub(1)
+            .filter(|before| items[*before].at + items[*before].count == at && !next_touches)
+            .filter(|before| paintable(&items[*before]));
+        let next = || {
+            (index + 1..items.len())
+                .take_while(|one| items[*one].at <= end + 3 && !items[*one].is_stop())
+                .take_while(|one| !matches!(items[*one].meanings[..], [Meaning::Colour(_)]))
+                .find(|one| paintable(&items[*one]))
+        };
+        // "A cat in blue", "猫是蓝色的".
+        let before = || {
+            let from = index.saturating_sub(3);
+            (from..index)
+                .rev()
+                .take_while(|one| {
+                    !items[*one].is_stop() && items[*one].at + items[*one].count + 2 >= at
+                })
+                .find(|one| matches!(items[*one].meanings[..], [Meaning::Subject(_), ..]))
+        };
+        // "A red balloon" without the balloon is nothing red.
+        let denied = items
+            .get(index + 1)
+            .is_some_and(|item| item.denied && item.at <= end + 2);
+        if denied && touched.is_none() {
+            return;
+        }
+        let target = touched.or_else(next).or_else(before);
+        let Some(target) = target else {
+            self.tints.push(Tint::Whole(colour));
+            return;
+        };
+        let painted = |one: &Mention| {
+            one.item == target && !matches!(one.role.subject, Subject::Sun | Subject::Moon)
+        };
+        if let Some(named) = self.mentions.iter().position(painted) {
+            for mention in self.of_same_item(named) {
+                mention.role.colour = mention.role.colour.or(Some(colour));
+            }
+            return;
+        }
+        let tint = items[target]
+            .meanings
+            .iter()
+            .find_map(|meaning| match meaning {
+                Meaning::Subject(_) | Meaning::Heaven | Meaning::Hour(_) => {
+                    Some(Tint::Heaven(colour))
+                }
+                Meaning::Ground => Some(Tint::Ground(colour)),
+                Meaning::Place(_) => Some(Tint::Place(colour)),
+                _ => None,
+            });
+        self.tints.extend(tint);
+    }
+
+    /// Gives an action to whoever does it: the one right after a participle, else the one before in the
+    /// same clause with those that "and" joins to it, else the next.
+    fn act(&mut self, items: &[Item], index: usize, act: Act, language: Language) {
+        let item = &items[index];
+        let (at, end) = (item.at, item.at + item.count);
+        let able = |mention: &Mention| able(mention.role.subject, act).is_some();
+        // Only what says something of the noun stands between a participle and it.
+        let next = self.mentions.iter().position(|one| one.item > index);
+        let next = next.filter(|one| {
+            let item = self.mentions[*one].item;
+            let qualities = items[index + 1..item].iter().all(is_quality);
+            qualities && items[item].at <= end + NEAR
+        });
+        let leads = language.leads(&item.written.to_lowercase());
+        if let Some(next) = next.filter(|next| leads && able(&self.mentions[*next])) {
+            self.give(next, act);
+            return;
+        }
+        let stop = items[..index]
+            .iter()
+            .rposition(Item::is_stop)
+            .map_or(0, |stop| stop + 1);
+        let before = self.mentions.iter().rposition(|one| {
+            one.item < index && one.item >= stop && items[one.item].at + DOES >= at && able(one)
+        });
+        let object = self.flown(items, index, act);
+        if let (Some(_), Some(object)) = (before, object) {
+            // "A boy flies a kite": the kite does.
+            self.give(object, act);
+        } else if let Some(before) = before {
+            self.give_all(items, before, act);
+        } else if let Some(next) = next.filter(|next| able(&self.mentions[*next])) {
+            self.give(next, act);
+        } else if self
+            .mentions
+            .iter()
+            .all(|one| one.item > index || one.item < stop)
+        {
+            // "It sails on": of somebody who was named before.
+            let earlier = self
+                .mentions
+                .iter()
+                .rposition(|one| one.item < index && able(one));
+            match earlier {
+                Some(earlier) => self.give(earlier, act),
+                None if scenery(items, stop, index) => {}
+                None => self.loose = self.loose.or(Some(act)),
+            }
+        } else if !scenery(items, stop, index) {
+            self.idle.push(item.written.clone());
+        }
+    }
+
+    /// What a person flies: the next thing that can, right behind the word.
+    fn flown(&self, items: &[Item], index: usize, act: Act) -> Option<usize> {
+        let end = items[index].at + items[index].count;
+        let before = self.mentions.iter().rposition(|one| one.item < index)?;
+        let person = self.mentions[before].role.subject.facts().body == Body::Person;
+        let next = self.mentions.iter().position(|one| one.item > index)?;
+        let Mention { item, role, .. } = self.mentions[next];
+        let near = items[item].at <= end + NEAR && !items[index..item].iter().any(Item::is_stop);
+        let flies = role.subject.facts().stance == Stance::Flies;
+        (act == Act::Fly && person && near && flies).then_some(next)
+    }
+
+    fn give(&mut self, mention: usize, act: Act) {
+        for Mention { role, .. } in self.of_same_item(mention) {
+            role.act = role.act.or(able(role.subject, act));
+        }
+    }
+
+    /// To `last` and those that are joined to it: "a man and a dog run".
+    fn give_all(&mut self, items: &[Item], last: usize, act: Act) {
+        self.give(last, act);
+        for one in (0..last).rev() {
+            let (from, to) = (self.mentions[one].item, self.mentions[one + 1].item);
+            if from == to {
+                continue;
+            }
+            let between = &items[from + 1..to];
+            let joined = between.iter().any(|item| item.says(Meaning::And));
+            let acts = between.iter().any(|item| {
+                item.meanings
+                    .iter()
+                    .any(|one| matches!(one, Meaning::Act(_)))
+            });
+            if !joined || acts {
+                break;
+            }
+            self.give(one, act);
+        }
+    }
+}
+
+/// Whether an item only says something of the noun behind it.
+fn is_quality(item: &Item) -> bool {
+    !item.is_stop()
+        && item.meanings.iter().all(|meaning| {
+            matches!(
+                meaning,
+                Meaning::Count(_)
+                    | Meaning::Size(_)
+                    | Meaning::Colour(_)
+                    | Meaning::Motion(_)
+                    | Meaning::Mood(_)
+            )
+        })
+}
+
+/// Whether the nearest thing before an action is scenery, which moves by itself ("waves roll in").
+fn scenery(items: &[Item], from: usize, index: usize) -> bool {
+    let things = items[from..index].iter().rev().find_map(|item| {
+        item.meanings.iter().find_map(|meaning| match meaning {
+            Meaning::Subject(subject) => Some(matches!(subject, Subject::Sun | Subject::Moon)),
+            Meaning::Weather(_)
+            | Meaning::Place(_)
+            | Meaning::Hour(_)
+            | Meaning::Heaven
+            | Meaning::Verb(_)
+            | Meaning::Season(_) => Some(true),
+            _ => None,
+        })
+    });
+    things.unwrap_or(false)
+}

@@ -1,0 +1,109 @@
+//! Several words for one figure: who plays, drives or rides something, and who is listed after a number.
+//! It changes mentions; it reads no places.
+
+use super::super::subject::{Act, Body, Stance, Subject};
+use super::Meaning;
+use super::bind::{Bound, Mention};
+use super::scan::Item;
+
+/// Words for driving or riding what is named behind them, not for passing it.
+const DRIVES: [&str; 15] = [
+    "drive", "drives", "driving", "ride", "rides", "riding", "row", "rows", "rowing", "conduce",
+    "fährt", "fahren", "guida", "dirige", "едет",
+];
+
+/// Makes one figure of those that the words join.
+pub(super) fn join(bound: &mut Bound, items: &[Item]) {
+    list(&mut bound.mentions, items);
+    play(&mut bound.mentions);
+    drive(bound, items);
+}
+
+fn is_person(mention: &Mention) -> bool {
+    mention.role.subject.facts().body == Body::Person
+}
+
+/// "Three people: a king, a queen and a knight" are these three.
+fn list(mentions: &mut Vec<Mention>, items: &[Item]) {
+    let found = mentions.iter().enumerate().find_map(|(at, all)| {
+        let many = all.role.subject == Subject::Person && all.role.count > 1;
+        let stop = items.get(all.item + 1).is_some_and(Item::is_stop);
+        let mut left = all.role.count;
+        let listed = mentions[at + 1..].iter().take_while(|one| {
+            let ours = is_person(one) && left > 0;
+            left = left.saturating_sub(one.role.count);
+            ours
+        });
+        let sum: u8 = listed.map(|one| one.role.count).sum();
+        (many && stop && sum == all.role.count).then_some(at)
+    });
+    if let Some(at) = found {
+        mentions.remove(at);
+    }
+}
+
+/// A guitar is in the hands of who plays it; who plays the piano has no guitar.
+fn play(mentions: &mut Vec<Mention>) {
+    let plays = |one: &Mention| {
+        let act = one.role.act.unwrap_or(one.role.subject.facts().usual);
+        is_person(one) && act == Act::Play
+    };
+    if !mentions.iter().any(plays) {
+        return;
+    }
+    let named = |wanted: Subject| mentions.iter().any(|one| one.role.subject == wanted);
+    if named(Subject::Guitar) {
+        mentions.retain(|one| one.role.subject != Subject::Guitar);
+    } else if named(Subject::Piano) {
+        for one in mentions.iter_mut() {
+            if plays(one) {
+                one.role.act = Some(Act::Stand);
+            } else if one.role.subject == Subject::Piano {
+                one.role.act = Some(Act::Play);
+            }
+        }
+    }
+}
+
+/// Who drives a car is in it, and who rides a horse is on it. What cannot be shown so is named.
+fn drive(bound: &mut Bound, items: &[Item]) {
+    let drives = |item: &&Item| DRIVES.contains(&item.written.to_lowercase().as_str());
+    let found = bound
+        .mentions
+        .windows(2)
+        .enumerate()
+        .find_map(|(at, pair)| {
+            let [who, what] = pair else {
+                return None;
+            };
+            let between = items.get(who.item + 1..what.item)?;
+            let apart = |item: &Item| item.is_stop() || item.says(Meaning::And);
+            let verb = between.iter().find(drives)?;
+            let fits = is_person(who) && !between.iter().any(apart);
+            fits.then(|| (at, verb.written.clone()))
+        });
+    let Some((at, verb)) = found else {
+        return;
+    };
+    let (who, what) = (bound.mentions[at].role, &mut bound.mentions[at + 1].role);
+    let facts = what.subject.facts();
+    if what.subject == Subject::Horse {
+        what.subject = Subject::Rider;
+        what.act = Some(Act::Run);
+    } else if carries(what.subject) {
+        what.act = Some(Act::Move);
+    } else {
+        let mount = facts.body == Body::Quadruped || what.subject == Subject::Motorcycle;
+        bound.idle.extend(mount.then_some(verb));
+        return;
+    }
+    what.count = what.count.max(who.count);
+    bound.mentions.remove(at);
+}
+
+/// Whether its drawing has somebody in or on it when it moves, or hides who is inside.
+fn carries(subject: Subject) -> bool {
+    let facts = subject.facts();
+    let rolls = facts.body == Body::Vehicle && facts.stance == Stance::Rolls;
+    rolls && subject != Subject::Motorcycle || subject == Subject::Canoe
+}

@@ -1,0 +1,249 @@
+//! The known phrases of a text in order, longest first, with what is denied marked; and the words that are
+//! not known. It binds nothing to anything.
+
+use super::able::able;
+use super::language::Language;
+use super::nouns::is_named;
+use super::tokens::{STOP, Token};
+use super::words::{Entry, Words};
+use super::{Act, Meaning, Subject};
+
+/// Most tokens of a phrase.
+const PHRASE_MAX: usize = 5;
+/// How far a negation reaches, in tokens.
+const DENIED: usize = 4;
+
+/// A known phrase, or a sign that ends a clause.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Item {
+    /// Place of its first token.
+    pub(super) at: usize,
+    /// How many tokens it has.
+    pub(super) count: usize,
+    /// As it was written.
+    pub(super) written: String,
+    /// Empty for a sign that ends a clause.
+    pub(super) meanings: Vec<Meaning>,
+    pub(super) plural: bool,
+    /// Whether the words deny it.
+    pub(super) denied: bool,
+}
+
+impl Item {
+    pub(super) fn is_stop(&self) -> bool {
+        self.meanings.is_empty()
+    }
+
+    pub(super) fn says(&self, meaning: Meaning) -> bool {
+        self.meanings.contains(&meaning)
+    }
+}
+
+/// A text, read word by word.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scan {
+    pub(super) items: Vec<Item>,
+    /// Words that are not known and may be nouns or actions, as they were written, and their places.
+    pub(super) unknown: Vec<(String, usize)>,
+}
+
+fn text_of(tokens: &[Token]) -> (String, String) {
+    let glue = if tokens.iter().all(|token| token.unspaced) {
+        ""
+    } else {
+        " "
+    };
+    let join = |part: fn(&Token) -> &str| {
+        let parts: Vec<&str> = tokens.iter().map(part).collect();
+        parts.join(glue)
+    };
+    (join(|token| &token.text), join(|token| &token.written))
+}
+
+fn number(token: &Token) -> Option<Entry> {
+    let count = token.text.parse::<u32>().ok().filter(|count| *count > 0)?;
+    Some(Entry {
+        meanings: vec![Meaning::Count(count.min(100) as u8)],
+        plural: count > 1,
+    })
+}
+
+/// The meaning of the longest known phrase at `tokens[at..]`, and how many tokens it took.
+fn phrase(tokens: &[Token], at: usize, words: &Words) -> Option<(Entry, usize)> {
+    let longest = PHRASE_MAX.max(if tokens[at].unspaced { 8 } else { 0 });
+    let longest = longest.min(tokens.len() - at);
+    (1..=longest).rev().find_map(|count| {
+        let part = &tokens[at..at + count];
+        if part.iter().any(|token| token.text == STOP) {
+            return None;
+        }
+        let (text, _) = text_of(part);
+        let known = words.means(&text);
+        let known = known.or_else(|| (count == 1).then(|| number(&part[0])).flatten());
+        let hyphened = || {
+            let (_, last) = text.rsplit_once('-')?;
+            words.means(last)
+        };
+        known
+            .or_else(|| (count == 1).then(hyphened).flatten())
+            .map(|entry| (entry, count))
+    })
+}
+
+/// Who does things that are nouns elsewhere, beside the subjects.
+const PRONOUNS: &str = "he she they who we i you";
+
+/// What the word at `tokens[at]` means as a verb of whoever stands right before it: "a girl waves".
+fn verb<'a>(
+    tokens: &[Token],
+    at: usize,
+    items: &[Item],
+    words: &'a Words,
+) -> Option<&'a [Meaning]> {
+    let meanings = words.does(&tokens[at].text)?;
+    let adverb = at > 0 && tokens[at - 1].text.ends_with("ly");
+    let end = at - usize::from(adverb);
+    let before = &tokens.get(end.checked_sub(1)?)?.text;
+    if PRONOUNS.split(' ').any(|one| one == before) {
+        return Some(meanings);
+    }
+    let mut before = items.iter().rev();
+    let doer = before.find(|item| item.at + item.count == end)?;
+    let living = doer.meanings.iter().any(|meaning| match meaning {
+        // "Baby bats" are bats.
+        Meaning::Subject(one) => *one != Subject::Baby && able(*one, Act::Eat).is_some(),
+        _ => false,
+    });
+    // "A woman cook" is one, "two women cook" are none.
+    let english = words.language() == Some(Language::English);
+    let several = doer.plural || items.iter().any(|item| item.says(Meaning::And));
+    let agrees = !english || several || tokens[at].text.ends_with('s');
+    (living && agrees).then_some(meanings)
+}
+
+/// Reads `tokens` in `language`.
+pub(super) fn scan(tokens: &[Token], language: Language) -> Scan {
+    let words = Words::of(language);
+    let mut scan = Scan::default();
+    let mut run = String::new();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let known = phrase(tokens, at, words);
+        let long = known.as_ref().is_some_and(|(_, count)| *count > 1);
+        let verb = verb(tokens, at, &scan.items, words).filter(|_| !long);
+        let known = match verb {
+            Some([]) => None,
+            Some(meanings) => Some((Entry::of(meanings), 1)),
+            None => known,
+        };
+        if !(known.is_none() && token.unspaced) {
+            scan.miss(std::mem::take(&mut run), at);
+        }
+        let (entry, count) = match known {
+            Some(known) => known,
+            None if token.text == STOP => (Entry::of(&[]), 1),
+            None => {
+                if token.unspaced {
+                    run.push_str(&token.written);
+                } else if verb.is_some() || is_named(tokens, at, words, language) {
+                    scan.miss(token.written.clone(), at);
+                }
+                at += 1;
+                continue;
+            }
+        };
+        if !entry.meanings.contains(&Meaning::Ignore) {
+            scan.items.push(Item {
+                at,
+                count,
+                written: text_of(&tokens[at..at + count]).1,
+                meanings: entry.meanings,
+                plural: entry.plural,
+                denied: false,
+            });
+        }
+        at += count;
+    }
+    scan.miss(run, tokens.len());
+    let Scan { items, unknown } = &mut scan;
+    unknown.retain(|(_, at)| !is_denied(items, *at));
+    deny(items);
+    scan
+}
+
+impl Scan {
+    fn miss(&mut self, word: String, at: usize) {
+        let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+        // Japanese writes its grammar in hiragana.
+        let grammar = word
+            .chars()
+            .all(|c| matches!(u32::from(c), 0x3040..=0x309f));
+        let least = match word.chars().map(u32::from).max() {
+            Some(0..0x0370) => 3,
+            // "С" is no thing in Russian.
+            Some(0..0x0530) => 2,
+            _ => 1,
+        };
+        if letters >= least && !grammar && !self.unknown.iter().any(|(one, _)| *one == word) {
+            self.unknown.push((word, at));
+        }
+    }
+}
+
+/// Whether a negation right before the place `at` takes an unknown word there away.
+fn is_denied(items: &[Item], at: usize) -> bool {
+    let before = items.iter().rev().find(|item| item.at < at);
+    before.is_some_and(|item| item.says(Meaning::Not) && item.at + item.count + 2 > at)
+}
+
+/// Whether a negation can take this away.
+fn is_thing(item: &Item) -> bool {
+    item.meanings.iter().any(|meaning| {
+        matches!(
+            meaning,
+            Meaning::Subject(_)
+                | Meaning::Weather(_)
+                | Meaning::Place(_)
+                | Meaning::Hour(_)
+                | Meaning::Neon
+                | Meaning::Heaven
+                | Meaning::Act(_)
+                | Meaning::Fade(_)
+                | Meaning::Verb(_)
+                | Meaning::Season(_)
+        )
+    })
+}
+
+/// Marks what a negation takes away: the next thing within a few words, and the ones that "or" adds.
+fn deny(items: &mut [Item]) {
+    let mut reach: Option<usize> = None;
+    let mut listed = false;
+    for index in 0..items.len() {
+        let at = items[index].at;
+        if items[index].says(Meaning::Not) {
+            reach = Some(at + items[index].count + DENIED);
+            listed = false;
+        } else if items[index].says(Meaning::NotAfter) {
+            // "雲のない空": what stands before it.
+            let before = items[..index].iter().rposition(is_thing);
+            if let Some(before) = before.filter(|before| items[*before].at + DENIED >= at) {
+                items[before].denied = true;
+            }
+        } else if items[index].is_stop() {
+            reach = None;
+        } else if items[index].says(Meaning::Or) {
+            // "No people or cars".
+            if listed {
+                reach = Some(at + 1 + DENIED);
+                listed = false;
+            }
+        } else if reach.is_some_and(|reach| at < reach) && is_thing(&items[index]) {
+            items[index].denied = true;
+            reach = None;
+            listed = true;
+        } else if reach.is_none() && !items[index].says(Meaning::And) {
+            listed = false;
+        }
+    }
+}

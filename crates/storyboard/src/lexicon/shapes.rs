@@ -1,0 +1,44 @@
+//! The words of an edit that ask for more than another light, other colours and weather, which is all that a
+//! video changes that can only be seen.
+
+use super::language::Language;
+use super::scan::{Item, scan};
+use super::tokens::tokens;
+use super::{Meaning, Place, Subject, moves};
+
+/// Parts of words for the light of the moon, which is no moon.
+const LIGHT: &str = "light lit licht schein clair claro chiaro luar свет 光 明かり 빛 ضوء चाँदनी";
+
+/// These words of `text`, as they are written. All of it is `taken` away, or only what it denies itself.
+pub(in super::super) fn shapes(language: Language, text: &str, taken: bool) -> Vec<String> {
+    let mut items = scan(&tokens(text), language).items;
+    for item in &mut items {
+        item.denied |= taken;
+    }
+    let asks =
+        |(index, item): (usize, &Item)| is_shape(&items, index).then(|| item.written.clone());
+    items.iter().enumerate().filter_map(asks).collect()
+}
+
+fn is_shape(items: &[Item], index: usize) -> bool {
+    let item = &items[index];
+    let is_air = |one: &Meaning| matches!(one, Meaning::Hour(_) | Meaning::Weather(_));
+    let light = item.meanings.iter().any(is_air);
+    let weather = items
+        .iter()
+        .flat_map(|item| &item.meanings)
+        .any(|one| matches!(one, Meaning::Weather(_)));
+    let lower = item.written.to_lowercase();
+    let moves = moves::framing(items, index).is_some();
+    moves
+        || item.meanings.iter().any(|meaning| match meaning {
+            Meaning::Subject(Subject::Sun) | Meaning::Season(_) => !light,
+            Meaning::Subject(Subject::Moon) => !LIGHT.split(' ').any(|one| lower.contains(one)),
+            Meaning::Place(place) => *place != Place::Abstract,
+            Meaning::Subject(_) | Meaning::Framing(_) | Meaning::Motion(_) => true,
+            // "Snow falls" is weather, and no weather of a video can be taken away.
+            Meaning::Act(_) => !weather,
+            Meaning::Weather(_) => item.denied,
+            _ => false,
+        })
+}

@@ -1,0 +1,301 @@
+//! The words of each language from the files in `words/`, by phrase and by stem. It knows what words mean,
+//! not what sentences say.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use rust_stemmers::{Algorithm, Stemmer};
+
+use super::Meaning;
+use super::concepts::meanings;
+use super::language::Language;
+
+/// What a phrase means.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) meanings: Vec<Meaning>,
+    /// Whether it stands for several.
+    pub(super) plural: bool,
+}
+
+impl Entry {
+    /// What one word means that stands for no plural.
+    pub(super) fn of(meanings: &[Meaning]) -> Self {
+        Self {
+            meanings: meanings.to_vec(),
+            plural: false,
+        }
+    }
+}
+
+/// The words of one language.
+#[derive(Default)]
+pub(super) struct Words {
+    phrases: BTreeMap<String, Entry>,
+    /// By the stems of their words; `None` where two phrases of different meaning share them.
+    stems: BTreeMap<String, Option<Entry>>,
+    small: Vec<String>,
+    /// Nouns that nothing is drawn for and that end like adjectives.
+    undrawn: Vec<String>,
+    /// Words behind a noun, beside the small ones.
+    links: Vec<String>,
+    /// What words mean when they stand behind who does it; empty: nothing is drawn for it.
+    does: BTreeMap<String, Vec<Meaning>>,
+    stemmer: Option<Stemmer>,
+    language: Option<Language>,
+}
+
+/// The files.
+const FILES: &[(Language, &str)] = &[
+    (Language::English, include_str!("../../words/en.txt")),
+    (Language::Spanish, include_str!("../../words/es.txt")),
+    (Language::French, include_str!("../../words/fr.txt")),
+    (Language::German, include_str!("../../words/de.txt")),
+    (Language::Italian, include_str!("../../words/it.txt")),
+    (Language::Portuguese, include_str!("../../words/pt.txt")),
+    (Language::Russian, include_str!("../../words/ru.txt")),
+    (Language::Arabic, include_str!("../../words/ar.txt")),
+    (Language::Hindi, include_str!("../../words/hi.txt")),
+    (Language::Chinese, include_str!("../../words/zh.txt")),
+    (Language::Japanese, include_str!("../../words/ja.txt")),
+    (Language::Korean, include_str!("../../words/ko.txt")),
+];
+
+fn algorithm(language: Language) -> Option<Algorithm> {
+    match language {
+        Language::English => Some(Algorithm::English),
+        Language::Spanish => Some(Algorithm::Spanish),
+        Language::French => Some(Algorithm::French),
+        Language::German => Some(Algorithm::German),
+        Language::Italian => Some(Algorithm::Italian),
+        Language::Portuguese => Some(Algorithm::Portuguese),
+        Language::Russian => Some(Algorithm::Russian),
+        Language::Arabic => Some(Algorithm::Arabic),
+        Language::Hindi
+        | Language::Chinese
+        | Language::Japanese
+        | Language::Korean
+        | Language::Other => None,
+    }
+}
+
+/// The lines of a file: key and words.
+pub(super) fn lines(file: &str) -> impl Iterator<Item = (&str, &str)> {
+    file.lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .filter_map(|line| line.split_once(": "))
+}
+
+impl Words {
+    /// The words of `language`; none of one that is not read.
+    pub(super) fn of(language: Language) -> &'static Self {
+        static ALL: OnceLock<BTreeMap<Language, Words>> = OnceLock::new();
+        static NONE: OnceLock<Words> = OnceLock::new();
+        let all = ALL.get_or_init(|| {
+            let read =
+                |(language, file): &(Language, &str)| (*language, Self::read(*language, file));
+            FILES.iter().map(read).collect()
+        });
+        all.get(&language)
+            .unwrap_or_else(|| NONE.get_or_init(Self::default))
+    }
+
+    fn read(language: Language, file: &str) -> Self {
+        let mut words = Self {
+            stemmer: algorithm(language).map(Stemmer::create),
+            language: Some(language),
+            ..Self::default()
+        };
+        for (key, list) in lines(file) {
+            if key == "small" {
+                words.small = list.split(' ').map(str::to_owned).collect();
+                continue;
+            }
+            if let Some(act) = key.strip_prefix("does") {
+                let meant = meanings(act.trim_start_matches('-'));
+                let verbs = list.split('|').map(|verb| (verb.to_owned(), meant.clone()));
+                words.does.extend(verbs);
+                continue;
+            }
+            let listed = || list.split('|').map(str::to_owned).collect();
+            match key {
+                "undrawn" => words.undrawn = listed(),
+                "links" => words.links = listed(),
+                _ => words.learn(key, list),
+            }
+        }
+        words
+    }
+
+    /// Takes over a line of words that have one meaning.
+    fn learn(&mut self, key: &str, list: &str) {
+        let meanings = meanings(key);
+        for word in list.split('|') {
+            let (word, plural) = match word.strip_suffix('+') {
+                Some(word) => (word, true),
+                None => (word, false),
+            };
+            let entry = Entry {
+                meanings: meanings.clone(),
+                plural,
+            };
+            self.add(word, entry);
+        }
+    }
+
+    fn add(&mut self, word: &str, entry: Entry) {
+        let stem = self.stem_all(word);
+        let ignored = entry.meanings == [Meaning::Ignore];
+        match self.stems.get_mut(&stem) {
+            None => {
+                self.stems.insert(stem, Some(entry.clone()));
+            }
+            // A word that asks for nothing takes no meaning from others.
+            Some(_) if ignored => {}
+            Some(known)
+                if known
+                    .as_ref()
+                    .is_some_and(|known| known.meanings == [Meaning::Ignore]) =>
+            {
+                *known = Some(entry.clone());
+            }
+            Some(known) => {
+                if known
+                    .as_ref()
+                    .is_some_and(|known| known.meanings != entry.meanings)
+                {
+                    *known = None;
+                }
+            }
+        }
+        self.phrases.entry(word.to_owned()).or_insert(entry);
+    }
+
+    pub(super) fn language(&self) -> Option<Language> {
+        self.language
+    }
+
+    /// Whether `word` tells this language from others.
+    pub(super) fn tells(&self, word: &str) -> bool {
+        self.small.iter().any(|small| small == word)
+    }
+
+    /// Whether `word` is a noun that nothing is drawn for, whatever its ending.
+    pub(super) fn is_undrawn(&self, word: &str) -> bool {
+        self.undrawn.iter().any(|one| one == word)
+    }
+
+    /// Whether a noun is complete before `word`.
+    pub(super) fn links(&self, word: &str) -> bool {
+        self.links.iter().any(|one| one == word)
+    }
+
+    /// What `word` means as a verb behind somebody, where it is a noun elsewhere.
+    pub(super) fn does(&self, word: &str) -> Option<&[Meaning]> {
+        self.does.get(word).map(Vec::as_slice)
+    }
+
+    fn stem(&self, word: &str) -> String {
+        match &self.stemmer {
+            Some(stemmer) => stemmer.stem(word).into_owned(),
+            None => word.to_owned(),
+        }
+    }
+
+    fn stem_all(&self, phrase: &str) -> String {
+        let stems: Vec<String> = phrase.split(' ').map(|word| self.stem(word)).collect();
+        stems.join(" ")
+    }
+
+    /// What a phrase means: as it stands, without its article or clitics, or by its stems.
+    pub(super) fn means(&self, phrase: &str) -> Option<Entry> {
+        if let Some(entry) = self.phrases.get(phrase) {
+            return Some(entry.clone());
+        }
+        let bare = self.bare(phrase);
+        if let Some(entry) = bare.as_deref().and_then(|bare| self.phrases.get(bare)) {
+            return Some(entry.clone());
+        }
+        let by_stem = |phrase: &str| self.stems.get(&self.stem_all(phrase)).cloned().flatten();
+        let found = by_stem(phrase).or_else(|| bare.as_deref().and_then(by_stem))?;
+        let plural = found.plural || self.language.is_some_and(|one| one.is_plural(phrase));
+        Some(Entry { plural, ..found })
+    }
+
+    /// The phrase without "l'" or "'s", the Arabic article or a Korean particle.
+    fn bare(&self, phrase: &str) -> Option<String> {
+        match self.language? {
+            Language::French | Language::Italian => {
+                let (article, rest) = phrase.split_once('\'')?;
+                (article.chars().count() <= 5 && !rest.is_empty()).then(|| rest.to_owned())
+            }
+            Language::English => phrase.strip_suffix("'s").map(str::to_owned),
+            Language::Arabic => ["وال", "بال", "كال", "فال", "لل", "ال", "و", "ب", "ل"]
+                .iter()
+                .find_map(|prefix| phrase.strip_prefix(prefix))
+                .filter(|rest| rest.chars().count() >= 2)
+                .map(str::to_owned),
+            Language::Korean => self.without_particle(phrase),
+            _ => None,
+        }
+    }
+
+    /// A Korean word without what is joined to it: the longest known beginning whose rest is a particle, or
+    /// any rest when two syllables or more are known.
+    fn without_particle(&self, phrase: &str) -> Option<String> {
+        const PARTICLES: &str = "은 는 이 가 을 를 의 에 에서 에게 와 과 로 으로 도 들 들이 들은 들을 들의 만 위 위에 위로 위를 속 속에 속을 속에서 안에 옆에 옆의 한 인 아래 앞에 뒤에 없이 까지 부터";
+        let ends: Vec<usize> = phrase.char_indices().map(|(at, _)| at).skip(1).collect();
+        ends.into_iter().rev().find_map(|end| {
+            let (head, rest) = phrase.split_at(end);
+            let joined = PARTICLES.split(' ').any(|particle| particle == rest);
+            let long = head.chars().count() >= 2 && !phrase.contains(' ');
+            (self.phrases.contains_key(head) && (joined || long)).then(|| head.to_owned())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn every_key_is_known_and_no_word_stands_twice() {
+        for (language, file) in FILES {
+            let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+            for (key, list) in lines(file) {
+                let verbs = key.strip_prefix("does");
+                if let Some(act) = verbs.and_then(|one| one.strip_prefix('-')) {
+                    assert!(!meanings(act).is_empty(), "{language:?}: {key}");
+                }
+                if verbs.is_some() || matches!(key, "small" | "ignore" | "undrawn" | "links") {
+                    continue;
+                }
+                assert!(!meanings(key).is_empty(), "{language:?}: {key}");
+                for word in list.split('|') {
+                    let word = word.strip_suffix('+').unwrap_or(word);
+                    assert_eq!(word, word.to_lowercase(), "{language:?}");
+                    assert!(
+                        !word.is_empty() && word == word.trim(),
+                        "{language:?}: {key}"
+                    );
+                    let before = seen.insert(word, key);
+                    assert_eq!(before, None, "{language:?}: {word} also means {key}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_language_has_a_word_for_every_subject() {
+        use crate::subject::Subject;
+        for (language, file) in FILES {
+            let keys: Vec<&str> = lines(file).flat_map(|(key, _)| key.split('&')).collect();
+            for subject in Subject::ALL {
+                let noun = subject.facts().noun.to_lowercase().replace(' ', "-");
+                assert!(keys.contains(&noun.as_str()), "{language:?}: {noun}");
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Colours of nouns that nothing is drawn for: clothes give theirs to who wears them, and any other thing
+//! takes its colour with it.
+
+use super::super::subject::Body;
+use super::bind::Mention;
+use super::language::Language;
+use super::scan::Item;
+use super::tokens::Token;
+
+/// Most tokens between clothes and who wears them.
+const WORN: usize = 8;
+
+const CLOTHES: [&str; 69] = [
+    "dress",
+    "coat",
+    "robe",
+    "skirt",
+    "shirt",
+    "jacket",
+    "suit",
+    "hat",
+    "scarf",
+    "cloak",
+    "gown",
+    "sweater",
+    "uniform",
+    "costume",
+    "trousers",
+    "jeans",
+    "hoodie",
+    "kimono",
+    "cape",
+    "raincoat",
+    "manteau",
+    "jupe",
+    "chemise",
+    "veste",
+    "chapeau",
+    "écharpe",
+    "pull",
+    "pantalon",
+    "tenue",
+    "vestido",
+    "abrigo",
+    "falda",
+    "camisa",
+    "chaqueta",
+    "sombrero",
+    "bufanda",
+    "traje",
+    "capa",
+    "pantalón",
+    "vestito",
+    "abito",
+    "cappotto",
+    "gonna",
+    "camicia",
+    "giacca",
+    "cappello",
+    "sciarpa",
+    "mantello",
+    "casaco",
+    "saia",
+    "chapéu",
+    "cachecol",
+    "jaqueta",
+    "kleid",
+    "mantel",
+    "hemd",
+    "jacke",
+    "hut",
+    "schal",
+    "anzug",
+    "umhang",
+    "платье",
+    "платьем",
+    "пальто",
+    "юбке",
+    "рубашке",
+    "куртке",
+    "шляпе",
+    "плаще",
+];
+
+/// Whom a colour belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// A mention, which wears it.
+    Wearer(usize),
+    /// A thing that is not drawn.
+    Undrawn,
+}
+
+/// A text as it was written, beside its known words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text<'a> {
+    pub(super) tokens: &'a [Token],
+    /// Words that are not known, and their places.
+    pub(super) unknown: &'a [(String, usize)],
+    pub(super) language: Language,
+}
+
+impl Text<'_> {
+    fn is_cloth(&self, at: usize) -> bool {
+        let token = self.tokens.get(at);
+        token.is_some_and(|token| CLOTHES.contains(&token.text.as_str()))
+    }
+
+    fn is_unknown(&self, at: usize) -> bool {
+        let token = self.tokens.get(at);
+        let text = token.map(|token| &token.written);
+        // A word that is not known is listed once, where it first stands.
+        text.is_some_and(|text| self.unknown.iter().any(|(one, _)| one == text))
+    }
+
+    /// Whose the colour at `items[index]` is, if not of something that is drawn beside it.
+    pub(super) fn owner(
+        &self,
+        items: &[Item],
+        index: usize,
+        mentions: &[Mention],
+    ) -> Option<Owner> {
+        let (at, end) = (items[index].at, items[index].at + items[index].count);
+        let after = (end..end + 2).find(|one| self.is_cloth(*one));
+        let before = (at.saturating_sub(2)..at).find(|one| self.is_cloth(*one));
+        if let Some(cloth) = after.or(before) {
+            let person = |one: &&Mention| one.role.subject.facts().body == Body::Person;
+            let away = |one: &Mention| items[one.item].at.abs_diff(cloth);
+            let wearers = mentions.iter().filter(person);
+            let near = wearers.filter(|one| away(one) <= WORN);
+            let nearest = near.min_by_key(|one| (items[one.item].at > cloth, away(one)))?;
+            let wearer = mentions.iter().position(|one| one.item == nearest.item)?;
+            return Some(Owner::Wearer(wearer));
+        }
+        let follows = matches!(
+            self.language,
+            Language::Spanish | Language::French | Language::Italian | Language::Portuguese
+        );
+        let drawn = |at: usize| {
+            let mut named = mentions.iter().map(|one| items[one.item].at);
+            named.any(|one| one == at)
+        };
+        let undrawn = match follows {
+            true => at > 0 && self.is_unknown(at - 1),
+            // An unknown word before a known thing may only say something of it.
+            false => self.is_unknown(end) && !drawn(end + 1),
+        };
+        undrawn.then_some(Owner::Undrawn)
+    }
+}

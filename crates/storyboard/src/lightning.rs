@@ -1,0 +1,231 @@
+//! Lightning: flashes that light the sky or the whole frame, and bolts down to the horizon. When
+//! they strike is decided elsewhere; here they are only drawn.
+
+use tiny_skia::Transform;
+
+use super::canvas::{Canvas, FULL, lay_over};
+use super::colour::{Rgb, smooth};
+use super::events::{Event, Flash, Kind, glow};
+use super::pen::{Ink, Pen};
+use super::rng::Rng;
+use super::view::View;
+
+/// Light of a flash overhead in the sky around it, and on everything else.
+const SKY: f32 = 0.72;
+const LAND: f32 = 0.3;
+/// Less light is not drawn.
+const FAINT: f32 = 0.02;
+
+/// A strike.
+#[derive(Debug)]
+struct Strike {
+    time_s: f32,
+    flash: Flash,
+    /// The bolt and its branches in stage pixels; empty when it does not show.
+    bolt: Vec<Vec<(f32, f32)>>,
+}
+
+/// The strikes of a shot, as they light one part of it.
+#[derive(Debug)]
+pub(super) struct Lightning {
+    strikes: Vec<Strike>,
+    /// Stage row down to which the sky is lit; `None` lights the whole frame evenly.
+    horizon: Option<f32>,
+    width: f32,
+    unit: f32,
+    colour: Rgb,
+}
+
+/// Depth of the clouds that flash.
+const DEPTH: f32 = 0.1;
+
+impl Lightning {
+    /// In the sky above `horizon` of a stage that is `width` wide; `None` without any flash.
+    pub(super) fn behind(
+        events: &[Event],
+        horizon: f32,
+        (width, unit): (f32, f32),
+        rng: &mut Rng,
+    ) -> Option<Self> {
+        let mut made = Self::over(events, (width, unit))?;
+        for strike in made.strikes.iter_mut().filter(|one| one.flash.bolt) {
+            strike.bolt = bolt(strike.flash.across * width, horizon, unit, rng);
+        }
+        made.horizon = Some(horizon);
+        Some(made)
+    }
+
+    /// Over everything that is painted; `None` without any flash.
+    pub(super) fn over(events: &[Event], (width, unit): (f32, f32)) -> Option<Self> {
+        let strike = |event: &Event| match event.kind {
+            Kind::Flash(flash) => Some(Strike {
+                time_s: event.time_s,
+                flash,
+                bolt: Vec::new(),
+            }),
+            _ => None,
+        };
+        let strikes: Vec<Strike> = events.iter().filter_map(strike).collect();
+        (!strikes.is_empty()).then_some(Self {
+            strikes,
+            horizon: None,
+            width,
+            unit,
+            colour: Rgb::hex(0xdc_e2ff),
+        })
+    }
+
+    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas) {
+        for strike in &self.strikes {
+            let power = glow(view.time_s - strike.time_s);
+            if power <= FAINT {
+                continue;
+            }
+            match self.horizon {
+                None => self.light(canvas, power * LAND * (0.35 + 0.65 * strike.flash.near)),
+                Some(horizon) => {
+                    self.sky(view, canvas, strike, horizon, power);
+                    self.strike(view, canvas, strike, power);
+                }
+            }
+        }
+    }
+
+    /// Lights the whole frame evenly.
+    fn light(&self, canvas: &mut Canvas, share: f32) {
+        let ink = self.ink(share);
+        for pixel in canvas.pixels.as_chunks_mut::<4>().0 {
+            screen(pixel, ink, 32_768);
+        }
+    }
+
+    /// Lights the sky, most around the strike.
+    fn sky(&self, view: &View, canvas: &mut Canvas, strike: &Strike, horizon: f32, power: f32) {
+        let map = view.map(DEPTH);
+        let reach = self.unit * map.scale * (0.5 + 0.5 * strike.flash.near);
+        let middle = map.x(strike.flash.across * self.width);
+        let columns: Vec<u32> = (0..canvas.width)
+            .map(|x| {
+                let away = (x as f32 + 0.5 - middle) / reach;
+                ((0.45 + 0.55 * (-away * away).exp()) * 32_768.0) as u32
+            })
+            .collect();
+        let ink = self.ink(power * SKY * (0.5 + 0.5 * strike.flash.near));
+        let last = (map.y(horizon).max(0.0) as usize).min(canvas.height);
+        for y in 0..last {
+            let row = canvas.row(y).as_chunks_mut::<4>().0.iter_mut();
+            for (pixel, share) in row.zip(&columns) {
+                screen(pixel, ink, *share);
+            }
+        }
+    }
+
+    fn ink(&self, share: f32) -> [u32; 4] {
+        self.colour
+            .fixed()
+            .map(|part| (f32::from(part) * share.min(1.0)) as u32)
+    }
+
+    /// Draws the bolt.
+    fn strike(&self, view: &View, canvas: &mut Canvas, strike: &Strike, power: f32) {
+        let lit = smooth(0.2, 0.6, power);
+        if strike.bolt.is_empty() || lit <= FAINT {
+            return;
+        }
+        let map = view.map(DEPTH);
+        let all = || strike.bolt.iter().flatten();
+        let reach = self.unit * 0.02;
+        let side = |low: f32, high: f32, most: usize| {
+            let from = (low.floor().max(0.0) as usize).min(most);
+            (from, (high.ceil().max(0.0) as usize).clamp(from, most))
+        };
+        let least = |part: fn(&(f32, f32)) -> f32| all().map(part).fold(f32::MAX, f32::min) - reach;
+        let most = |part: fn(&(f32, f32)) -> f32| all().map(part).fold(f32::MIN, f32::max) + reach;
+        let (left, right) = side(
+            map.x(least(|point| point.0)),
+            map.x(most(|point| point.0)),
+            canvas.width,
+        );
+        let (top, bottom) = side(
+            map.y(least(|point| point.1)),
+            map.y(most(|point| point.1)),
+            canvas.height,
+        );
+        let (across, down) = (map.right - left as f32, map.down - top as f32);
+        let onto = Transform::from_row(map.scale, 0.0, 0.0, map.scale, across, down);
+        let Some(mut pen) = Pen::new((right - left) as u32, (bottom - top) as u32, onto) else {
+            return;
+        };
+        let wide = self.unit * 0.0042 * (0.5 + 0.5 * strike.flash.near);
+        for (breadth, alpha) in [(5.0, 0.16), (2.2, 0.35), (0.8, 1.0)] {
+            for (nth, branch) in strike.bolt.iter().enumerate() {
+                let thin = if nth == 0 { 1.0 } else { 0.5 };
+                let ink = Ink::Flat(Rgb::hex(0xf6_f7ff), alpha * lit);
+                pen.stroke(branch, wide * breadth * thin, ink);
+            }
+        }
+        let width = right - left;
+        let mut line = vec![0_u16; width * 4];
+        for (row, y) in pen.pixmap.data().chunks_exact(width * 4).zip(top..bottom) {
+            for (out, byte) in line.iter_mut().zip(row) {
+                *out = u16::from(*byte) << 7;
+            }
+            lay_over(&mut canvas.row(y)[left * 4..right * 4], &line);
+        }
+    }
+}
+
+/// Adds light, never beyond white; `share` in 32,768ths.
+fn screen(pixel: &mut [u16; 4], ink: [u32; 4], share: u32) {
+    for lane in 0..3 {
+        let room = u32::from(FULL.saturating_sub(pixel[lane]));
+        let light = (ink[lane] * share) >> 15;
+        pixel[lane] += ((room * light) >> 15).min(room) as u16;
+    }
+}
+
+/// A jagged way from the clouds at `x` down to `horizon`, and branches that end in the air.
+fn bolt(x: f32, horizon: f32, unit: f32, rng: &mut Rng) -> Vec<Vec<(f32, f32)>> {
+    let top = horizon * 0.02;
+    let foot = (x + rng.signed() * unit * 0.16, horizon);
+    let trunk = jagged((x, top), foot, rng);
+    let mut branches = Vec::new();
+    for _ in 0..3 {
+        let at = trunk.len() / 6 + rng.below(trunk.len() / 2);
+        let Some(from) = trunk.get(at).copied() else {
+            continue;
+        };
+        let side = if rng.chance(0.5) { 1.0 } else { -1.0 };
+        let long = (horizon - from.1) * rng.range(0.3, 0.6);
+        let to = (
+            from.0 + side * long * rng.range(0.5, 0.9),
+            from.1 + long * rng.range(0.5, 0.9),
+        );
+        branches.push(jagged(from, to, rng));
+    }
+    branches.insert(0, trunk);
+    branches
+}
+
+/// Midpoints moved aside by chance, again and again (midpoint displacement).
+fn jagged(from: (f32, f32), to: (f32, f32), rng: &mut Rng) -> Vec<(f32, f32)> {
+    let mut way = vec![from, to];
+    let mut aside = (to.0 - from.0).hypot(to.1 - from.1) * 0.13;
+    for _ in 0..5 {
+        let mut finer = Vec::with_capacity(way.len() * 2);
+        for pair in way.windows(2) {
+            if let [a, b] = pair {
+                let middle = ((a.0 + b.0) * 0.5, (a.1 + b.1) * 0.5);
+                let moved = (
+                    middle.0 + rng.signed() * aside,
+                    middle.1 + rng.signed() * aside * 0.3,
+                );
+                finer.extend([*a, moved]);
+            }
+        }
+        finer.extend(way.last());
+        way = finer;
+        aside *= 0.55;
+    }
+    way
+}

@@ -1,0 +1,136 @@
+//! Single subjects on a plain ground, for documentation and for the eyes of those who draw them. No film
+//! is made of these.
+
+use tiny_skia::Transform;
+
+use super::art::{self, Look, Moment};
+use super::caption;
+use super::colour::Rgb;
+use super::pen::Pen;
+use super::subject::{Act, Body, Subject};
+
+const GROUND: u32 = 0xdf_e8ea;
+const ACTS: &[(&str, Act)] = &[
+    ("stand", Act::Stand),
+    ("sit", Act::Sit),
+    ("sleep", Act::Sleep),
+    ("walk", Act::Walk),
+    ("run", Act::Run),
+    ("jump", Act::Jump),
+    ("dance", Act::Dance),
+    ("eat", Act::Eat),
+    ("move", Act::Move),
+    ("fly", Act::Fly),
+    ("land", Act::Land),
+    ("rise", Act::Rise),
+    ("fall", Act::Fall),
+    ("swim", Act::Swim),
+    ("open", Act::Open),
+    ("wave", Act::Wave),
+    ("play", Act::Play),
+    ("read", Act::Read),
+    ("turn", Act::Turn),
+    ("burn", Act::Burn),
+];
+
+/// The English nouns of everything that can be drawn into a scene, in the order of the catalogue.
+pub fn nouns() -> Vec<&'static str> {
+    let drawn = |subject: &&Subject| {
+        subject.facts().body != Body::Sky || !matches!(subject, Subject::Sun | Subject::Moon)
+    };
+    let all = Subject::ALL.iter().filter(drawn);
+    all.map(|subject| subject.facts().noun).collect()
+}
+
+/// The subject `noun` on a plain ground at `time_s` of its life, as `[side][side][3] u8`, RGB; doing what
+/// is usual for it or what `act` names ("walk", "jump", …). `None` for an unknown noun or act, or a side of
+/// 0 or more than 2,048.
+pub fn portrait(noun: &str, act: Option<&str>, side: u32, time_s: f32) -> Option<Vec<u8>> {
+    let mut known = Subject::ALL.iter().copied();
+    let subject = known.find(|subject| subject.facts().noun == noun)?;
+    let facts = subject.facts();
+    let act = match act {
+        None => facts.usual,
+        Some(name) => ACTS.iter().find(|(one, _)| *one == name)?.1,
+    };
+    if side == 0 || side > 2048 {
+        return None;
+    }
+    let moves = matches!(act, Act::Walk | Act::Run | Act::Move | Act::Jump);
+    let moment = Moment {
+        act,
+        t: time_s,
+        gone: if moves {
+            time_s * facts.speed.max(0.02) / facts.size.max(0.1)
+        } else {
+            0.0
+        },
+        share: (time_s / 4.0).clamp(0.0, 1.0),
+        nth: 0,
+        holder: None,
+    };
+    let look = Look {
+        main: facts.colour.unwrap_or(Rgb::hex(0xd8_523f)),
+        trim: Rgb::hex(0xf2_c14e),
+        dark: Rgb::hex(0x2a_2630),
+        pale: Rgb::hex(0xf3_ece0),
+        lamp: Rgb::hex(0xff_d27a),
+        skin: Rgb::hex(0xd8_a482),
+        hair: Rgb::hex(0x3a_2a24),
+        lit: false,
+        snowy: false,
+        light: Rgb::WHITE,
+        haze: Rgb::WHITE,
+        mist: 0.0,
+    };
+    // The square, a little more for hats and flames; of long things all of their length.
+    let long = matches!(
+        subject,
+        Subject::Train
+            | Subject::SteamTrain
+            | Subject::Crowd
+            | Subject::Bridge
+            | Subject::Flock
+            | Subject::School
+    );
+    let (room, middle) = if long {
+        (art::reach(subject) * 104.0, 70.0)
+    } else {
+        (118.0, 50.0)
+    };
+    let scale = side as f32 / room;
+    let onto = Transform::from_translate(side as f32 * 0.5, side as f32 * 0.5)
+        .pre_scale(scale, scale)
+        .pre_translate(-50.0, -middle);
+    let mut pen = Pen::new(side, side, onto)?;
+    let ground = Rgb::hex(GROUND);
+    pen.rect(-1000.0, -1000.0, 3000.0, 3000.0, ground);
+    art::draw(&mut pen, subject, &look, &moment);
+    let pixels = pen.pixmap.data().chunks_exact(4);
+    Some(
+        pixels
+            .flat_map(|pixel| [pixel[0], pixel[1], pixel[2]])
+            .collect(),
+    )
+}
+
+/// A line of text for pages of pictures: its width and height in pixels, and its coverage
+/// `[height][width]`, 0.0 to 1.0, letters being about `size` pixels high. `None` for an empty text.
+pub fn label(text: &str, size: f32) -> Option<(usize, usize, Vec<f32>)> {
+    caption::line(text, size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_noun_has_a_picture() {
+        for noun in nouns() {
+            let picture = portrait(noun, None, 64, 1.0).unwrap();
+            let ground = &picture[..3];
+            let drawn = picture.chunks_exact(3).filter(|pixel| *pixel != ground);
+            assert!(drawn.count() > 60, "{noun} is not drawn");
+        }
+    }
+}

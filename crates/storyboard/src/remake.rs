@@ -1,0 +1,188 @@
+//! A source that this engine made itself, made again under new words: the shots of its first
+//! spec, and what every later edit made of their readings. It reads scripts; it paints nothing.
+
+use kinora_contract::{Inputs, Seconds, VideoSpec};
+
+use super::FPS;
+use super::lexicon::Reading;
+use super::revise::{Settled, Wish};
+use super::scene::{Scene, settled};
+use super::script::{Shot, merged, shots};
+use super::set::{Course, Set};
+use super::sound::Sound;
+use kinora_engine::{Clip, Job};
+
+/// Most versions that a clip is mixed from; each is painted whole.
+const VERSIONS_MAX: usize = 4;
+
+/// From this strength on nothing of a thing that an edit changes is left.
+const THINGS_STRENGTH: f32 = 0.6;
+
+/// A source and what an edit makes of it.
+#[derive(Debug)]
+pub(super) struct Remake<'a> {
+    /// The spec that all began with: its prompt and seed fix where everything stands.
+    pub(super) first: &'a VideoSpec,
+    /// The shots of that spec, which say when what is shown.
+    pub(super) shots: Vec<Shot>,
+    /// What is shown, mixed by share.
+    versions: Vec<Version>,
+}
+
+/// One reading of all shots.
+#[derive(Clone, Debug, PartialEq)]
+struct Version {
+    readings: Vec<Reading>,
+    /// Of all versions together 1.0.
+    share: f32,
+}
+
+fn avoided(spec: &VideoSpec) -> &str {
+    spec.negative_prompt.as_deref().unwrap_or_default()
+}
+
+impl<'a> Remake<'a> {
+    /// The remake that `job` asks for; `None` where its source is not this engine's own work
+    /// from words alone, or pictures are to be shown.
+    pub(super) fn of(job: &Job<'a>) -> Option<Self> {
+        let (spec, clip, script) = (job.spec, job.clip, &job.materials.script);
+        spec.edit.as_ref()?;
+        let (first, later) = script.split_first()?;
+        let mut edits = later.iter().map(AsRef::as_ref).chain([spec]);
+        let as_long = match first.seconds {
+            Seconds::Fixed(seconds) => seconds.checked_mul(FPS) == Some(clip.frames),
+            Seconds::Auto => true,
+        };
+        let same = as_long && clip.fps == FPS && first.render_size() == Some(clip.size);
+        let begins = first.inputs == Inputs::Text && first.edit.is_none();
+        let goes_on = |link: &VideoSpec| link.inputs == Inputs::Text && link.edit.is_some();
+        if !(same && begins && edits.clone().all(goes_on)) {
+            return None;
+        }
+        let shots = shots(&first.prompt, avoided(first), &[clip.frames], clip.fps);
+        let mut made = Self {
+            versions: vec![Version {
+                readings: shots.iter().map(|shot| shot.reading.clone()).collect(),
+                share: 1.0,
+            }],
+            first,
+            shots,
+        };
+        edits.by_ref().for_each(|link| made.edit(link));
+        Some(made)
+    }
+
+    /// Puts the words of `link` over all versions, as far as its strength goes.
+    fn edit(&mut self, link: &VideoSpec) {
+        let strength = link.edit.as_ref().map_or(1.0, |edit| edit.strength);
+        let strength = strength.clamp(0.0, 1.0) as f32;
+        let wish = Wish::read(&link.prompt, avoided(link));
+        let before = std::mem::take(&mut self.versions);
+        // Things come, go and change sooner than the light: half a boat is a lie, half a night is dusk.
+        let things = (strength / THINGS_STRENGTH).min(1.0);
+        for Version { readings, share } in before {
+            let revised = |how: &dyn Fn(&Reading, Settled) -> Reading| -> Vec<Reading> {
+                let shots = self.shots.iter().zip(&readings);
+                let revise = |(shot, reading): (&Shot, &Reading)| {
+                    let shot = with(shot, reading.clone());
+                    how(
+                        &shot.reading,
+                        settled(&shot, &self.first.prompt, self.first.seed),
+                    )
+                };
+                shots.map(revise).collect()
+            };
+            let recast = revised(&|reading, settled| wish.recast(reading, settled));
+            let all = revised(&|reading, settled| wish.revise(reading, settled));
+            let kept = share * (1.0 - strength);
+            self.add(Version {
+                share: kept * (1.0 - things),
+                readings,
+            });
+            self.add(Version {
+                share: kept * things,
+                readings: recast,
+            });
+            self.add(Version {
+                share: share * strength,
+                readings: all,
+            });
+        }
+        self.versions.sort_by(|a, b| b.share.total_cmp(&a.share));
+        self.versions.truncate(VERSIONS_MAX);
+        let all: f32 = self.versions.iter().map(|version| version.share).sum();
+        for version in &mut self.versions {
+            version.share /= all;
+        }
+    }
+
+    fn add(&mut self, version: Version) {
+        let same = |one: &&mut Version| one.readings == version.readings;
+        if version.share <= 0.0 {
+            return;
+        }
+        match self.versions.iter_mut().find(same) {
+            Some(one) => one.share += version.share,
+            None => self.versions.push(version),
+        }
+    }
+
+    /// What shot `index` is drawn from.
+    pub(super) fn set(&self, index: usize, clip: Clip) -> Set {
+        let (prompt, seed) = (&self.first.prompt, self.first.seed);
+        let painted = |shot: &Shot| {
+            let scene = Scene::paint(shot, prompt, seed, clip.size, clip.fps);
+            Set::Painted(Box::new(scene))
+        };
+        let mix = self.mix(index);
+        let mut set = painted(&mix[0].0);
+        let mut all = mix[0].1;
+        for (shot, share) in &mix[1..] {
+            all += share;
+            set = Set::between(set, painted(shot), Course::still(share / all));
+        }
+        set
+    }
+
+    /// What shot `index` is mixed from: the shot under each of its readings, by share.
+    fn mix(&self, index: usize) -> Vec<(Shot, f32)> {
+        let mut mix: Vec<(Shot, f32)> = Vec::new();
+        for version in &self.versions {
+            let reading = &version.readings[index];
+            match mix.iter_mut().find(|(shot, _)| shot.reading == *reading) {
+                Some((_, share)) => *share += version.share,
+                None => mix.push((with(&self.shots[index], reading.clone()), version.share)),
+            }
+        }
+        mix
+    }
+
+    /// What is heard with each version, and how loud: beds of the source's own chance.
+    pub(super) fn sounds(&self, job: &Job<'_>) -> Vec<(Sound, f32)> {
+        let spec = VideoSpec {
+            prompt: self.first.prompt.clone(),
+            seed: self.first.seed,
+            ..job.spec.clone()
+        };
+        let job = Job {
+            spec: &spec,
+            ..*job
+        };
+        let sound = |version: &Version| {
+            let readings = self.shots.iter().zip(&version.readings);
+            let shots = readings.map(|(shot, reading)| with(shot, reading.clone()));
+            let lines = merged(shots.collect());
+            (Sound::new(&job, &lines), version.share)
+        };
+        self.versions.iter().map(sound).collect()
+    }
+}
+
+/// `shot` under another reading; its own words go on to fix where everything stands.
+fn with(shot: &Shot, reading: Reading) -> Shot {
+    let shot = shot.clone();
+    Shot { reading, ..shot }
+}
+
+#[cfg(test)]
+mod tests;

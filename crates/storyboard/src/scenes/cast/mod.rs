@@ -1,0 +1,344 @@
+//! The cast: which subjects of the prompt appear, how many, how large, where they stand, swim or fly,
+//! and how they move. Silent about what they look like.
+
+mod kept;
+mod look;
+mod seats;
+mod ways;
+
+use super::super::actor::Actor;
+
+use super::lexicon::{Motion, Role};
+use super::sky::Orb;
+use super::subject::{Act, Body, Stance, Subject};
+use super::{Stage, art, rng};
+pub(in super::super) use kept::Kept;
+pub(super) use kept::paved;
+use look::look;
+pub(super) use seats::{Group, Seat};
+use seats::{group, seats};
+use ways::way;
+
+/// Whether `group` carries anybody in this scene.
+pub(super) fn any(stage: &Stage<'_>, group: Group) -> bool {
+    !seats(stage, group).is_empty()
+}
+
+/// Whether anybody stands, walks or rolls here, or did before an edit: the ground stays.
+pub(super) fn walks(stage: &Stage<'_>) -> bool {
+    let roles = stage.reading.roles.iter();
+    let hung = |role: &Role| matches!(role.subject, Subject::Sun | Subject::Moon);
+    roles
+        .filter(|role| !hung(role))
+        .any(|role| group(stage.place, role) == Group::Ground)
+}
+
+/// Whether `subject` is here, or was before an edit.
+pub(super) fn is_cast(stage: &Stage<'_>, subject: Subject) -> bool {
+    let mut roles = stage.reading.roles.iter();
+    roles.any(|role| role.subject == subject)
+}
+
+/// Puts what flies (in water and in space: what floats) into the air above `horizon`, away from `orb`.
+pub(super) fn fliers(stage: &mut Stage<'_>, horizon: f32, orb: Orb) {
+    let mirrored = orb.x < stage.width * 0.5;
+    let far = |seat: &Seat| !(stage.place.has_ground() && seat.is_near());
+    let mut seats = seats(stage, Group::Air);
+    seats.retain(far);
+    for mut seat in seats {
+        if mirrored && stage.kept.is_empty() {
+            seat.x = stage.width - seat.x;
+        }
+        let share = match seat.role.subject.facts().body {
+            Body::Sky => 0.34,
+            // Several are staggered.
+            _ => 0.46 + 0.14 * seat.rise,
+        };
+        let way = way(stage, &seat);
+        // The middle of its way is in the picture.
+        let reach = seat.size * 0.5 + way.climb().abs() * 0.5;
+        let y = seat.old_level().unwrap_or(horizon * share);
+        let y = y.clamp(reach, (stage.height * 0.9 - reach).max(reach));
+        seat.level = y;
+        // Where there is no ground, the middle of those with feet hangs there.
+        let feet = seat.size * (art::anchor(seat.role.subject) - 50.0) * 0.01;
+        put(
+            stage,
+            &seat,
+            (seat.x, y + feet - way.climb() * 0.5),
+            0.75,
+            way,
+        );
+    }
+}
+
+/// Puts small fliers before everything else: a butterfly is nearer than its flower.
+pub(super) fn near(stage: &mut Stage<'_>) {
+    if !stage.place.has_ground() {
+        return;
+    }
+    let seats = seats(stage, Group::Air);
+    for mut seat in seats.into_iter().filter(Seat::is_near) {
+        let way = way(stage, &seat);
+        let y = stage.height * (0.5 + 0.1 * seat.rise);
+        seat.level = seat.old_level().unwrap_or(y);
+        let at = (seat.x, seat.level - way.climb() * 0.5);
+        put(stage, &seat, at, 1.05, way);
+    }
+}
+
+/// Puts what stands, walks or rolls onto the ground, whose upper edge at `x` is `crest(x)`.
+pub(super) fn walkers_on(stage: &mut Stage<'_>, crest: &dyn Fn(f32) -> f32) {
+    // Who is staggered backwards still stands on it, not behind it.
+    let below = stage.unit * 0.034;
+    walkers(stage, 1.0, &|x| crest(x) + below);
+}
+
+/// Puts what stands, walks or rolls onto the ground, whose height at `x` is `ground(x)`.
+pub(super) fn walkers(stage: &mut Stage<'_>, depth: f32, ground: &dyn Fn(f32) -> f32) {
+    let seats = standing(stage);
+    stand(stage, &seats, &|_| true, depth, ground);
+}
+
+/// The figures of the ground, for scenes whose ground has several parts; what is fixed comes first, since
+/// it stands behind what moves.
+pub(super) fn standing(stage: &Stage<'_>) -> Vec<Seat> {
+    let mut seats = seats(stage, Group::Ground);
+    seats.sort_by_key(|seat| !seat.is_fixed());
+    seats
+}
+
+/// Moves `seats` together into a part of the frame's width, `(from, to)`.
+pub(super) fn gather(stage: &Stage<'_>, seats: &mut [Seat], (from, to): (f32, f32)) {
+    let narrow = (to - from) / stage.width;
+    let many = seats.len() > 2;
+    let mut taken: Vec<Seat> = seats.iter().copied().filter(Seat::is_kept).collect();
+    for seat in seats.iter_mut().filter(|seat| !seat.is_kept()) {
+        seat.x = from + seat.x * narrow;
+        if many {
+            seat.size *= narrow.sqrt();
+        }
+        let half = (seat.wide() * 0.5).min((to - from) * 0.5);
+        seat.x = seat.x.min(to - half).max(from + half);
+        if !stage.kept.is_empty() {
+            seat.x = kept::free(stage, seat, &taken, (from, to));
+            taken.push(*seat);
+        }
+    }
+}
+
+/// Makes those of `seats` whose subject is `wanted` as large as if they filled the frame's height alone by
+/// `share`, grown-ups being a third of a stage unit.
+pub(super) fn enlarge(
+    stage: &Stage<'_>,
+    seats: &mut [Seat],
+    wanted: &dyn Fn(Subject) -> bool,
+    share: f32,
+) {
+    for seat in seats.iter_mut().filter(|seat| wanted(seat.role.subject)) {
+        let grown = seat.role.subject.facts().size * 3.0;
+        seat.size = (stage.height * share * grown).min(stage.width * 0.7);
+    }
+}
+
+/// Puts those of `seats` whose subject is `wanted` onto the ground at `ground(x)`.
+pub(super) fn stand(
+    stage: &mut Stage<'_>,
+    seats: &[Seat],
+    wanted: &dyn Fn(Subject) -> bool,
+    depth: f32,
+    ground: &dyn Fn(f32) -> f32,
+) {
+    for seat in seats.iter().filter(|seat| wanted(seat.role.subject)) {
+        let way = way(stage, seat);
+        // Along a moving subject's way the ground is taken as level: its lowest point.
+        let y = (0..=8)
+            .map(|n| ground(seat.x + way.along() * (n as f32 / 8.0 - 0.5)))
+            .fold(f32::MIN, f32::max);
+        let behind = if seat.is_fixed() { 0.012 } else { 0.0 };
+        let back = stage.unit * (seat.rise.max(0.0) * 0.03 + behind);
+        let at = (seat.x, y + seat.size * 0.01 - back);
+        put(stage, seat, at, depth, way);
+    }
+}
+
+/// The water that may carry figures: stage rows from far to near, and columns from left to right.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pool {
+    pub(super) rows: (f32, f32),
+    pub(super) columns: (f32, f32),
+}
+
+/// Puts what floats or swims onto the water: several at several distances, the farther the smaller; where
+/// there is room, not behind each other and not behind the figures of the `shore`.
+pub(super) fn floaters(stage: &mut Stage<'_>, pool: Pool, orb: Orb, shore: &[Seat]) {
+    let mirrored = orb.x < stage.width * 0.5;
+    let mut seats = seats(stage, Group::Water);
+    let alone = seats.len() < 2;
+    let (far, near) = pool.rows;
+    let distance = |seat: &Seat| match (seat.old_level(), seat.role.subject.facts().stance) {
+        (Some(level), _) => ((level - far) / (near - far)).clamp(0.0, 1.0),
+        _ if alone => 0.5,
+        // Heads above the water are small enough.
+        (_, Stance::Swims) => 0.75 + 0.25 * seat.rise,
+        _ => 0.5 + 0.5 * seat.rise,
+    };
+    seats.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+    let mut taken: Vec<Seat> = shore.to_vec();
+    taken.extend(seats.iter().copied().filter(Seat::is_kept));
+    for mut seat in seats {
+        let share = distance(&seat);
+        if mirrored && stage.kept.is_empty() {
+            seat.x = stage.width - seat.x;
+        }
+        if !seat.is_kept() {
+            if !alone {
+                seat.size *= 0.62 + 0.5 * share;
+            }
+            seat.x = clear(&seat, pool.columns, &taken);
+            taken.push(seat);
+        }
+        let way = way(stage, &seat);
+        let row = far + (near - far) * share;
+        seat.level = seat.old_level().unwrap_or(row);
+        let depth = 0.45 + 0.25 * share;
+        put(stage, &seat, (seat.x, seat.level), depth, way);
+    }
+}
+
+/// The column within `columns` nearest to where `seat` is that fewest of `taken` stand before or behind.
+fn clear(seat: &Seat, (left, right): (f32, f32), taken: &[Seat]) -> f32 {
+    let wide = |one: &Seat| one.wide() * 0.5;
+    let half = wide(seat).min((right - left) * 0.5);
+    let own = seat.x.min(right - half).max(left + half);
+    let hidden = |x: f32| {
+        let near = |one: &&Seat| (one.x - x).abs() < 0.8 * (wide(one) + wide(seat));
+        taken.iter().filter(near).count()
+    };
+    let tried = (0..=10_u8).map(|n| left + (right - left) * (0.1 + 0.08 * f32::from(n)));
+    let best = tried.min_by(|a, b| {
+        let by_count = hidden(*a).cmp(&hidden(*b));
+        by_count.then((a - own).abs().total_cmp(&(b - own).abs()))
+    });
+    match best {
+        Some(x) if hidden(x) < hidden(own) => x,
+        _ => own,
+    }
+}
+
+/// Adds one of `subject` at a place of the scene's own choosing, still or moving along at `speed` pixels
+/// per second.
+pub(super) fn extra(
+    stage: &mut Stage<'_>,
+    subject: Subject,
+    at: (f32, f32),
+    size: f32,
+    depth: f32,
+    speed: f32,
+) {
+    let seat = Seat {
+        role: Role::of(subject),
+        nth: 0,
+        x: at.0,
+        rise: 0.0,
+        size,
+        room: stage.width,
+        group: group(stage.place, &Role::of(subject)),
+        level: at.1,
+        key: None,
+        kept: None,
+    };
+    let mut way = way(stage, &seat);
+    way.speed = (speed, 0.0);
+    way.left = speed < 0.0;
+    put(stage, &seat, at, depth, way);
+}
+
+fn put(stage: &mut Stage<'_>, seat: &Seat, at: (f32, f32), depth: f32, way: ways::Way) {
+    let subject = seat.role.subject;
+    let in_place = seat.old_level().and(seat.kept.as_ref());
+    let in_place = in_place.filter(|_| seat.group != Group::Ground);
+    let depth = in_place.map_or(depth, |kept| kept.depth);
+    let placed = Kept::of(stage, seat, depth);
+    stage.placed.extend(placed);
+    let (bob, rock) = swing(subject, way.act, seat.group);
+    let still = stage.reading.moves(Motion::Still);
+    let fast = stage.reading.moves(Motion::Fast);
+    let rng: &mut rng::Rng = &mut stage.rng;
+    rng.part(subject.facts().noun, f32::from(seat.nth));
+    let phase = rng.range(0.0, std::f32::consts::TAU);
+    let seconds = stage.seconds.max(0.1);
+    let actor = Actor {
+        subject,
+        act: way.act,
+        nth: seat.nth,
+        holder: seat.role.holder,
+        x: at.0 - way.along() * 0.5,
+        y: at.1,
+        size: seat.size,
+        depth,
+        speed: way.speed,
+        hop: way.hop,
+        seconds,
+        bob: bob * seat.size,
+        rock,
+        phase,
+        pace: if still {
+            0.4
+        } else if fast {
+            1.5
+        } else {
+            1.0
+        },
+        faces_left: way.left,
+        look: look(stage, seat),
+        mirrored: if seat.group == Group::Water && !way.dives {
+            0.3
+        } else {
+            0.0
+        },
+        floor: (seat.group == Group::Water && way.dives).then_some(at.1),
+        shadow: match seat.group {
+            Group::Ground => seat.size * footing(subject),
+            _ => 0.0,
+        },
+    };
+    stage.actor(actor);
+}
+
+/// How far a subject bobs, in its own sizes, and how far it rocks, in degrees.
+fn swing(subject: Subject, act: Act, group: Group) -> (f32, f32) {
+    match (subject, subject.facts().body, group) {
+        (Subject::Balloon | Subject::ToyBalloon | Subject::Airship, ..) => (0.02, 2.4),
+        (Subject::Saucer, ..) => (0.025, 3.0),
+        (Subject::Kite, ..) => (0.05, 9.0),
+        (Subject::Plane | Subject::Helicopter | Subject::Drone, ..) => (0.01, 1.0),
+        (_, Body::Sky, _) => (0.0, 0.0),
+        (_, Body::Bird | Body::Insect, Group::Air) if act != Act::Land => (0.03, 2.0),
+        (_, Body::Swimmer, Group::Air) => (0.03, 2.2),
+        (_, _, Group::Water) => (0.012, 2.2),
+        (_, _, Group::Air) => (0.02, 2.0),
+        (_, _, Group::Ground) => (0.0, 0.0),
+    }
+}
+
+/// Half of the width of the shadow at a subject's foot, in its own sizes.
+fn footing(subject: Subject) -> f32 {
+    match (subject, subject.facts().body) {
+        (Subject::Couple, _) => 0.3,
+        (Subject::Crowd, _) => 0.9,
+        (Subject::Cyclist | Subject::Rider, _) => 0.4,
+        (_, Body::Person) => 0.19,
+        (_, Body::Quadruped) => 0.36,
+        (_, Body::Bird) => 0.22,
+        (_, Body::Insect) => 0.3,
+        (Subject::Train, _) => 1.2,
+        (_, Body::Vehicle) => 0.5,
+        (Subject::LampPost | Subject::Candle | Subject::Sword, _) => 0.16,
+        (Subject::Flower | Subject::Sunflower | Subject::Rose | Subject::Tulip, _) => 0.1,
+        (Subject::Pine | Subject::Palm | Subject::Cactus | Subject::BareTree, _) => 0.24,
+        (Subject::Bottle | Subject::Glass | Subject::IceCream | Subject::Guitar, _) => 0.24,
+        (Subject::Phone | Subject::Book, _) => 0.28,
+        _ => 0.38,
+    }
+}

@@ -1,0 +1,259 @@
+//! Who sits where: every figure gets a stretch of the frame's width of its own, so that nobody stands in
+//! another by chance. It knows widths; it moves nobody.
+
+use super::super::Stage;
+use super::super::lexicon::{Place, Role};
+use super::super::subject::{Act, Body, Stance, Subject};
+use super::kept::{self, Kept, Key};
+
+/// Most figures of one group.
+const FIGURES_MAX: usize = 14;
+/// Share of the frame's width that the figures of one group may fill.
+const FILL: f32 = 0.8;
+
+/// What carries a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Group {
+    Air,
+    Ground,
+    Water,
+}
+
+/// One figure and its place.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Seat {
+    pub(super) role: Role,
+    /// Which of its kind.
+    pub(super) nth: u8,
+    /// Stage column of its middle.
+    pub(super) x: f32,
+    /// -1.0 to 1.0: how far it is staggered, up in the air and back on the ground.
+    pub(super) rise: f32,
+    /// Side of its square, pixels.
+    pub(super) size: f32,
+    /// The longest way along the frame that takes nobody of its group out of it, pixels.
+    pub(super) room: f32,
+    pub(super) group: Group,
+    /// Stage row that it keeps: of its middle in the air, and of its foot on water.
+    pub(super) level: f32,
+    /// Which figure it is; `None`: the scene's own.
+    pub(super) key: Option<Key>,
+    /// Where it was before an edit.
+    pub(super) kept: Option<Kept>,
+}
+
+impl Seat {
+    /// Width of the figure, pixels.
+    pub(super) fn wide(&self) -> f32 {
+        self.size * breadth(self.role.subject)
+    }
+
+    /// Whether it was there before an edit.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// The row that it had in this place before an edit.
+    pub(super) fn old_level(&self) -> Option<f32> {
+        let level = self.kept.map(|kept| kept.level);
+        level.filter(|level| level.is_finite())
+    }
+
+    /// Whether it is small and flies close to the viewer.
+    pub(super) fn is_near(&self) -> bool {
+        self.role.subject.facts().body == Body::Insect
+    }
+
+    /// Whether it is to the left of stage column `x`.
+    pub(in super::super) fn is_left_of(&self, x: f32) -> bool {
+        self.x < x
+    }
+
+    /// Whether it never moves along.
+    pub(super) fn is_fixed(&self) -> bool {
+        matches!(
+            self.role.subject.facts().stance,
+            Stance::Stands | Stance::Lies
+        )
+    }
+}
+
+/// What carries `role` in `place`.
+pub(super) fn group(place: Place, role: &Role) -> Group {
+    let stance = role.subject.facts().stance;
+    let water = matches!(place, Place::Sea | Place::Lake);
+    match (stance, place) {
+        (_, Place::Space | Place::Sky) => Group::Air,
+        (Stance::Hangs, _) => Group::Air,
+        (Stance::Flies, _) => Group::Air,
+        (Stance::Swims | Stance::Floats, Place::Underwater) => Group::Air,
+        (Stance::Swims | Stance::Floats, _) if water => Group::Water,
+        (Stance::Swims, _) => Group::Air,
+        _ if role.act == Some(Act::Fly) => Group::Air,
+        _ if water && role.act == Some(Act::Swim) => Group::Water,
+        _ if place == Place::Underwater && role.act == Some(Act::Swim) => Group::Air,
+        _ => Group::Ground,
+    }
+}
+
+/// Width of a figure as a share of its square.
+pub(super) fn breadth(subject: Subject) -> f32 {
+    match (subject, subject.facts().body) {
+        (Subject::Train, _) => 2.2,
+        (Subject::Couple, _) => 0.7,
+        (Subject::Crowd, _) => 2.2,
+        (Subject::Umbrella, _) => 0.6,
+        (Subject::Cyclist | Subject::Rider | Subject::Skier | Subject::Painter, _) => 0.9,
+        (Subject::Diver | Subject::Mermaid, _) => 1.0,
+        (Subject::Lighthouse | Subject::Tower | Subject::Skyscraper | Subject::LampPost, _) => 0.5,
+        (_, Body::Person) => 0.44,
+        (_, Body::Plant | Body::Thing) => 0.85,
+        (_, Body::Vehicle) => 1.05,
+        _ => 1.0,
+    }
+}
+
+/// The size of `subject` in stage units: things and flowers that are large when they are seen alone keep a
+/// likely size beside people, animals, trees and houses.
+fn beside(stage: &Stage<'_>, subject: Subject) -> f32 {
+    let facts = subject.facts();
+    let blooms = |one: Subject| {
+        matches!(
+            one,
+            Subject::Flower
+                | Subject::Sunflower
+                | Subject::Rose
+                | Subject::Tulip
+                | Subject::Mushroom
+        )
+    };
+    let large = |one: Subject| match one.facts().body {
+        Body::Person | Body::Building | Body::Vehicle => true,
+        Body::Quadruped => one.facts().size > 0.24,
+        Body::Plant => one.facts().size > 0.4 && !blooms(one),
+        // A toy is small beside a bed.
+        Body::Thing => {
+            let furniture = one.facts().stance == Stance::Stands && one.facts().size > 0.42;
+            furniture && facts.stance == Stance::Lies
+        }
+        _ => false,
+    };
+    let alone =
+        stage.place == Place::Table || !stage.reading.roles.iter().any(|role| large(role.subject));
+    let people = stage
+        .reading
+        .roles
+        .iter()
+        .any(|role| role.subject.facts().body == Body::Person);
+    match facts.body {
+        _ if alone => facts.size,
+        // No cat is as tall as its owner.
+        Body::Quadruped if people && (facts.size < 0.31 || subject == Subject::Cat) => {
+            facts.size * 0.68
+        }
+        Body::Bird | Body::Insect if people && facts.size < 0.31 => facts.size * 0.75,
+        Body::Plant if blooms(subject) => facts.size.min(0.2),
+        Body::Thing if facts.stance == Stance::Lies => facts.size.min(0.19),
+        Body::Thing if matches!(subject, Subject::Door | Subject::Snowman) => facts.size * 0.86,
+        Body::Thing if facts.stance == Stance::Stands => facts.size * 0.62,
+        _ => facts.size,
+    }
+}
+
+/// A size that the frame can hold.
+fn fit(stage: &Stage<'_>, role: &Role) -> f32 {
+    let wish = beside(stage, role.subject) * role.size * stage.unit * stage.nearness;
+    wish.min(stage.width * 0.8).min(stage.height * 0.66)
+}
+
+/// Where the first three figures of a group stand, as shares of the width: a fourth makes all of them
+/// close up.
+const SLOTS: [f32; 3] = [0.37, 0.72, 0.13];
+
+/// The figures of one group with their places. What an edit took away keeps its place, empty.
+pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
+    let mut rng = stage.rng.clone();
+    rng.part("seats", wanted as u8 as f32);
+    let mirrored = rng.chance(0.5);
+    let mut made = figures(stage, wanted);
+    let sum: f32 = made.iter().map(Seat::wide).sum();
+    let scale = (stage.width * FILL / sum.max(1.0)).min(1.0);
+    for seat in &mut made {
+        seat.size *= scale;
+    }
+    let middles = slots(stage.width, &made).unwrap_or_else(|| row(stage.width, &made));
+    for (index, (seat, middle)) in made.iter_mut().zip(middles).enumerate() {
+        rng.part(seat.role.subject.facts().noun, f32::from(seat.nth));
+        let middle = middle + stage.width * 0.012 * rng.signed();
+        seat.x = if mirrored {
+            stage.width - middle
+        } else {
+            middle
+        };
+        let side = if index % 2 == 0 { 1.0 } else { -1.0 };
+        seat.rise = side * (0.4 + 0.6 * rng.unit());
+    }
+    let edge = |seat: &Seat| seat.x.min(stage.width - seat.x) * 2.0;
+    let moving = made.iter().filter(|seat| !seat.is_fixed());
+    let room = moving.map(edge).fold(stage.width, f32::min) * 0.9;
+    for seat in &mut made {
+        seat.room = room;
+    }
+    made.retain(|seat| seat.role.count > 0);
+    kept::settle(stage, &mut made);
+    made
+}
+
+/// The figures of one group, in the order of the words.
+fn figures(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
+    let hung = |role: &&Role| matches!(role.subject, Subject::Sun | Subject::Moon);
+    let roles = || stage.reading.roles.iter();
+    let ours = roles().filter(|role| !hung(role) && group(stage.place, role) == wanted);
+    let seat = |role: &Role, key: Key| Seat {
+        role: *role,
+        nth: key.2,
+        x: 0.0,
+        rise: 0.0,
+        size: fit(stage, role),
+        room: stage.width,
+        group: wanted,
+        level: 0.0,
+        key: Some(key),
+        kept: None,
+    };
+    let which = |role: &Role| {
+        let before = roles().take_while(|one| !std::ptr::eq(*one, role));
+        before.filter(|one| one.subject == role.subject).count() as u8
+    };
+    ours.flat_map(|role| {
+        let (subject, which) = (role.subject, which(role));
+        (0..role.count.max(1)).map(move |nth| seat(role, (subject, which, nth)))
+    })
+    .take(FIGURES_MAX)
+    .collect()
+}
+
+/// The middles of up to three figures that stand clear of each other in their slots.
+fn slots(width: f32, seats: &[Seat]) -> Option<Vec<f32>> {
+    let half = |seat: &Seat| seat.wide() * 0.5;
+    let middles: Vec<f32> = SLOTS.iter().map(|slot| slot * width).collect();
+    let clear = |a: usize, b: usize| {
+        (middles[a] - middles[b]).abs() > (half(&seats[a]) + half(&seats[b])) * 1.04
+    };
+    let pairs = (0..seats.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
+    let fits = seats.len() <= SLOTS.len() && pairs.into_iter().all(|(a, b)| clear(a, b));
+    fits.then(|| middles[..seats.len()].to_vec())
+}
+
+/// The middles of figures in one row with equal gaps.
+fn row(width: f32, seats: &[Seat]) -> Vec<f32> {
+    let sum: f32 = seats.iter().map(Seat::wide).sum();
+    let gap = (width - sum) / (seats.len() as f32 + 1.0);
+    let mut x = gap;
+    let middle = |seat: &Seat| {
+        let at = x + seat.wide() * 0.5;
+        x += seat.wide() + gap;
+        at
+    };
+    seats.iter().map(middle).collect()
+}

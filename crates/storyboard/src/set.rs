@@ -1,0 +1,212 @@
+//! What a take is drawn from: a painted scene, given pictures, or two sets with a share between
+//! them. It draws single moments; it chooses no shots and knows no clip.
+
+use super::canvas::Canvas;
+use super::caption::faces;
+use super::colour::smooth;
+use super::morph::Morph;
+use super::motion::Pulse;
+use super::photo::Photo;
+use super::restyle::Restyle;
+use super::scene::{Bench, Scene};
+
+/// How dark the corners of pictures are that nobody painted here.
+const PICTURE_VIGNETTE: f32 = 0.12;
+
+/// What a take is drawn from.
+#[derive(Debug)]
+pub(super) enum Set {
+    Painted(Box<Scene>),
+    Photo(Photo),
+    Morph(Morph),
+    /// The source of an edit.
+    Seen(Box<Restyle>),
+    Between(Box<Between>),
+}
+
+/// Two sets and how much of the second one shows.
+#[derive(Debug)]
+pub(super) struct Between {
+    from: Set,
+    to: Set,
+    course: Course,
+}
+
+/// The share of the second set over the length of a take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Course {
+    /// The share at the end, 0.0 to 1.0.
+    strength: f32,
+    /// The part of the take in which it grows from nothing, in shares of its length; `None`: it
+    /// is the same all the time.
+    turn: Option<(f32, f32)>,
+}
+
+/// An instant of a take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment<'a> {
+    /// How much of the take has passed, 0.0 to 1.0.
+    pub(super) share: f32,
+    /// Seconds since the take began to show.
+    pub(super) time_s: f32,
+    /// How much of the hour's colour lies on given pictures, 0.0 to 1.0.
+    pub(super) grade: f32,
+    pub(super) pulse: Pulse,
+    /// The frame of an edit's source, by number and as `[height][width][3] u8`, where it is needed.
+    pub(super) source: Option<(u32, &'a [u8])>,
+}
+
+/// One painter's working memory: sets borrow what they need and give it back.
+#[derive(Debug, Default)]
+pub(super) struct Desk {
+    bench: Bench,
+    spares: Vec<Canvas>,
+}
+
+impl Course {
+    /// The same share all the time.
+    pub(super) const fn still(strength: f32) -> Self {
+        let turn = None;
+        Self { strength, turn }
+    }
+
+    /// From nothing to `strength` while the take goes from `begins` to `ends`, in shares of it.
+    pub(super) const fn turning(strength: f32, begins: f32, ends: f32) -> Self {
+        let turn = Some((begins, ends));
+        Self { strength, turn }
+    }
+
+    /// The share when `share` of the take has passed.
+    fn at(self, share: f32) -> f32 {
+        let grown = self.turn.map_or(1.0, |(from, to)| smooth(from, to, share));
+        (self.strength * grown).clamp(0.0, 1.0)
+    }
+}
+
+impl Desk {
+    /// A canvas as large as `like`, with anything on it.
+    fn spare(&mut self, like: &Canvas) -> Canvas {
+        let spare = self.spares.pop();
+        spare.unwrap_or_else(|| Canvas::new(like.width, like.height))
+    }
+}
+
+impl Set {
+    /// The source of an edit under `restyle`.
+    pub(super) fn seen(restyle: Restyle) -> Self {
+        Self::Seen(Box::new(restyle))
+    }
+
+    /// `from` with a share of `to` that follows `course`.
+    pub(super) fn between(from: Self, to: Self, course: Course) -> Self {
+        Self::Between(Box::new(Between { from, to, course }))
+    }
+
+    /// Whether all of it is painted by this engine.
+    pub(super) fn is_painted(&self) -> bool {
+        match self {
+            Self::Painted(_) => true,
+            Self::Between(between) => between.from.is_painted() && between.to.is_painted(),
+            Self::Photo(_) | Self::Morph(_) | Self::Seen(_) => false,
+        }
+    }
+
+    /// Boxes that captions must not cover at `moment`, as shares of the frame: painted heads, and what may
+    /// be a face in given pictures. `canvas` is working memory.
+    pub(super) fn faces(
+        &self,
+        moment: Moment<'_>,
+        canvas: &mut Canvas,
+        desk: &mut Desk,
+    ) -> Vec<[f32; 4]> {
+        match self {
+            Self::Painted(scene) => scene.heads(moment.time_s),
+            Self::Photo(_) | Self::Morph(_) => {
+                self.draw(moment, canvas, desk);
+                faces::likely(canvas)
+            }
+            // Its frames are not here yet.
+            Self::Seen(_) => Vec::new(),
+            Self::Between(between) => {
+                let mut boxes = between.from.faces(moment, canvas, desk);
+                boxes.extend(between.to.faces(moment, canvas, desk));
+                boxes
+            }
+        }
+    }
+
+    /// Draws `moment` over all of `canvas`; answers how dark its corners are to be, 0.0 to 1.0.
+    pub(super) fn draw(&self, moment: Moment<'_>, canvas: &mut Canvas, desk: &mut Desk) -> f32 {
+        let Moment {
+            share,
+            time_s,
+            grade,
+            pulse,
+            source,
+        } = moment;
+        match self {
+            Self::Painted(scene) => {
+                scene.draw(time_s, pulse, canvas, &mut desk.bench);
+                return scene.vignette();
+            }
+            Self::Photo(photo) => photo.draw(share, grade, pulse, canvas),
+            Self::Morph(morph) => {
+                let mut second = desk.spare(canvas);
+                morph.draw(share, grade, pulse, canvas, &mut second);
+                desk.spares.push(second);
+            }
+            Self::Seen(restyle) => {
+                let mut second = desk.spare(canvas);
+                let bench = &mut desk.bench;
+                restyle.draw(
+                    source.unwrap_or_default(),
+                    time_s,
+                    canvas,
+                    &mut second,
+                    bench,
+                );
+                desk.spares.push(second);
+                return 0.0;
+            }
+            Self::Between(between) => return between.draw(moment, canvas, desk),
+        }
+        PICTURE_VIGNETTE
+    }
+}
+
+impl Between {
+    fn draw(&self, moment: Moment<'_>, canvas: &mut Canvas, desk: &mut Desk) -> f32 {
+        let share = self.course.at(moment.share);
+        if share <= 0.0 {
+            return self.from.draw(moment, canvas, desk);
+        }
+        if share >= 1.0 {
+            return self.to.draw(moment, canvas, desk);
+        }
+        let before = self.from.draw(moment, canvas, desk);
+        let mut second = desk.spare(canvas);
+        let after = self.to.draw(moment, &mut second, desk);
+        canvas.dissolve(&second, share);
+        desk.spares.push(second);
+        before + (after - before) * share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_course_is_still_or_turns_once() {
+        assert_eq!(
+            [0.0, 0.5, 1.0].map(|at| Course::still(0.4).at(at)),
+            [0.4; 3]
+        );
+        let turn = Course::turning(0.8, 0.25, 0.75);
+        assert_eq!([0.0, 0.25].map(|at| turn.at(at)), [0.0; 2]);
+        assert_eq!([0.75, 1.0].map(|at| turn.at(at)), [0.8; 2]);
+        assert!((turn.at(0.5) - 0.4).abs() < 1e-6);
+        let shares: Vec<f32> = (0..=20).map(|n| turn.at(n as f32 / 20.0)).collect();
+        assert!(shares.is_sorted());
+    }
+}

@@ -1,0 +1,267 @@
+//! Keeps the leases of all runs of the process, on a thread and a runtime of its own: work that blocks the others
+//! cannot cost a lease. Each look is one call for all leases; renewals follow for those that are due. A run whose
+//! lease has run out by the monotonic clock is stopped also when the store cannot be reached: by then another
+//! worker may have the task.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use kinora_contract::{Clock, SteadyMs};
+use kinora_engine::{Control, Progress};
+use kinora_store::{Lease, LeaseLost, Outage, Renewal, StoreError, Work};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::Settings;
+
+/// How a lease ended before its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// The store says so.
+    Lost(LeaseLost),
+    /// It ran out while the store could not be reached.
+    RanOut,
+}
+
+/// The leases of the process.
+#[derive(Debug)]
+pub(crate) struct LeaseKeeper {
+    leases: Mutex<HashMap<Lease, Arc<Kept>>>,
+    clock: Arc<dyn Clock>,
+    lease_ms: u64,
+}
+
+/// One lease that is kept.
+#[derive(Debug)]
+struct Kept {
+    engine: String,
+    control: Control,
+    /// It ends no sooner at the store.
+    until_ms: AtomicU64,
+    /// When it was renewed last, and with which progress; `u8::MAX` before the first time.
+    renewed_ms: AtomicU64,
+    told: AtomicU8,
+    gone: watch::Sender<Option<Gone>>,
+}
+
+/// A run's part in its lease: it is kept as long as this lives.
+#[derive(Debug)]
+pub(crate) struct KeptLease {
+    keeper: Arc<LeaseKeeper>,
+    lease: Lease,
+    gone: watch::Receiver<Option<Gone>>,
+}
+
+impl LeaseKeeper {
+    pub(crate) fn new(clock: Arc<dyn Clock>, lease_ms: u64) -> Arc<Self> {
+        Arc::new(Self {
+            leases: Mutex::default(),
+            clock,
+            lease_ms,
+        })
+    }
+
+    /// Keeps a lease that was asked for at `asked_ms`.
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        lease: Lease,
+        asked_ms: SteadyMs,
+        engine: String,
+        control: Control,
+    ) -> KeptLease {
+        let (gone, lost) = watch::channel(None);
+        let kept = Kept {
+            engine,
+            control,
+            until_ms: AtomicU64::new(asked_ms.saturating_add(self.lease_ms)),
+            renewed_ms: AtomicU64::new(asked_ms),
+            told: AtomicU8::new(u8::MAX),
+            gone,
+        };
+        self.lock().insert(lease.clone(), Arc::new(kept));
+        KeptLease {
+            keeper: self.clone(),
+            lease,
+            gone: lost,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Lease, Arc<Kept>>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks after all leases once.
+    async fn look(&self, work: &dyn Work, outage: &Outage) {
+        let held: Vec<(Lease, Arc<Kept>)> = {
+            let leases = self.lock();
+            let held = leases.iter();
+            held.map(|(lease, kept)| (lease.clone(), kept.clone()))
+                .collect()
+        };
+        if held.is_empty() {
+            return;
+        }
+        let leases: Vec<Lease> = held.iter().map(|(lease, _)| lease.clone()).collect();
+        // A store that does not answer must not hold up the judgement below.
+        let patience = Duration::from_millis((self.lease_ms / 6).max(1));
+        if let Ok(Ok(lost)) = timeout(patience, work.lost(&leases)).await {
+            for (place, how) in lost {
+                if let Some((_, kept)) = held.get(place) {
+                    kept.end(Gone::Lost(how));
+                }
+            }
+        }
+        let due = held.iter().filter(|(_, kept)| self.is_due(kept));
+        let renewals = join_all(due.map(|(lease, kept)| self.renew(work, lease, kept, outage)));
+        let _ = timeout(patience, renewals).await;
+        let now_ms = self.clock.steady_ms();
+        for (_, kept) in &held {
+            if kept.until_ms.load(Ordering::Acquire) <= now_ms {
+                kept.end(Gone::RanOut);
+            }
+        }
+    }
+
+    /// A third of the lease has passed, or there is progress to tell.
+    fn is_due(&self, kept: &Kept) -> bool {
+        let told = kept.told.load(Ordering::Acquire);
+        let since_ms = kept.renewed_ms.load(Ordering::Acquire);
+        let passed_ms = self.clock.steady_ms().saturating_sub(since_ms);
+        let is_held = kept.gone.borrow().is_none();
+        let has_news = told == u8::MAX || percent(&kept.control.progress) > told;
+        is_held && (has_news || passed_ms >= self.lease_ms / 3)
+    }
+
+    async fn renew(&self, work: &dyn Work, lease: &Lease, kept: &Kept, outage: &Outage) {
+        let asked_ms = self.clock.steady_ms();
+        let renewal = kept.renewal();
+        let progress = renewal.progress;
+        match work.renew(lease, self.lease_ms, renewal).await {
+            Ok(()) => {
+                outage.note_success();
+                let until_ms = asked_ms.saturating_add(self.lease_ms);
+                kept.until_ms.fetch_max(until_ms, Ordering::AcqRel);
+                kept.renewed_ms.store(asked_ms, Ordering::Release);
+                kept.told.store(progress, Ordering::Release);
+            }
+            Err(StoreError::LeaseLost(how)) => kept.end(Gone::Lost(how)),
+            Err(error) => outage.note_failure(&error),
+        }
+    }
+}
+
+impl Kept {
+    fn renewal(&self) -> Renewal {
+        Renewal {
+            progress: percent(&self.control.progress),
+            engine: Some(self.engine.clone()),
+            ..Renewal::default()
+        }
+    }
+
+    /// The first reason counts.
+    fn end(&self, how: Gone) {
+        self.gone.send_if_modified(|gone| {
+            let is_news = gone.is_none();
+            gone.get_or_insert(how);
+            is_news
+        });
+    }
+}
+
+impl KeptLease {
+    pub(crate) const fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Waits until the lease is no longer this run's.
+    pub(crate) async fn gone(&self) -> Gone {
+        let mut gone = self.gone.clone();
+        let ended = gone.wait_for(Option::is_some).await;
+        // The sender lives in the keeper as long as this does.
+        ended
+            .ok()
+            .and_then(|how| *how)
+            .unwrap_or(Gone::Lost(LeaseLost::Superseded))
+    }
+}
+
+impl Drop for KeptLease {
+    fn drop(&mut self) {
+        self.keeper.lock().remove(&self.lease);
+    }
+}
+
+/// The thread of a keeper. It ends with this.
+#[derive(Debug)]
+pub(crate) struct KeeperThread {
+    ended: CancellationToken,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl KeeperThread {
+    /// Starts looking after the leases of `keeper`.
+    ///
+    /// # Errors
+    /// [`io::Error`] when there is no thread to be had.
+    pub(crate) fn start(
+        keeper: Arc<LeaseKeeper>,
+        work: Arc<dyn Work>,
+        settings: &Settings,
+    ) -> io::Result<Self> {
+        let ended = CancellationToken::new();
+        let (until, every) = (ended.clone(), settings.heartbeat_every);
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().build()?;
+        let name = std::thread::Builder::new().name("lease-keeper".to_owned());
+        let thread = name.spawn(move || runtime.block_on(keep_all(keeper, work, every, until)))?;
+        Ok(Self {
+            ended,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for KeeperThread {
+    fn drop(&mut self) {
+        self.ended.cancel();
+        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
+            tracing::error!("lease keeper panicked");
+        }
+    }
+}
+
+async fn keep_all(
+    keeper: Arc<LeaseKeeper>,
+    work: Arc<dyn Work>,
+    every: Duration,
+    ended: CancellationToken,
+) {
+    let mut withdrawals = work.withdrawals();
+    let mut tick = interval(every);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let outage = Outage::of("lease renewals");
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            // Without hints the tick alone must do.
+            Ok(()) = withdrawals.changed() => {}
+            () = ended.cancelled() => return,
+        }
+        tokio::select! {
+            () = keeper.look(&*work, &outage) => {}
+            () = ended.cancelled() => return,
+        }
+    }
+}
+
+/// Whole percent, never 100: that is for completed tasks.
+pub(crate) fn percent(progress: &Progress) -> u8 {
+    (progress.fraction() * 100.0).clamp(0.0, 99.0) as u8
+}

@@ -1,0 +1,199 @@
+//! Watches one run beside its work, and ends it when its lease is gone, when the engine stands still for longer
+//! than its model allows, or when the process must stop at once. The lease itself is renewed elsewhere
+//! ([`keeper`](mod@crate::keeper)).
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "patience in real time; the worker's clock tells leases"
+)]
+
+use std::time::{Duration, Instant};
+
+use kinora_contract::{VideoSpec, Warning};
+use kinora_engine::{Control, Progress};
+use kinora_store::{Lease, LeaseLost, Renewal, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::Worker;
+use crate::drain::Shutdown;
+use crate::keeper::{Gone, KeptLease, percent};
+use crate::preview::Previews;
+use crate::tenacious::tenacious;
+
+/// Why a run must end before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The lease is no longer ours: nothing of this run may be written.
+    Lost(LeaseLost),
+    /// The engine stands still.
+    Stalled,
+    /// The lease ran out while the store could not be reached: somebody else may have the task.
+    RanOut,
+    /// The process stops: the task goes back to the queue.
+    Shutdown,
+}
+
+/// What is watched.
+pub(crate) struct Watch<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) lease: &'a KeptLease,
+    pub(crate) engine_name: &'a str,
+    pub(crate) control: &'a Control,
+    pub(crate) shutdown: &'a Shutdown,
+}
+
+impl Watch<'_> {
+    pub(crate) const fn lease(&self) -> &Lease {
+        self.lease.lease()
+    }
+
+    /// Watches until there is a reason to stop, and returns it. An engine at work may
+    /// be silent for `silence_max`; once it is done there is nothing to hear.
+    pub(crate) async fn until_stop(&self, silence_max: Option<Duration>) -> Stop {
+        let gone = self.lease.gone();
+        tokio::pin!(gone);
+        let settings = &self.worker.settings;
+        let mut tick = tokio::time::interval(settings.heartbeat_every);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let progress = &self.control.progress;
+        let third = Duration::from_millis(settings.lease_ms / 3);
+        let mut life = Life::new(progress, third, Instant::now());
+        let mut previews = Previews::new(self.worker.pools.previews.clone());
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {}
+                gone = &mut gone => return match gone {
+                    Gone::Lost(how) => Stop::Lost(how),
+                    Gone::RanOut => Stop::RanOut,
+                },
+                () = self.shutdown.at_once() => return Stop::Shutdown,
+            }
+            let Some(max) = silence_max else { continue };
+            if life.silence(progress, Instant::now()) > max {
+                return Stop::Stalled;
+            }
+            if let Some(preview) = previews.next(&self.control.preview)
+                && let Err(error) = self.worker.work.put_preview(self.lease(), preview).await
+            {
+                tracing::debug!(%error, "preview not stored");
+            }
+        }
+    }
+
+    /// Stores the choices that were left to the engine or to a reference, so that clients see them.
+    pub(crate) async fn decide(&self, spec: VideoSpec) {
+        let decided = Renewal {
+            decided: Some(Box::new(spec)),
+            ..self.renewal()
+        };
+        if let Err(error) = self.renew(decided).await {
+            tracing::warn!(%error, "decided spec not stored");
+        }
+    }
+
+    /// Stores what the engine will not or cannot do of the request, so that clients see it.
+    pub(crate) async fn warn(&self, warnings: &[Warning]) {
+        // Dropped when the run is stopped.
+        let never = CancellationToken::new();
+        let renew = || {
+            self.renew(Renewal {
+                warnings: Some(warnings.to_vec()),
+                ..self.renewal()
+            })
+        };
+        if let Err(error) = tenacious(&never, renew).await {
+            tracing::warn!(%error, "warnings of the engine not stored");
+        }
+    }
+
+    /// Stores a ticket for a later attempt; durable when this returns.
+    pub(crate) async fn keep_ticket(&self, ticket: &str) -> Result<(), StoreError> {
+        self.renew(Renewal {
+            ticket: Some(ticket.to_owned()),
+            ..self.renewal()
+        })
+        .await
+    }
+
+    async fn renew(&self, renewal: Renewal) -> Result<(), StoreError> {
+        let lease_ms = self.worker.settings.lease_ms;
+        self.worker
+            .work
+            .renew(self.lease(), lease_ms, renewal)
+            .await
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal {
+            progress: percent(&self.control.progress),
+            engine: Some(self.engine_name.to_owned()),
+            ..Renewal::default()
+        }
+    }
+}
+
+/// How long the engine has given no sign of life.
+struct Life {
+    reports: u64,
+    looked: Instant,
+    silent: Duration,
+    /// A longer time between two looks is a stall of the whole process, not of the engine.
+    gap_max: Duration,
+}
+
+impl Life {
+    fn new(progress: &Progress, gap_max: Duration, now: Instant) -> Self {
+        Self {
+            reports: progress.reports(),
+            looked: now,
+            silent: Duration::ZERO,
+            gap_max,
+        }
+    }
+
+    fn silence(&mut self, progress: &Progress, now: Instant) -> Duration {
+        let passed = now.saturating_duration_since(self.looked);
+        self.looked = now;
+        let reports = progress.reports();
+        if reports == self.reports {
+            self.silent = self.silent.saturating_add(passed.min(self.gap_max));
+        } else {
+            self.reports = reports;
+            self.silent = Duration::ZERO;
+        }
+        self.silent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_engine::Stage;
+
+    use super::*;
+
+    const GAP: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn an_engine_is_silent_since_its_last_report() {
+        let (control, begun) = (Control::default(), Instant::now());
+        let mut life = Life::new(&control.progress, GAP, begun);
+        let mut at =
+            |seconds| life.silence(&control.progress, begun + Duration::from_secs(seconds));
+        assert_eq!(at(4), Duration::from_secs(4));
+        assert_eq!(at(13), Duration::from_secs(13));
+        control.report(Stage::Generating, 0.5).unwrap();
+        assert_eq!(at(14), Duration::ZERO);
+        assert_eq!(at(20), Duration::from_secs(6));
+    }
+
+    #[test]
+    fn a_stall_of_the_whole_process_is_not_the_engine_s() {
+        let (progress, begun) = (Progress::default(), Instant::now());
+        let mut life = Life::new(&progress, GAP, begun);
+        let woken = begun + Duration::from_hours(1);
+        assert_eq!(life.silence(&progress, woken), GAP);
+        // An engine that gives no sign after it either is silent.
+        let later = woken + Duration::from_secs(5);
+        assert_eq!(life.silence(&progress, later), GAP + Duration::from_secs(5));
+    }
+}
