@@ -42,6 +42,12 @@ pub(super) fn is_wide(c: char) -> bool {
     [Script::HAN, Script::HIRAGANA, Script::KATAKANA].contains(&script)
 }
 
+/// Blank, but a letter to Unicode, so that shapers draw the box of a missing glyph for it: the Hangul fillers, which
+/// people write as a space that is not trimmed, and the controls of shorthand.
+fn is_filler(c: char) -> bool {
+    matches!(u32::from(c), 0x115f..=0x1160 | 0x3164 | 0xffa0 | 0x1bca0..=0x1bca3)
+}
+
 /// Nothing is drawn for it by intent: spaces, controls, joiners, selectors and marks of direction
 /// (Unicode's `Default_Ignorable_Code_Point`).
 pub(super) fn is_silent(c: char) -> bool {
@@ -136,7 +142,12 @@ pub(super) fn settle(text: &str, system: bool) -> Settled {
 
 fn pass(settled: &mut Settled, system: bool) {
     // A character that is left out leaves no double space.
-    let words: Vec<&str> = settled.text.split_whitespace().collect();
+    let blank = |c: char| c.is_whitespace() || is_filler(c);
+    let words: Vec<&str> = settled
+        .text
+        .split(blank)
+        .filter(|word| !word.is_empty())
+        .collect();
     let text = words.join(" ").replace(char::is_control, "");
     let fonts = Fonts::new(&text, system);
     let mut kept = String::with_capacity(text.len());

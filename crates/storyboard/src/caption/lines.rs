@@ -164,6 +164,7 @@ fn paginate<T>(lines: Vec<T>, lines_max: usize) -> Vec<Vec<T>> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::fonts::is_silent;
     use super::*;
 
     fn room(width: f32, pages: usize) -> Room {
@@ -265,6 +266,29 @@ mod tests {
         assert_eq!(lines("a \u{e000} fox", 20.0), ["a fox"]);
         assert!(lines("\u{e000}\u{e001}", 20.0).is_empty());
         assert!(lines("\u{200b}\u{202e}", 20.0).is_empty());
+    }
+
+    #[test]
+    fn no_silent_character_is_drawn_as_a_missing_glyph() {
+        for silent in (0..=u32::from(char::MAX)).filter_map(char::from_u32) {
+            if !is_silent(silent) {
+                continue;
+            }
+            for text in [
+                format!("a{silent}b"),
+                format!("{silent}a"),
+                format!("가{silent}나"),
+            ] {
+                let laid = Pages::new(&text, room(20.0, 1), false);
+                let parts = laid.pages.iter().flatten();
+                let mut glyphs = parts.flat_map(|part| laid.paragraph.line(part).glyphs);
+                assert!(
+                    glyphs.all(|glyph| glyph.id.to_u32() > 0),
+                    "U+{:04X}",
+                    u32::from(silent)
+                );
+            }
+        }
     }
 
     proptest! {
