@@ -3,70 +3,65 @@
 
 use crate::error::{ErrorCode, Refusal};
 use crate::limits::REFERENCES_MAX;
-use crate::request::SubmitRequest;
+use crate::request::{FIELDS, Field, SubmitRequest};
 
 fn clash(param: &str, message: impl Into<String>) -> Refusal {
     Refusal::of(ErrorCode::UnsupportedCombination, param, message)
 }
 
-/// Checks every rule in the documented order.
+/// Checks every rule in the documented order: fields in the order of their table, then the request as a whole.
 pub(crate) fn check(request: &SubmitRequest) -> Result<(), Refusal> {
-    size_excludes_its_parts(request)?;
-    frames(request)?;
-    references(request)?;
+    for field in sent(request) {
+        excluded(field, request)?;
+        needed(field, request)?;
+    }
+    count_of_references(request)?;
     adaptive_needs_an_image(request)?;
     draft_task_stands_alone(request)?;
-    edit_takes_its_shape_from_the_source(request)
+    edit_takes_its_form_from_the_source(request)
 }
 
-fn size_excludes_its_parts(request: &SubmitRequest) -> Result<(), Refusal> {
-    let parts = [
-        ("resolution", request.resolution.is_some()),
-        ("aspect_ratio", request.aspect_ratio.is_some()),
-    ];
-    match parts
-        .iter()
-        .find(|(_, sent)| *sent && request.size.is_some())
-    {
-        Some((param, _)) => Err(clash(
-            param,
-            format!("'{param}' cannot be combined with 'size'."),
-        )),
-        None => Ok(()),
+fn sent(request: &SubmitRequest) -> impl Iterator<Item = &'static Field> {
+    FIELDS.iter().filter(|field| field.is_in(request))
+}
+
+/// The first of `names` that was sent.
+fn first_sent(request: &SubmitRequest, names: &[&str]) -> Option<&'static str> {
+    let named = |field: &&Field| names.contains(&field.name);
+    sent(request).find(named).map(|field| field.name)
+}
+
+fn excluded(field: &Field, request: &SubmitRequest) -> Result<(), Refusal> {
+    let name = field.name;
+    let Some(other) = first_sent(request, field.rules.excludes) else {
+        return Ok(());
+    };
+    Err(clash(
+        name,
+        match (name, other) {
+            ("input_reference", "first_frame") => {
+                "'input_reference' is another name of 'first_frame': send one of them.".to_owned()
+            }
+            _ => format!("'{name}' cannot be combined with '{other}'."),
+        },
+    ))
+}
+
+fn needed(field: &Field, request: &SubmitRequest) -> Result<(), Refusal> {
+    let needs = field.rules.needs;
+    match needs.first() {
+        Some(first) if first_sent(request, needs).is_none() => {
+            let message = format!("'{}' needs '{first}'.", field.name);
+            Err(clash(field.name, message))
+        }
+        _ => Ok(()),
     }
 }
 
-fn frames(request: &SubmitRequest) -> Result<(), Refusal> {
-    let first = request.first_frame.is_some() || request.input_reference.is_some();
-    if request.first_frame.is_some() && request.input_reference.is_some() {
-        return Err(clash(
-            "input_reference",
-            "'input_reference' is another name of 'first_frame': send one of them.",
-        ));
-    }
-    if request.last_frame.is_some() && !first {
-        return Err(clash("last_frame", "'last_frame' needs 'first_frame'."));
-    }
-    Ok(())
-}
-
-fn references(request: &SubmitRequest) -> Result<(), Refusal> {
-    let images = request.reference_images.as_ref().map_or(0, Vec::len);
-    let audios = request.reference_audios.as_ref().map_or(0, Vec::len);
-    let frames = [
-        ("input_reference", request.input_reference.is_some()),
-        ("first_frame", request.first_frame.is_some()),
-        ("last_frame", request.last_frame.is_some()),
-    ];
-    if let Some((frame, _)) = frames.iter().find(|(_, sent)| *sent && images > 0) {
-        let message = format!("'reference_images' cannot be combined with '{frame}'.");
-        return Err(clash("reference_images", message));
-    }
-    if audios > 0 && images == 0 {
-        let message = "'reference_audios' needs at least one of 'reference_images'.";
-        return Err(clash("reference_audios", message));
-    }
-    if images + audios > REFERENCES_MAX {
+fn count_of_references(request: &SubmitRequest) -> Result<(), Refusal> {
+    let lists = [&request.reference_images, &request.reference_audios];
+    let count: usize = lists.into_iter().flatten().map(Vec::len).sum();
+    if count > REFERENCES_MAX {
         let message = format!("At most {REFERENCES_MAX} reference items are allowed in all.");
         return Err(clash("reference_images", message));
     }
@@ -74,10 +69,7 @@ fn references(request: &SubmitRequest) -> Result<(), Refusal> {
 }
 
 fn adaptive_needs_an_image(request: &SubmitRequest) -> Result<(), Refusal> {
-    let image = request.first_frame.is_some()
-        || request.input_reference.is_some()
-        || request.reference_images.is_some();
-    if request.aspect_ratio.as_deref() == Some("adaptive") && !image {
+    if request.aspect_ratio.as_deref() == Some("adaptive") && !request.has_image() {
         let message = "'aspect_ratio' 'adaptive' follows the first image, and there is none.";
         return Err(clash("aspect_ratio", message));
     }
@@ -85,67 +77,25 @@ fn adaptive_needs_an_image(request: &SubmitRequest) -> Result<(), Refusal> {
 }
 
 fn draft_task_stands_alone(request: &SubmitRequest) -> Result<(), Refusal> {
-    if request.draft_task_id.is_none() {
+    let stranger = sent(request).find(|field| !field.rules.in_final);
+    let Some(other) = stranger.filter(|_| request.draft_task_id.is_some()) else {
         return Ok(());
-    }
-    let others = [
-        ("prompt", request.prompt.is_some()),
-        ("negative_prompt", request.negative_prompt.is_some()),
-        ("seconds", request.seconds.is_some()),
-        ("size", request.size.is_some()),
-        ("resolution", request.resolution.is_some()),
-        ("aspect_ratio", request.aspect_ratio.is_some()),
-        ("input_reference", request.input_reference.is_some()),
-        ("first_frame", request.first_frame.is_some()),
-        ("last_frame", request.last_frame.is_some()),
-        ("reference_images", request.reference_images.is_some()),
-        ("reference_audios", request.reference_audios.is_some()),
-        ("generate_audio", request.generate_audio.is_some()),
-        ("seed", request.seed.is_some()),
-        ("draft", request.draft.is_some()),
-        ("edit_task_id", request.edit_task_id.is_some()),
-        ("edit_strength", request.edit_strength.is_some()),
-    ];
-    match others.iter().find(|(_, sent)| *sent) {
-        Some((param, _)) => {
-            let message = format!(
-                "'{param}' cannot accompany 'draft_task_id': the final takes it from the draft."
-            );
-            Err(clash(param, message))
-        }
-        None => Ok(()),
-    }
+    };
+    let message = format!(
+        "'{}' cannot accompany 'draft_task_id': the final takes it from the draft.",
+        other.name
+    );
+    Err(clash(other.name, message))
 }
 
-fn edit_takes_its_shape_from_the_source(request: &SubmitRequest) -> Result<(), Refusal> {
-    if request.edit_task_id.is_none() {
-        return match request.edit_strength {
-            Some(_) => Err(clash(
-                "edit_strength",
-                "'edit_strength' needs 'edit_task_id'.",
-            )),
-            None => Ok(()),
-        };
-    }
-    let others = [
-        ("seconds", request.seconds.is_some()),
-        ("size", request.size.is_some()),
-        ("resolution", request.resolution.is_some()),
-        ("aspect_ratio", request.aspect_ratio.is_some()),
-        ("input_reference", request.input_reference.is_some()),
-        ("first_frame", request.first_frame.is_some()),
-        ("last_frame", request.last_frame.is_some()),
-        ("reference_audios", request.reference_audios.is_some()),
-        ("generate_audio", request.generate_audio.is_some()),
-        ("draft", request.draft.is_some()),
-    ];
-    match others.iter().find(|(_, sent)| *sent) {
-        Some((param, _)) => {
-            let message = format!(
-                "'{param}' cannot accompany 'edit_task_id': an edit keeps the source's form."
-            );
-            Err(clash(param, message))
-        }
-        None => Ok(()),
-    }
+fn edit_takes_its_form_from_the_source(request: &SubmitRequest) -> Result<(), Refusal> {
+    let stranger = sent(request).find(|field| !field.rules.in_edit);
+    let Some(other) = stranger.filter(|_| request.edit_task_id.is_some()) else {
+        return Ok(());
+    };
+    let message = format!(
+        "'{}' cannot accompany 'edit_task_id': an edit keeps the source's form.",
+        other.name
+    );
+    Err(clash(other.name, message))
 }

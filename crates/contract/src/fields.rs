@@ -1,7 +1,8 @@
-//! The fields of a submit request: their names, and how each is read from a JSON value.
+//! How the fields of a request are read from JSON values and from a form's text.
 //! A wrong type is refused here; a wrong value is not this file's business.
 
 use std::collections::BTreeMap;
+use std::slice;
 
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
@@ -27,28 +28,74 @@ pub(crate) enum Kind {
     InputReference,
 }
 
-/// Every field that some model takes.
-pub(crate) const KNOWN: &[(&str, Kind)] = &[
-    ("model", Kind::Text),
-    ("prompt", Kind::Prose),
-    ("negative_prompt", Kind::Prose),
-    ("seconds", Kind::Text),
-    ("size", Kind::Text),
-    ("resolution", Kind::Text),
-    ("aspect_ratio", Kind::Text),
-    ("input_reference", Kind::InputReference),
-    ("first_frame", Kind::Text),
-    ("last_frame", Kind::Text),
-    ("reference_images", Kind::Texts),
-    ("reference_audios", Kind::Texts),
-    ("generate_audio", Kind::Flag),
-    ("seed", Kind::Number),
-    ("draft", Kind::Flag),
-    ("draft_task_id", Kind::Text),
-    ("edit_task_id", Kind::Text),
-    ("edit_strength", Kind::Number),
-    ("metadata", Kind::Pairs),
-];
+/// A type of field: how its values are written and read.
+pub(crate) struct Reader<T> {
+    pub(crate) kind: Kind,
+    /// The type as the documents name it.
+    pub(crate) type_name: &'static str,
+    /// The value of a field by its name; refuses another type.
+    pub(crate) read: fn(&str, &Value) -> Result<T, Refusal>,
+    /// The URLs in a value.
+    pub(crate) urls: fn(&T) -> &[String],
+}
+
+pub(crate) const TEXT: Reader<String> = Reader {
+    kind: Kind::Text,
+    type_name: "string",
+    read: text,
+    urls: |_| &[],
+};
+pub(crate) const PROSE: Reader<String> = Reader {
+    kind: Kind::Prose,
+    ..TEXT
+};
+pub(crate) const URL: Reader<String> = Reader {
+    type_name: "URL",
+    urls: slice::from_ref,
+    ..TEXT
+};
+pub(crate) const INPUT_REFERENCE: Reader<String> = Reader {
+    kind: Kind::InputReference,
+    type_name: "URL, or `{\"image_url\": URL}`",
+    read: input_reference,
+    urls: slice::from_ref,
+};
+pub(crate) const URLS: Reader<Vec<String>> = Reader {
+    kind: Kind::Texts,
+    type_name: "array of URLs",
+    read: texts,
+    urls: Vec::as_slice,
+};
+pub(crate) const SECONDS: Reader<SecondsField> = Reader {
+    kind: Kind::Text,
+    type_name: "integer, or a string that holds one",
+    read: seconds,
+    urls: |_| &[],
+};
+pub(crate) const FLAG: Reader<bool> = Reader {
+    kind: Kind::Flag,
+    type_name: "boolean",
+    read: flag,
+    urls: |_| &[],
+};
+pub(crate) const INTEGER: Reader<i64> = Reader {
+    kind: Kind::Number,
+    type_name: "integer",
+    read: integer,
+    urls: |_| &[],
+};
+pub(crate) const NUMBER: Reader<f64> = Reader {
+    kind: Kind::Number,
+    type_name: "number",
+    read: number,
+    urls: |_| &[],
+};
+pub(crate) const PAIRS: Reader<BTreeMap<String, String>> = Reader {
+    kind: Kind::Pairs,
+    type_name: "object of strings",
+    read: pairs,
+    urls: |_| &[],
+};
 
 /// Fields of other services for what no model here does: refused as unsupported, not as unknown.
 pub(crate) const NEVER_SUPPORTED: &[&str] = &[
@@ -73,41 +120,32 @@ pub enum SecondsField {
     Other(String),
 }
 
-pub(crate) fn is_known(name: &str) -> bool {
-    KNOWN.iter().any(|(known, _)| *known == name) || NEVER_SUPPORTED.contains(&name)
-}
-
-/// How a form's part of this name is read. `video` is known to `edits` alone, which takes an object.
-pub(crate) fn kind(name: &str) -> Option<Kind> {
-    if name == "video" {
-        return Some(Kind::Pairs);
-    }
-    KNOWN
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, kind)| *kind)
-}
-
 pub(crate) fn wrong_type(param: impl Into<String>, expected: &str) -> Refusal {
     let param = param.into();
     let message = format!("'{param}' must be {expected}.");
     Refusal::of(ErrorCode::InvalidType, param, message)
 }
 
-pub(crate) fn text(sent: &Map<String, Value>, name: &str) -> Result<Option<String>, Refusal> {
-    match sent.get(name) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(wrong_type(name, "a string")),
+/// The field `name` among those sent; `None` where it is absent.
+pub(crate) fn read<T>(
+    sent: &Map<String, Value>,
+    name: &str,
+    reader: &Reader<T>,
+) -> Result<Option<T>, Refusal> {
+    let value = sent.get(name).map(|value| (reader.read)(name, value));
+    value.transpose()
+}
+
+fn text(name: &str, value: &Value) -> Result<String, Refusal> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        _ => Err(wrong_type(name, "a string")),
     }
 }
 
-pub(crate) fn flag(sent: &Map<String, Value>, name: &str) -> Result<Option<bool>, Refusal> {
-    match sent.get(name) {
-        None => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(*flag)),
-        Some(_) => Err(wrong_type(name, "true or false")),
-    }
+fn flag(name: &str, value: &Value) -> Result<bool, Refusal> {
+    let flag = value.as_bool();
+    flag.ok_or_else(|| wrong_type(name, "true or false"))
 }
 
 /// A whole number; like JSON Schema, `9.0` is one. Numbers past `i64` are clamped: every range
@@ -126,31 +164,18 @@ fn whole(value: &Value) -> Option<i64> {
     (real.fract() == 0.0).then_some(real as i64)
 }
 
-pub(crate) fn integer(sent: &Map<String, Value>, name: &str) -> Result<Option<i64>, Refusal> {
-    let Some(value) = sent.get(name) else {
-        return Ok(None);
-    };
-    whole(value)
-        .map(Some)
-        .ok_or_else(|| wrong_type(name, "an integer"))
+fn integer(name: &str, value: &Value) -> Result<i64, Refusal> {
+    whole(value).ok_or_else(|| wrong_type(name, "an integer"))
 }
 
-pub(crate) fn number(sent: &Map<String, Value>, name: &str) -> Result<Option<f64>, Refusal> {
-    let Some(value) = sent.get(name) else {
-        return Ok(None);
-    };
-    value
-        .as_f64()
-        .map(Some)
-        .ok_or_else(|| wrong_type(name, "a number"))
+fn number(name: &str, value: &Value) -> Result<f64, Refusal> {
+    let number = value.as_f64();
+    number.ok_or_else(|| wrong_type(name, "a number"))
 }
 
 /// `seconds` is a number or a string that holds one; what neither counts nor says "auto" is a
 /// wrong value. A form sends text for both, so text takes exactly what a number may be.
-pub(crate) fn seconds(sent: &Map<String, Value>) -> Result<Option<SecondsField>, Refusal> {
-    let Some(value) = sent.get("seconds") else {
-        return Ok(None);
-    };
+fn seconds(name: &str, value: &Value) -> Result<SecondsField, Refusal> {
     let field = match value {
         Value::Number(number) => whole(value).map_or_else(
             || SecondsField::Other(number.to_string()),
@@ -162,42 +187,38 @@ pub(crate) fn seconds(sent: &Map<String, Value>) -> Result<Option<SecondsField>,
             .ok()
             .and_then(|number| whole(&Value::Number(number)))
             .map_or_else(|| SecondsField::Other(text.clone()), SecondsField::Number),
-        _ => return Err(wrong_type("seconds", "an integer or a numeric string")),
+        _ => return Err(wrong_type(name, "an integer or a numeric string")),
     };
-    Ok(Some(match field {
+    Ok(match field {
         SecondsField::Number(-1) => SecondsField::Auto,
         other => other,
-    }))
+    })
 }
 
 /// A URL, or OpenAI's object `{"image_url": URL}`.
-pub(crate) fn input_reference(sent: &Map<String, Value>) -> Result<Option<String>, Refusal> {
-    const NAME: &str = "input_reference";
-    match sent.get(NAME) {
-        None => Ok(None),
-        Some(Value::String(url)) => Ok(Some(url.clone())),
-        Some(Value::Object(object)) => {
-            if let Some(other) = object.keys().find(|key| *key != "image_url") {
-                let param = format!("{NAME}.{}", other.chars().take(64).collect::<String>());
-                let message = format!("'{NAME}' takes only 'image_url'.");
-                return Err(Refusal::of(ErrorCode::UnknownParameter, param, message));
-            }
-            match object.get("image_url") {
-                Some(Value::String(url)) => Ok(Some(url.clone())),
-                _ => Err(wrong_type(format!("{NAME}.image_url"), "a URL string")),
-            }
+fn input_reference(name: &str, value: &Value) -> Result<String, Refusal> {
+    let object = match value {
+        Value::String(url) => return Ok(url.clone()),
+        Value::Object(object) => object,
+        _ => {
+            return Err(wrong_type(
+                name,
+                "a URL string or an object with 'image_url'",
+            ));
         }
-        Some(_) => Err(wrong_type(
-            NAME,
-            "a URL string or an object with 'image_url'",
-        )),
+    };
+    if let Some(other) = object.keys().find(|key| *key != "image_url") {
+        let param = format!("{name}.{}", other.chars().take(64).collect::<String>());
+        let message = format!("'{name}' takes only 'image_url'.");
+        return Err(Refusal::of(ErrorCode::UnknownParameter, param, message));
+    }
+    match object.get("image_url") {
+        Some(Value::String(url)) => Ok(url.clone()),
+        _ => Err(wrong_type(format!("{name}.image_url"), "a URL string")),
     }
 }
 
-pub(crate) fn texts(sent: &Map<String, Value>, name: &str) -> Result<Option<Vec<String>>, Refusal> {
-    let Some(value) = sent.get(name) else {
-        return Ok(None);
-    };
+fn texts(name: &str, value: &Value) -> Result<Vec<String>, Refusal> {
     let Value::Array(items) = value else {
         return Err(wrong_type(name, "an array of URL strings"));
     };
@@ -205,21 +226,10 @@ pub(crate) fn texts(sent: &Map<String, Value>, name: &str) -> Result<Option<Vec<
         Value::String(text) => Ok(text.clone()),
         _ => Err(wrong_type(format!("{name}[{index}]"), "a URL string")),
     };
-    items
-        .iter()
-        .enumerate()
-        .map(read)
-        .collect::<Result<_, _>>()
-        .map(Some)
+    items.iter().enumerate().map(read).collect()
 }
 
-pub(crate) fn pairs(
-    sent: &Map<String, Value>,
-    name: &str,
-) -> Result<Option<BTreeMap<String, String>>, Refusal> {
-    let Some(value) = sent.get(name) else {
-        return Ok(None);
-    };
+fn pairs(name: &str, value: &Value) -> Result<BTreeMap<String, String>, Refusal> {
     let Value::Object(object) = value else {
         return Err(wrong_type(name, "an object of strings"));
     };
@@ -227,5 +237,5 @@ pub(crate) fn pairs(
         Value::String(text) => Ok((key.clone(), text.clone())),
         _ => Err(wrong_type(name, "an object whose values are strings")),
     };
-    object.iter().map(read).collect::<Result<_, _>>().map(Some)
+    object.iter().map(read).collect()
 }

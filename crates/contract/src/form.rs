@@ -5,9 +5,9 @@
 use serde_json::{Map, Number, Value};
 
 use crate::error::{ErrorCode, Refusal};
-use crate::fields::{self, Kind, wrong_type};
+use crate::fields::{Kind, wrong_type};
 use crate::json;
-use crate::request::SubmitRequest;
+use crate::request::{SubmitRequest, is_known, kind};
 
 /// Collects text parts in the order sent.
 #[derive(Debug, Default)]
@@ -23,24 +23,24 @@ impl Form {
     /// key.
     pub fn push(&mut self, name: &str, text: String) -> Result<(), Refusal> {
         let (field, index) = split(name);
-        if fields::is_known(field) && index.is_some_and(|key| key.contains("][")) {
+        if is_known(field) && index.is_some_and(|key| key.contains("][")) {
             return Err(wrong_type(
                 field,
                 "an object of strings without objects in it",
             ));
         }
-        if text == "null" && fields::kind(field) != Some(Kind::Prose) && index.is_none() {
+        if text == "null" && kind(field) != Some(Kind::Prose) && index.is_none() {
             return self.insert_once(name, Value::Null);
         }
-        match (fields::kind(field), index) {
+        match (kind(field), index) {
             (Some(Kind::Texts), None | Some("")) => self.append(field, text),
             (Some(Kind::Pairs | Kind::InputReference), Some(key)) => {
                 self.insert_pair(field, key, text)
             }
             (Some(kind), None) => self.insert_once(field, read(kind, text)),
             // Known by name, but of no kind: refused as unsupported, or another call's field.
-            (None, Some("")) if fields::is_known(field) => self.append(field, text),
-            (None, Some(key)) if fields::is_known(field) => self.insert_pair(field, key, text),
+            (None, Some("")) if is_known(field) => self.append(field, text),
+            (None, Some(key)) if is_known(field) => self.insert_pair(field, key, text),
             _ => self.insert_once(name, Value::String(text)),
         }
     }

@@ -2,7 +2,6 @@
 //! nearest known name.
 
 use crate::error::{ErrorCode, Refusal};
-use crate::fields::KNOWN;
 
 /// Words of other video services, in small letters without separators, and what to do instead.
 const PEERS: &[(&[&str], &str)] = &[
@@ -81,14 +80,17 @@ const PEERS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Refuses an unknown field, with a hint when there is one.
-pub(crate) fn unknown_field(name: &str) -> Refusal {
+/// Refuses an unknown field, with a hint when there is one. `known` are the names that are taken.
+pub(crate) fn unknown_field(
+    name: &str,
+    known: impl Iterator<Item = &'static str> + Clone,
+) -> Refusal {
     let shown: String = name.chars().take(64).collect();
     let plain = plain(&shown);
     let peer = PEERS.iter().find(|(words, _)| words.contains(&&*plain));
     let hint = match peer {
         Some((_, hint)) => format!(" {hint}"),
-        None => nearest(&shown, &plain)
+        None => nearest(&shown, &plain, known)
             .map_or_else(String::new, |known| format!(" Did you mean '{known}'?")),
     };
     let message = format!("Unknown parameter: '{shown}'.{hint}");
@@ -102,8 +104,11 @@ fn plain(name: &str) -> String {
     kept.flat_map(char::to_lowercase).collect()
 }
 
-fn nearest(shown: &str, plain_name: &str) -> Option<&'static str> {
-    let names = KNOWN.iter().map(|(known, _)| *known);
+fn nearest(
+    shown: &str,
+    plain_name: &str,
+    names: impl Iterator<Item = &'static str> + Clone,
+) -> Option<&'static str> {
     let same = names.clone().find(|known| plain(known) == plain_name);
     same.or_else(|| {
         let all = names.map(|known| (edit_distance(known, shown), known));
@@ -131,6 +136,11 @@ fn edit_distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::FIELDS;
+
+    fn known() -> impl Iterator<Item = &'static str> + Clone {
+        FIELDS.iter().map(|field| field.name)
+    }
 
     #[test]
     fn the_words_of_other_services_lead_to_ours() {
@@ -151,7 +161,7 @@ mod tests {
             ("promt", "'prompt'"),
             ("model_name", "Unknown parameter: 'model_name'."),
         ] {
-            let refusal = unknown_field(word);
+            let refusal = unknown_field(word, known());
             assert!(
                 refusal.message.contains(ours),
                 "{word}: {}",
@@ -167,10 +177,7 @@ mod tests {
         let words = PEERS.iter().flat_map(|(words, _)| *words);
         for word in words {
             assert_eq!(plain(word), *word);
-            assert!(
-                KNOWN.iter().all(|(known, _)| plain(known) != *word),
-                "{word}"
-            );
+            assert!(known().all(|known| plain(known) != *word), "{word}");
         }
     }
 }

@@ -46,7 +46,7 @@ pub use id::{ID_AHEAD_MS_MAX, TaskId, TaskIds};
 pub use key::KeyText;
 pub use object::{Links, VideoDeleted, VideoList, VideoObject};
 pub use page::PageQuery;
-pub use readiness::Readiness;
+pub use readiness::{Alive, Readiness, Standstill};
 pub use request::SubmitRequest;
 pub use size::{AspectRatio, Resolution, Size};
 pub use spec::{Edit, FrameSize, Inputs, Reference, SPEC_VERSION, Seconds, VideoSpec};

@@ -1,82 +1,249 @@
-//! The submit request as sent. [`SubmitRequest::from_json`] checks syntax, types and field names,
-//! nothing else; a form ([`crate::form`]) takes the same way. Judgement is [`mod@crate::validate`]'s.
+//! The submit request as sent, and the one table of its fields: name, type, which models take it, what it excludes
+//! and needs. Parsing, forms, the rules of combination, the OpenAPI document and the table of the documents derive
+//! from it. [`SubmitRequest::from_json`] checks syntax, types and field names, nothing else; a form
+//! ([`crate::form`]) takes the same way. Judgement is [`mod@crate::validate`]'s.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::card::Features;
 use crate::error::{ErrorCode, Refusal};
-use crate::fields;
 pub use crate::fields::SecondsField;
+use crate::fields::{
+    self, FLAG, INPUT_REFERENCE, INTEGER, Kind, NEVER_SUPPORTED, NUMBER, PAIRS, PROSE, SECONDS,
+    TEXT, URL, URLS,
+};
 use crate::hints::unknown_field;
 use crate::json;
 
-/// A submit request as sent, each field of the right type and nothing judged yet.
-/// `null` means absent. Unknown fields are refused.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct SubmitRequest {
-    /// The model, by identifier or alias. Required.
-    #[cfg_attr(feature = "openapi", schema(required, example = "kinora-a1"))]
-    pub model: Option<String>,
+/// A field beside others. The rules are checked by [`crate::combine`].
+#[derive(Clone, Copy)]
+pub(crate) struct Rules {
+    /// Whether a model takes the field at all.
+    pub(crate) taken: fn(&Features) -> bool,
+    /// Fields beside which this one is refused.
+    pub(crate) excludes: &'static [&'static str],
+    /// Fields of which one must be there; none where empty.
+    pub(crate) needs: &'static [&'static str],
+    /// Whether it may accompany `draft_task_id`: the final takes all else from the draft.
+    pub(crate) in_final: bool,
+    /// Whether it may accompany `edit_task_id`: an edit keeps the source's form.
+    pub(crate) in_edit: bool,
+}
+
+/// A field that every model takes and that goes with every other, except in a final.
+const FREE: Rules = Rules {
+    taken: |_| true,
+    excludes: &[],
+    needs: &[],
+    in_final: false,
+    in_edit: true,
+};
+
+/// A field of the form of a video, which an edit takes from its source.
+const OF_FORM: Rules = Rules {
+    in_edit: false,
+    ..FREE
+};
+
+/// One field of a submit request.
+pub struct Field {
+    /// Its name, in JSON and in a form.
+    pub name: &'static str,
+    /// Its type in words.
+    pub type_name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) rules: Rules,
+    about: &'static str,
+    sent: fn(&SubmitRequest) -> bool,
+    urls: fn(&SubmitRequest) -> &[String],
+}
+
+impl Field {
+    /// What it means, in Markdown.
+    pub fn about(&self) -> &'static str {
+        self.about.trim_start()
+    }
+
+    /// The fields that cannot be combined with it, in the order of the table; not those that a final or an edit
+    /// takes from elsewhere.
+    pub fn excludes(&self) -> impl Iterator<Item = &'static str> {
+        let clash = |other: &&Field| {
+            other.rules.excludes.contains(&self.name) || self.rules.excludes.contains(&other.name)
+        };
+        FIELDS.iter().filter(clash).map(|field| field.name)
+    }
+
+    /// Whether it may accompany `edit_task_id`.
+    pub fn in_edit(&self) -> bool {
+        self.rules.in_edit
+    }
+
+    /// The fields of which it needs one.
+    pub fn needs(&self) -> &'static [&'static str] {
+        self.rules.needs
+    }
+
+    pub(crate) fn is_in(&self, request: &SubmitRequest) -> bool {
+        (self.sent)(request)
+    }
+
+    /// The URLs in this field of `request`, each with its param: `first_frame`, `reference_images[2]`.
+    pub(crate) fn urls<'r>(
+        &self,
+        request: &'r SubmitRequest,
+    ) -> impl Iterator<Item = (String, &'r str)> {
+        let param = |index| match self.kind {
+            Kind::Texts => format!("{}[{index}]", self.name),
+            _ => self.name.to_owned(),
+        };
+        let urls = (self.urls)(request).iter().enumerate();
+        urls.map(move |(index, url)| (param(index), url.as_str()))
+    }
+}
+
+impl fmt::Debug for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Makes [`SubmitRequest`], its parser and [`FIELDS`] of rows `name: TYPE = READER, RULES;`.
+macro_rules! request_fields {
+    ($($(#[doc = $about:literal])+ $(#[schema($($schema:tt)+)])?
+       $name:ident: $value:ty = $reader:ident, $rules:expr;)+) => {
+        /// A submit request as sent, each field of the right type and nothing judged yet.
+        /// `null` means absent. Unknown fields are refused.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        #[serde(deny_unknown_fields)]
+        pub struct SubmitRequest {
+            $($(#[doc = $about])+ $(#[cfg_attr(feature = "openapi", schema($($schema)+))])?
+            pub $name: Option<$value>,)+
+            /// The first field present that no model takes, by name; such a request is refused by name.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[cfg_attr(feature = "openapi", schema(ignore))]
+            pub never_supported: Option<&'static str>,
+        }
+
+        /// Every field that some model takes, in the order in which they are judged.
+        pub static FIELDS: &[Field] = &[$(Field {
+            name: stringify!($name),
+            type_name: $reader.type_name,
+            kind: $reader.kind,
+            rules: $rules,
+            about: concat!($($about),+),
+            sent: |request| request.$name.is_some(),
+            urls: |request| request.$name.as_ref().map_or(&[], $reader.urls),
+        }),+];
+
+        fn read(sent: &Map<String, Value>) -> Result<SubmitRequest, Refusal> {
+            Ok(SubmitRequest {
+                $($name: fields::read(sent, stringify!($name), &$reader)?,)+
+                never_supported: NEVER_SUPPORTED.iter().copied().find(|name| sent.contains_key(*name)),
+            })
+        }
+    };
+}
+
+request_fields! {
+    /// The model, by identifier or alias of `GET /v1/models`. Required.
+    #[schema(required, example = "kinora-a1")]
+    model: String = TEXT, Rules { in_final: true, ..FREE };
+
     /// What to show; 1 to 5,000 characters after trimming. Required, except with `draft_task_id`.
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            example = "A red balloon drifts over the sea at dawn",
-            max_length = 5000
-        )
-    )]
-    pub prompt: Option<String>,
-    /// What to avoid; up to 2,500 characters.
-    #[cfg_attr(feature = "openapi", schema(max_length = 2500))]
-    pub negative_prompt: Option<String>,
-    /// Length in seconds, 2 to 15, as a number or a numeric string; `"auto"` (or -1) where the
+    #[schema(example = "A red balloon drifts over the sea at dawn")]
+    prompt: String = PROSE, FREE;
+
+    /// What to avoid; up to 2,500 characters after trimming. Empty is none.
+    negative_prompt: String = PROSE, Rules { taken: |can| can.negative_prompt, ..FREE };
+
+    /// Length in seconds, as a number or a numeric string, in the range of the model; `"auto"` (or -1) where the
     /// model chooses itself. Default 5.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
-    pub seconds: Option<SecondsField>,
-    /// One of the model's listed sizes, `"WIDTHxHEIGHT"`; excludes `resolution` and `aspect_ratio`.
-    #[cfg_attr(feature = "openapi", schema(example = "1280x720"))]
-    pub size: Option<String>,
-    /// `480p`, `720p` (default) or `1080p`.
-    #[cfg_attr(feature = "openapi", schema(example = "720p"))]
-    pub resolution: Option<String>,
-    /// `16:9` (default), `9:16`, `1:1`, `4:3`, `3:4`, `21:9`, or `adaptive` to follow the first image.
-    #[cfg_attr(feature = "openapi", schema(example = "16:9"))]
-    pub aspect_ratio: Option<String>,
+    #[schema(value_type = Option<String>)]
+    seconds: SecondsField = SECONDS, OF_FORM;
+
+    /// One of the model's listed sizes, `"WIDTHxHEIGHT"`.
+    #[schema(example = "1280x720")]
+    size: String = TEXT, OF_FORM;
+
+    /// `480p`, `720p` (default) or `1080p`: with `aspect_ratio`, another way to name a listed size.
+    #[schema(example = "720p")]
+    resolution: String = TEXT, Rules { excludes: &["size"], ..OF_FORM };
+
+    /// `16:9` (default), `9:16`, `1:1`, `4:3`, `3:4`, `21:9`, or `adaptive`: the listed shape nearest to the first
+    /// image, of which there must be one.
+    #[schema(example = "16:9")]
+    aspect_ratio: String = TEXT, Rules { excludes: &["size"], ..OF_FORM };
+
     /// OpenAI's name for `first_frame`: a URL, or an object with `image_url`.
-    pub input_reference: Option<String>,
+    input_reference: String = INPUT_REFERENCE, Rules {
+        taken: |can| can.first_frame,
+        excludes: &["first_frame"],
+        ..OF_FORM
+    };
+
     /// URL of the image that the video starts with.
-    pub first_frame: Option<String>,
-    /// URL of the image that the video ends with; needs `first_frame`.
-    pub last_frame: Option<String>,
-    /// URLs of images to show; excludes `first_frame` and `last_frame`.
-    pub reference_images: Option<Vec<String>>,
-    /// URLs of sound to hear; needs at least one reference image.
-    pub reference_audios: Option<Vec<String>>,
-    /// Whether the result has a sound track.
-    pub generate_audio: Option<bool>,
-    /// 0 to 4,294,967,295, or -1 (default) for a random one.
-    #[cfg_attr(feature = "openapi", schema(minimum = -1, maximum = 4_294_967_295_i64))]
-    pub seed: Option<i64>,
-    /// A quick 480p preview.
-    pub draft: Option<bool>,
-    /// A completed draft to render as a final.
-    pub draft_task_id: Option<String>,
-    /// A completed task whose video is to be edited.
-    pub edit_task_id: Option<String>,
+    first_frame: String = URL, Rules { taken: |can| can.first_frame, ..OF_FORM };
+
+    /// URL of the image that the video ends with.
+    last_frame: String = URL, Rules {
+        taken: |can| can.last_frame,
+        needs: &["first_frame", "input_reference"],
+        ..OF_FORM
+    };
+
+    /// URLs of images to show: at least one, and as many as the model takes.
+    reference_images: Vec<String> = URLS, Rules {
+        taken: |can| can.reference_images_max > 0,
+        excludes: &["input_reference", "first_frame", "last_frame"],
+        ..FREE
+    };
+
+    /// URLs of sound to hear: at least one, and 15 seconds in all.
+    reference_audios: Vec<String> = URLS, Rules {
+        taken: |can| can.reference_audios_max > 0,
+        needs: &["reference_images"],
+        ..OF_FORM
+    };
+
+    /// Whether the result has a sound track. Default `true` on models with sound; no others take it.
+    generate_audio: bool = FLAG, Rules { taken: |can| can.audio_output, ..OF_FORM };
+
+    /// 0 to 4,294,967,295, or -1 (default) for a random one. The seed used is returned.
+    seed: i64 = INTEGER, FREE;
+
+    /// `true` for a quick preview at 480p, which keeps the seed and the inputs for its final.
+    draft: bool = FLAG, Rules { taken: |can| can.draft, ..OF_FORM };
+
+    /// A completed draft of this project and model to render as a final. Only `model` and `metadata` may accompany it.
+    draft_task_id: String = TEXT, Rules { taken: |can| can.draft, in_final: true, ..FREE };
+
+    /// A completed task of this project, of either model, whose video is to be edited. Length, size and sound come from it.
+    edit_task_id: String = TEXT, Rules { taken: |can| can.edit, ..FREE };
+
     /// 0.0 to 1.0 (default 0.6): how far an edit may leave its source.
-    #[cfg_attr(feature = "openapi", schema(minimum = 0.0, maximum = 1.0))]
-    pub edit_strength: Option<f64>,
-    /// Up to 16 pairs of strings, given back unchanged.
-    pub metadata: Option<BTreeMap<String, String>>,
-    /// The first field present that no model takes, by name; such a request is refused by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(ignore))]
-    pub never_supported: Option<&'static str>,
+    edit_strength: f64 = NUMBER, Rules { taken: |can| can.edit, needs: &["edit_task_id"], ..FREE };
+
+    /// Up to 16 pairs of strings, given back unchanged: keys of 1 to 64, values of up to 512 characters.
+    metadata: BTreeMap<String, String> = PAIRS, Rules { in_final: true, ..FREE };
+}
+
+/// The type of the field `name`. `video` is known to `edits` alone, which takes an object.
+pub(crate) fn kind(name: &str) -> Option<Kind> {
+    if name == "video" {
+        return Some(Kind::Pairs);
+    }
+    let field = FIELDS.iter().find(|field| field.name == name)?;
+    Some(field.kind)
+}
+
+pub(crate) fn is_known(name: &str) -> bool {
+    FIELDS.iter().any(|field| field.name == name) || NEVER_SUPPORTED.contains(&name)
 }
 
 impl SubmitRequest {
@@ -94,36 +261,24 @@ impl SubmitRequest {
     /// `invalid_type` or `unknown_parameter`, in this order.
     pub fn from_fields(mut sent: Map<String, Value>) -> Result<Self, Refusal> {
         sent.retain(|_, value| !value.is_null());
-        let request = Self {
-            model: fields::text(&sent, "model")?,
-            prompt: fields::text(&sent, "prompt")?,
-            negative_prompt: fields::text(&sent, "negative_prompt")?,
-            seconds: fields::seconds(&sent)?,
-            size: fields::text(&sent, "size")?,
-            resolution: fields::text(&sent, "resolution")?,
-            aspect_ratio: fields::text(&sent, "aspect_ratio")?,
-            input_reference: fields::input_reference(&sent)?,
-            first_frame: fields::text(&sent, "first_frame")?,
-            last_frame: fields::text(&sent, "last_frame")?,
-            reference_images: fields::texts(&sent, "reference_images")?,
-            reference_audios: fields::texts(&sent, "reference_audios")?,
-            generate_audio: fields::flag(&sent, "generate_audio")?,
-            seed: fields::integer(&sent, "seed")?,
-            draft: fields::flag(&sent, "draft")?,
-            draft_task_id: fields::text(&sent, "draft_task_id")?,
-            edit_task_id: fields::text(&sent, "edit_task_id")?,
-            edit_strength: fields::number(&sent, "edit_strength")?,
-            metadata: fields::pairs(&sent, "metadata")?,
-            never_supported: fields::NEVER_SUPPORTED
-                .iter()
-                .copied()
-                .find(|name| sent.contains_key(*name)),
-        };
+        let request = read(&sent)?;
         // The least by name, so that the answer does not depend on how the map is ordered.
-        match sent.keys().filter(|name| !fields::is_known(name)).min() {
-            Some(name) => Err(unknown_field(name)),
+        match sent.keys().filter(|name| !is_known(name)).min() {
+            Some(name) => Err(unknown_field(name, FIELDS.iter().map(|field| field.name))),
             None => Ok(request),
         }
+    }
+
+    /// Every URL in the request with its param, in the order of the table.
+    pub(crate) fn urls(&self) -> impl Iterator<Item = (String, &str)> {
+        FIELDS.iter().flat_map(|field| field.urls(self))
+    }
+
+    /// Whether there is an image for the shape of the video to follow.
+    pub(crate) fn has_image(&self) -> bool {
+        self.first_frame.is_some()
+            || self.input_reference.is_some()
+            || self.reference_images.is_some()
     }
 
     /// SHA-256 of the request in a normal form: the same for the same fields, whether they came

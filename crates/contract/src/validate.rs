@@ -12,7 +12,7 @@ use crate::id::TaskId;
 use crate::limits::{MODEL_CHARS_MAX, REQUEST_TEXT_BYTES_MAX};
 use crate::ranges::{self, Ranged};
 use crate::reference_url::{self, Ports};
-use crate::request::{SecondsField, SubmitRequest};
+use crate::request::{FIELDS, SecondsField, SubmitRequest};
 use crate::spec::{Inputs, SPEC_VERSION, VideoSpec};
 
 /// A judged request.
@@ -120,45 +120,9 @@ fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refu
     if let Some(name) = request.never_supported {
         return Err(unsupported(name));
     }
-    let fields = [
-        (
-            "negative_prompt",
-            request.negative_prompt.is_some(),
-            can.negative_prompt,
-        ),
-        (
-            "input_reference",
-            request.input_reference.is_some(),
-            can.first_frame,
-        ),
-        (
-            "first_frame",
-            request.first_frame.is_some(),
-            can.first_frame,
-        ),
-        ("last_frame", request.last_frame.is_some(), can.last_frame),
-        (
-            "reference_images",
-            request.reference_images.is_some(),
-            can.reference_images_max > 0,
-        ),
-        (
-            "reference_audios",
-            request.reference_audios.is_some(),
-            can.reference_audios_max > 0,
-        ),
-        (
-            "generate_audio",
-            request.generate_audio.is_some(),
-            can.audio_output,
-        ),
-        ("draft", request.draft.is_some(), can.draft),
-        ("draft_task_id", request.draft_task_id.is_some(), can.draft),
-        ("edit_task_id", request.edit_task_id.is_some(), can.edit),
-        ("edit_strength", request.edit_strength.is_some(), can.edit),
-    ];
-    if let Some((param, ..)) = fields.iter().find(|(_, sent, takes)| *sent && !takes) {
-        return Err(unsupported(param));
+    let mut sent = FIELDS.iter().filter(|field| field.is_in(request));
+    if let Some(field) = sent.find(|field| !(field.rules.taken)(can)) {
+        return Err(unsupported(field.name));
     }
     let unsupported_value = |param: &str, value: &str| {
         let message = format!(
@@ -180,10 +144,7 @@ fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refu
 fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal> {
     let can = &card.capabilities.features;
     let is_of_another = request.draft_task_id.is_some() || request.edit_task_id.is_some();
-    let has_image = request.first_frame.is_some()
-        || request.input_reference.is_some()
-        || request.reference_images.is_some();
-    if can.text_to_video || is_of_another || has_image {
+    if can.text_to_video || is_of_another || request.has_image() {
         return Ok(());
     }
     let param = match can.first_frame {
@@ -199,7 +160,7 @@ fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal>
 }
 
 fn check_urls(request: &SubmitRequest) -> Result<(), Refusal> {
-    for (param, url) in urls(request) {
+    for (param, url) in request.urls() {
         reference_url::check(url, &param)?;
     }
     Ok(())
@@ -210,31 +171,10 @@ fn check_urls(request: &SubmitRequest) -> Result<(), Refusal> {
 /// # Errors
 /// `invalid_url`.
 pub fn check_ports(request: &SubmitRequest, ports: &Ports) -> Result<(), Refusal> {
-    for (param, url) in urls(request) {
+    for (param, url) in request.urls() {
         reference_url::check_port(url, &param, ports)?;
     }
     Ok(())
-}
-
-/// Every URL with its param.
-fn urls(request: &SubmitRequest) -> Vec<(String, &str)> {
-    let single = [
-        ("input_reference", &request.input_reference),
-        ("first_frame", &request.first_frame),
-        ("last_frame", &request.last_frame),
-    ];
-    let lists = [
-        ("reference_images", &request.reference_images),
-        ("reference_audios", &request.reference_audios),
-    ];
-    let single = single
-        .into_iter()
-        .filter_map(|(param, url)| Some((param.to_owned(), url.as_deref()?)));
-    let items = lists.into_iter().flat_map(|(param, urls)| {
-        let items = urls.iter().flatten().enumerate();
-        items.map(move |(index, url)| (format!("{param}[{index}]"), url.as_str()))
-    });
-    single.chain(items).collect()
 }
 
 /// Whether all that is kept of the text is within its bound: each part is within its own.
@@ -243,7 +183,7 @@ fn check_text(request: &SubmitRequest) -> Result<(), Refusal> {
     let prompts = prompts.into_iter().flatten().map(|text| text.trim().len());
     let pairs = request.metadata.iter().flatten();
     let pairs = pairs.map(|(key, value)| key.len() + value.len());
-    let urls = urls(request).into_iter().map(|(_, url)| url.len());
+    let urls = request.urls().map(|(_, url)| url.len());
     let bytes: usize = prompts.chain(pairs).chain(urls).sum();
     if bytes <= REQUEST_TEXT_BYTES_MAX {
         return Ok(());

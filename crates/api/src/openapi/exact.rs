@@ -6,6 +6,7 @@ use kinora_contract::limits::{
     METADATA_VALUE_CHARS_MAX, NEGATIVE_PROMPT_CHARS_MAX, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN,
     PROMPT_CHARS_MAX, SECONDS_MAX, SEED_MAX, URL_BYTES_MAX,
 };
+use kinora_contract::request::FIELDS;
 use kinora_contract::{AspectRatio, Capabilities, Catalog, Resolution, Size};
 use serde_json::{Map, Value, json};
 
@@ -121,18 +122,16 @@ fn submit_fields(catalog: &Catalog) -> Value {
             .unwrap_or(0)
             .max(1)
     };
-    let urls = |most: u32, what: &str| {
+    let urls = |most: u32| {
         json!({
             "type": ["array", "null"], "minItems": 1, "maxItems": most, "items": url(),
-            "description": what,
         })
     };
-    json!({
+    let mut fields = json!({
         "model": {"type": "string", "enum": model_names(catalog)},
         "prompt": text(PROMPT_CHARS_MAX, NOT_BLANK),
         "negative_prompt": {
             "type": ["string", "null"], "maxLength": NEGATIVE_PROMPT_CHARS_MAX,
-            "description": "What to avoid.",
         },
         "seconds": seconds(),
         "size": or_null(&json!({"type": "string", "enum": sizes(catalog)})),
@@ -143,26 +142,22 @@ fn submit_fields(catalog: &Catalog) -> Value {
         "input_reference": input_reference(),
         "first_frame": or_null(&url()),
         "last_frame": or_null(&url()),
-        "reference_images": urls(
-            can(|one| one.features.reference_images_max),
-            "URLs of images to show; excludes `first_frame` and `last_frame`.",
-        ),
-        "reference_audios": urls(
-            can(|one| one.features.reference_audios_max),
-            "URLs of sound to hear; needs at least one reference image.",
-        ),
+        "reference_images": urls(can(|one| one.features.reference_images_max)),
+        "reference_audios": urls(can(|one| one.features.reference_audios_max)),
         "seed": {
             "type": ["integer", "null"], "format": "int64", "minimum": -1, "maximum": SEED_MAX,
-            "description": "0 to 4,294,967,295, or -1 (default) for a random one.",
         },
         "draft_task_id": or_null(&task_id()),
         "edit_task_id": or_null(&task_id()),
         "edit_strength": {
             "type": ["number", "null"], "format": "double", "minimum": 0, "maximum": 1,
-            "description": "0.0 to 1.0 (default 0.6): how far the result may leave the source.",
         },
         "metadata": metadata(),
-    })
+    });
+    for field in FIELDS {
+        fields[field.name]["description"] = json!(field.about());
+    }
+    fields
 }
 
 /// At least one character that is no white space.
@@ -188,8 +183,6 @@ fn seconds() -> Value {
             {"type": "string", "pattern": "^(auto|-1|[1-9][0-9]?)$"},
             {"type": "null"},
         ],
-        "description": "Length in seconds, 2 to 15, as a number or a numeric string; `\"auto\"` (or -1) \
-                        where the model chooses itself. Default 5.",
         "example": 5,
     })
 }
@@ -206,7 +199,6 @@ fn input_reference() -> Value {
             },
             {"type": "null"},
         ],
-        "description": "OpenAI's name for `first_frame`: a URL, or an object with `image_url`.",
     })
 }
 
@@ -216,7 +208,6 @@ fn metadata() -> Value {
         "maxProperties": METADATA_PAIRS_MAX,
         "propertyNames": {"type": "string", "minLength": 1, "maxLength": METADATA_KEY_CHARS_MAX},
         "additionalProperties": {"type": "string", "maxLength": METADATA_VALUE_CHARS_MAX},
-        "description": "Up to 16 pairs of strings, given back unchanged.",
     })
 }
 

@@ -6,6 +6,7 @@ use std::fs;
 
 use kinora_contract::error::ErrorKind;
 use kinora_contract::limits::{self, Limit};
+use kinora_contract::request::{FIELDS, Field};
 use kinora_contract::{
     AspectRatio, ErrorCode, FailureCode, Features, ModelCard, Resolution, built_in_cards,
 };
@@ -18,6 +19,7 @@ use crate::files::root;
 #[test]
 fn the_tables_of_the_documents_are_what_the_code_does() {
     let api = [
+        ("fields", fields()),
         ("models", models()),
         ("sizes", sizes()),
         ("limits", limits()),
@@ -153,6 +155,25 @@ fn sizes() -> String {
 }
 
 /// Both models as their cards describe them.
+fn fields() -> String {
+    let names = |names: &mut dyn Iterator<Item = &str>, between: &str| {
+        let quoted: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+        quoted.join(between)
+    };
+    let row = |field: &Field| {
+        let of_form = (!field.in_edit()).then_some("edit_task_id");
+        [
+            format!("`{}`", field.name),
+            field.type_name.to_owned(),
+            field.about().to_owned(),
+            names(&mut field.excludes().chain(of_form), ", "),
+            names(&mut field.needs().iter().copied(), " or "),
+        ]
+    };
+    let head = ["field", "type", "meaning", "not with", "only with"];
+    table(head, FIELDS.iter().map(row))
+}
+
 fn models() -> String {
     let cards = built_in_cards();
     let mut text = String::from("| |");
