@@ -2,7 +2,7 @@
 //! and nothing stops. Anybody may ask, so that the answer costs no write: the parts that write know.
 
 use axum::extract::State;
-use kinora_contract::TaskId;
+use kinora_contract::{Standstill, TaskId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -49,7 +49,7 @@ pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Health>
     Ok(Answer(Health { status: "ok" }))
 }
 
-/// What keeps the service from its work. A submit is refused in the first two cases, and taken in the last.
+/// What keeps the service from its work. A submit is refused in the first two cases, and taken in the others.
 fn standstill(api: &Api) -> Option<&'static str> {
     if !api.tasks.is_writable() {
         return Some("The task store cannot be written; submits are refused until it can.");
@@ -57,8 +57,10 @@ fn standstill(api: &Api) -> Option<&'static str> {
     if !api.settings.reserve.has_room() {
         return Some("Disk space is below the reserve; submits are refused until there is more.");
     }
-    if !api.readiness.is_ready() {
-        return Some("Results cannot be stored; accepted tasks wait until they can.");
-    }
-    None
+    api.readiness.standstill().map(|why| match why {
+        Standstill::Results => "Results cannot be stored; accepted tasks wait until they can.",
+        Standstill::Worker => {
+            "The worker has died; accepted tasks wait until the service is restarted."
+        }
+    })
 }

@@ -6,17 +6,53 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether tasks can be run; at first they can. Clones share one state.
 #[derive(Clone, Debug, Default)]
-pub struct Readiness(Arc<AtomicBool>);
+pub struct Readiness(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    results_away: AtomicBool,
+    worker_dead: AtomicBool,
+}
+
+/// Why no accepted task is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standstill {
+    /// Results cannot be stored. It ends by itself.
+    Results,
+    /// The worker of this process is dead. Only a restart ends it.
+    Worker,
+}
+
+/// A part of the worker without which nothing is run. The worker counts as dead once one of them is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Alive(Readiness);
 
 impl Readiness {
-    /// Says whether tasks can be run from now on.
-    pub fn set(&self, ready: bool) {
-        self.0.store(!ready, Ordering::Release);
+    /// Says whether results can be stored from now on.
+    pub fn set_storable(&self, storable: bool) {
+        self.0.results_away.store(!storable, Ordering::Release);
     }
 
-    /// Whether tasks can be run.
-    pub fn is_ready(&self) -> bool {
-        !self.0.load(Ordering::Acquire)
+    /// Counts the caller as a part of the worker, for as long as the value lives. Without one, as in a process that
+    /// has no worker, none can die.
+    pub fn alive(&self) -> Alive {
+        Alive(self.clone())
+    }
+
+    /// What keeps tasks from being run; `None` where nothing does.
+    pub fn standstill(&self) -> Option<Standstill> {
+        if self.0.worker_dead.load(Ordering::Acquire) {
+            return Some(Standstill::Worker);
+        }
+        let away = self.0.results_away.load(Ordering::Acquire);
+        away.then_some(Standstill::Results)
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.0.worker_dead.store(true, Ordering::Release);
     }
 }
 
@@ -30,10 +66,19 @@ mod tests {
             let readiness = Readiness::default();
             (readiness.clone(), readiness)
         };
-        assert!(api.is_ready());
-        for ready in [false, true] {
-            worker.set(ready);
-            assert_eq!(api.is_ready(), ready);
-        }
+        assert_eq!(api.standstill(), None);
+        worker.set_storable(false);
+        assert_eq!(api.standstill(), Some(Standstill::Results));
+        worker.set_storable(true);
+        assert_eq!(api.standstill(), None);
+    }
+
+    #[test]
+    fn a_worker_is_dead_when_one_of_its_parts_is() {
+        let readiness = Readiness::default();
+        let (_loop_of_claims, keeper) = (readiness.alive(), readiness.alive());
+        assert_eq!(readiness.standstill(), None);
+        drop(keeper);
+        assert_eq!(readiness.standstill(), Some(Standstill::Worker));
     }
 }

@@ -74,6 +74,11 @@ impl Backoff {
         }
     }
 
+    /// Where the worker says whether it can run tasks.
+    pub(crate) const fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
     /// Notes that a fault of this machine ended a run. Several that meet it together count as one.
     pub(crate) fn note_fault(&self, error: &dyn Error) {
         self.note_fault_at(self.clock.steady(), error);
@@ -82,7 +87,7 @@ impl Backoff {
     /// Notes that a task was completed.
     pub(crate) fn note_success(&self) {
         if let Some(trouble) = self.trouble().take() {
-            self.readiness.set(true);
+            self.readiness.set_storable(true);
             tracing::info!(
                 probes_failed = trouble.failed,
                 "storage recovered; claiming tasks again"
@@ -133,7 +138,7 @@ impl Backoff {
             until: now + pause,
             failed,
         });
-        self.readiness.set(false);
+        self.readiness.set_storable(false);
         self.begun.notify_one();
     }
 
@@ -146,7 +151,7 @@ impl Backoff {
         match probed {
             Ok(()) => {
                 trouble.stage = Stage::Probed;
-                self.readiness.set(true);
+                self.readiness.set_storable(true);
                 tracing::info!(
                     probes_failed = trouble.failed,
                     "result store takes files; claiming one task"
@@ -245,19 +250,19 @@ mod tests {
         let readiness = Readiness::default();
         let (backoff, now) = (backoff(readiness.clone()), Duration::ZERO);
         for _ in 0..2 {
-            assert!(readiness.is_ready());
+            assert_eq!(readiness.standstill(), None);
             backoff.note_fault_at(now, &full());
-            assert!(!readiness.is_ready());
+            assert_eq!(readiness.standstill(), Some(Standstill::Results));
             backoff.note_probe_at(now, &Err(full().into()));
-            assert!(!readiness.is_ready());
+            assert_eq!(readiness.standstill(), Some(Standstill::Results));
             backoff.note_probe_at(now, &Ok(()));
-            assert!(readiness.is_ready());
+            assert_eq!(readiness.standstill(), None);
             assert_eq!(backoff.turn_at(now), Turn::One);
         }
         backoff.note_fault_at(now, &full());
-        assert!(!readiness.is_ready());
+        assert_eq!(readiness.standstill(), Some(Standstill::Results));
         // A run that was begun before the fault.
         backoff.note_success();
-        assert!(readiness.is_ready());
+        assert_eq!(readiness.standstill(), None);
     }
 }

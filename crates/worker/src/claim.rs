@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kinora_contract::Standstill;
 use kinora_store::{Claim, ClaimRequest, Outage};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -32,7 +33,8 @@ pub(crate) async fn claim_until_drain(
     let mut hints = worker.work.work_hints();
     let mut runs = JoinSet::new();
     let outage = Outage::of("claims");
-    while !shutdown.is_draining() {
+    let is_alive = || worker.backoff.readiness().standstill() != Some(Standstill::Worker);
+    while !shutdown.is_draining() && is_alive() {
         let first = tokio::select! {
             permit = slots.clone().acquire_owned() => permit,
             () = shutdown.draining() => break,

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::Settings;
+use crate::Worker;
 
 /// How a lease ended before its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,17 +210,18 @@ impl KeeperThread {
     ///
     /// # Errors
     /// [`io::Error`] when there is no thread to be had.
-    pub(crate) fn start(
-        keeper: Arc<LeaseKeeper>,
-        work: Arc<dyn Work>,
-        settings: &Settings,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(worker: &Worker, keeper: Arc<LeaseKeeper>) -> io::Result<Self> {
         let ended = CancellationToken::new();
-        let (until, every) = (ended.clone(), settings.heartbeat_every);
+        let (until, every) = (ended.clone(), worker.settings.heartbeat_every);
+        let (work, alive) = (worker.work.clone(), worker.backoff.readiness().alive());
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().build()?;
         let name = std::thread::Builder::new().name("lease-keeper".to_owned());
-        let thread = name.spawn(move || runtime.block_on(keep_all(keeper, work, every, until)))?;
+        let thread = name.spawn(move || {
+            // Dropped by a panic as well: leases that nobody renews are runs in vain.
+            let _alive = alive;
+            runtime.block_on(keep_all(keeper, work, every, until));
+        })?;
         Ok(Self {
             ended,
             thread: Some(thread),

@@ -136,6 +136,7 @@ impl Worker {
     /// finished or given back: how many tasks still ran when the stop was asked for.
     pub async fn work(self, shutdown: Shutdown) -> usize {
         let worker = Arc::new(self);
+        let alive = worker.backoff.readiness().alive();
         // Before the first claim: what a dead worker left goes before younger tasks.
         let mut sweeper = Sweeper::new(&worker);
         sweeper.sweep_once(&worker).await;
@@ -154,11 +155,12 @@ impl Worker {
         start::pause_after_unclean_starts(&worker, &shutdown).await;
         let keeper = LeaseKeeper::new(worker.clock.clone(), worker.settings.lease_ms);
         // Ends after the last run.
-        let thread = KeeperThread::start(keeper.clone(), worker.work.clone(), &worker.settings);
+        let thread = KeeperThread::start(&worker, keeper.clone());
         let running = match thread {
             Ok(_thread) => claim::claim_until_drain(worker, keeper, shutdown).await,
             Err(error) => {
                 tracing::error!(%error, "no thread for the lease keeper; no task is claimed");
+                drop(alive);
                 shutdown.draining().await;
                 0
             }

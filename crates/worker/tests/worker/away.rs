@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kinora_blobs::faulty::{Method, Rates};
-use kinora_contract::{Phase, Readiness};
+use kinora_contract::{Phase, Readiness, Standstill};
 use kinora_store::faulty::Method::Sweep;
 use kinora_worker::Backoff;
 
@@ -29,12 +29,15 @@ async fn p11_nothing_is_claimed_until_the_blob_store_takes_a_file_again() {
         let waits = async || bench.phase(id).await == Phase::Waiting;
         until("the task waits", waits).await;
     }
-    assert_eq!((engine.started(), readiness.is_ready()), (1, false));
+    assert_eq!(
+        (engine.started(), readiness.standstill()),
+        (1, Some(Standstill::Results))
+    );
     for method in [Method::PutFile, Method::PutBytes, Method::Probe] {
         bench.blob_plan.set_of(method, None);
     }
     let artifacts = [bench.completes(ids[0]).await, bench.completes(ids[1]).await];
-    assert!(readiness.is_ready());
+    assert_eq!(readiness.standstill(), None);
     running.drained().await;
     bench.holds_only(&artifacts).await;
 }

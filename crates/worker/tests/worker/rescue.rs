@@ -1,11 +1,15 @@
 //! Runs that lose their lease: hung, or cut off.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FailureCode, Inputs, Phase};
+use kinora_contract::{
+    Clock, FailureCode, Inputs, ManualClock, Phase, Readiness, Standstill, SteadyMs, UnixMs,
+};
 use kinora_store::ClaimRequest;
 use kinora_store::faulty::{Method as Store, Rates};
+use kinora_worker::{Backoff, Worker};
 
 use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet, is_left};
@@ -142,6 +146,49 @@ fn p05_leases_are_renewed_although_every_thread_of_the_runtime_is_blocked() {
         assert_eq!((bench.task(id).await.attempt, engine.started()), (1, 1));
         running.drained().await;
     });
+}
+
+/// A clock that panics on the thread of the lease keeper, once it is told to.
+#[derive(Debug, Default)]
+struct Treacherous {
+    inner: ManualClock,
+    panics: AtomicBool,
+}
+
+impl Clock for Treacherous {
+    fn now_ms(&self) -> UnixMs {
+        self.inner.now_ms()
+    }
+
+    fn steady_ms(&self) -> SteadyMs {
+        let panics = self.panics.load(Ordering::SeqCst);
+        assert!(!panics || std::thread::current().name() != Some("lease-keeper"));
+        self.inner.steady_ms()
+    }
+}
+
+/// Without its keeper every run would lose its lease, and be made again in vain.
+#[tokio::test(flavor = "multi_thread")]
+async fn p11_a_lease_keeper_that_panics_is_known_and_ends_no_run() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let clock = Arc::new(Treacherous::default());
+    let readiness = Readiness::default();
+    let worker = Worker {
+        clock: clock.clone(),
+        backoff: Backoff::new(readiness.clone(), bench.clock.clone()),
+        ..bench.worker(&engine)
+    };
+    let running = Running::start(worker);
+    let id = bench.submit().await;
+    until("the engine works", async || engine.at_work() == 1).await;
+    assert_eq!(readiness.standstill(), None);
+    clock.panics.store(true, Ordering::SeqCst);
+    let dead = async || readiness.standstill() == Some(Standstill::Worker);
+    until("the worker counts as dead", dead).await;
+    engine.release();
+    bench.completes(id).await;
+    running.drained().await;
 }
 
 /// On one thread, so that a claim beside the first sweep would always come before it.
