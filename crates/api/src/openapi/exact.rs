@@ -93,6 +93,7 @@ fn schemas(catalog: &Catalog) -> Value {
     ]);
     edit["prompt"] = prompt;
     edit["model"] = or_null(&submit["model"]);
+    edit["model"]["description"] = json!("A model that edits; the first one where none is named.");
     let remix = json!({"properties": edit.clone(), "additionalProperties": false});
     edit["video"] = json!({"$ref": "#/components/schemas/VideoRef"});
     json!({
