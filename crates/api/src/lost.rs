@@ -1,5 +1,6 @@
 //! Files of completed tasks that are not as they were stored: gone or cut behind the service's back.
-//! Their clients are told so, never that the video has expired; operators once for each file.
+//! The answer says so, never that the video has expired. The log has one error for each file, and a line for
+//! each request.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,21 +10,21 @@ use kinora_store::Tasks;
 
 use crate::error::ApiError;
 
-/// Files that are remembered; past it all are told anew.
+/// Maximum number of remembered files; past it every file is logged as an error again.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The keys of files that were told to operators.
+/// The keys of files that were logged as lost.
 #[derive(Clone, Debug, Default)]
 pub struct LostFiles(Arc<Mutex<HashSet<String>>>);
 
 impl LostFiles {
-    /// Whether this file was not told before.
+    /// Whether this file was not logged before.
     fn is_new(&self, key: &str) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= REMEMBERED_MAX {
-            told.clear();
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.len() >= REMEMBERED_MAX {
+            logged.clear();
         }
-        told.insert(key.to_owned())
+        logged.insert(key.to_owned())
     }
 
     /// The answer where a file of a task that was completed has the length `found` instead of its own, or
@@ -50,6 +51,9 @@ impl LostFiles {
                         found,
                         "result file lost: it is gone or cut; restore it from a backup"
                     );
+                } else {
+                    // So that this answer's request id leads to its cause as well.
+                    tracing::info!(task = %id, key = file.key, "result file still lost");
                 }
                 let message =
                     "A file of this video was lost on the server; it cannot be downloaded.";
