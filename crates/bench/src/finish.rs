@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kinora_contract::{Artifact, StoredFile, built_in_cards};
 use kinora_store::{ClaimRequest, Work};
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 
 /// Tasks that are claimed at a time.
 const CLAIMED: usize = 100;

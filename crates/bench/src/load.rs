@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::stats::Window;
 
 /// Whole requests as bytes, sent in turn.

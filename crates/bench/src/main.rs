@@ -15,16 +15,17 @@
 
 mod finish;
 mod load;
+mod outcome;
 mod servers;
 mod soak;
 mod stats;
 
-use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use load::{Load, measure};
+use outcome::Outcome;
 use servers::Servers;
 use stats::{Window, summary};
 
@@ -39,8 +40,6 @@ const POLLED_TASKS: usize = 1_000;
 /// As in the binary; both sides of a comparison have it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<()> {
     let clients = tokio::runtime::Builder::new_multi_thread()

@@ -20,8 +20,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::Outcome;
 use crate::load::Load;
+use crate::outcome::Outcome;
 
 const PROMPT: &str = "A red balloon drifts over a calm sea at dawn while gulls circle a lighthouse";
 

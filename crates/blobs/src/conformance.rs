@@ -8,15 +8,17 @@
 )]
 
 mod handles;
+mod looks;
 mod puts;
 
 use std::future::Future;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::{TryStreamExt, future};
 
-use crate::{BlobEntry, BlobError, BlobStore, PAGE_MAX, measure_bytes};
+use crate::{BlobError, BlobStore, PAGE_MAX, measure_bytes};
 use handles::Alternating;
+use looks::{listed, pattern, read};
 
 /// Runs every case twice: on one handle, and with every call on the other one of two handles. `make` gives an
 /// empty store that was opened twice, as by two processes.
@@ -49,27 +51,6 @@ where
         a_list_holds_its_place,
         a_probe_leaves_nothing,
     );
-}
-
-/// Bytes whose value tells their place: `[length] u8`.
-fn pattern(length: usize) -> Bytes {
-    (0..length)
-        .map(|at| u8::try_from((at * 7 + at / 251) % 256).unwrap())
-        .collect()
-}
-
-async fn read(store: &impl BlobStore, key: &str, range: std::ops::Range<u64>) -> Bytes {
-    let stream = store.read(key, range).await.expect("the key is readable");
-    let chunks: Vec<Bytes> = stream.try_collect().await.expect("the stream ends well");
-    assert!(
-        chunks.iter().all(|chunk| chunk.len() <= 256 * 1024),
-        "chunks are bounded"
-    );
-    let mut whole = BytesMut::new();
-    chunks
-        .iter()
-        .for_each(|chunk| whole.extend_from_slice(chunk));
-    whole.freeze()
 }
 
 async fn ranges_are_cut_at_the_end(store: &impl BlobStore) {
@@ -166,17 +147,6 @@ async fn a_reader_outlives_the_delete(store: &impl BlobStore) {
     assert_eq!(store.head("going").await.unwrap(), None);
     let rest: Vec<Bytes> = stream.try_collect().await.unwrap();
     assert!([first].into_iter().chain(rest).flatten().eq(whole));
-}
-
-/// The keys under a prefix, sorted. Pages have their bound, and no key comes twice.
-async fn listed(store: &impl BlobStore, prefix: &str) -> Vec<String> {
-    let pages: Vec<_> = store.list(prefix).try_collect().await.unwrap();
-    let bounded = |page: &Vec<BlobEntry>| (1..=PAGE_MAX).contains(&page.len());
-    assert!(pages.iter().all(bounded), "{prefix:?}: pages are bounded");
-    let mut keys: Vec<String> = pages.into_iter().flatten().map(|one| one.key).collect();
-    keys.sort_unstable();
-    assert!(keys.is_sorted_by(|a, b| a < b), "{prefix:?}: {keys:?}");
-    keys
 }
 
 async fn a_list_has_every_blob_of_its_prefix_once(store: &impl BlobStore) {

@@ -1,29 +1,10 @@
 //! The binary's commands that end by themselves.
 
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 use crate::binary::kinora_binary;
 use crate::data::DataFolder;
-use crate::process::Process;
-
-/// A command that has ended.
-#[derive(Debug)]
-pub struct Finished {
-    /// How.
-    pub status: ExitStatus,
-    /// What it printed.
-    pub stdout: String,
-    /// What it complained of.
-    pub stderr: String,
-}
-
-impl Finished {
-    /// Its output; panics when it failed.
-    pub fn ok(self) -> String {
-        assert!(self.status.success(), "{self:#?}");
-        self.stdout
-    }
-}
+use crate::process::{Finished, Process};
 
 /// `kinora`, with none of the variables of whoever runs the tests.
 pub fn kinora() -> Command {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ureq::http::request::Parts;
 use ureq::http::{HeaderName, HeaderValue, Method};
 
-use crate::command::Finished;
+use crate::process::Finished;
 use crate::reply::Reply;
 
 /// What was asked for, if anything.

@@ -10,8 +10,26 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::command::Finished;
 use crate::wait::{PATIENCE, until};
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// How.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained of.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Its output; panics when it failed.
+    pub fn ok(self) -> String {
+        assert!(self.status.success(), "{self:#?}");
+        self.stdout
+    }
+}
 
 /// What a process wrote so far.
 #[derive(Clone, Debug, Default)]

@@ -9,10 +9,10 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::command::{Finished, keys, kinora_under};
+use crate::command::{keys, kinora_under};
 use crate::data::DataFolder;
 use crate::faults;
-use crate::process::{Process, inside};
+use crate::process::{Finished, Process, inside};
 
 /// How a server is to be started.
 #[derive(Clone, Debug, Default)]

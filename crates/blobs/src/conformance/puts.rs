@@ -7,7 +7,7 @@ use futures_util::future;
 use kinora_contract::StoredFile;
 use tempfile::NamedTempFile;
 
-use super::{listed, pattern, read};
+use super::looks::{listed, pattern, read};
 use crate::{BlobError, BlobStore, measure_bytes};
 
 /// SHA-256 of `abc` (FIPS 180-2, appendix B.1).

@@ -2,6 +2,7 @@
 //! being put. A file appears under its key by a hard link of a synced file, so that it is
 //! there whole or not at all, and never replaces another.
 
+mod blocking;
 mod folders;
 mod probe;
 mod publish;
@@ -9,7 +10,7 @@ mod read;
 mod walk;
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,10 +22,9 @@ use kinora_pool::Pool;
 
 use crate::measure::measure_bytes;
 use crate::{BlobError, BlobKey, BlobStore, ByteStream, EntryStream};
+use blocking::blocking;
+pub(crate) use blocking::is_absent;
 use folders::Folders;
-
-/// Bytes that a reader gets at once: what a download that nobody reads holds in memory.
-const CHUNK_BYTES: usize = 32 * 1024;
 
 /// Threads of the runtime that read results, that write them, and that look after them: slow
 /// downloads hold up no publishing.
@@ -168,17 +168,4 @@ impl BlobStore for LocalBlobs {
 /// Where the published files of the store in the folder `root` are.
 pub(crate) fn objects_of(root: &Path) -> PathBuf {
     root.join("objects")
-}
-
-/// Whether nothing is there: also where a parent of the key is itself a blob.
-pub(crate) fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-}
-
-async fn blocking<T: Send + 'static>(
-    pool: &Pool,
-    work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
-) -> Result<T, BlobError> {
-    let done = pool.run(work).await;
-    done.unwrap_or_else(|stopped| Err(BlobError::Unavailable(stopped)))
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use kinora_contract::StoredFile;
 pub(super) use kinora_durable::sync_folder;
 
-use super::is_absent;
+use super::blocking::is_absent;
 use crate::BlobError;
 use crate::measure::{copy_measured, measure};
 

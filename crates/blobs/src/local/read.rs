@@ -11,8 +11,10 @@ use bytes::Bytes;
 use futures_util::stream;
 use kinora_pool::Pool;
 
-use super::CHUNK_BYTES;
 use crate::ByteStream;
+
+/// Bytes that a reader gets at once: what a download that nobody reads holds in memory.
+const CHUNK_BYTES: usize = 32 * 1024;
 
 /// The bytes of `file` in `range`, cut at its end.
 pub(super) fn chunks(file: File, range: Range<u64>, pool: Pool) -> ByteStream {

@@ -11,8 +11,8 @@ use std::time::UNIX_EPOCH;
 use futures_util::stream;
 use kinora_pool::Pool;
 
+use super::blocking::{blocking, is_absent};
 use super::folders::Folders;
-use super::{blocking, is_absent};
 use crate::{BlobEntry, BlobError, BlobKey, EntryStream, PAGE_MAX};
 
 /// The blobs in `folders` whose keys begin with `prefix`.

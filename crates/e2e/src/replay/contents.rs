@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::disk::Loss;
+use super::loss::Loss;
 
 /// What a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;

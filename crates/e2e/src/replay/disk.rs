@@ -9,18 +9,9 @@ use std::sync::Arc;
 
 use super::contents::Contents;
 use super::folder::Folder;
+use super::loss::Loss;
 use super::op::Op;
 use super::recording::Recording;
-
-/// What a power loss takes of whatever is not certain.
-pub enum Loss<'c> {
-    /// Nothing: the disk as the service sees it.
-    Nothing,
-    /// All of it.
-    All,
-    /// Each change or not, or a part of it, by chance: gives a number below its argument.
-    Some(&'c mut dyn FnMut(u64) -> u64),
-}
 
 /// A file or folder of an image.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::disk::Loss;
+use super::loss::Loss;
 
 /// A folder; what its names name goes by number.
 #[derive(Debug, Default)]

@@ -25,13 +25,15 @@ mod calls;
 mod contents;
 mod disk;
 mod folder;
+mod loss;
 mod op;
 mod recording;
 mod words;
 
 use std::path::Path;
 
-pub use disk::{Disk, Entry, Loss};
+pub use disk::{Disk, Entry};
+pub use loss::Loss;
 pub use op::Op;
 pub use recording::{Answer, Recording};
 
