@@ -2,6 +2,8 @@
 //! them. It turns requests into calls of `kinora-contract` and `kinora-store`, and what comes
 //! back into answers. It never generates anything and never sees a worker.
 
+#![forbid(unsafe_code)]
+
 mod auth;
 mod body;
 mod buffers;

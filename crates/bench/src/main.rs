@@ -8,6 +8,7 @@
 //! And what takes long, in front of the binary that `KINORA_E2E_BINARY` names (see `./soak`):
 //! `idle CLIENTS SECONDS` and `short TASKS`.
 
+#![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
     reason = "measurements are made in real time"

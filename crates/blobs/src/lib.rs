@@ -2,6 +2,8 @@
 //! machine, [`open()`] finds the implementation by URL, and [`sign`] makes result addresses that
 //! open without a key. It knows nothing of tasks beyond their ids, and never overwrites.
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "faulty")]

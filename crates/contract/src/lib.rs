@@ -8,6 +8,8 @@
 //!
 //! It refuses I/O, async, clocks and randomness: time and random bytes are arguments.
 
+#![forbid(unsafe_code)]
+
 pub mod card;
 mod combine;
 mod cost;

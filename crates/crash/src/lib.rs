@@ -3,6 +3,8 @@
 //! `CRASH_AT=NAME:N` aborts the process when it comes to the point of that name for the N-th
 //! time (from 1), and `HOLD_AT=NAME:N:FILE` makes FILE there and waits until FILE is gone.
 
+#![forbid(unsafe_code)]
+
 /// Every point, in the order in which a task comes by.
 pub const POINTS: &[&str] = &[
     "store.before_commit",

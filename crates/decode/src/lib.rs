@@ -2,6 +2,8 @@
 //! the type; sizes are judged before any pixel exists; memory and time are bounded by constants
 //! here. It fetches nothing, writes nothing and keeps nothing.
 
+#![forbid(unsafe_code)]
+
 mod animated;
 mod container;
 mod downmix;

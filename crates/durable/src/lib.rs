@@ -1,6 +1,8 @@
 //! Names that survive a power cut. A new folder or file has its name on disk only once the folder that
 //! holds it is synced, and each new folder above it likewise.
 
+#![forbid(unsafe_code)]
+
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;

@@ -7,6 +7,7 @@
 //! [`compare`] look into files; [`Host`] serves what [`studio`] makes; [`WallClock`] and [`Hold`]
 //! choose the moment; [`replay`] makes the disks that a power loss may leave.
 
+#![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
 #![expect(
     clippy::unwrap_used,

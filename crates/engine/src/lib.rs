@@ -2,6 +2,8 @@
 //! as a [`FilmEngine`], has a finished file made elsewhere. An engine knows nothing of tasks, HTTP
 //! routes or storage. One that makes frames blocks its thread while it works.
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod control;

@@ -2,6 +2,8 @@
 //! seeds and equal calls give equal faults. For tests: it knows no store, only the names that a
 //! wrapper gives to its methods and what its errors are made of.
 
+#![forbid(unsafe_code)]
+
 #[cfg(test)]
 mod tests;
 

@@ -16,6 +16,8 @@
 //! It refuses proxies from the environment, connection reuse, cookies, decompression and any
 //! opinion on what the bytes are.
 
+#![forbid(unsafe_code)]
+
 mod address;
 mod body;
 mod budget;

@@ -5,6 +5,8 @@
 //! Films are read in such processes too: [`HostedFilms`] and [`serve_film`]. Every process locks itself
 //! in before it works; see [`Confinement`]. What an engine is, or what a task is, is not known here.
 
+#![forbid(unsafe_code)]
+
 mod backoff;
 mod film_host;
 mod film_message;

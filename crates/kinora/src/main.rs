@@ -1,6 +1,8 @@
 //! The binary: command line, configuration, composition. It holds no logic of its own; read
 //! `compose.rs` to see how the crates are put together.
 
+#![forbid(unsafe_code)]
+
 mod backup;
 mod cli;
 mod compose;

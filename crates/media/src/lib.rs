@@ -5,6 +5,8 @@
 //! the clip.
 //! This crate refuses unbounded input, to trust any size that a file states, and to know of tasks.
 
+#![forbid(unsafe_code)]
+
 mod audio;
 mod avc;
 mod boxes;

@@ -5,6 +5,8 @@
 //! The bounds hold only while the runtime may start as many threads as all pools have places
 //! together: whoever builds the runtime adds up the sizes.
 
+#![forbid(unsafe_code)]
+
 use std::io;
 use std::sync::Arc;
 

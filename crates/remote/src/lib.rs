@@ -16,6 +16,8 @@
 //! It refuses redirects, proxies from the environment, bodies without bound, to dial an address that
 //! only an answer named, and any opinion on what the bytes of a result are.
 
+#![forbid(unsafe_code)]
+
 mod answer;
 mod backoff;
 pub mod dialect;

@@ -2,6 +2,8 @@
 //! library is compiled anew in each that calls it, for the pixels that are named there: ours alone,
 //! and once.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 
 use fast_image_resize::images::{TypedImage, TypedImageRef};

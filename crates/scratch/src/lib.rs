@@ -2,6 +2,8 @@
 //! Each owner holds a lock for as long as it lives; a new owner removes the folders of those whose lock
 //! is free. Nothing in them is meant to survive a restart.
 
+#![forbid(unsafe_code)]
+
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

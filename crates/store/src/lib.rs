@@ -4,6 +4,8 @@
 //! follows, is [`kinora_contract::lifecycle`]. Every answer of a changing method is given after the change is
 //! synced to disk.
 
+#![forbid(unsafe_code)]
+
 mod backup;
 mod chores;
 #[cfg(feature = "conformance")]

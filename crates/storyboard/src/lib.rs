@@ -3,6 +3,8 @@
 //! It is not a neural network and does not pretend to be one: unless the operator takes it away, a mark says so in
 //! every frame that is not the caller's own.
 
+#![forbid(unsafe_code)]
+
 mod actor;
 mod art;
 mod camera;

@@ -19,6 +19,8 @@
 //!
 //! It knows nothing of HTTP: it meets the API in the store.
 
+#![forbid(unsafe_code)]
+
 mod backoff;
 mod chores;
 mod claim;

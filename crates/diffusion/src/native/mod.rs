@@ -2,7 +2,7 @@
 //! below hold all that is unsafe: `library` calls C++, `callback` is called by it. It cannot stop
 //! the library in the middle of a clip: who must, runs this in a process of its own and ends that.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "calls the C++ of stable-diffusion.cpp")]
 
 mod callback;
 mod inputs;

@@ -135,21 +135,50 @@ fn every_text_file_ends_with_one_newline_and_no_line_with_white_space() {
 }
 
 #[test]
-fn every_crate_takes_the_workspace_s_lints_and_only_two_may_call_c() {
-    let own_lints: BTreeSet<String> = crate_folders()
+fn every_crate_takes_the_workspace_s_lints() {
+    let takes_them = |folder: &String| {
+        let manifest = manifest(&format!("crates/{folder}/Cargo.toml"));
+        let shared = manifest
+            .get("lints")
+            .and_then(|lints| lints.get("workspace"));
+        shared.and_then(toml::Value::as_bool) == Some(true)
+    };
+    let others: Vec<String> = crate_folders()
         .into_iter()
-        .filter(|folder| {
-            let manifest = manifest(&format!("crates/{folder}/Cargo.toml"));
-            let shared = manifest
-                .get("lints")
-                .and_then(|lints| lints.get("workspace"));
-            shared.and_then(toml::Value::as_bool) != Some(true)
-        })
+        .filter(|folder| !takes_them(folder))
+        .collect();
+    assert_none(&others);
+}
+
+#[test]
+fn every_crate_forbids_unsafe_code_but_two_that_allow_it_where_they_call_c() {
+    let (mut forbidding, mut allowing) = (BTreeSet::new(), BTreeSet::new());
+    for file in rust() {
+        if file.text.contains("#![forbid(unsafe_code)]") {
+            forbidding.insert(file.path.clone());
+        }
+        if ["allow", "expect", "warn"]
+            .iter()
+            .any(|level| file.text.contains(&format!("{level}(unsafe_code")))
+        {
+            allowing.insert(file.path);
+        }
+    }
+    let roots = crate_folders()
+        .into_iter()
+        .flat_map(|folder| ["lib", "main"].map(|root| format!("crates/{folder}/src/{root}.rs")));
+    let open: Vec<String> = roots
+        .filter(|path| root().join(path).exists() && !forbidding.contains(path))
         .collect();
     assert_eq!(
-        own_lints,
-        BTreeSet::from(["diffusion", "h264"].map(str::to_owned))
+        open,
+        ["crates/diffusion/src/lib.rs", "crates/h264/src/lib.rs"]
     );
+    let expected = [
+        "crates/diffusion/src/native/mod.rs",
+        "crates/h264/src/lib.rs",
+    ];
+    assert_eq!(allowing, BTreeSet::from(expected.map(str::to_owned)));
 }
 
 #[test]
