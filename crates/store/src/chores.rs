@@ -8,6 +8,11 @@ use kinora_contract::{Reading, Task, TaskId};
 
 use crate::{ExpiryCursor, Gap, Postpone, Reads, StoreError, SweepRequest, Swept};
 
+/// No chore is due later than this from now: longer than every lease and pause.
+pub(crate) const AHEAD_MS_MAX: u64 = 2 * 60 * 60 * 1000;
+/// Lease of the chores that a deletion hands to its caller.
+pub(crate) const DELETION_LEASE_MS: u64 = 60_000;
+
 /// What is done for the store by whoever is free. Chores are leased: no two processes do the same one at the same
 /// time, and one whose doer dies is taken by another.
 #[async_trait]

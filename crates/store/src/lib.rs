@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod act;
 mod backup;
 mod chores;
 #[cfg(feature = "conformance")]
@@ -19,6 +20,7 @@ mod keys;
 mod lease;
 mod open;
 mod outage;
+mod queue;
 mod reads;
 pub mod sqlite;
 mod sweep;

@@ -1,6 +1,9 @@
 //! What ends by time: requests and answers of [`crate::Chores::sweep`] and [`crate::Chores::postpone`].
 
-use kinora_contract::UnixMs;
+use std::sync::Arc;
+
+use kinora_contract::lifecycle::Record;
+use kinora_contract::{SteadyMs, UnixMs};
 
 /// What a sweep goes by.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +39,59 @@ pub struct WaitingFrom {
     pub created_before_ms: UnixMs,
     /// Since when they count as waiting.
     pub from_ms: UnixMs,
+}
+
+impl SweepRequest {
+    /// A batch of these running tasks whose leases have run out, those that ran out first first.
+    pub(crate) fn lost<'a>(
+        &self,
+        running: impl Iterator<Item = &'a Arc<Record>>,
+        steady_ms: SteadyMs,
+    ) -> Vec<Arc<Record>> {
+        if self.spares_leases {
+            return Vec::new();
+        }
+        let until = |record: &Record| -> SteadyMs {
+            let held = record.lease.as_ref();
+            held.map_or(0, |held| held.until_steady_ms)
+        };
+        let lost = running.filter(|record| until(record) <= steady_ms);
+        let mut lost: Vec<_> = lost.cloned().collect();
+        lost.sort_by_key(|record| (until(record), record.seq));
+        lost.truncate(self.batch);
+        lost
+    }
+
+    /// A batch of these tasks that have waited too long for their first worker, the oldest first.
+    pub(crate) fn late<'a>(
+        &self,
+        unfinished: impl Iterator<Item = &'a Arc<Record>>,
+        due_ms: UnixMs,
+    ) -> Vec<Arc<Record>> {
+        let bound = self.waiting_ms_max.and_then(|max| due_ms.checked_sub(max));
+        let Some(before_ms) = bound else {
+            return Vec::new();
+        };
+        let is_late = |record: &&Arc<Record>| {
+            record.awaits_first_worker()
+                && self.waiting_from.since_ms(record.task.created_at_ms) <= before_ms
+        };
+        let mut late: Vec<_> = unfinished.filter(is_late).cloned().collect();
+        late.sort_by_key(|record| record.seq);
+        late.truncate(self.batch);
+        late
+    }
+}
+
+impl WaitingFrom {
+    /// Since when a task that was created at this time counts as waiting.
+    fn since_ms(&self, created_at_ms: UnixMs) -> UnixMs {
+        if created_at_ms < self.created_before_ms {
+            created_at_ms.max(self.from_ms)
+        } else {
+            created_at_ms
+        }
+    }
 }
 
 /// Which ended tasks are kept longer, since their time was set by a clock that has been corrected.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kinora_contract::{Task, TaskId, VideoSpec};
+use kinora_contract::lifecycle::Record;
+use kinora_contract::{State, Task, TaskId, UnixMs, VideoSpec};
 
 use crate::Chore;
 
@@ -22,6 +23,27 @@ pub struct NewTask {
     pub idempotency: Option<Idempotency>,
     /// What the queue may hold.
     pub bounds: QueueBounds,
+}
+
+impl NewTask {
+    /// The task as it is when it is accepted.
+    pub(crate) fn accepted(&self, now_ms: UnixMs) -> Task {
+        Task {
+            id: self.id,
+            project: self.project.clone(),
+            spec: self.spec.clone(),
+            metadata: self.metadata.clone(),
+            state: State::Waiting,
+            progress: 0,
+            created_at_ms: now_ms,
+            started_at_ms: None,
+            finished_at_ms: None,
+            expires_at_ms: None,
+            attempt: 0,
+            engine: None,
+            warnings: Vec::new(),
+        }
+    }
 }
 
 /// An `Idempotency-Key`, scoped to the project.
@@ -63,21 +85,48 @@ impl QueueBounds {
 }
 
 impl QueueBounds {
-    /// The bound on stored bytes and tasks that a task of so many bytes would pass, next to `own`, its project's
-    /// usage, and `all`, the bytes of all projects.
-    pub(crate) const fn exceeded(&self, bytes: u64, own: Usage, all: u64) -> Option<Quota> {
-        if bytes > self.project_bytes_max || bytes > self.bytes_max {
-            Some(Quota::Task)
-        } else if own.tasks >= self.project_tasks_max {
-            Some(Quota::ProjectTasks)
-        } else if own.bytes.saturating_add(bytes) > self.project_bytes_max {
-            Some(Quota::ProjectBytes)
-        } else if all.saturating_add(bytes) > self.bytes_max {
-            Some(Quota::Bytes)
+    /// Why a task that takes so many bytes has no room beside this load; `None` if it has.
+    pub(crate) const fn refusal(&self, bytes: u64, load: Load) -> Option<Full> {
+        if load.waiting >= self.waiting_max {
+            Some(Full::Queue)
+        } else if load.unfinished >= self.project_unfinished_max {
+            Some(Full::Project)
+        } else if bytes > self.project_bytes_max || bytes > self.bytes_max {
+            Some(Full::Quota(Quota::Task))
+        } else if load.own.tasks >= self.project_tasks_max {
+            Some(Full::Quota(Quota::ProjectTasks))
+        } else if load.own.bytes.saturating_add(bytes) > self.project_bytes_max {
+            Some(Full::Quota(Quota::ProjectBytes))
+        } else if load.bytes.saturating_add(bytes) > self.bytes_max {
+            Some(Full::Quota(Quota::Bytes))
         } else {
             None
         }
     }
+}
+
+/// What there is when a task is submitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// Waiting tasks of all projects, and places that were promised to other projects.
+    pub(crate) waiting: u64,
+    /// Unfinished tasks of the project.
+    pub(crate) unfinished: u64,
+    /// Usage of the project.
+    pub(crate) own: Usage,
+    /// Stored bytes of all projects.
+    pub(crate) bytes: u64,
+}
+
+/// Which bound a task would pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// [`QueueBounds::waiting_max`].
+    Queue,
+    /// [`QueueBounds::project_unfinished_max`].
+    Project,
+    /// One on what is stored.
+    Quota(Quota),
 }
 
 /// Which bound on what is stored a task would pass.
@@ -138,6 +187,31 @@ pub struct Counts {
     pub projects: BTreeMap<String, Count>,
     /// How long the oldest waiting task has waited, in milliseconds by the store's wall clock.
     pub oldest_waiting_ms: Option<u64>,
+}
+
+impl Counts {
+    /// Of all unfinished tasks, at this time of the store's wall clock.
+    pub(crate) fn of<'a>(unfinished: impl Iterator<Item = &'a Record>, now_ms: UnixMs) -> Self {
+        let mut counts = Self::default();
+        let mut oldest_ms = None;
+        for record in unfinished {
+            let task = &record.task;
+            let models = counts.models.entry(task.spec.model.clone()).or_default();
+            let projects = counts.projects.entry(task.project.clone()).or_default();
+            for count in [models, projects] {
+                match record.is_running() {
+                    true => count.running += 1,
+                    false => count.waiting += 1,
+                }
+            }
+            if record.is_waiting() {
+                let at_ms = task.created_at_ms;
+                oldest_ms = Some(oldest_ms.map_or(at_ms, |oldest: u64| oldest.min(at_ms)));
+            }
+        }
+        counts.oldest_waiting_ms = oldest_ms.map(|at_ms| now_ms.saturating_sub(at_ms));
+        counts
+    }
 }
 
 /// Of one model or project.

@@ -119,6 +119,12 @@ impl Record {
         matches!(self.task.state, State::Waiting)
     }
 
+    /// Whether it waits and no worker has had it yet.
+    #[must_use]
+    pub fn awaits_first_worker(&self) -> bool {
+        self.is_waiting() && self.task.started_at_ms.is_none()
+    }
+
     /// Whether a worker may claim it.
     #[must_use]
     pub fn is_claimable(&self) -> bool {

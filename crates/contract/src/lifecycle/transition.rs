@@ -257,7 +257,7 @@ impl Record {
     }
 
     fn waited_too_long(&self, at: End) -> Result<Self, Refused> {
-        self.expect(self.is_waiting() && self.task.started_at_ms.is_none())?;
+        self.expect(self.awaits_first_worker())?;
         Ok(self.failed(FailureCode::TaskExpired.into(), at))
     }
 

@@ -8,14 +8,13 @@ use kinora_contract::lifecycle::{Effects, Event, Record, Refused};
 use kinora_contract::{Reading, TaskId};
 use rusqlite::Connection;
 
-use super::alone;
-use super::change::Change;
 use super::chores;
 use super::fault::{Done, Fault};
 use super::gaps::Gaps;
 use super::index::Index;
 use super::rows;
 use super::usage::Charge;
+use crate::queue::{Change, alone};
 
 /// An open transaction, with the queue as it will stand after it.
 #[derive(Debug)]
@@ -59,7 +58,7 @@ impl<'a> Batch<'a> {
         self.index.alone = Some(next);
     }
 
-    /// A place behind all others. Places of transactions that fail are left empty.
+    /// A place behind all others. Places of tasks that are refused, and of transactions that fail, are left empty.
     pub(super) const fn next_seq(&mut self) -> u64 {
         self.index.seq += 1;
         self.index.seq

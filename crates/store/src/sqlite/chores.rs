@@ -9,12 +9,8 @@ use super::batch::Batch;
 use super::fault::Done;
 use super::rows::int;
 use super::writer::Operation;
+use crate::chores::{AHEAD_MS_MAX, DELETION_LEASE_MS};
 use crate::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork};
-
-/// No chore is due later than this from now: longer than every lease and pause.
-const AHEAD_MS_MAX: u64 = 2 * 60 * 60 * 1000;
-/// Lease of the chores that a deletion hands to its caller.
-pub(super) const DELETION_LEASE_MS: u64 = 60_000;
 
 /// Notes files to be removed.
 pub(super) fn note_files(conn: &Connection, keys: &[String]) -> Done<()> {

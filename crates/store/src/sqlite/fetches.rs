@@ -5,8 +5,9 @@ use kinora_contract::lifecycle::Event;
 
 use super::batch::Batch;
 use super::fault::Done;
-use super::leases::{Act, Leased};
+use super::leases::Leased;
 use super::writer::{Job, Operation, unattended};
+use crate::act::Act;
 use crate::{Fetch, FetchRequest, Fetched};
 
 /// Tasks that become fetchable again in one transaction, so that submits never wait for long.

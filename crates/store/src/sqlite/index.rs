@@ -1,11 +1,9 @@
 //! The queue in memory: what waits, who runs, how much of each. It belongs to the writer alone,
 //! is rebuilt when the store is opened, and is a function of the unfinished records: applying a
 //! change backwards undoes it, so that a failed transaction leaves no trace. Only the memory of
-//! whose turn it was ([`turns`]) goes beyond them.
+//! whose turn it was ([`Turns`]) goes beyond them.
 
 mod lines;
-mod share;
-mod turns;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,14 +11,11 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::{Record, References};
 use kinora_contract::{SteadyMs, TaskId};
 
-use super::alone;
-use super::change::Change;
 use super::gaps::Gaps;
 use super::usage::{Charge, Usages};
-use crate::Usage;
+use crate::queue::{Change, Share, Turns, alone};
+use crate::{ClaimRequest, Usage};
 use lines::{Lines, Spot};
-pub(super) use share::Share;
-pub(super) use turns::Turns;
 
 /// All unfinished tasks.
 #[derive(Debug, Default)]
@@ -96,12 +91,6 @@ impl Index {
         self.records.values()
     }
 
-    /// All waiting tasks that no worker has had yet.
-    pub(super) fn never_started(&self) -> impl Iterator<Item = &Arc<Record>> {
-        let records = self.records.values();
-        records.filter(|record| record.is_waiting() && record.task.started_at_ms.is_none())
-    }
-
     pub(super) fn get(&self, id: TaskId) -> Option<&Arc<Record>> {
         self.records.get(&id)
     }
@@ -121,6 +110,17 @@ impl Index {
         self.running.iter().filter_map(|id| self.records.get(id))
     }
 
+    /// What the worker that asks runs.
+    pub(super) fn runs_of(&self, request: &ClaimRequest, steady_ms: SteadyMs) -> Vec<&Record> {
+        alone::runs_of(self.running().map(|record| &**record), request, steady_ms)
+    }
+
+    /// The task that waits for the worker that asks to have nothing else.
+    pub(super) fn awaiting(&self, request: &ClaimRequest) -> Option<&Record> {
+        let id = self.alone.as_ref()?.awaits(request)?;
+        self.get(id).map(|record| &**record)
+    }
+
     /// The next task of these models: of the project whose turn it is, unless it has its share of slots, the
     /// oldest.
     /// A project whose oldest task `is_held` waits with it.
@@ -131,9 +131,8 @@ impl Index {
         is_held: impl Fn(&Record) -> bool,
     ) -> Option<&Arc<Record>> {
         let may = |project: &str, id: TaskId| {
-            let running = usize::try_from(self.counts(project).running).unwrap_or(usize::MAX);
-            let has_share = running < share.max(true)
-                || running < share.max(self.claimable.others_wait(models, project));
+            let others_wait = || self.claimable.others_wait(models, project);
+            let has_share = share.allows(self.counts(project).running, others_wait);
             has_share && !self.records.get(&id).is_some_and(|record| is_held(record))
         };
         self.records.get(&self.claimable.next(models, may)?)

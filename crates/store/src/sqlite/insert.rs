@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
-use kinora_contract::{State, Task, TaskId, UnixMs};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::rows::int;
 use super::writer::Operation;
-use crate::{Idempotency, NewTask, Quota};
+use crate::task::{Full, Load};
+use crate::{Idempotency, NewTask};
 
 /// What came of it, before it is dressed as a view.
 #[derive(Debug)]
@@ -18,9 +19,7 @@ pub(super) enum Outcome {
     Inserted(Arc<Record>),
     Replayed(Arc<Record>),
     KeyReused,
-    QueueFull,
-    ProjectFull,
-    QuotaFull(Quota),
+    Refused(Full),
 }
 
 /// Accepts a task.
@@ -41,44 +40,25 @@ impl Operation for Insert {
         {
             return Ok(earlier);
         }
-        let taken = batch.index().waiting().saturating_add(self.reserved);
-        if taken >= new.bounds.waiting_max {
-            return Ok(Outcome::QueueFull);
-        }
-        if batch.index().unfinished(&new.project) >= new.bounds.project_unfinished_max {
-            return Ok(Outcome::ProjectFull);
-        }
         let record = Arc::new(Record::accepted(
             batch.next_seq(),
-            task(new, batch.now.wall_ms),
+            new.accepted(batch.now.wall_ms),
         ));
-        let (own, all) = (batch.index().usage(&new.project), batch.index().bytes());
-        if let Some(quota) = new.bounds.exceeded(record.charged_bytes, own, all) {
-            return Ok(Outcome::QuotaFull(quota));
+        let index = batch.index();
+        let load = Load {
+            waiting: index.waiting().saturating_add(self.reserved),
+            unfinished: index.unfinished(&new.project),
+            own: index.usage(&new.project),
+            bytes: index.bytes(),
+        };
+        if let Some(full) = new.bounds.refusal(record.charged_bytes, load) {
+            return Ok(Outcome::Refused(full));
         }
         batch.insert(record.clone())?;
         if let Some(idempotency) = &new.idempotency {
             remember(new, idempotency, record.seq, batch)?;
         }
         Ok(Outcome::Inserted(record))
-    }
-}
-
-fn task(new: &NewTask, now_ms: UnixMs) -> Task {
-    Task {
-        id: new.id,
-        project: new.project.clone(),
-        spec: new.spec.clone(),
-        metadata: new.metadata.clone(),
-        state: State::Waiting,
-        progress: 0,
-        created_at_ms: now_ms,
-        started_at_ms: None,
-        finished_at_ms: None,
-        expires_at_ms: None,
-        attempt: 0,
-        engine: None,
-        warnings: Vec::new(),
     }
 }
 

@@ -1,27 +1,26 @@
 //! What workers do with runs: claim tasks, and let events happen to those that they hold.
 
 use kinora_contract::lifecycle::{Event, Held, Record, Refused};
-use kinora_contract::{Reading, State, TaskId};
+use kinora_contract::{State, TaskId};
 
-use super::alone;
 use super::batch::Batch;
 use super::fault::{Done, Fault};
-use super::index::Share;
 use super::starts;
 use super::writer::{Job, Operation, unattended};
-use crate::{Attempt, Claim, ClaimRequest, Fetched, Lease, LeaseLost, Outcome, Renewal};
+use crate::act::Act;
+use crate::queue::{Share, alone};
+use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost};
 
 impl Operation for ClaimRequest {
     type Output = Vec<Claim>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Claim>> {
-        let share = Share {
-            slots: self.slots,
-            project_max: self.project_slots_max,
-        };
+        let (share, steady_ms) = (Share::of(self), batch.now.steady_ms);
         let mut claims = Vec::new();
-        let mut alone = alone::is_held_back(batch.index(), self, batch.now.steady_ms);
-        let unsettled = batch.index().unsettled;
+        let index = batch.index();
+        let runs = index.runs_of(self, steady_ms);
+        let mut alone = alone::is_held_back(&runs, index.awaiting(self), self);
+        let unsettled = index.unsettled;
         while claims.len() < self.count && !alone {
             let is_held = |record: &Record| unsettled && alone::must_wait(record, self);
             let next = batch.index().next(&self.models, share, is_held);
@@ -29,7 +28,7 @@ impl Operation for ClaimRequest {
                 break;
             };
             alone = alone::must_wait(&before, self);
-            if alone && alone::works(batch.index(), self, batch.now.steady_ms) {
+            if alone && !batch.index().runs_of(self, steady_ms).is_empty() {
                 batch.wait_alone(alone::Next::of(self, &before));
                 break;
             }
@@ -74,65 +73,6 @@ impl Operation for ClaimRequest {
 pub(super) struct Leased {
     pub(super) task: TaskId,
     pub(super) act: Act,
-}
-
-/// An event whose time is not known yet: it is that of the transaction.
-#[derive(Debug)]
-pub(super) enum Act {
-    Renew {
-        token: u64,
-        lease_ms: u64,
-        renewal: Renewal,
-    },
-    Finish {
-        token: u64,
-        outcome: Outcome,
-        retention_ms: u64,
-    },
-    Release {
-        token: u64,
-        attempt: Attempt,
-    },
-    SettleFetch {
-        token: u64,
-        fetched: Fetched,
-    },
-}
-
-impl Act {
-    fn at(&self, now: Reading) -> Event {
-        let now_ms = now.wall_ms;
-        match self {
-            Self::Renew {
-                token,
-                lease_ms,
-                renewal,
-            } => Event::Renewed {
-                token: *token,
-                until_ms: now_ms.saturating_add(*lease_ms),
-                until_steady_ms: now.steady_ms.saturating_add(*lease_ms),
-                renewal: renewal.clone(),
-            },
-            Self::Finish {
-                token,
-                outcome,
-                retention_ms,
-            } => Event::Finished {
-                token: *token,
-                outcome: outcome.clone(),
-                now_ms,
-                retention_ms: *retention_ms,
-            },
-            Self::Release { token, attempt } => Event::Released {
-                token: *token,
-                attempt: *attempt,
-            },
-            Self::SettleFetch { token, fetched } => Event::FetchEnded {
-                token: *token,
-                outcome: fetched.at(now),
-            },
-        }
-    }
 }
 
 impl Operation for Leased {

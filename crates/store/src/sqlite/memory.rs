@@ -9,16 +9,15 @@ use kinora_contract::lifecycle::{Hints, Record};
 use tokio::sync::watch;
 
 use super::cache::Cache;
-use super::change::Change;
 use super::previews::Previews;
-use super::queue::Queue;
 use crate::Gap;
+use crate::queue::{Change, Forecasts};
 
 /// Shared by the writer and all readers.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) cache: Cache,
-    pub(super) queue: Queue,
+    pub(super) queue: Forecasts,
     /// Waiting tasks whose references are not at hand.
     unready: AtomicUsize,
     /// Whether the last commit worked.
@@ -35,7 +34,7 @@ impl Memory {
     pub(super) fn new(finished_cached_bytes_max: u64, clock: Arc<dyn Clock>) -> Self {
         Self {
             cache: Cache::new(finished_cached_bytes_max),
-            queue: Queue::new(clock),
+            queue: Forecasts::new(clock),
             unready: AtomicUsize::new(0),
             writable: AtomicBool::new(true),
             in_place: AtomicBool::new(true),
@@ -110,12 +109,6 @@ impl Memory {
     /// Notes whether the files of the store are those that it opened.
     pub(super) fn set_in_place(&self, in_place: bool) {
         self.in_place.store(in_place, Ordering::Release);
-    }
-
-    /// How many tasks are expected to start before this one, while it waits for its first worker.
-    pub(super) fn position(&self, record: &Record) -> Option<u64> {
-        let waits = record.is_waiting() && record.task.started_at_ms.is_none();
-        waits.then(|| self.queue.ahead(record)).flatten()
     }
 
     /// Moves when there may be something to claim or to fetch.

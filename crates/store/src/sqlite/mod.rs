@@ -3,11 +3,9 @@
 //! `batch` against the `rows` and the `index` of the queue, commits, and publishes to `memory`
 //! (`cache`, `queue`), from where `reads` answer. One process serves a file at a time.
 
-mod alone;
 mod backup;
 mod batch;
 mod cache;
-mod change;
 mod checkpoint;
 mod chores;
 mod ending;
@@ -30,7 +28,6 @@ mod pages;
 mod postpone;
 mod presence;
 mod previews;
-mod queue;
 mod reads;
 mod recover;
 mod roles;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kinora_contract::TaskId;
 use kinora_contract::lifecycle::{Lease, Record};
 
-use super::change::Change;
+use crate::queue::Change;
 
 /// The last preview of each running task.
 #[derive(Debug, Default)]

@@ -7,9 +7,7 @@ use kinora_contract::Reading;
 use kinora_contract::lifecycle::{Event, Record, Verdict};
 use rusqlite::Connection;
 
-use super::alone::Company;
 use super::batch::{Batch, Mark};
-use super::change::Change;
 use super::chores;
 use super::fault::{Done, Fault};
 use super::gaps::Gaps;
@@ -17,6 +15,8 @@ use super::index::Index;
 use super::memory::Memory;
 use super::usage::Usages;
 use super::{rows, starts};
+use crate::queue::Change;
+use crate::queue::alone::Company;
 use crate::{Attempt, SqliteOptions};
 
 /// Larger numbers were never counted up to: a damaged one is found before it is used.
@@ -113,7 +113,7 @@ fn requeue(
     let running: Vec<Arc<Record>> = index.running().cloned().collect();
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let mut batch = Batch::new(conn, index, now);
-    let company = Company::of(batch.index());
+    let company = Company::of(batch.index().running().map(|record| &**record));
     let is_copy = starts::is_copy(conn);
     let requeued = running
         .iter()

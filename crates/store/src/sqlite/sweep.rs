@@ -1,13 +1,10 @@
 //! What was left behind: lost leases, results past their time, tombstones, old idempotency
 //! keys. Bounded work, in one transaction.
 
-use std::sync::Arc;
-
-use kinora_contract::lifecycle::{Event, Record, Verdict};
-use kinora_contract::{SteadyMs, TaskId, UnixMs};
+use kinora_contract::lifecycle::{Event, Verdict};
+use kinora_contract::{TaskId, UnixMs};
 use rusqlite::params;
 
-use super::alone::Company;
 use super::batch::Batch;
 use super::chores;
 use super::fault::{Done, Fault};
@@ -15,6 +12,7 @@ use super::owner::remove;
 use super::rows::{self, int};
 use super::usage::Charge;
 use super::writer::Operation;
+use crate::queue::alone::Company;
 use crate::{SweepRequest, Swept};
 
 impl Operation for SweepRequest {
@@ -23,8 +21,8 @@ impl Operation for SweepRequest {
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Swept> {
         let mut swept = Swept::default();
         // As it was at the deaths, before any of the tasks is taken up.
-        let company = Company::of(batch.index());
-        for record in expired_leases(self, batch) {
+        let company = Company::of(batch.index().running().map(|record| &**record));
+        for record in self.lost(batch.index().running(), batch.now.steady_ms) {
             let verdict = company.judge(&record, self.attempts_max);
             let lost = Event::WorkerLost {
                 verdict,
@@ -54,7 +52,7 @@ fn end_by_time(
     swept: &mut Swept,
 ) -> Done<()> {
     let is_full = |count: u64| count >= request.batch as u64;
-    for record in too_long_waiting(request, due_ms, batch) {
+    for record in request.late(batch.index().records(), due_ms) {
         let late = Event::WaitedTooLong {
             now_ms: due_ms,
             retention_ms: request.retention_ms,
@@ -73,47 +71,6 @@ fn end_by_time(
     }
     swept.more |= is_full(free_keys(request, due_ms, batch)?);
     Ok(())
-}
-
-/// Those that have waited longest come first.
-fn too_long_waiting(request: &SweepRequest, due_ms: UnixMs, batch: &Batch<'_>) -> Vec<Arc<Record>> {
-    let bound = request
-        .waiting_ms_max
-        .and_then(|max| due_ms.checked_sub(max));
-    let Some(before_ms) = bound else {
-        return Vec::new();
-    };
-    let from = request.waiting_from;
-    let since_ms = |record: &Record| match record.task.created_at_ms {
-        created_ms if created_ms < from.created_before_ms => created_ms.max(from.from_ms),
-        created_ms => created_ms,
-    };
-    let waiting = batch.index().never_started();
-    let mut late: Vec<_> = waiting
-        .filter(|record| since_ms(record) <= before_ms)
-        .cloned()
-        .collect();
-    late.sort_by_key(|record| record.seq);
-    late.truncate(request.batch);
-    late
-}
-
-/// Those that ran out first come first.
-fn expired_leases(request: &SweepRequest, batch: &Batch<'_>) -> Vec<Arc<Record>> {
-    if request.spares_leases {
-        return Vec::new();
-    }
-    let until = |record: &Record| -> SteadyMs {
-        let held = record.lease.as_ref();
-        held.map_or(0, |held| held.until_steady_ms)
-    };
-    let running = batch.index().running().cloned();
-    let mut expired: Vec<_> = running
-        .filter(|record| until(record) <= batch.now.steady_ms)
-        .collect();
-    expired.sort_by_key(|record| (until(record), record.seq));
-    expired.truncate(request.batch);
-    expired
 }
 
 fn expire(request: &SweepRequest, due_ms: UnixMs, batch: &mut Batch<'_>, phase: &str) -> Done<u64> {

@@ -103,25 +103,8 @@ impl Operation for Count {
     type Output = Counts;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Counts> {
-        let mut counts = Counts::default();
-        let mut oldest_ms = None;
-        for record in batch.index().records() {
-            let task = &record.task;
-            let models = counts.models.entry(task.spec.model.clone()).or_default();
-            let projects = counts.projects.entry(task.project.clone()).or_default();
-            for count in [models, projects] {
-                match record.is_running() {
-                    true => count.running += 1,
-                    false => count.waiting += 1,
-                }
-            }
-            if record.is_waiting() {
-                let at_ms = task.created_at_ms;
-                oldest_ms = Some(oldest_ms.map_or(at_ms, |oldest: u64| oldest.min(at_ms)));
-            }
-        }
-        counts.oldest_waiting_ms = oldest_ms.map(|at_ms| batch.now.wall_ms.saturating_sub(at_ms));
-        Ok(counts)
+        let unfinished = batch.index().records().map(|record| &**record);
+        Ok(Counts::of(unfinished, batch.now.wall_ms))
     }
 }
 

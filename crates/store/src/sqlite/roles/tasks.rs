@@ -28,14 +28,7 @@ impl Tasks for SqliteStore {
             }
             insert::Outcome::Replayed(record) => Insertion::Replayed(record.task.clone()),
             insert::Outcome::KeyReused => Insertion::KeyReused,
-            insert::Outcome::QueueFull => {
-                Insertion::QueueFull(queue.promise_place(&project, now_ms, bounds.waiting_max))
-            }
-            insert::Outcome::ProjectFull => {
-                let bound = bounds.project_unfinished_max;
-                Insertion::ProjectFull(queue.promise_own_place(&project, now_ms, bound))
-            }
-            insert::Outcome::QuotaFull(quota) => Insertion::QuotaFull(quota),
+            insert::Outcome::Refused(full) => queue.refuse(&project, now_ms, bounds, full),
         })
     }
 
@@ -67,7 +60,7 @@ impl Tasks for SqliteStore {
         // What waits is in memory.
         let position = |id: &TaskId| {
             let record: Arc<Record> = self.memory.cache.get(*id).ok()?;
-            self.memory.position(&record)
+            self.memory.queue.position(&record)
         };
         Ok(ids.iter().map(position).collect())
     }

@@ -7,8 +7,9 @@ use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
 use tokio::sync::watch;
 
-use super::super::leases::{Act, Leased};
+use super::super::leases::Leased;
 use super::super::{SqliteStore, fetches, starts, usage};
+use crate::act::Act;
 use crate::{
     Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Outcome, Renewal,
     StoreError, Work,

@@ -65,7 +65,7 @@ fn running(waiting: &Record) -> Arc<Record> {
 #[test]
 fn the_end_of_a_task_comes_nearer_although_nothing_changes() {
     let clock = Arc::new(ManualClock::at(0));
-    let queue = Queue::new(clock.clone());
+    let queue = Forecasts::new(clock.clone());
     let waiting = waiting_task(1, "one");
     let running = running(&waiting);
     queue.apply(&Change {

@@ -6,14 +6,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::change::Change;
+use super::change::Change;
 
 /// Projects without a task are forgotten when there are so many more than at the last look.
 const PAST_MAX: usize = 1_024;
 
 /// The clocks, in cost units.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Turns {
+pub(crate) struct Turns {
     /// Where each project's next task starts, unless [`Turns::now`] is later.
     clocks: HashMap<Arc<str>, u64>,
     /// Where the task that was started last began: no project that waited all along is behind it.
@@ -33,20 +33,20 @@ impl Default for Turns {
 
 impl Turns {
     /// How late the project's turn is: the least is next.
-    pub(in super::super) fn of(&self, project: &str) -> u64 {
+    pub(crate) fn of(&self, project: &str) -> u64 {
         self.clocks.get(project).copied().unwrap_or(0)
     }
 
     /// Charges a claim. The charge stands although the task may be given back, also by a forgiven attempt: its
     /// project would be next again, and a task that this machine cannot run now would hold up all others.
-    pub(in super::super) fn apply(&mut self, project: &Arc<str>, change: &Change) {
+    pub(crate) fn apply(&mut self, project: &Arc<str>, change: &Change) {
         if let Some(cost) = claimed_cost(change) {
             self.charge(project, cost);
         }
     }
 
     /// Takes the charge of a claim back whose transaction failed.
-    pub(in super::super) fn undo(&mut self, project: &Arc<str>, change: &Change) {
+    pub(crate) fn undo(&mut self, project: &Arc<str>, change: &Change) {
         if let Some(cost) = claimed_cost(change) {
             let clock = self.clocks.entry(project.clone()).or_default();
             *clock = clock.saturating_sub(cost);
@@ -54,7 +54,7 @@ impl Turns {
     }
 
     /// A task of this cost is started.
-    pub(in super::super) fn charge(&mut self, project: &Arc<str>, cost: u64) {
+    pub(crate) fn charge(&mut self, project: &Arc<str>, cost: u64) {
         let start = self.of(project).max(self.now);
         self.now = start;
         self.clocks
@@ -62,7 +62,7 @@ impl Turns {
     }
 
     /// Forgets projects that have no tasks and no debt, once in a while.
-    pub(in super::super) fn forget_past(&mut self, is_active: impl Fn(&str) -> bool) {
+    pub(crate) fn forget_past(&mut self, is_active: impl Fn(&str) -> bool) {
         if self.clocks.len() < self.forget_at {
             return;
         }

@@ -1,16 +1,32 @@
 //! How many of a worker's slots one project may have.
 
+use crate::ClaimRequest;
+
 /// A worker's slots, and the bound that its operator has set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Share {
-    pub(in super::super) slots: usize,
+pub(crate) struct Share {
+    pub(crate) slots: usize,
     /// 0: as [`crate::ClaimRequest::project_slots_max`] says.
-    pub(in super::super) project_max: usize,
+    pub(crate) project_max: usize,
 }
 
 impl Share {
+    /// What a worker asks for.
+    pub(crate) const fn of(request: &ClaimRequest) -> Self {
+        Self {
+            slots: request.slots,
+            project_max: request.project_slots_max,
+        }
+    }
+
+    /// Whether a project with so many running tasks may have another one.
+    pub(crate) fn allows(self, running: u64, others_wait: impl FnOnce() -> bool) -> bool {
+        let running = usize::try_from(running).unwrap_or(usize::MAX);
+        running < self.max(true) || running < self.max(others_wait())
+    }
+
     /// Running tasks of one project at most.
-    pub(in super::super) fn max(self, others_wait: bool) -> usize {
+    pub(crate) fn max(self, others_wait: bool) -> usize {
         match (self.project_max, others_wait) {
             (0, false) => usize::MAX,
             (0, true) => self.slots.saturating_sub(1).max(1),
@@ -31,6 +47,11 @@ mod tests {
             assert_eq!(share(slots, 0).max(true), beside);
             assert_eq!(share(slots, 3).max(false), 3);
             assert_eq!(share(slots, 3).max(true), 3);
+            for others_wait in [false, true] {
+                let max = share(slots, 0).max(others_wait) as u64;
+                assert!(share(slots, 0).allows(max - 1, || others_wait));
+                assert!(!share(slots, 0).allows(max, || others_wait));
+            }
         }
     }
 }

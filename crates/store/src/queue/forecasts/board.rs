@@ -9,7 +9,8 @@ use kinora_contract::lifecycle::Record;
 use kinora_contract::{State, TaskId};
 
 use super::super::change::Change;
-use super::super::index::{Share, Turns};
+use super::super::share::Share;
+use super::super::turns::Turns;
 
 /// Milliseconds of a cost unit, before any task was measured: the storyboard engine on a small machine.
 const MS_PER_COST: f64 = 50.0;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kinora_contract::TaskId;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 
-use super::super::index::Turns;
+use super::super::turns::Turns;
 use super::board::{Board, Running, Waiting};
 
 /// Starts that are played through; what is further back is unknown.

@@ -16,16 +16,17 @@ use kinora_contract::lifecycle::Record;
 use kinora_contract::{Clock, UnixMs};
 
 use super::change::Change;
-use super::index::Share;
-use crate::{ClaimRequest, RetryAfter};
+use super::share::Share;
+use crate::task::Full;
+use crate::{ClaimRequest, Insertion, QueueBounds, RetryAfter};
 use board::Board;
 use forecast::{Outlook, Positions};
 use kept::Kept;
 use promises::Promises;
 
-/// The queue as clients are told of it.
+/// What clients are told of one queue.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(crate) struct Forecasts {
     clock: Arc<dyn Clock>,
     board: Mutex<Board>,
     positions: Kept<Positions>,
@@ -35,8 +36,8 @@ pub(super) struct Queue {
     promised: AtomicBool,
 }
 
-impl Queue {
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+impl Forecasts {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             board: Mutex::default(),
@@ -48,19 +49,15 @@ impl Queue {
     }
 
     /// Follows a committed change.
-    pub(super) fn apply(&self, change: &Change) {
+    pub(crate) fn apply(&self, change: &Change) {
         if self.board().apply(change, self.clock.steady()) {
             self.forecast_anew();
         }
     }
 
     /// Learns which models are claimed together, and how many slots there are.
-    pub(super) fn learn(&self, request: &ClaimRequest) {
-        let share = Share {
-            slots: request.slots,
-            project_max: request.project_slots_max,
-        };
-        if self.board().learn(&request.models, share) {
+    pub(crate) fn learn(&self, request: &ClaimRequest) {
+        if self.board().learn(&request.models, Share::of(request)) {
             self.forecast_anew();
         }
     }
@@ -70,15 +67,18 @@ impl Queue {
         self.outlook.outdate();
     }
 
-    /// Tasks that are expected to start before this one; `None` where that is unknown.
-    pub(super) fn ahead(&self, record: &Record) -> Option<u64> {
-        self.positions
-            .look(&self.board, self.clock.steady())
-            .ahead(record.task.id)
+    /// How many tasks are expected to start before this one, while it waits for its first worker; `None` where that
+    /// is unknown.
+    pub(crate) fn position(&self, record: &Record) -> Option<u64> {
+        if !record.awaits_first_worker() {
+            return None;
+        }
+        let positions = self.positions.look(&self.board, self.clock.steady());
+        positions.ahead(record.task.id)
     }
 
     /// Places of the queue that this project must leave to others: they were promised.
-    pub(super) fn reserved(&self, project: &str, now_ms: UnixMs) -> u64 {
+    pub(crate) fn reserved(&self, project: &str, now_ms: UnixMs) -> u64 {
         if self.promised.load(Ordering::Acquire) {
             self.promises().reserved(project, now_ms)
         } else {
@@ -87,7 +87,7 @@ impl Queue {
     }
 
     /// The project was let in: what it was promised is kept.
-    pub(super) fn admitted(&self, project: &str, now_ms: UnixMs) {
+    pub(crate) fn admitted(&self, project: &str, now_ms: UnixMs) {
         if self.promised.load(Ordering::Acquire) {
             let mut promises = self.promises();
             promises.keep(project, now_ms);
@@ -95,13 +95,28 @@ impl Queue {
         }
     }
 
-    /// Promises a place in the queue, which was full with `waiting_max` tasks.
-    pub(super) fn promise_place(
+    /// Refuses a task, and says when there is room for it.
+    pub(crate) fn refuse(
         &self,
         project: &str,
         now_ms: UnixMs,
-        waiting_max: u64,
-    ) -> RetryAfter {
+        bounds: QueueBounds,
+        full: Full,
+    ) -> Insertion {
+        match full {
+            Full::Queue => {
+                Insertion::QueueFull(self.promise_place(project, now_ms, bounds.waiting_max))
+            }
+            Full::Project => {
+                let max = bounds.project_unfinished_max;
+                Insertion::ProjectFull(self.promise_own_place(project, now_ms, max))
+            }
+            Full::Quota(quota) => Insertion::QuotaFull(quota),
+        }
+    }
+
+    /// Promises a place in the queue, which was full with `waiting_max` tasks.
+    fn promise_place(&self, project: &str, now_ms: UnixMs, waiting_max: u64) -> RetryAfter {
         let outlook = self.present_outlook();
         let places = outlook.of_queue(waiting_max);
         let mut promises = self.promises();
@@ -110,12 +125,7 @@ impl Queue {
     }
 
     /// Promises a place among the project's own tasks, of which it had `unfinished_max`.
-    pub(super) fn promise_own_place(
-        &self,
-        project: &str,
-        now_ms: UnixMs,
-        unfinished_max: u64,
-    ) -> RetryAfter {
+    fn promise_own_place(&self, project: &str, now_ms: UnixMs, unfinished_max: u64) -> RetryAfter {
         let outlook = self.present_outlook();
         let places = outlook.of_project(project, unfinished_max);
         let mut promises = self.promises();

@@ -1,0 +1,66 @@
+//! What the holders of leases do with their tasks: runs and fetches.
+
+use kinora_contract::Reading;
+use kinora_contract::lifecycle::Event;
+
+use crate::{Attempt, Fetched, Outcome, Renewal};
+
+/// An event whose time is not known yet: it is that of the transaction.
+#[derive(Debug)]
+pub(crate) enum Act {
+    Renew {
+        token: u64,
+        lease_ms: u64,
+        renewal: Renewal,
+    },
+    Finish {
+        token: u64,
+        outcome: Outcome,
+        retention_ms: u64,
+    },
+    Release {
+        token: u64,
+        attempt: Attempt,
+    },
+    SettleFetch {
+        token: u64,
+        fetched: Fetched,
+    },
+}
+
+impl Act {
+    /// The event, at this time of the store's clock.
+    pub(crate) fn at(&self, now: Reading) -> Event {
+        let now_ms = now.wall_ms;
+        match self {
+            Self::Renew {
+                token,
+                lease_ms,
+                renewal,
+            } => Event::Renewed {
+                token: *token,
+                until_ms: now_ms.saturating_add(*lease_ms),
+                until_steady_ms: now.steady_ms.saturating_add(*lease_ms),
+                renewal: renewal.clone(),
+            },
+            Self::Finish {
+                token,
+                outcome,
+                retention_ms,
+            } => Event::Finished {
+                token: *token,
+                outcome: outcome.clone(),
+                now_ms,
+                retention_ms: *retention_ms,
+            },
+            Self::Release { token, attempt } => Event::Released {
+                token: *token,
+                attempt: *attempt,
+            },
+            Self::SettleFetch { token, fetched } => Event::FetchEnded {
+                token: *token,
+                outcome: fetched.at(now),
+            },
+        }
+    }
+}
