@@ -7,6 +7,9 @@ use kinora_contract::UnixMs;
 
 use crate::StoreError;
 
+/// Uses of a key that are nearer to the noted one than this are not noted.
+const USE_NOTED_EVERY_MS: u64 = 60_000;
+
 /// Where API keys live.
 #[async_trait]
 pub trait KeyStore: Send + Sync + std::fmt::Debug {
@@ -96,6 +99,12 @@ impl ApiKey {
     /// Whether the key opens anything at `now_ms`.
     pub fn is_usable(&self, now_ms: UnixMs) -> bool {
         self.revoked_at_ms.is_none() && self.key.expires_at_ms.is_none_or(|end| now_ms < end)
+    }
+
+    /// Whether a use at `now_ms` is to be noted, after one that was noted at `noted_ms` (0: none). A clock that was
+    /// set back is noted too.
+    pub(crate) fn notes_use(&self, noted_ms: UnixMs, now_ms: UnixMs) -> bool {
+        noted_ms.abs_diff(now_ms) >= USE_NOTED_EVERY_MS && self.is_usable(now_ms)
     }
 }
 

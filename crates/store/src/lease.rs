@@ -1,7 +1,7 @@
 //! What workers ask of the store for runs, and what they get.
 
-use kinora_contract::Task;
-use kinora_contract::lifecycle::Lease;
+use kinora_contract::lifecycle::{Held, Lease, Record};
+use kinora_contract::{Reading, Task};
 
 /// What a worker asks for.
 #[derive(Clone, Debug)]
@@ -23,6 +23,18 @@ pub struct ClaimRequest {
     pub lease_ms: u64,
 }
 
+impl ClaimRequest {
+    /// The lease that a claim at this time is given.
+    pub(crate) fn held(&self, token: u64, now: Reading) -> Held {
+        Held {
+            token,
+            until_ms: now.wall_ms.saturating_add(self.lease_ms),
+            until_steady_ms: now.steady_ms.saturating_add(self.lease_ms),
+            worker: self.worker.clone(),
+        }
+    }
+}
+
 /// A leased task.
 #[derive(Clone, Debug)]
 pub struct Claim {
@@ -32,4 +44,20 @@ pub struct Claim {
     pub lease: Lease,
     /// The ticket of an earlier attempt ([`crate::Renewal::ticket`]).
     pub ticket: Option<String>,
+}
+
+impl Claim {
+    /// Of a task that was just claimed under this token.
+    pub(crate) fn of(claimed: &Record, token: u64) -> Self {
+        let task = Task::clone(&claimed.task);
+        let lease = Lease {
+            task: task.id,
+            token,
+        };
+        Self {
+            task,
+            lease,
+            ticket: claimed.ticket.as_deref().map(str::to_owned),
+        }
+    }
 }

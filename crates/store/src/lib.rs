@@ -20,8 +20,11 @@ mod keys;
 mod lease;
 mod open;
 mod outage;
+mod page;
 mod queue;
 mod reads;
+#[cfg(feature = "conformance")]
+pub mod reference;
 pub mod sqlite;
 mod sweep;
 mod task;
@@ -41,19 +44,18 @@ pub use kinora_contract::lifecycle::{
 pub use lease::{Claim, ClaimRequest};
 pub use open::{Loss, OpenError, OpenOptions, open, open_keys, open_snapshot, open_source};
 pub use outage::Outage;
+pub use page::{Order, Page, PageRequest};
 pub use reads::Reads;
 pub use sqlite::{Snapshot, SqliteOptions};
 pub use sweep::{ExpiryCursor, Postpone, Postponed, SweepRequest, Swept, WaitingFrom};
 pub use task::{
-    Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, Order, Page,
-    PageRequest, QueueBounds, Quota, RetryAfter, Usage,
+    Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, QueueBounds, Quota,
+    RetryAfter, Usage,
 };
 pub use tasks::Tasks;
 pub use work::Work;
 
 use std::sync::Arc;
-
-use sqlite::SqliteStore;
 
 /// A store, opened: one and the same behind every trait.
 #[derive(Clone, Debug)]
@@ -70,9 +72,15 @@ pub struct Stores {
     pub holds: Holds,
 }
 
+/// A store as one type: all its traits, and what it held when it was opened.
+pub trait Store: Tasks + Work + Chores + KeyStore {
+    /// What was there at the opening.
+    fn holds(&self) -> Holds;
+}
+
 impl Stores {
     /// The traits of this store.
-    pub fn of(store: Arc<SqliteStore>) -> Self {
+    pub fn of<S: Store + 'static>(store: Arc<S>) -> Self {
         Self {
             holds: store.holds(),
             tasks: store.clone(),
@@ -82,6 +90,9 @@ impl Stores {
         }
     }
 }
+
+/// Keys in [`Holds::results`] at most.
+pub(crate) const HELD_RESULTS_MAX: u32 = 8;
 
 /// What a store held when it was opened: what must then be there beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -223,37 +223,6 @@ pub struct Count {
     pub running: u64,
 }
 
-/// Which way a list runs by creation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Oldest first.
-    Ascending,
-    /// Newest first.
-    Descending,
-}
-
-/// Which tasks to list.
-#[derive(Clone, Debug)]
-pub struct PageRequest {
-    /// Whose.
-    pub project: String,
-    /// Only those after this one in the order. It need not exist any more.
-    pub after: Option<TaskId>,
-    /// How many at most; a page may hold fewer, see [`crate::Tasks::list`].
-    pub limit: usize,
-    /// Which way.
-    pub order: Order,
-}
-
-/// A page of tasks.
-#[derive(Clone, Debug)]
-pub struct Page {
-    /// The tasks, in the order asked for.
-    pub tasks: Vec<Arc<Task>>,
-    /// Whether there are more after them; also of a page that holds fewer than asked for.
-    pub has_more: bool,
-}
-
 /// What came of a cancel.
 #[derive(Clone, Debug)]
 pub enum Cancellation {

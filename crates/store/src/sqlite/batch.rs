@@ -10,10 +10,11 @@ use rusqlite::Connection;
 
 use super::chores;
 use super::fault::{Done, Fault};
-use super::gaps::Gaps;
+use super::gaps;
 use super::index::Index;
 use super::rows;
 use super::usage::Charge;
+use crate::gap::Gaps;
 use crate::queue::{Change, alone};
 
 /// An open transaction, with the queue as it will stand after it.
@@ -221,7 +222,7 @@ impl<'a> Batch<'a> {
     /// if it changed anything.
     pub(super) fn write_sums(&self, jobs: u64, rows_before: u64) -> Done<u64> {
         self.write_usage()?;
-        self.gaps.write(&self.index.gaps, self.conn)?;
+        gaps::write(&self.gaps, &self.index.gaps, self.conn)?;
         if self.conn.total_changes() == rows_before {
             return Ok(self.index.changes);
         }

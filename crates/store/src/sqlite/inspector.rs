@@ -7,7 +7,7 @@ use kinora_contract::{Task, TaskId};
 use rusqlite::Connection;
 
 use super::fault::{Done, Fault};
-use super::gaps::Gaps;
+use super::gaps;
 use super::opening::{self, Checked};
 use super::{rows, schema};
 use crate::{Gap, Loss, OpenError, SqliteOptions, StoreError};
@@ -86,7 +86,7 @@ impl Inspector {
     }
 
     pub(crate) fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        Ok(Gaps::load(&self.conn())?.all())
+        Ok(gaps::load(&self.conn())?.all())
     }
 
     fn conn(&self) -> MutexGuard<'_, Connection> {

@@ -28,8 +28,6 @@ const AGE_MAX: Duration = Duration::from_millis(250);
 const KNOWN_MAX: usize = 10_000;
 const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
      unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms";
-/// Uses of a key that are nearer to the noted one than this are not noted.
-const USE_NOTED_EVERY_MS: u64 = 60_000;
 
 /// The keys of a store, beside the process that serves it.
 #[derive(Debug)]
@@ -272,10 +270,10 @@ impl KeyReader {
         Ok(found)
     }
 
-    /// Costs one load for all uses but one a minute. A clock that was set back is noted too.
+    /// Costs one load for all uses but one a minute.
     fn note_use(&self, one: &KnownKey, now_ms: UnixMs) {
         let noted_ms = one.used_at_ms.load(Ordering::Relaxed);
-        if noted_ms.abs_diff(now_ms) < USE_NOTED_EVERY_MS || !one.key.is_usable(now_ms) {
+        if !one.key.notes_use(noted_ms, now_ms) {
             return;
         }
         one.used_at_ms.store(now_ms, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! What workers do with runs: claim tasks, and let events happen to those that they hold.
 
-use kinora_contract::lifecycle::{Event, Held, Record, Refused};
+use kinora_contract::lifecycle::{Event, Record, Refused};
 use kinora_contract::{State, TaskId};
 
 use super::batch::Batch;
@@ -33,12 +33,7 @@ impl Operation for ClaimRequest {
                 break;
             }
             let token = batch.next_token()?;
-            let held = Held {
-                token,
-                until_ms: batch.now.wall_ms.saturating_add(self.lease_ms),
-                until_steady_ms: batch.now.steady_ms.saturating_add(self.lease_ms),
-                worker: self.worker.clone(),
-            };
+            let held = self.held(token, batch.now);
             let now_ms = batch.now.wall_ms;
             let claimed = Event::Claimed { held, now_ms };
             let claimed = batch.apart(|batch| batch.expect(&before, claimed))?;
@@ -46,15 +41,7 @@ impl Operation for ClaimRequest {
                 batch.set_aside(&before);
                 continue;
             };
-            let task = (*after.task).clone();
-            claims.push(Claim {
-                lease: Lease {
-                    task: task.id,
-                    token,
-                },
-                ticket: after.ticket.as_deref().map(str::to_owned),
-                task,
-            });
+            claims.push(Claim::of(&after, token));
         }
         Ok(claims)
     }

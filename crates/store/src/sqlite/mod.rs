@@ -55,7 +55,7 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::Record;
 use kinora_contract::{Clock, Task, TaskId};
 
-use crate::{Holds, OpenError, OpenOptions, StoreError};
+use crate::{Holds, OpenError, OpenOptions, Store, StoreError};
 use checkpoint::{Checkpointer, Log};
 use fault::Done;
 use files::Files;
@@ -150,11 +150,6 @@ impl SqliteStore {
         })
     }
 
-    /// What was there at the opening.
-    pub fn holds(&self) -> Holds {
-        self.holds.clone()
-    }
-
     /// The record, from memory where it is there: that takes no thread, and waits for nobody. Otherwise
     /// from the disk, in a share of `project`.
     async fn find(
@@ -190,6 +185,12 @@ impl SqliteStore {
         let own =
             found.filter(|record| project.is_none_or(|project| record.task.project == project));
         Ok(own.map(|record| record.task.clone()))
+    }
+}
+
+impl Store for SqliteStore {
+    fn holds(&self) -> Holds {
+        self.holds.clone()
     }
 }
 

@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::Record;
-use kinora_contract::limits::PAGE_BYTES_MAX;
-use kinora_contract::{Task, listed_bytes};
 use rusqlite::{Connection, Row, params};
 
 use super::cache::Editions;
 use super::fault::{Done, Fault};
 use super::memory::Memory;
 use super::rows::{self, int};
+use crate::page::Filling;
 use crate::{Order, Page, PageRequest};
 
 /// Rows of one page that may be left out: a page reads no more of those that cannot be read.
@@ -31,27 +30,19 @@ pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) ->
     let mut query = conn.prepare_cached(&sql(request.order))?;
     let limit = int((request.limit + LEFT_OUT_MAX) as u64).saturating_add(1);
     let mut rows = query.query(params![request.project, after, limit])?;
-    let mut page = Page {
-        tasks: Vec::with_capacity(request.limit),
-        has_more: false,
-    };
-    let (mut seen, mut bytes) = (0, 0);
+    let mut filling = Filling::up_to(request.limit);
+    let mut seen = 0;
     while let Some(row) = rows.next()? {
         seen += 1;
         let Some(record) = record(row, memory, editions.as_ref())? else {
             continue;
         };
-        if !is_listed(&record.task, request) {
-            continue;
-        }
-        bytes += listed_bytes(&record.task);
-        let over = bytes > PAGE_BYTES_MAX && !page.tasks.is_empty();
-        if over || page.tasks.len() == request.limit {
-            page.has_more = true;
+        // It may have expired since the row was read.
+        if request.lists(&record.task) && !filling.add(&record.task) {
             break;
         }
-        page.tasks.push(record.task.clone());
     }
+    let mut page = filling.page();
     page.has_more |= seen == limit;
     Ok(page)
 }
@@ -96,9 +87,4 @@ fn known(row: &Row<'_>, memory: &Memory, editions: Option<&Editions>) -> Done<Ar
         memory.cache.offer(id, &record, edition);
     }
     Ok(record)
-}
-
-/// One task may have expired since the row was read.
-fn is_listed(task: &Task, request: &PageRequest) -> bool {
-    task.project == request.project && task.status().is_some()
 }

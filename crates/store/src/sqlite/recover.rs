@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use super::batch::{Batch, Mark};
 use super::chores;
 use super::fault::{Done, Fault};
-use super::gaps::Gaps;
+use super::gaps;
 use super::index::Index;
 use super::memory::Memory;
 use super::usage::Usages;
@@ -32,7 +32,7 @@ pub(super) fn recover(
 ) -> Done<Index> {
     let mut index = Index::with_usages(Usages::load(conn)?);
     index.changes = counter(conn, "changes")?;
-    index.gaps = Gaps::load(conn)?;
+    index.gaps = gaps::load(conn)?;
     memory.show_gaps(index.gaps.all());
     index.seq = conn.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)

@@ -10,7 +10,7 @@ use serde_json::{from_str, to_string};
 
 use super::fault::{Done, Fault};
 use super::sums::{self, Texts};
-use crate::{Holds, Usage};
+use crate::{HELD_RESULTS_MAX, Holds, Usage};
 
 /// What [`read`] needs of a row.
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
@@ -37,9 +37,6 @@ pub(super) const fn at(name: &str) -> usize {
         (place, start) = (place + 1, end + 2);
     }
 }
-
-/// Results that [`holds`] names.
-const HELD_RESULTS_MAX: u32 = 8;
 
 /// SQLite's integers are signed; a time past the year 292 million is the end of time.
 pub(super) fn int(value: u64) -> i64 {

@@ -1,0 +1,76 @@
+//! A store that keeps everything in maps behind one lock: the plainest reading of the interface, for tests and for
+//! whoever writes another store. It has no rules of its own, asks by looking at all tasks, and is never opened by an
+//! address. Handles are clones; what they share outlives them as a disk outlives a process.
+
+mod chores;
+mod keys;
+mod state;
+mod sweep;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use kinora_contract::{Clock, State as Phase, Task, TaskId};
+
+use crate::{HELD_RESULTS_MAX, Holds, Reads, Store, StoreError};
+use state::State;
+
+/// A handle on a store in memory. Any number of them serve it together.
+#[derive(Clone, Debug)]
+pub struct ReferenceStore {
+    state: Arc<Mutex<State>>,
+}
+
+impl ReferenceStore {
+    /// An empty store, which is told apart from others by `identity`.
+    pub fn new(identity: u64, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            state: Arc::new(Mutex::new(State::new(identity, clock))),
+        }
+    }
+
+    /// The same store, opened again after all its handles have died. Steady time begins anew.
+    #[must_use]
+    pub fn reopened(&self, clock: Arc<dyn Clock>) -> Self {
+        self.state().reopen(clock);
+        self.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for ReferenceStore {
+    fn holds(&self) -> Holds {
+        let state = self.state();
+        let mut completed: Vec<_> = state
+            .records
+            .values()
+            .filter_map(|record| match &record.task.state {
+                Phase::Completed(artifact) => Some((record.task.expires_at_ms, artifact)),
+                _ => None,
+            })
+            .collect();
+        completed.sort_by_key(|(expires_at_ms, _)| std::cmp::Reverse(*expires_at_ms));
+        completed.truncate(HELD_RESULTS_MAX as usize);
+        Holds {
+            tasks: !state.records.is_empty(),
+            results: completed
+                .into_iter()
+                .map(|(_, artifact)| artifact.video.key.clone())
+                .collect(),
+        }
+    }
+}
+
+#[async_trait]
+impl Reads for ReferenceStore {
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        Ok(self.state().task(id))
+    }
+}

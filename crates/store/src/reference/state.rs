@@ -1,0 +1,216 @@
+//! What the handles of a [`super::ReferenceStore`] share, and how one event changes it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kinora_contract::lifecycle::{Effects, Event, Record, References, Refused};
+use kinora_contract::{Clock, Reading, Task, TaskId, UnixMs};
+use tokio::sync::watch;
+
+use super::chores::ChoreRow;
+use crate::gap::Gaps;
+use crate::queue::{Change, Forecasts, Turns, alone};
+use crate::{ApiKey, ChoreWork, StoreError, Usage};
+
+/// Everything that is stored.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) identity: u64,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Every task that is not gone.
+    pub(super) records: BTreeMap<TaskId, Arc<Record>>,
+    /// Idempotency keys, by project and key. Each goes with its task.
+    pub(super) bindings: BTreeMap<(String, String), Binding>,
+    /// By their numbers.
+    pub(super) chores: BTreeMap<u64, ChoreRow>,
+    /// In the order in which they were added.
+    pub(super) keys: Vec<ApiKey>,
+    /// Of running tasks.
+    pub(super) previews: BTreeMap<TaskId, Arc<[u8]>>,
+    pub(super) gaps: Gaps,
+    pub(super) turns: Turns,
+    /// The token of the last fetch of each project with unfinished tasks.
+    pub(super) last_fetches: BTreeMap<String, u64>,
+    /// A task that waits for its worker to have nothing else.
+    pub(super) alone: Option<alone::Next>,
+    pub(super) forecasts: Forecasts,
+    pub(super) work: watch::Sender<u64>,
+    pub(super) withdrawn: watch::Sender<u64>,
+    /// The last place, token or number given out.
+    last_number: u64,
+}
+
+/// What an idempotency key is bound to.
+#[derive(Debug)]
+pub(super) struct Binding {
+    pub(super) fingerprint: [u8; 32],
+    pub(super) expires_at_ms: UnixMs,
+    pub(super) task: TaskId,
+}
+
+impl State {
+    pub(super) fn new(identity: u64, clock: Arc<dyn Clock>) -> Self {
+        let mut state = Self {
+            identity,
+            forecasts: Forecasts::new(clock.clone()),
+            clock,
+            records: BTreeMap::new(),
+            bindings: BTreeMap::new(),
+            chores: BTreeMap::new(),
+            keys: Vec::new(),
+            previews: BTreeMap::new(),
+            gaps: Gaps::opened(0, Vec::new()),
+            turns: Turns::default(),
+            last_fetches: BTreeMap::new(),
+            alone: None,
+            work: watch::Sender::new(0),
+            withdrawn: watch::Sender::new(0),
+            last_number: 0,
+        };
+        state.note(ChoreWork::LookForOrphans);
+        state
+    }
+
+    /// Ends all leases, by another steady clock: whoever held them is dead.
+    pub(super) fn reopen(&mut self, clock: Arc<dyn Clock>) {
+        self.forecasts = Forecasts::new(clock.clone());
+        self.clock = clock;
+        self.gaps = self.gaps.reopened();
+        self.alone = None;
+        for row in self.chores.values_mut() {
+            row.free(0);
+        }
+        for record in self.records.values_mut() {
+            let mut over = Record::clone(record);
+            if let Some(held) = &mut over.lease {
+                held.until_steady_ms = 0;
+            }
+            over.references = References::stored(over.references == References::AtHand, &over.task);
+            *record = Arc::new(over);
+            self.forecasts.apply(&Change {
+                id: record.task.id,
+                before: None,
+                after: Some(record.clone()),
+            });
+        }
+    }
+
+    /// A place, token or number above all others.
+    pub(super) const fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Both clocks.
+    pub(super) fn now(&self) -> Reading {
+        self.clock.read()
+    }
+
+    pub(super) fn task(&self, id: TaskId) -> Option<Arc<Task>> {
+        self.records.get(&id).map(|record| record.task.clone())
+    }
+
+    /// The record of a task of this project.
+    pub(super) fn own(&self, project: &str, id: TaskId) -> Option<Arc<Record>> {
+        let record = self.records.get(&id);
+        record
+            .filter(|record| record.task.project == project)
+            .cloned()
+    }
+
+    /// Those that wait or run.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = &Arc<Record>> {
+        let records = self.records.values();
+        records.filter(|record| !record.is_terminal())
+    }
+
+    /// Those that run.
+    pub(super) fn running(&self) -> impl Iterator<Item = &Record> {
+        let records = self.records.values().map(|record| &**record);
+        records.filter(|record| record.is_running())
+    }
+
+    /// What the tasks that are meant take in all.
+    pub(super) fn usage(&self, is_meant: impl Fn(&Task) -> bool) -> Usage {
+        let meant = self
+            .records
+            .values()
+            .filter(|record| is_meant(&record.task));
+        meant.fold(Usage::default(), |sum, record| {
+            let added = Effects::of(None, Some(record));
+            Usage {
+                bytes: sum.bytes.saturating_add_signed(added.bytes),
+                tasks: sum.tasks.saturating_add_signed(added.tasks),
+            }
+        })
+    }
+
+    /// Lets `event` happen to a task, and keeps the task and what follows. A refused event changes nothing.
+    pub(super) fn apply(
+        &mut self,
+        before: &Arc<Record>,
+        event: Event,
+    ) -> Result<Option<Arc<Record>>, Refused> {
+        let transition = before.apply(event)?;
+        let after = transition.after.map(Arc::new);
+        for key in transition.effects.garbage {
+            self.note(ChoreWork::RemoveFile(key));
+        }
+        if let Some(call_off) = transition.effects.call_off {
+            self.note(ChoreWork::CallOff(call_off));
+        }
+        self.put(before.task.id, Some(before.clone()), after.clone());
+        Ok(after)
+    }
+
+    /// The same of an event that can happen in the task's present state.
+    pub(super) fn expect(&mut self, before: &Arc<Record>, event: Event) -> Result<(), StoreError> {
+        let done = self.apply(before, event);
+        done.map(|_| ())
+            .map_err(|refused| StoreError::Corrupt(format!("{}: {refused}", before.task.id)))
+    }
+
+    /// Replaces a record, and tells everybody whom it concerns.
+    pub(super) fn put(
+        &mut self,
+        id: TaskId,
+        before: Option<Arc<Record>>,
+        after: Option<Arc<Record>>,
+    ) {
+        match &after {
+            Some(record) => {
+                self.records.insert(id, record.clone());
+            }
+            None => {
+                self.records.remove(&id);
+                self.bindings.retain(|_, binding| binding.task != id);
+            }
+        }
+        if let Some(record) = before.as_ref().or(after.as_ref()) {
+            let project: Arc<str> = record.task.project.as_str().into();
+            let change = Change { id, before, after };
+            self.turns.apply(&project, &change);
+            self.forecasts.apply(&change);
+            self.follow(&change, &project);
+        }
+    }
+
+    fn follow(&mut self, change: &Change, project: &str) {
+        let lease = |record: &Option<Arc<Record>>| record.as_ref()?.running_lease();
+        if lease(&change.before) != lease(&change.after) {
+            self.previews.remove(&change.id);
+        }
+        if !self
+            .unfinished()
+            .any(|record| record.task.project == project)
+        {
+            self.last_fetches.remove(project);
+        }
+        let hints = change.hints();
+        for (hint, moved) in [(hints.work, &self.work), (hints.withdrawn, &self.withdrawn)] {
+            if hint {
+                moved.send_modify(|count| *count += 1);
+            }
+        }
+    }
+}

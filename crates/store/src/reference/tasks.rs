@@ -1,0 +1,190 @@
+//! For the API.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::lifecycle::{Event, Record};
+use kinora_contract::{Failure, State as Phase, Task, TaskId};
+
+use super::ReferenceStore;
+use super::state::{Binding, State};
+use crate::chores::DELETION_LEASE_MS;
+use crate::page::Filling;
+use crate::task::Load;
+use crate::{
+    Cancellation, ChoreDone, ChoreWork, Counts, Deletion, Idempotency, Insertion, NewTask, Order,
+    Page, PageRequest, StoreError, Tasks, Usage,
+};
+
+#[async_trait]
+impl Tasks for ReferenceStore {
+    async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
+        self.state().insert(&new)
+    }
+
+    async fn find_twin(
+        &self,
+        project: &str,
+        idempotency: &Idempotency,
+    ) -> Result<Option<Arc<Task>>, StoreError> {
+        match self.state().find_twin(project, idempotency) {
+            Some(Insertion::Replayed(twin)) => Ok(Some(twin)),
+            _ => Ok(None),
+        }
+    }
+
+    async fn get(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        let found = self.state().own(project, id);
+        Ok(found.map(|record| record.task.clone()))
+    }
+
+    async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
+        Ok(self.state().list(&request))
+    }
+
+    async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
+        let state = self.state();
+        let position = |id| state.forecasts.position(state.records.get(id)?);
+        Ok(ids.iter().map(position).collect())
+    }
+
+    async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {
+        Ok(self.state().previews.get(&id).cloned())
+    }
+
+    async fn cancel(
+        &self,
+        project: &str,
+        id: TaskId,
+        failure: Failure,
+        retention_ms: u64,
+    ) -> Result<Cancellation, StoreError> {
+        let mut state = self.state();
+        let Some(before) = state.own(project, id) else {
+            return Ok(Cancellation::NotFound);
+        };
+        let cancelled = Event::Cancelled {
+            failure,
+            now_ms: state.now().wall_ms,
+            retention_ms,
+        };
+        Ok(match state.apply(&before, cancelled) {
+            Ok(Some(after)) => Cancellation::Cancelled(after.task.clone()),
+            _ => Cancellation::AlreadyFinished(before.task.clone()),
+        })
+    }
+
+    async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError> {
+        let mut state = self.state();
+        let Some(before) = state.own(project, id) else {
+            return Ok(Deletion::NotFound);
+        };
+        state.expect(&before, Event::Deleted)?;
+        let files = match &before.task.state {
+            Phase::Completed(artifact) => artifact.files().map(|file| file.key.clone()).into(),
+            _ => Vec::new(),
+        };
+        let numbers: Vec<u64> = files
+            .into_iter()
+            .filter_map(|key| state.chore(&ChoreWork::RemoveFile(key)))
+            .collect();
+        let files = state.lease_chores(&numbers, DELETION_LEASE_MS);
+        Ok(Deletion::Deleted { files })
+    }
+
+    async fn settle_deleted(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
+        self.state().settle_chores(done);
+        Ok(())
+    }
+
+    async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
+        Ok(self.state().usage(|task| task.project == project))
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        let state = self.state();
+        let unfinished = state.unfinished().map(|record| &**record);
+        Ok(Counts::of(unfinished, state.now().wall_ms))
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+}
+
+impl State {
+    fn insert(&mut self, new: &NewTask) -> Result<Insertion, StoreError> {
+        let (project, now_ms) = (&new.project, self.now().wall_ms);
+        if let Some(idempotency) = &new.idempotency
+            && let Some(earlier) = self.find_twin(project, idempotency)
+        {
+            return Ok(earlier);
+        }
+        let record = Arc::new(Record::accepted(self.next_number(), new.accepted(now_ms)));
+        let refusal = new.bounds.refusal(record.charged_bytes, self.load(project));
+        if let Some(full) = refusal {
+            return Ok(self.forecasts.refuse(project, now_ms, new.bounds, full));
+        }
+        if self.records.contains_key(&new.id) {
+            return Err(StoreError::Unavailable("the id is taken".into()));
+        }
+        self.put(new.id, None, Some(record.clone()));
+        self.forecasts.admitted(project, now_ms);
+        self.gaps.accept(new.id.created_at_ms());
+        if let Some(idempotency) = &new.idempotency {
+            let binding = Binding {
+                fingerprint: idempotency.fingerprint,
+                expires_at_ms: now_ms.saturating_add(idempotency.bound_ms),
+                task: new.id,
+            };
+            let place = (project.clone(), idempotency.key.clone());
+            self.bindings.insert(place, binding);
+        }
+        Ok(Insertion::Inserted(record.task.clone()))
+    }
+
+    /// What an earlier request under the same key makes of this one.
+    fn find_twin(&self, project: &str, idempotency: &Idempotency) -> Option<Insertion> {
+        let place = (project.to_owned(), idempotency.key.clone());
+        let binding = self.bindings.get(&place)?;
+        if binding.fingerprint != idempotency.fingerprint {
+            return Some(Insertion::KeyReused);
+        }
+        self.task(binding.task).map(Insertion::Replayed)
+    }
+
+    fn load(&self, project: &str) -> Load {
+        let waiting = self.unfinished().filter(|record| record.is_waiting());
+        let own = |record: &&Arc<Record>| record.task.project == project;
+        let reserved = self.forecasts.reserved(project, self.now().wall_ms);
+        Load {
+            waiting: (waiting.count() as u64).saturating_add(reserved),
+            unfinished: self.unfinished().filter(own).count() as u64,
+            own: self.usage(|task| task.project == project),
+            bytes: self.usage(|_| true).bytes,
+        }
+    }
+
+    fn list(&self, request: &PageRequest) -> Page {
+        let listed = |task: &&Arc<Task>| {
+            let is_after = match (request.after, request.order) {
+                (None, _) => true,
+                (Some(after), Order::Ascending) => task.id > after,
+                (Some(after), Order::Descending) => task.id < after,
+            };
+            is_after && request.lists(task)
+        };
+        let tasks = self.records.values().map(|record| &record.task);
+        let mut tasks: Vec<_> = tasks.filter(listed).collect();
+        if request.order == Order::Descending {
+            tasks.reverse();
+        }
+        let mut filling = Filling::up_to(request.limit);
+        for task in tasks {
+            if !filling.add(task) {
+                break;
+            }
+        }
+        filling.page()
+    }
+}

@@ -1,0 +1,232 @@
+//! For workers.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::TaskId;
+use kinora_contract::lifecycle::{Event, Record, References, Refused};
+use tokio::sync::watch;
+
+use super::ReferenceStore;
+use super::state::State;
+use crate::act::Act;
+use crate::queue::{Share, alone};
+use crate::{
+    Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Outcome, Renewal,
+    StoreError, Work,
+};
+
+#[async_trait]
+impl Work for ReferenceStore {
+    async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
+        self.state().take_fetches(&request)
+    }
+
+    async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError> {
+        let token = fetch.token;
+        let act = Act::SettleFetch { token, fetched };
+        self.state().act(fetch.task.id, &act)
+    }
+
+    async fn charge_references(&self, task: TaskId, bytes: u64) -> Result<(), StoreError> {
+        let mut state = self.state();
+        if let Some(before) = state.records.get(&task).cloned() {
+            // Without effect on a task that has ended.
+            let _ = state.apply(&before, Event::ReferencesStored { bytes });
+        }
+        Ok(())
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        Ok(self.state().claim(&request))
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        lease_ms: u64,
+        renewal: Renewal,
+    ) -> Result<(), StoreError> {
+        let act = Act::Renew {
+            token: lease.token,
+            lease_ms,
+            renewal,
+        };
+        self.state().act(lease.task, &act)
+    }
+
+    async fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> Result<(), StoreError> {
+        let mut state = self.state();
+        if state.judge(lease).is_ok() {
+            state.previews.insert(lease.task, preview);
+        }
+        Ok(())
+    }
+
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError> {
+        let state = self.state();
+        let lost = |(place, lease)| Some((place, state.judge(lease).err()?));
+        Ok(leases.iter().enumerate().filter_map(lost).collect())
+    }
+
+    async fn finish(
+        &self,
+        lease: &Lease,
+        outcome: Outcome,
+        retention_ms: u64,
+    ) -> Result<(), StoreError> {
+        let act = Act::Finish {
+            token: lease.token,
+            outcome,
+            retention_ms,
+        };
+        self.state().act(lease.task, &act)
+    }
+
+    async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError> {
+        let token = lease.token;
+        let act = Act::Release { token, attempt };
+        self.state().act(lease.task, &act)
+    }
+
+    /// Others may serve the store beside this process: its deaths are no news.
+    fn unclean_starts(&self) -> u64 {
+        0
+    }
+
+    async fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn work_hints(&self) -> watch::Receiver<u64> {
+        self.state().work.subscribe()
+    }
+
+    fn withdrawals(&self) -> watch::Receiver<u64> {
+        self.state().withdrawn.subscribe()
+    }
+}
+
+impl State {
+    fn judge(&self, lease: &Lease) -> Result<(), LeaseLost> {
+        let record = self.records.get(&lease.task);
+        Record::judge_lease(record.map(|record| &**record), lease)
+    }
+
+    fn act(&mut self, task: TaskId, act: &Act) -> Result<(), StoreError> {
+        let Some(before) = self.records.get(&task).cloned() else {
+            return Err(StoreError::LeaseLost(LeaseLost::Withdrawn));
+        };
+        match self.apply(&before, act.at(self.now())) {
+            Ok(_) => Ok(()),
+            Err(Refused::LeaseLost(lost)) => Err(StoreError::LeaseLost(lost)),
+            Err(refused) => Err(StoreError::Corrupt(format!("{task}: {refused}"))),
+        }
+    }
+
+    fn claim(&mut self, request: &ClaimRequest) -> Vec<Claim> {
+        let now = self.now();
+        self.forecasts.learn(request);
+        let awaiting = self.alone.as_ref().and_then(|next| next.awaits(request));
+        let awaiting = awaiting.and_then(|id| self.records.get(&id));
+        let awaiting = awaiting.map(|record| &**record);
+        let runs = alone::runs_of(self.running(), request, now.steady_ms);
+        let mut alone = alone::is_held_back(&runs, awaiting, request);
+        let mut claims = Vec::new();
+        while claims.len() < request.count && !alone {
+            let Some(before) = self.next(request) else {
+                break;
+            };
+            alone = alone::must_wait(&before, request);
+            let runs = alone::runs_of(self.running(), request, now.steady_ms);
+            if alone && !runs.is_empty() {
+                self.alone = Some(alone::Next::of(request, &before));
+                break;
+            }
+            let token = self.next_number();
+            let claimed = Event::Claimed {
+                held: request.held(token, now),
+                now_ms: now.wall_ms,
+            };
+            let Ok(Some(after)) = self.apply(&before, claimed) else {
+                break;
+            };
+            claims.push(Claim::of(&after, token));
+        }
+        claims
+    }
+
+    /// The task to be claimed next: of the project whose turn it is, unless it has its share of slots, the oldest.
+    fn next(&self, request: &ClaimRequest) -> Option<Arc<Record>> {
+        let share = Share::of(request);
+        let served = |record: &&Arc<Record>| request.models.contains(&record.task.spec.model);
+        let claimable = || {
+            let records = self.unfinished().filter(|record| record.is_claimable());
+            records.filter(served)
+        };
+        let has_share = |record: &&Arc<Record>| {
+            let project = &record.task.project;
+            let running = self.running().filter(|run| run.task.project == *project);
+            let others_wait = || claimable().any(|other| other.task.project != *project);
+            share.allows(running.count() as u64, others_wait)
+        };
+        let turn = |record: &&Arc<Record>| (self.turns.of(&record.task.project), record.seq);
+        claimable().filter(has_share).min_by_key(turn).cloned()
+    }
+
+    fn take_fetches(&mut self, request: &FetchRequest) -> Result<Vec<Fetch>, StoreError> {
+        let steady_ms = self.now().steady_ms;
+        let is_back = |record: &&Arc<Record>| {
+            let until = match record.references {
+                References::Away { until_ms, .. } => Some(until_ms),
+                _ => None,
+            };
+            record.is_waiting() && until.is_some_and(|until_ms| until_ms <= steady_ms)
+        };
+        let back: Vec<_> = self.unfinished().filter(is_back).cloned().collect();
+        for record in back {
+            self.expect(&record, Event::FetchDue)?;
+        }
+        let mut taken = Vec::new();
+        while taken.len() < request.count
+            && let Some(before) = self.next_fetch(request)
+        {
+            let token = self.next_number();
+            let until_ms = steady_ms.saturating_add(request.lease_ms);
+            let begun = Event::FetchBegun { token, until_ms };
+            let project = before.task.project.clone();
+            self.last_fetches.insert(project, token);
+            self.expect(&before, begun)?;
+            taken.push(Fetch {
+                task: before.task.clone(),
+                token,
+                tries: before.references.tries() + 1,
+            });
+        }
+        Ok(taken)
+    }
+
+    /// The task to be fetched for next: of the project with the fewest fetches under way, among several the one whose
+    /// last fetch is longest ago, the oldest.
+    fn next_fetch(&self, request: &FetchRequest) -> Option<Arc<Record>> {
+        let is_wanted = |record: &&Arc<Record>| {
+            let is_served = request.models.contains(&record.task.spec.model);
+            let is_wanted = matches!(record.references, References::Wanted { .. });
+            is_served && record.is_waiting() && is_wanted
+        };
+        let under_way = |project: &str| {
+            let waiting = self.unfinished().filter(|record| record.is_waiting());
+            let own = waiting.filter(|record| record.task.project == project);
+            own.filter(|record| record.references.fetch().is_some())
+                .count()
+        };
+        let may = |record: &&Arc<Record>| under_way(&record.task.project) < request.project_max;
+        let turn = |record: &&Arc<Record>| {
+            let project = &record.task.project;
+            let last_fetch = self.last_fetches.get(project).copied();
+            (under_way(project), last_fetch, record.seq)
+        };
+        let wanted = self.unfinished().filter(is_wanted);
+        wanted.filter(may).min_by_key(turn).cloned()
+    }
+}
