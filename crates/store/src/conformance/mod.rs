@@ -9,6 +9,7 @@
     reason = "these are tests"
 )]
 
+pub mod agreement;
 pub mod bench;
 pub mod chores;
 pub mod clocks;
@@ -17,7 +18,6 @@ pub mod fixtures;
 pub mod handles;
 pub mod keys;
 pub mod leases;
-pub mod model;
 pub mod owner;
 pub mod quota;
 pub mod reading;

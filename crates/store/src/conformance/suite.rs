@@ -110,7 +110,7 @@ macro_rules! conformance_suite {
             keys: a_key_is_revoked_once_and_at_once,
             keys: a_key_is_rotated_in_one_step,
             keys: the_last_use_of_a_key_is_kept,
-            model: random_operations_agree_with_a_simple_model,
+            agreement: random_operations_agree_with_the_reference_store,
         }
     };
     (@cases $harness:expr; $($module:ident: $case:ident,)*) => {

@@ -1,0 +1,389 @@
+//! Random operations, done to a store through two handles in turn and to the reference store: every answer is the
+//! same, and so is everything that can be read afterwards.
+
+mod operation;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kinora_contract::{Clock as _, FailureCode, ManualClock, Task};
+use proptest::test_runner::{Config, TestRunner};
+
+use self::operation::{Operation, SETTLED, operations};
+use super::bench::{Bench as _, any_call_off};
+use super::fixtures::{
+    LEASE_MS, MODELS, NOW, artifact, cancelled, claiming, id, of_model, renewal, sweep_at,
+    with_images,
+};
+use super::{Harness, Site};
+use crate::reference::ReferenceStore;
+use crate::{
+    Attempt, Chore, ChoreKind, ChoreWork, ClaimRequest, Deletion, ExpiryCursor, Fetch, Fetched,
+    Idempotency, Insertion, Lease, NewTask, Order, PageRequest, Postpone, Postponed, QueueBounds,
+    Renewal, Stores, SweepRequest, Usage,
+};
+
+const PROJECTS: [&str; 3] = ["one", "two", "three"];
+const BOUNDS: QueueBounds = QueueBounds {
+    waiting_max: 6,
+    project_unfinished_max: 4,
+    ..QueueBounds::NONE
+};
+const RETENTION_MS: u64 = 60_000;
+/// How long an idempotency key is bound.
+const BOUND_MS: u64 = 50_000;
+
+/// The case: 100 sequences of up to 40 operations.
+pub async fn random_operations_agree_with_the_reference_store(harness: &impl Harness) {
+    let number = AtomicU32::new(0);
+    tokio::task::block_in_place(|| {
+        let config = Config {
+            cases: 100,
+            failure_persistence: None,
+            ..Config::default()
+        };
+        let tested = TestRunner::new(config).run(&operations(), |operations| {
+            let name = format!("agreement-{}", number.fetch_add(1, Ordering::Relaxed));
+            tokio::runtime::Handle::current().block_on(async {
+                let clock = Arc::new(ManualClock::at(NOW));
+                let first = Site::of(harness.stores(&name, clock.clone()).await, clock.clone());
+                let second = harness.open_second(&first, &name).await;
+                let reference = Stores::of(Arc::new(ReferenceStore::new(1, clock.clone())));
+                let reference = Site::of(reference, clock.clone());
+                let mut tested = Side::of([first, second]);
+                let mut wanted = Side::of([reference.clone(), reference]);
+                for operation in operations {
+                    clock.advance(1);
+                    operation.pass_time(&clock);
+                    let answer = tested.step(&operation).await;
+                    assert_eq!(answer, wanted.step(&operation).await, "{operation:?}");
+                    agree(&tested, &wanted).await;
+                }
+            });
+            Ok(())
+        });
+        tested.unwrap_or_else(|failure| panic!("{failure}"));
+    });
+}
+
+/// Compares all that can be read.
+async fn agree(tested: &Side, wanted: &Side) {
+    let (shown, wanted) = (tested.shown().await, wanted.shown().await);
+    for (one, other) in shown.iter().zip(&wanted) {
+        assert_eq!(one, other);
+    }
+    assert_eq!(shown.len(), wanted.len());
+}
+
+/// A store, and what the operations remember of it.
+struct Side {
+    handles: [Site; 2],
+    /// Operations so far.
+    steps: usize,
+    /// Tasks submitted so far.
+    submitted: u64,
+    runs: Vec<Lease>,
+    fetches: Vec<Fetch>,
+}
+
+impl Side {
+    fn of(handles: [Site; 2]) -> Self {
+        Self {
+            handles,
+            steps: 0,
+            submitted: 0,
+            runs: Vec::new(),
+            fetches: Vec::new(),
+        }
+    }
+
+    /// Does the operation, and says what came of it, without the numbers that each store chooses.
+    async fn step(&mut self, operation: &Operation) -> String {
+        let site = self.handles[self.steps % 2].clone();
+        self.steps += 1;
+        match *operation {
+            Operation::Insert {
+                project,
+                model,
+                key,
+                images,
+            } => self.insert(&site, project, model, key, images).await,
+            Operation::TakeFetches { count } => {
+                let fetches = site.take(count).await;
+                let told = fetches.iter().map(|fetch| (fetch.task.id, fetch.tries));
+                let told = format!("{:?}", told.collect::<Vec<_>>());
+                self.fetches.extend(fetches);
+                told
+            }
+            Operation::SettleFetch { fetch, how } => self.settle_fetch(&site, fetch, how).await,
+            Operation::Claim {
+                worker,
+                count,
+                models,
+                slots,
+                project_slots_max,
+            } => {
+                let served = |model: &usize| models & (1 << model) != 0;
+                let models = (0..MODELS.len()).filter(served);
+                let request = ClaimRequest {
+                    worker: format!("worker {worker}"),
+                    models: models.map(|model| MODELS[model].to_owned()).collect(),
+                    slots,
+                    project_slots_max,
+                    ..claiming(count)
+                };
+                self.claim(&site, request).await
+            }
+            Operation::Cancel { task, project } => {
+                let project = PROJECTS[project];
+                let cancel = site
+                    .tasks
+                    .cancel(project, id(task), cancelled(), RETENTION_MS);
+                format!("{:?}", cancel.await.unwrap())
+            }
+            Operation::Delete { task, project } => self.delete(&site, task, project).await,
+            Operation::Sweep { after_ms, trusts } => sweep(&site, after_ms, trusts).await,
+            Operation::DeleteAll => self.delete_all(&site).await,
+            Operation::SetClock { .. } => String::new(),
+            Operation::Chores => self.do_chores(&site).await,
+            Operation::Postpone => postpone(&site).await,
+            Operation::ChargeReferences { task, bytes } => {
+                let charged = site.work.charge_references(id(task), bytes).await;
+                format!("{charged:?}")
+            }
+            Operation::Renew { run, progress } => self.renew(&site, run, progress).await,
+            Operation::Finish { run, well } => self.finish(&site, run, well).await,
+            Operation::Release { run, attempt } => self.release(&site, run, attempt).await,
+        }
+    }
+
+    async fn insert(
+        &mut self,
+        site: &Site,
+        project: usize,
+        model: usize,
+        key: Option<u8>,
+        images: usize,
+    ) -> String {
+        let project = PROJECTS[project];
+        let mut new = NewTask {
+            idempotency: key.map(|key| Idempotency {
+                key: key.to_string(),
+                fingerprint: [u8::try_from(model).unwrap(); 32],
+                bound_ms: BOUND_MS,
+            }),
+            bounds: BOUNDS,
+            ..of_model(self.submitted, project, MODELS[model])
+        };
+        if images > 0 {
+            new.spec.inputs = with_images(0, project, images).spec.inputs;
+        }
+        new.spec.draft = images == 2;
+        self.submitted += 1;
+        let twin = match &new.idempotency {
+            Some(key) => site.tasks.find_twin(project, key).await.unwrap(),
+            None => None,
+        };
+        let came = match site.tasks.insert(new).await.unwrap() {
+            // When to come again is an estimate.
+            Insertion::QueueFull(_) => "queue full".to_owned(),
+            Insertion::ProjectFull(_) => "project full".to_owned(),
+            other => format!("{other:?}"),
+        };
+        format!("{came}, twin {twin:?}")
+    }
+
+    async fn settle_fetch(&self, site: &Site, fetch: usize, how: usize) -> String {
+        let Some(fetch) = self.fetches.iter().rev().nth(fetch) else {
+            return String::new();
+        };
+        let all: [Fetched; SETTLED] = [
+            Fetched::AtHand,
+            Fetched::Failed {
+                failure: FailureCode::ReferenceUnreachable.into(),
+                retention_ms: RETENTION_MS,
+            },
+            Fetched::Back { pause_ms: 9_000 },
+        ];
+        let settled = site.work.settle_fetch(fetch, all[how].clone()).await;
+        format!("{settled:?}")
+    }
+
+    async fn claim(&mut self, site: &Site, request: ClaimRequest) -> String {
+        let mut told = Vec::new();
+        for claim in site.work.claim(request).await.unwrap() {
+            let is_larger = |lease: &Lease| lease.token < claim.lease.token;
+            assert!(self.runs.iter().all(is_larger));
+            self.runs.push(claim.lease);
+            told.push((claim.task, claim.ticket));
+        }
+        format!("{told:?}")
+    }
+
+    /// One of the last runs, counted from the newest, with its number.
+    fn run(&self, back: usize) -> Option<(usize, &Lease)> {
+        self.runs.iter().enumerate().rev().nth(back)
+    }
+
+    async fn renew(&self, site: &Site, run: usize, progress: u8) -> String {
+        let Some((_, lease)) = self.run(run) else {
+            return String::new();
+        };
+        let preview = Arc::from([progress]);
+        site.work.put_preview(lease, preview).await.unwrap();
+        let renewal = Renewal {
+            ticket: progress
+                .is_multiple_of(2)
+                .then(|| format!("ticket {progress}")),
+            ..renewal(progress)
+        };
+        format!("{:?}", site.work.renew(lease, LEASE_MS, renewal).await)
+    }
+
+    async fn finish(&self, site: &Site, run: usize, well: bool) -> String {
+        let Some((number, lease)) = self.run(run) else {
+            return String::new();
+        };
+        let outcome = match well {
+            true => Ok(artifact(&format!("run {number}"))),
+            false => Err(FailureCode::GenerationFailed.into()),
+        };
+        let finished = site.work.finish(lease, outcome, RETENTION_MS).await;
+        format!("{finished:?}")
+    }
+
+    async fn release(&self, site: &Site, run: usize, attempt: usize) -> String {
+        let Some((_, lease)) = self.run(run) else {
+            return String::new();
+        };
+        let all = [Attempt::Counts, Attempt::Forgiven, Attempt::ReferencesLost];
+        format!("{:?}", site.work.release(lease, all[attempt]).await)
+    }
+
+    /// The caller removes the files that it is handed.
+    async fn delete(&self, site: &Site, task: u64, project: usize) -> String {
+        let deleted = site.tasks.delete(PROJECTS[project], id(task)).await;
+        match deleted.unwrap() {
+            Deletion::NotFound => "not found".to_owned(),
+            Deletion::Deleted { files } => {
+                let told = format!("{:?}", self.works(&files));
+                let done = files.into_iter().map(Chore::done).collect();
+                site.tasks.settle_deleted(done).await.unwrap();
+                told
+            }
+        }
+    }
+
+    async fn delete_all(&self, site: &Site) -> String {
+        let mut told = Vec::new();
+        for task in 0..self.submitted {
+            for project in 0..PROJECTS.len() {
+                told.push(self.delete(site, task, project).await);
+            }
+        }
+        for project in PROJECTS {
+            let usage = site.tasks.usage(project).await.unwrap();
+            assert_eq!(usage, Usage::default(), "{project}");
+        }
+        format!("{told:?}")
+    }
+
+    /// Does all that is to be done, in whatever order.
+    async fn do_chores(&self, site: &Site) -> String {
+        let mut told = Vec::new();
+        for kind in [ChoreKind::RemoveFile, any_call_off()] {
+            loop {
+                let some = site.take_chores(kind.clone()).await;
+                if some.is_empty() {
+                    break;
+                }
+                told.extend(self.works(&some));
+                let done = some.into_iter().map(Chore::done).collect();
+                site.chores.settle_chores(done).await.unwrap();
+            }
+        }
+        told.sort_unstable();
+        format!("{told:?}")
+    }
+
+    /// What is to be done, with runs in the place of their tokens.
+    fn works(&self, chores: &[Chore]) -> Vec<String> {
+        let work = |chore: &Chore| match &chore.work {
+            ChoreWork::RemoveFile(key) => {
+                let file = |lease: &Lease| lease.file_keys().iter().position(|one| one == key);
+                let mut runs = self.runs.iter().enumerate();
+                let of_run = runs.find_map(|(run, lease)| Some((run, file(lease)?)));
+                of_run.map_or_else(|| key.clone(), |(run, file)| format!("{file} of run {run}"))
+            }
+            other => format!("{other:?}"),
+        };
+        let told = |chore: &Chore| format!("{}, try {}", work(chore), chore.attempts);
+        chores.iter().map(told).collect()
+    }
+
+    /// All that can be read, by the handle that did not do the last operation.
+    async fn shown(&self) -> Vec<String> {
+        let site = &self.handles[self.steps % 2];
+        let mut shown = Vec::new();
+        for number in 0..self.submitted {
+            for project in PROJECTS {
+                let task = site.tasks.get(project, id(number)).await.unwrap();
+                task.iter().for_each(|task| assert_times(task));
+                shown.push(format!("task {number} of {project}: {task:?}"));
+            }
+            let preview = site.tasks.preview(id(number)).await.unwrap();
+            shown.push(format!("preview {number}: {preview:?}"));
+        }
+        let lost = site.work.lost(&self.runs).await.unwrap();
+        shown.push(format!("lost: {lost:?}"));
+        for project in PROJECTS {
+            let request = PageRequest {
+                project: project.to_owned(),
+                after: None,
+                limit: 100,
+                order: Order::Ascending,
+            };
+            let tasks = site.tasks.list(request).await.unwrap().tasks;
+            let listed: Vec<_> = tasks.iter().map(|task| task.id).collect();
+            let usage = site.tasks.usage(project).await.unwrap();
+            shown.push(format!("{project}: {listed:?}, {usage:?}"));
+        }
+        shown.push(format!("{:?}", site.tasks.counts().await.unwrap()));
+        shown
+    }
+}
+
+/// Times of a task never run backwards, whatever the clock does.
+fn assert_times(task: &Task) {
+    let later = [task.started_at_ms, task.finished_at_ms];
+    let times = [Some(task.created_at_ms)].into_iter().chain(later);
+    let times: Vec<u64> = times.flatten().collect();
+    assert!(times.is_sorted(), "{times:?} of {}", task.id);
+}
+
+async fn sweep(site: &Site, after_ms: u64, trusts: bool) -> String {
+    let now_ms = site.clock.now_ms();
+    let sweep = SweepRequest {
+        due_ms: trusts.then_some(now_ms),
+        waiting_ms_max: (after_ms < 5_000).then_some(60_000),
+        retention_ms: RETENTION_MS,
+        ..sweep_at(now_ms)
+    };
+    format!("{:?}", site.chores.sweep(sweep).await.unwrap())
+}
+
+/// Keeps what has ended for longer, a task at a time, so that the place at which a move goes on counts.
+async fn postpone(site: &Site) -> String {
+    let mut below = Some(ExpiryCursor::END);
+    while let Some(place) = below {
+        let postpone = Postpone {
+            from_ms: 0,
+            before_ms: u64::MAX,
+            by: Postponed::By(60_000),
+            below: place,
+            batch: 1,
+        };
+        below = site.chores.postpone(postpone).await.unwrap();
+    }
+    String::new()
+}
