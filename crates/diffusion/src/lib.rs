@@ -8,6 +8,7 @@
 mod check;
 mod family;
 mod generation;
+mod kind;
 mod model;
 #[cfg(feature = "native")]
 mod native;
@@ -24,6 +25,7 @@ mod sound;
 pub use check::{FileReport, Format, Problem, Report, check};
 pub use family::{Family, Role, Variant};
 pub use generation::{Crop, Generation, Given, Keep};
+pub use kind::DiffusionKind;
 pub use model::Model;
 #[cfg(feature = "native")]
 pub use native::Native;

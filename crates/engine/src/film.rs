@@ -49,6 +49,20 @@ pub trait FilmEngine: Send + Sync {
     /// # Errors
     /// [`EngineError::Told`] when nobody could be told: it may still be worked on.
     async fn call_off(&self, kept: &str) -> Result<(), EngineError>;
+
+    /// Asks each server that makes the films whether it would, at no cost.
+    async fn ask_servers(&self) -> Vec<ServerReport> {
+        Vec::new()
+    }
+}
+
+/// What a server answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerReport {
+    /// Its name, for an operator.
+    pub server: String,
+    /// Why it would not work for this service.
+    pub refusal: Option<String>,
 }
 
 /// One film to be made.

@@ -1,6 +1,7 @@
 //! What an engine is: it turns a [`VideoSpec`] into frames and sound, streamed into a [`Sink`]; or,
 //! as a [`FilmEngine`], has a finished file made elsewhere. An engine knows nothing of tasks, HTTP
-//! routes or storage. One that makes frames blocks its thread while it works.
+//! routes or storage. One that makes frames blocks its thread while it works. An [`EngineKind`] is where
+//! engines come from: the settings of one, and what follows from them.
 
 #![forbid(unsafe_code)]
 
@@ -9,12 +10,14 @@ pub mod conformance;
 mod control;
 mod error;
 mod film;
+mod kind;
 mod materials;
 mod preview;
 
 pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
-pub use film::{FilmEngine, FilmJob, Keeper, ReferenceFile};
+pub use film::{FilmEngine, FilmJob, Keeper, ReferenceFile, ServerReport};
+pub use kind::{EngineKind, FilesReport, FilmKind, FrameKind, KindError, Needs, Output};
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec, Warning};
 pub use materials::{Footage, Materials, Picture, Playback, SCRIPT_LINKS_MAX, Sound};

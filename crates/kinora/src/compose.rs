@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +13,16 @@ use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
 use kinora_contract::{Catalog, ModelCard, Readiness, Size, built_in_cards, limits};
+use kinora_engine::Output;
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
-use kinora_remote::{EngineOptions, Remote, RemoteEngine, SystemTimer};
 use kinora_scratch::Scratch;
 use kinora_store::{OpenOptions, SqliteOptions, Stores};
 use kinora_worker::{Backoff, Lineup, Maker, Pools, References, Served, Worker};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Engine};
 use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
 use crate::{damage, engine_host, folder, keys};
@@ -248,7 +249,11 @@ pub(crate) fn blocking_threads(config: &Config) -> usize {
     kinora_blobs::THREADS
         + kinora_store::sqlite::THREADS
         + kinora_fetch::DISK_THREADS
-        + config.engines.len() * kinora_remote::DISK_THREADS
+        + config
+            .engines
+            .iter()
+            .map(Engine::blocking_threads)
+            .sum::<usize>()
         + Pools::threads(config.worker.slots as usize)
         + OTHER_THREADS
 }
@@ -284,80 +289,53 @@ fn seconds(seconds: u32) -> Duration {
 
 /// The served models, each restricted to what its engine can do.
 pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
-    let mut engines: BTreeMap<String, Maker> = BTreeMap::new();
-    let mut seats: BTreeMap<String, Arc<Semaphore>> = BTreeMap::new();
+    let mut engines: BTreeMap<&str, Served> = BTreeMap::new();
     let mut cards = Vec::new();
-    let mut served = Vec::new();
+    let mut lineup = Vec::new();
     for model in &config.models {
-        if !engines.contains_key(&model.engine) {
-            engines.insert(model.engine.clone(), engine(&model.engine, config)?);
-            if let Some(places) = config
-                .engine(&model.engine)
-                .and_then(config::Engine::places)
-            {
-                seats.insert(model.engine.clone(), Arc::new(Semaphore::new(places)));
-            }
+        if !engines.contains_key(&*model.engine) {
+            engines.insert(
+                &model.engine,
+                served(&config.engine(&model.engine)?, &config.data)?,
+            );
         }
-        let engine = engines[&model.engine].clone();
-        let card = card(model, &engine)?;
-        let progress_timeout = match config.engine(&model.engine) {
-            Some(settings) => settings.silence_max(),
-            None => seconds(card.progress_timeout_seconds),
-        };
-        served.push((
-            card.id.clone(),
-            Served {
-                engine,
-                progress_timeout,
-                seats: seats.get(&model.engine).cloned(),
-            },
-        ));
+        let served = engines[&*model.engine].clone();
+        let card = card(model, &served.engine)?;
+        lineup.push((card.id.clone(), served));
         cards.push(card);
     }
     let catalog = Catalog::new(cards)
         .map_err(|error| Failure::because("The configured models are wrong", error))?;
-    Ok((catalog, Lineup::new(served)))
+    Ok((catalog, Lineup::new(lineup)))
 }
 
-/// Opens an engine by its configured name.
-pub(crate) fn engine(name: &str, config: &Config) -> Result<Maker, Failure> {
-    match config.engine(name) {
-        Some(config::Engine::Remote(settings)) => {
-            Ok(Maker::Film(Arc::new(remote_engine(settings)?)))
+/// What all models of an engine share.
+fn served(engine: &Engine, data: &Path) -> Result<Served, Failure> {
+    Ok(Served {
+        engine: maker(engine, data)?,
+        progress_timeout: engine.silence_max(),
+        seats: engine.places().map(Semaphore::new).map(Arc::new),
+    })
+}
+
+/// Opens an engine, or what starts its processes.
+pub(crate) fn maker(engine: &Engine, data: &Path) -> Result<Maker, Failure> {
+    match (engine.settings.output(), engine.host) {
+        (Output::Films(films), _) => {
+            let opened = films.engine(&engine.name, Arc::new(SystemClock));
+            Ok(Maker::Film(opened.map_err(|error| engine.refused(&error))?))
         }
-        Some(config::Engine::Storyboard(settings)) => {
-            Ok(Maker::Frames(Arc::new(engine_host::storyboard(settings)?)))
+        (Output::Frames(frames), Some(host)) => {
+            let hosted = engine_host::hosted(engine, frames, host, data)?;
+            Ok(Maker::Frames(Arc::new(hosted)))
         }
-        Some(config::Engine::Diffusion(settings)) => {
-            let engine = engine_host::diffusion(settings, &config.data)?;
-            Ok(Maker::Frames(Arc::new(engine)))
+        (Output::Frames(frames), None) => {
+            let opened = frames
+                .open(&engine.name)
+                .map_err(|error| Failure::because(&engine.name, error))?;
+            Ok(Maker::Frames(opened.into()))
         }
-        None if name == "storyboard" => {
-            let engine = engine_host::storyboard_of(&config.storyboard);
-            Ok(Maker::Frames(Arc::new(engine)))
-        }
-        None => Err(Failure::new(format!("There is no engine '{name}'."))),
     }
-}
-
-/// An engine of other servers. None of them is called yet.
-pub(crate) fn remote_engine(settings: &config::Remote) -> Result<RemoteEngine, Failure> {
-    let name = &settings.name;
-    let remote = Remote::new(
-        settings.options()?,
-        Arc::new(SystemTimer::new(Arc::new(SystemClock))),
-        Arc::new(SystemClock),
-    );
-    let remote = remote.map_err(|error| {
-        Failure::because(format!("The engine '{name}' cannot be opened"), error)
-    })?;
-    let options = EngineOptions {
-        name: name.clone(),
-        model: Some(settings.model.clone()).filter(|model| !model.is_empty()),
-        sound: settings.sound,
-        keeps_undecodable: settings.undecodable == config::Undecodable::Keep,
-    };
-    Ok(RemoteEngine::new(remote, options))
 }
 
 fn card(model: &config::Model, engine: &Maker) -> Result<ModelCard, Failure> {

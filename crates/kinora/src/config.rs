@@ -5,20 +5,19 @@ mod address;
 mod engines;
 mod load;
 mod places;
-mod storyboard;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use kinora_contract::Resolution;
+use kinora_engine::EngineKind;
+use kinora_storyboard::StoryboardKind;
 use serde::Deserialize;
 
 use crate::cli::LogFormat;
 use crate::failure::Failure;
 pub(crate) use address::{ListenAddress, check_base_url};
-pub(crate) use engines::{
-    Diffusion, Engine, Host, Remote, Storyboard as StoryboardProcess, Undecodable,
-};
-pub(crate) use storyboard::Storyboard;
+pub(crate) use engines::{Engine, Host};
 
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
@@ -27,7 +26,7 @@ pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml
 const BUFFERED_MEGABYTES_MIN: u32 = 16;
 
 /// All settings.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     pub(crate) data: PathBuf,
@@ -42,7 +41,7 @@ pub(crate) struct Config {
     pub(crate) worker: Worker,
     pub(crate) references: References,
     pub(crate) media: Media,
-    pub(crate) storyboard: Storyboard,
+    pub(crate) storyboard: StoryboardKind,
     #[serde(default)]
     pub(crate) engines: Vec<Engine>,
     pub(crate) models: Vec<Model>,
@@ -211,14 +210,16 @@ impl Config {
                 "The setting http.buffered_megabytes_max must be at least {BUFFERED_MEGABYTES_MIN}."
             )));
         }
-        self.storyboard.check()?;
-        let mut names = std::collections::BTreeSet::new();
+        self.storyboard
+            .check(false)
+            .map_err(|error| Failure::because("The section [storyboard] is wrong", error))?;
+        let mut names = BTreeSet::new();
         for engine in &self.engines {
             engine.check()?;
-            if !names.insert(engine.name()) {
+            if !names.insert(&engine.name) {
                 return Err(Failure::new(format!(
                     "Two engines are called '{}'.",
-                    engine.name()
+                    engine.name
                 )));
             }
         }
@@ -234,9 +235,15 @@ impl Config {
         check_base_url(&self.base_url)
     }
 
-    /// The settings of the engine of this name, unless it is the embedded one.
-    pub(crate) fn engine(&self, name: &str) -> Option<&Engine> {
-        self.engines.iter().find(|engine| engine.name() == name)
+    /// The engine with this name, configured or built in.
+    pub(crate) fn engine(&self, name: &str) -> Result<Engine, Failure> {
+        if name == engines::BUILT_IN {
+            return Engine::built_in(&self.storyboard);
+        }
+        let found = self.engines.iter().find(|engine| engine.name == name);
+        found
+            .cloned()
+            .ok_or_else(|| Failure::new(format!("There is no engine '{name}'.")))
     }
 }
 
@@ -291,7 +298,11 @@ mod tests {
         let config = read(file, &[("KINORA_WORKER_SLOTS", "7")]).unwrap();
         assert_eq!(config.listen, "127.0.0.1:9000".parse().unwrap());
         assert_eq!(config.worker.slots, 7);
-        assert_eq!(config.storyboard, Storyboard::default());
+        let built_in = StoryboardKind {
+            system_fonts: true,
+            ..StoryboardKind::default()
+        };
+        assert_eq!(config.storyboard, built_in);
         let told = [
             ("KINORA_STORYBOARD_MARK_TEXT", "Studio {seed}"),
             ("KINORA_STORYBOARD_CAPTION", "false"),

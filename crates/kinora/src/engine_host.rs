@@ -2,40 +2,36 @@
 //! or `kinora film-host`, what such a process may touch, and which engine it opens.
 
 use std::io;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::Clock;
-use kinora_engine::{Engine, EngineError, Planner};
+use kinora_engine::{Engine as Opened, EngineError, FrameKind, Output};
 use kinora_host::{
     Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Role, serve_film,
 };
-use kinora_storyboard::Storyboard;
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::LogFormat;
-use crate::config;
+use crate::config::{Engine, Host};
 use crate::failure::Failure;
-use crate::logging;
 use crate::system::SystemClock;
+use crate::{kinds, logging};
 
 /// A frame takes a fraction of a second, also on a busy machine.
 const FILM_SILENCE_MAX: Duration = Duration::from_mins(1);
 /// The largest film takes some ten seconds.
 const FILM_EXAMINE_MAX: Duration = Duration::from_mins(10);
 
-/// What an engine's process is told.
+/// What an engine's process is told: enough to read its settings as the service has read them.
 #[derive(Debug, Serialize, Deserialize)]
-enum Settings {
-    Storyboard(config::Storyboard),
-    Diffusion {
-        name: String,
-        model: Box<kinora_diffusion::Settings>,
-    },
+struct Told {
+    kind: String,
+    name: String,
+    settings: toml::Table,
 }
 
 /// The process's end.
@@ -71,58 +67,16 @@ fn leave_stops_to_the_service() -> io::Result<()> {
     Ok(())
 }
 
-fn open(settings: &[u8]) -> Result<Box<dyn Engine>, EngineError> {
-    let settings = serde_json::from_slice(settings)
-        .map_err(|error| EngineError::Failed(format!("the engine's settings: {error}")))?;
-    match settings {
-        Settings::Storyboard(settings) => Ok(Box::new(storyboard_of(&settings))),
-        Settings::Diffusion { name, model } => load(name, *model),
+fn open(told: &[u8]) -> Result<Box<dyn Opened>, EngineError> {
+    let failed = |error: String| EngineError::Failed(format!("the engine's settings: {error}"));
+    let told: Told = serde_json::from_slice(told).map_err(|error| failed(error.to_string()))?;
+    let kind = kinds::named(&told.kind).map_err(failed)?;
+    let settings = kind.read(told.settings);
+    let settings = settings.map_err(|error| failed(error.to_string()))?;
+    match settings.output() {
+        Output::Frames(frames) => frames.open(&told.name),
+        Output::Films(_) => Err(failed("this kind has no processes".to_owned())),
     }
-}
-
-#[cfg(feature = "diffusion")]
-fn load(name: String, model: kinora_diffusion::Settings) -> Result<Box<dyn Engine>, EngineError> {
-    let model = kinora_diffusion::Model::new(name, model)
-        .map_err(|error| EngineError::Failed(error.to_string()))?;
-    Ok(Box::new(kinora_diffusion::Native::load(model)?))
-}
-
-#[cfg(not(feature = "diffusion"))]
-fn load(name: String, _: kinora_diffusion::Settings) -> Result<Box<dyn Engine>, EngineError> {
-    Err(EngineError::Unsupported(format!("{name}: {NOT_BUILT_IN}")))
-}
-
-/// What there is to do about an executable without neural engines.
-pub(crate) const NOT_BUILT_IN: &str = "this kinora was built without neural engines; build it with \
-    `cargo build --release --features diffusion` (or diffusion-cuda, diffusion-vulkan, diffusion-metal)";
-
-/// Open weights in a process of their own. Nothing is loaded yet.
-pub(crate) fn diffusion(
-    settings: &config::Diffusion,
-    data: &Path,
-) -> Result<HostedEngine, Failure> {
-    if !cfg!(feature = "diffusion") {
-        return Err(Failure::because(&settings.name, NOT_BUILT_IN));
-    }
-    let model = settings.model()?;
-    let told = Settings::Diffusion {
-        name: settings.name.clone(),
-        model: Box::new(settings.model.clone()),
-    };
-    let files = settings.model.files();
-    let confinement = Confinement {
-        read: files.map(|(_, path)| path.to_owned()).collect(),
-        scratch: Some(scratch(data, &settings.name)),
-        ..Confinement::of(Role::Engine)
-    };
-    hosted(Arc::new(model), &told, settings.host, confinement)
-}
-
-/// The folder in which an engine of this name keeps what its libraries compile.
-fn scratch(data: &Path, name: &str) -> PathBuf {
-    let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
-    let plain = name.replace(|one| !is_plain(one), "_");
-    data.join("scratch").join(plain)
 }
 
 /// Measures how long children take.
@@ -140,39 +94,31 @@ pub(crate) fn films() -> HostedFilms {
     })
 }
 
-/// The embedded engine in a process of its own.
-pub(crate) fn storyboard(settings: &config::StoryboardProcess) -> Result<HostedEngine, Failure> {
-    let engine = settings.settings();
-    let planner = Arc::new(storyboard_of(&engine));
-    let confinement = Confinement::of(Role::Engine);
-    hosted(
-        planner,
-        &Settings::Storyboard(engine),
-        settings.host,
-        confinement,
-    )
-}
-
-/// The embedded engine in this process; with 0 threads, one per core.
-pub(crate) fn storyboard_of(settings: &config::Storyboard) -> Storyboard {
-    Storyboard::new(kinora_storyboard::Options {
-        threads: NonZeroUsize::new(settings.threads as usize),
-        caption: settings.caption,
-        mark: settings.mark,
-        mark_text: settings.mark_text.clone(),
-        system_fonts: settings.system_fonts,
-    })
-}
-
-/// The service's end.
-fn hosted(
-    planner: Arc<dyn Planner>,
-    settings: &Settings,
-    host: config::Host,
-    confinement: Confinement,
+/// An engine that makes frames in processes of its own. None is started yet.
+pub(crate) fn hosted(
+    engine: &Engine,
+    frames: &dyn FrameKind,
+    host: Host,
+    data: &Path,
 ) -> Result<HostedEngine, Failure> {
-    let settings = serde_json::to_vec(settings)
+    if let Some(why) = frames.not_built_in() {
+        return Err(Failure::because(&engine.name, why));
+    }
+    let planner = frames.planner(&engine.name);
+    let planner = planner.map_err(|error| engine.refused(&error))?;
+    let told = Told {
+        kind: engine.told.kind.name.to_owned(),
+        name: engine.name.clone(),
+        settings: engine.told.table.clone(),
+    };
+    let settings = serde_json::to_vec(&told)
         .map_err(|error| Failure::because("The engine's settings cannot be told", error))?;
+    let needs = frames.needs();
+    let confinement = Confinement {
+        read: needs.files,
+        scratch: needs.scratch.then(|| scratch(data, &engine.name)),
+        ..Confinement::of(Role::Engine)
+    };
     let options = HostOptions {
         command: Box::new(|| this_executable("engine-host")),
         settings,
@@ -183,6 +129,13 @@ fn hosted(
         clock: clock(),
     };
     Ok(HostedEngine::new(planner, options))
+}
+
+/// The folder in which an engine of this name keeps what its libraries compile.
+fn scratch(data: &Path, name: &str) -> PathBuf {
+    let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
+    let plain = name.replace(|one| !is_plain(one), "_");
+    data.join("scratch").join(plain)
 }
 
 /// This executable as it was when this process started, also when its file was replaced since.

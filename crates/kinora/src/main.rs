@@ -19,6 +19,7 @@ mod faults;
 mod folder;
 mod hint;
 mod keys;
+mod kinds;
 mod logging;
 mod memory;
 mod models;

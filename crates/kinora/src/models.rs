@@ -6,8 +6,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use kinora_engine::{FrameKind, Output};
+
 use crate::cli::{ModelsArgs, ModelsCommand, PlaceArgs};
-use crate::config::{Config, Diffusion, Engine};
+use crate::config::{Config, Engine, Host};
 use crate::engine_host;
 use crate::failure::Failure;
 use crate::{print, system};
@@ -21,23 +23,25 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {
 /// Looks into the files of every engine that has some, and loads those that look well.
 fn check(place: &PlaceArgs, load: bool) -> Result<(), Failure> {
     let config = Config::load(place)?;
-    let engines: Vec<&Diffusion> = config
-        .engines
-        .iter()
-        .filter_map(|engine| match engine {
-            Engine::Diffusion(diffusion) => Some(&**diffusion),
-            Engine::Remote(_) | Engine::Storyboard(_) => None,
-        })
-        .collect();
-    if engines.is_empty() {
-        print("No engine of this configuration loads weights: there is nothing to check.\n");
-        return Ok(());
+    let mut outcomes = Vec::new();
+    for engine in &config.engines {
+        if let (Output::Frames(frames), Some(host)) = (engine.settings.output(), engine.host)
+            && let Some(found) = frames.check_files()
+        {
+            print(&format!("{}\n{}", engine.name, indented(&found.text)));
+            let is_well = found.is_good && (!load || loads(engine, frames, host, &config.data));
+            if !found.is_good {
+                print("  not loaded, since files are missing or wrong\n");
+            }
+            outcomes.push(is_well);
+        }
     }
-    let wrong = engines
-        .iter()
-        .filter(|engine| !is_well(engine, &config.data, load))
-        .count();
-    match (wrong, engines.len()) {
+    let wrong = outcomes.iter().filter(|is_well| !**is_well).count();
+    match (wrong, outcomes.len()) {
+        (_, 0) => {
+            print("No engine of this configuration loads weights: there is nothing to check.\n");
+            Ok(())
+        }
         (0, _) => Ok(()),
         (_, 1) => Err(Failure::new("the engine cannot be used, see above")),
         (wrong, all) => Err(Failure::new(format!(
@@ -46,29 +50,16 @@ fn check(place: &PlaceArgs, load: bool) -> Result<(), Failure> {
     }
 }
 
-/// Looks into one, prints what was found, and tells whether it can be used.
-fn is_well(settings: &Diffusion, data: &Path, load: bool) -> bool {
-    let report = kinora_diffusion::check(&settings.model);
-    print(&format!(
-        "{}\n{}",
-        settings.name,
-        indented(&report.to_string())
-    ));
-    if !report.is_good() {
-        print("  not loaded, since files are missing or wrong\n");
-        return false;
-    }
-    if !load {
-        return true;
-    }
-    if !cfg!(feature = "diffusion") {
-        print(&format!("  not loaded: {}\n", engine_host::NOT_BUILT_IN));
+/// Loads one in a process of its own, where this executable can, and prints how that went.
+fn loads(engine: &Engine, frames: &dyn FrameKind, host: Host, data: &Path) -> bool {
+    if let Some(why) = frames.not_built_in() {
+        print(&format!("  not loaded: {why}\n"));
         return true;
     }
     let start = system::stopwatch();
-    let loaded = engine_host::diffusion(settings, data).and_then(|engine| {
-        let _shown = Waiting::show(&settings.name);
-        engine
+    let loaded = engine_host::hosted(engine, frames, host, data).and_then(|hosted| {
+        let _shown = Waiting::show(&engine.name);
+        hosted
             .try_open()
             .map_err(|error| Failure::new(error.to_string()))
     });

@@ -5,10 +5,12 @@ use std::error::Error;
 
 use async_trait::async_trait;
 use kinora_contract::{Features, VideoSpec, Warning, WarningCode};
-use kinora_engine::{Control, Description, EngineError, FilmEngine, FilmJob, Keeper, Stage};
+use kinora_engine::{
+    Control, Description, EngineError, FilmEngine, FilmJob, Keeper, ServerReport, Stage,
+};
 
 use crate::dialect::Field;
-use crate::error::RemoteError;
+use crate::error::{Cause, RemoteError};
 use crate::remote::Remote;
 use crate::request::{RemoteRequest, Ticket};
 use crate::run::Watcher;
@@ -59,11 +61,6 @@ impl RemoteEngine {
             sound,
             keeps_undecodable: options.keeps_undecodable,
         }
-    }
-
-    /// The client of the upstreams.
-    pub const fn remote(&self) -> &Remote {
-        &self.remote
     }
 }
 
@@ -123,6 +120,15 @@ impl FilmEngine for RemoteEngine {
             Ok(()) | Err(RemoteError::Forgotten(_)) => Ok(()),
             Err(error) => Err(told(&error)),
         }
+    }
+
+    async fn ask_servers(&self) -> Vec<ServerReport> {
+        let asked = self.remote.ask_all().await.into_iter();
+        let report = |(server, answer): (String, Result<(), Cause>)| ServerReport {
+            server,
+            refusal: answer.err().map(|cause| cause.to_string()),
+        };
+        asked.map(report).collect()
     }
 }
 

@@ -11,7 +11,7 @@
 //! 5. [`kinora_fetch::save`]: the result into a new file, counted and paced.
 //! 6. [`Remote::run`]: all of it from submit to file, with back-off; a saved ticket is polled on
 //!    and never submitted again.
-//! 7. [`RemoteEngine`]: that as an engine of the service.
+//! 7. [`RemoteEngine`]: that as an engine of the service; [`RemoteKind`]: its settings.
 //!
 //! It refuses redirects, proxies from the environment, bodies without bound, to dial an address that
 //! only an answer named, and any opinion on what the bytes of a result are.
@@ -29,6 +29,7 @@ mod hints;
 mod http;
 mod job;
 mod key;
+mod kind;
 mod names;
 mod options;
 mod pool;
@@ -47,6 +48,7 @@ pub use engine::{EngineOptions, RemoteEngine};
 pub use error::{Cause, RemoteError};
 pub use job::{Job, Poll};
 pub use key::{KeyError, KeySource};
+pub use kind::RemoteKind;
 pub use kinora_engine::ReferenceFile;
 pub use options::{Options, OptionsError, UpstreamOptions};
 pub use remote::{DISK_THREADS, Remote};

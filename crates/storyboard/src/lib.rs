@@ -19,6 +19,7 @@ mod erase;
 mod events;
 mod film;
 mod flat;
+mod kind;
 mod layer;
 mod length;
 mod letters;
@@ -57,6 +58,7 @@ mod warnings;
 mod wash;
 mod water;
 
+pub use kind::StoryboardKind;
 pub use portrait::{label, nouns, portrait};
 #[doc(hidden)]
 pub use seen::{Seen, seen};

@@ -1,105 +1,169 @@
-//! The settings of engines beside the embedded one: `[[engines]]`. Whoever names none has none.
+//! The configured engines: `[[engines]]`, and the one that is built in. What all engines have is read here; the
+//! rest of an engine's table is read by its kind.
 
-mod hosted;
-mod remote;
+mod host;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use kinora_engine::{EngineKind, KindError, Output};
+use kinora_storyboard::StoryboardKind;
 use serde::Deserialize;
+use toml::{Table, Value};
 
 use crate::failure::Failure;
-pub(crate) use hosted::{Diffusion, Host, Storyboard};
-pub(crate) use remote::{Remote, Undecodable};
+use crate::kinds::{self, Kind};
+pub(crate) use host::Host;
 
-/// A client of other servers ends by itself after its silence: a last call may take so long.
-const REMOTE_ENDS_WITHIN: Duration = Duration::from_mins(3);
+/// The name of the engine that is there without being configured.
+pub(crate) const BUILT_IN: &str = "storyboard";
 
-/// One engine, by its kind.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub(crate) enum Engine {
-    /// Servers that speak `/v1/videos`.
-    Remote(Remote),
-    /// The embedded engine in a process of its own.
-    Storyboard(Storyboard),
-    /// Open weights, in a process of their own.
-    Diffusion(Box<Diffusion>),
+/// A run of an engine in this process that reports no progress for so long is given up.
+const SILENCE_MAX: Duration = Duration::from_mins(1);
+
+/// One engine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Table")]
+pub(crate) struct Engine {
+    /// What models call it.
+    pub(crate) name: String,
+    /// Its settings, read by its kind.
+    pub(crate) settings: Arc<dyn EngineKind>,
+    /// How its processes are run. `None`: it has none.
+    pub(crate) host: Option<Host>,
+    /// What its processes are told.
+    pub(crate) told: Told,
+}
+
+/// What it takes to read an engine's settings again in another process.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) kind: Kind,
+    pub(crate) table: Table,
 }
 
 impl Engine {
-    /// What models call it.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Remote(remote) => &remote.name,
-            Self::Storyboard(storyboard) => &storyboard.name,
-            Self::Diffusion(diffusion) => &diffusion.name,
-        }
+    /// The engine that runs in this process.
+    pub(super) fn built_in(settings: &StoryboardKind) -> Result<Self, Failure> {
+        Ok(Self {
+            name: BUILT_IN.to_owned(),
+            settings: Arc::new(settings.clone()),
+            host: None,
+            told: Told {
+                kind: kind_named(BUILT_IN, BUILT_IN)?,
+                table: Table::new(),
+            },
+        })
     }
 
     /// How many tasks it takes at a time; `None`: as many as there are slots.
     pub(crate) fn places(&self) -> Option<usize> {
-        let host = match self {
-            Self::Remote(_) => return None,
-            Self::Storyboard(storyboard) => storyboard.host,
-            Self::Diffusion(diffusion) => diffusion.host,
-        };
-        Some(host.processes as usize)
+        self.host.map(|host| host.processes as usize)
     }
 
     /// A run of it that gives no sign of life for so long is given up.
     pub(crate) fn silence_max(&self) -> Duration {
-        match self {
-            Self::Remote(remote) => seconds(remote.silence_seconds) + REMOTE_ENDS_WITHIN,
-            Self::Storyboard(storyboard) => seconds(storyboard.host.silence_seconds),
-            Self::Diffusion(diffusion) => seconds(diffusion.host.silence_seconds),
+        match (self.settings.output(), self.host) {
+            (Output::Films(films), _) => films.silence_max(),
+            (Output::Frames(_), Some(host)) => host.silence_max(),
+            (Output::Frames(_), None) => SILENCE_MAX,
+        }
+    }
+
+    /// Threads of the runtime that it may block.
+    pub(crate) fn blocking_threads(&self) -> usize {
+        match self.settings.output() {
+            Output::Films(films) => films.blocking_threads(),
+            Output::Frames(_) => 0,
         }
     }
 
     /// What no type says.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        let name = self.name();
-        if name.is_empty() || name == "storyboard" {
-            return Err(wrong(name, "its name is taken or empty"));
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.name.is_empty() || self.name == BUILT_IN {
+            return Err(self.wrong("its name is taken or empty"));
         }
-        match self {
-            Self::Remote(remote) => remote.check(),
-            Self::Storyboard(storyboard) => {
-                storyboard.settings().check()?;
-                check_host(name, storyboard.host)
-            }
-            Self::Diffusion(diffusion) => {
-                diffusion.model()?;
-                check_host(name, diffusion.host)
-            }
+        if let Some(field) = self.host.and_then(Host::zero) {
+            return Err(self.wrong(&format!("host.{field} must be at least 1")));
         }
+        let confined = self.host.is_some_and(|host| host.sandbox);
+        let checked = self.settings.check(confined);
+        checked.map_err(|error| self.refused(&error))
+    }
+
+    /// What its kind says against it.
+    pub(crate) fn refused(&self, error: &KindError) -> Failure {
+        self.wrong(&error.to_string())
+    }
+
+    fn wrong(&self, what: &str) -> Failure {
+        wrong(&self.name, what)
     }
 }
 
-fn check_host(name: &str, host: Host) -> Result<(), Failure> {
-    for (field, value) in [
-        ("processes", host.processes),
-        ("open_seconds", host.open_seconds),
-        ("silence_seconds", host.silence_seconds),
-    ] {
-        if value == 0 {
-            return Err(wrong(name, &format!("host.{field} must be at least 1")));
-        }
+impl TryFrom<Table> for Engine {
+    type Error = Failure;
+
+    fn try_from(mut table: Table) -> Result<Self, Failure> {
+        let name = text(&mut table, "name")?
+            .ok_or_else(|| Failure::new("An engine has no `name`, by which models call it."))?;
+        let kind = text(&mut table, "kind")?.ok_or_else(|| wrong(&name, "it has no `kind`"))?;
+        let kind = kind_named(&name, &kind)?;
+        let host = table.remove("host");
+        let settings = kind.read(table.clone());
+        let settings = settings.map_err(|error| wrong(&name, error.to_string().trim_end()))?;
+        let host = match (settings.output(), host) {
+            (Output::Films(_), None) => None,
+            (Output::Films(_), Some(_)) => {
+                return Err(wrong(&name, "it has no processes of its own, so no `host`"));
+            }
+            (Output::Frames(_), host) => Some(host_of(&name, host)?),
+        };
+        Ok(Self {
+            name,
+            settings,
+            host,
+            told: Told { kind, table },
+        })
     }
-    Ok(())
+}
+
+fn text(table: &mut Table, key: &str) -> Result<Option<String>, Failure> {
+    match table.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Failure::new(format!(
+            "The `{key}` of an engine must be a string."
+        ))),
+    }
+}
+
+fn kind_named(name: &str, kind: &str) -> Result<Kind, Failure> {
+    kinds::named(kind).map_err(|known| {
+        wrong(
+            name,
+            &format!("there is no kind '{kind}'; there are: {known}"),
+        )
+    })
+}
+
+fn host_of(name: &str, table: Option<Value>) -> Result<Host, Failure> {
+    let Some(table) = table else {
+        return Ok(Host::default());
+    };
+    let host = table.try_into::<Host>();
+    host.map_err(|error| wrong(name, &format!("host: {}", error.to_string().trim_end())))
 }
 
 fn wrong(name: &str, what: &str) -> Failure {
     Failure::new(format!("The engine '{name}': {what}."))
 }
 
-fn seconds(seconds: u32) -> Duration {
-    Duration::from_secs(seconds.into())
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
+    use super::*;
     use crate::config::Config;
 
     #[test]
@@ -112,10 +176,65 @@ mod tests {
             config.check().unwrap();
             for model in &config.models {
                 let engine = config.engine(&model.engine);
-                assert!(engine.is_some(), "{}: {}", path.display(), model.id);
+                assert!(engine.is_ok(), "{}: {}", path.display(), model.id);
             }
             ready += 1;
         }
         assert!(ready > 10);
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_engine_is_told_with_its_name() {
+        let boxed = "name = \"boxed\"\nkind = \"storyboard\"\n";
+        let studio = "name = \"studio\"\nkind = \"remote\"\ndialect = \"kinora\"\n";
+        for (table, named) in [
+            ("kind = \"remote\"".to_owned(), "no `name`"),
+            ("name = \"studio\"".to_owned(), "'studio': it has no `kind`"),
+            (
+                "name = \"x\"\nkind = \"steam\"".to_owned(),
+                "'x': there is no kind 'steam'; there are: storyboard, remote, diffusion",
+            ),
+            (
+                "name = 7".to_owned(),
+                "`name` of an engine must be a string",
+            ),
+            (boxed.replace("boxed", BUILT_IN), "taken"),
+            (
+                format!("{boxed}colour = 1"),
+                "'boxed': unknown field `colour`",
+            ),
+            (format!("{boxed}threads = \"x\""), "'boxed': invalid type"),
+            (format!("{boxed}mark_text = \"\""), "'boxed': mark_text"),
+            (format!("{boxed}system_fonts = true"), "host.sandbox"),
+            (
+                format!("{boxed}host = {{ seats = 2 }}"),
+                "'boxed': host: unknown",
+            ),
+            (
+                format!("{boxed}host = {{ processes = 0 }}"),
+                "host.processes must be at least 1",
+            ),
+            (
+                format!("{studio}base_url = \"x\""),
+                "'studio': unknown field",
+            ),
+            (format!("{studio}base_urls = []\nhost = {{}}"), "no `host`"),
+            (
+                format!("{studio}base_urls = []\nkey_file = \"a\"\nkey_variable = \"b\""),
+                "'studio': key_file",
+            ),
+            (
+                "name = \"wan\"\nkind = \"diffusion\"".to_owned(),
+                "'wan': missing field `model`",
+            ),
+        ] {
+            let engine = toml::from_str::<Engine>(&table).map_err(|error| error.to_string());
+            let checked = engine.and_then(|engine| {
+                let checked = engine.check();
+                checked.map_err(|failure| failure.to_string())
+            });
+            let error = checked.unwrap_err();
+            assert!(error.contains(named), "{table}: {error}");
+        }
     }
 }

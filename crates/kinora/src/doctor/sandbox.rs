@@ -10,16 +10,9 @@ pub(super) fn sandbox(config: &Config) -> Finding {
 
 /// Engines whose processes are not locked in.
 fn open_engines(config: &Config) -> Vec<&str> {
-    let host = |engine: &Engine| match engine {
-        Engine::Remote(_) => None,
-        Engine::Storyboard(storyboard) => Some(storyboard.host),
-        Engine::Diffusion(diffusion) => Some(diffusion.host),
-    };
-    let engines = config.engines.iter();
-    engines
-        .filter(|engine| host(engine).is_some_and(|host| !host.sandbox))
-        .map(Engine::name)
-        .collect()
+    let is_open = |engine: &&Engine| engine.host.is_some_and(|host| !host.sandbox);
+    let open = config.engines.iter().filter(is_open);
+    open.map(|engine| &*engine.name).collect()
 }
 
 fn finding(lacking: &[String], open: &[&str]) -> Finding {

@@ -8,11 +8,14 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use kinora_contract::{Clock, FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{Control, Engine, EngineError, Job, Materials, Sink};
+use kinora_engine::{
+    Control, Engine as Opened, EngineError, FilmEngine, FrameKind, Job, Materials, Output,
+    ServerReport, Sink,
+};
 use kinora_worker::Maker;
 
 use super::Finding;
-use crate::config::{self, Config, ListenAddress};
+use crate::config::{self, Config, Engine, ListenAddress};
 use crate::system::{self, SystemClock};
 use crate::{compose, serve};
 
@@ -100,57 +103,64 @@ pub(super) fn models(config: &Config) -> Finding {
     }
 }
 
-/// Lets every engine that opens make one frame, or asks its servers; those that do not open are told
-/// of by their models.
+/// Lets every engine that opens make one frame, looks at its files, or asks its servers. The models tell of
+/// those that do not open.
 pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
     let names: BTreeSet<&str> = config.models.iter().map(|model| &*model.engine).collect();
-    let look = |name: &str| match config.engine(name) {
-        Some(config::Engine::Remote(settings)) => upstreams(settings),
-        Some(config::Engine::Diffusion(settings)) => vec![("engine", weights(settings))],
-        _ => match compose::engine(name, config) {
-            Ok(Maker::Frames(engine)) => vec![("engine", first_frame(name, &*engine))],
-            _ => Vec::new(),
-        },
-    };
-    names.into_iter().flat_map(look).collect()
+    let engines = names
+        .into_iter()
+        .filter_map(|name| config.engine(name).ok());
+    let findings = engines.flat_map(|engine| engine_of(&engine, &config.data));
+    findings.map(|finding| ("engine", finding)).collect()
+}
+
+fn engine_of(engine: &Engine, data: &Path) -> Vec<Finding> {
+    if let Output::Frames(frames) = engine.settings.output()
+        && let Some(found) = weights(&engine.name, frames)
+    {
+        return vec![found];
+    }
+    match compose::maker(engine, data) {
+        Ok(Maker::Frames(opened)) => vec![first_frame(&engine.name, &*opened)],
+        Ok(Maker::Film(films)) => upstreams(&engine.name, &*films),
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Asks each server of an engine whether it would serve us.
-fn upstreams(settings: &config::Remote) -> Vec<(&'static str, Finding)> {
-    let Ok(engine) = compose::remote_engine(settings) else {
-        return Vec::new();
-    };
+fn upstreams(name: &str, engine: &dyn FilmEngine) -> Vec<Finding> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let asked = match runtime {
-        Ok(runtime) => runtime.block_on(engine.remote().ask_all()),
-        Err(error) => return vec![("engine", Finding::Bad(error.to_string()))],
+        Ok(runtime) => runtime.block_on(engine.ask_servers()),
+        Err(error) => return vec![Finding::Bad(error.to_string())],
     };
-    let name = &settings.name;
-    let told = asked.into_iter().map(|(server, answer)| match answer {
-        Ok(()) => Finding::Good(format!("{name}: {server} answers")),
-        Err(error) => Finding::Bad(format!("{name}: {server} does not serve us: {error}")),
-    });
-    told.map(|finding| ("engine", finding)).collect()
+    let told = asked
+        .into_iter()
+        .map(|ServerReport { server, refusal }| match refusal {
+            None => Finding::Good(format!("{name}: {server} answers")),
+            Some(error) => Finding::Bad(format!("{name}: {server} does not serve us: {error}")),
+        });
+    told.collect()
 }
 
-/// Looks at an engine's files; loading them is `kinora models check`'s.
-fn weights(settings: &config::Diffusion) -> Finding {
-    let name = &settings.name;
-    if !cfg!(feature = "diffusion") {
-        return Finding::Bad(format!("{name}: {}", crate::engine_host::NOT_BUILT_IN));
+/// Looks at an engine's files, where it has some; loading them is `kinora models check`'s.
+fn weights(name: &str, frames: &dyn FrameKind) -> Option<Finding> {
+    if let Some(why) = frames.not_built_in() {
+        return Some(Finding::Bad(format!("{name}: {why}")));
     }
-    if kinora_diffusion::check(&settings.model).is_good() {
+    let found = frames.check_files()?;
+    Some(if found.is_good {
         Finding::Good(format!("{name}: its files are there"))
     } else {
         Finding::Bad(format!(
             "{name}: files are missing or wrong; see `kinora models check`"
         ))
-    }
+    })
 }
 
-fn first_frame(name: &str, engine: &dyn Engine) -> Finding {
+fn first_frame(name: &str, engine: &dyn Opened) -> Finding {
     let spec = trial(name);
     let materials = Materials::default();
     let begun = system::stopwatch();

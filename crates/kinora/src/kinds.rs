@@ -1,0 +1,62 @@
+//! The registry of engine kinds: one line for each kind, and nothing else in the service asks which kinds there are.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kinora_diffusion::DiffusionKind;
+use kinora_engine::EngineKind;
+use kinora_remote::RemoteKind;
+use kinora_storyboard::StoryboardKind;
+use serde::de::DeserializeOwned;
+use toml::Table;
+use toml::de::Error;
+
+/// Every kind, by the name that `kind` of `[[engines]]` has.
+const KINDS: &[Kind] = &[
+    Kind::of::<StoryboardKind>("storyboard"),
+    Kind::of::<RemoteKind>("remote"),
+    Kind::of::<DiffusionKind>("diffusion"),
+];
+
+/// One kind of engine.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    read: fn(Table) -> Result<Arc<dyn EngineKind>, Error>,
+}
+
+impl Kind {
+    const fn of<K: EngineKind + DeserializeOwned + 'static>(name: &'static str) -> Self {
+        Self {
+            name,
+            read: read::<K>,
+        }
+    }
+
+    /// Reads the settings of an engine of this kind, without what every engine has.
+    pub(crate) fn read(self, settings: Table) -> Result<Arc<dyn EngineKind>, Error> {
+        (self.read)(settings)
+    }
+}
+
+fn read<K: EngineKind + DeserializeOwned + 'static>(
+    settings: Table,
+) -> Result<Arc<dyn EngineKind>, Error> {
+    let settings: K = settings.try_into()?;
+    Ok(Arc::new(settings))
+}
+
+/// The kind with this name, or the names of all kinds.
+pub(crate) fn named(name: &str) -> Result<Kind, String> {
+    let found = KINDS.iter().find(|kind| kind.name == name);
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        names.join(", ")
+    })
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

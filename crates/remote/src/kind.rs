@@ -1,0 +1,168 @@
+//! The settings of an engine that other servers are, as an operator writes them. The commented example in
+//! `config.default.toml` shows the defaults of this file.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kinora_contract::Clock;
+use kinora_engine::{EngineKind, FilmEngine, FilmKind, KindError, Output};
+use serde::Deserialize;
+
+use crate::dialect::Dialect;
+use crate::engine::{EngineOptions, RemoteEngine};
+use crate::key::KeySource;
+use crate::options::{Options, UpstreamOptions};
+use crate::remote::{DISK_THREADS, Remote};
+use crate::timer::SystemTimer;
+
+/// A run ends by itself after `silence_seconds`. Its last call may take this long.
+const LAST_CALL_MAX: Duration = Duration::from_mins(3);
+
+/// An engine that is served by other servers.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteKind {
+    dialect: String,
+    base_urls: Vec<String>,
+    /// Empty: none.
+    #[serde(default)]
+    key_file: PathBuf,
+    /// Empty: none.
+    #[serde(default)]
+    key_variable: String,
+    /// Empty: the upstreams choose.
+    #[serde(default)]
+    model: String,
+    #[serde(default)]
+    sound: bool,
+    #[serde(default)]
+    undecodable: Undecodable,
+    #[serde(default)]
+    result_origins: Vec<String>,
+    #[serde(default = "poll_milliseconds")]
+    poll_milliseconds: u32,
+    #[serde(default = "poll_milliseconds_max")]
+    poll_milliseconds_max: u32,
+    #[serde(default = "silence_seconds")]
+    silence_seconds: u32,
+    #[serde(default = "run_seconds")]
+    run_seconds: u32,
+}
+
+/// What becomes of a film that cannot be decoded here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Undecodable {
+    /// Its task fails.
+    #[default]
+    Refuse,
+    /// It is served unseen.
+    Keep,
+}
+
+const fn poll_milliseconds() -> u32 {
+    2_000
+}
+
+const fn poll_milliseconds_max() -> u32 {
+    30_000
+}
+
+const fn silence_seconds() -> u32 {
+    300
+}
+
+const fn run_seconds() -> u32 {
+    7_200
+}
+
+impl EngineKind for RemoteKind {
+    fn check(&self, _confined: bool) -> Result<(), KindError> {
+        let wrong = |what: &str| Err(KindError(what.to_owned()));
+        if !self.key_file.as_os_str().is_empty() && !self.key_variable.is_empty() {
+            return wrong("key_file and key_variable exclude each other");
+        }
+        let mut seen = BTreeSet::new();
+        if !self.base_urls.iter().all(|url| seen.insert(url)) {
+            return wrong("base_urls names a server twice");
+        }
+        self.options().map(drop)
+    }
+
+    fn output(&self) -> Output<'_> {
+        Output::Films(self)
+    }
+}
+
+impl FilmKind for RemoteKind {
+    fn engine(&self, name: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn FilmEngine>, KindError> {
+        let timer = Arc::new(SystemTimer::new(clock.clone()));
+        let remote = Remote::new(self.options()?, timer, clock)
+            .map_err(|error| KindError(error.to_string()))?;
+        let options = EngineOptions {
+            name: name.to_owned(),
+            model: Some(self.model.clone()).filter(|model| !model.is_empty()),
+            sound: self.sound,
+            keeps_undecodable: self.undecodable == Undecodable::Keep,
+        };
+        Ok(Arc::new(RemoteEngine::new(remote, options)))
+    }
+
+    fn silence_max(&self) -> Duration {
+        seconds(self.silence_seconds) + LAST_CALL_MAX
+    }
+
+    fn blocking_threads(&self) -> usize {
+        DISK_THREADS
+    }
+}
+
+impl RemoteKind {
+    /// The settings as [`Remote`] takes them.
+    fn options(&self) -> Result<Options, KindError> {
+        let Some(dialect) = Dialect::named(&self.dialect) else {
+            let known: Vec<&str> = Dialect::ALL.iter().map(|one| one.name).collect();
+            return Err(KindError(format!(
+                "there is no dialect '{}'; there are: {}",
+                self.dialect,
+                known.join(", ")
+            )));
+        };
+        // The address is the name: tickets keep it, and it stays the same when the list changes.
+        let upstream = |url: &String| UpstreamOptions {
+            name: url.clone(),
+            base_url: url.clone(),
+            key: self.key(),
+        };
+        let upstreams = self.base_urls.iter().map(upstream).collect();
+        Ok(Options {
+            result_origins: self.result_origins.clone(),
+            poll_every: milliseconds(self.poll_milliseconds),
+            poll_every_min: milliseconds(self.poll_milliseconds.min(200)),
+            poll_every_max: milliseconds(self.poll_milliseconds_max),
+            silence_max: seconds(self.silence_seconds),
+            run_max: seconds(self.run_seconds),
+            ..Options::new(dialect, upstreams)
+        })
+    }
+
+    fn key(&self) -> KeySource {
+        if !self.key_file.as_os_str().is_empty() {
+            KeySource::File(self.key_file.clone())
+        } else if !self.key_variable.is_empty() {
+            KeySource::Variable(self.key_variable.clone())
+        } else {
+            KeySource::None
+        }
+    }
+}
+
+fn milliseconds(milliseconds: u32) -> Duration {
+    Duration::from_millis(milliseconds.into())
+}
+
+fn seconds(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into())
+}

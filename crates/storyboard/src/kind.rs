@@ -1,0 +1,87 @@
+//! The settings of the storyboard as an operator writes them: `[storyboard]` for the engine in the service, and
+//! `[[engines]]` of its kind for those in processes of their own.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use kinora_engine::{Engine, EngineError, EngineKind, FrameKind, KindError, Output, Planner};
+use serde::Deserialize;
+
+use crate::{Options, Storyboard};
+
+/// Longest mark: it has two short lines in the narrowest frame.
+const MARK_CHARS_MAX: usize = 80;
+
+/// A storyboard, configured. What is left out has the default of [`Options`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoryboardKind {
+    /// Threads that paint one clip. 0: one per core.
+    pub threads: u32,
+    /// See [`Options::caption`].
+    pub caption: bool,
+    /// See [`Options::mark`].
+    pub mark: bool,
+    /// See [`Options::mark_text`].
+    pub mark_text: String,
+    /// See [`Options::system_fonts`].
+    pub system_fonts: bool,
+}
+
+impl Default for StoryboardKind {
+    fn default() -> Self {
+        let options = Options::default();
+        Self {
+            threads: 0,
+            caption: options.caption,
+            mark: options.mark,
+            mark_text: options.mark_text,
+            system_fonts: options.system_fonts,
+        }
+    }
+}
+
+impl EngineKind for StoryboardKind {
+    fn check(&self, confined: bool) -> Result<(), KindError> {
+        let text = &self.mark_text;
+        let long = text.chars().count() > MARK_CHARS_MAX;
+        if long || text.trim().is_empty() || text.contains(char::is_control) {
+            return Err(KindError(format!(
+                "mark_text must have 1 to {MARK_CHARS_MAX} characters and no line breaks; \
+                 `mark = false` takes the mark away"
+            )));
+        }
+        if self.system_fonts && confined {
+            let what =
+                "system_fonts needs `host.sandbox = false`: a sandboxed process reads no fonts";
+            return Err(KindError(what.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn output(&self) -> Output<'_> {
+        Output::Frames(self)
+    }
+}
+
+impl FrameKind for StoryboardKind {
+    fn planner(&self, _name: &str) -> Result<Arc<dyn Planner>, KindError> {
+        Ok(Arc::new(self.storyboard()))
+    }
+
+    fn open(&self, _name: &str) -> Result<Box<dyn Engine>, EngineError> {
+        Ok(Box::new(self.storyboard()))
+    }
+}
+
+impl StoryboardKind {
+    fn storyboard(&self) -> Storyboard {
+        Storyboard::new(Options {
+            threads: NonZeroUsize::new(self.threads as usize),
+            caption: self.caption,
+            mark: self.mark,
+            mark_text: self.mark_text.clone(),
+            system_fonts: self.system_fonts,
+        })
+    }
+}
