@@ -1,10 +1,10 @@
 //! Model cards: each model is one declarative record. Validation, `GET /v1/models`, the OpenAPI
-//! document and the table in the docs derive from it; nothing else asks which model it has.
+//! document and the table in the docs derive from it; nothing else asks which model it has. How a card is
+//! written is [`crate::record`]'s.
 
 use serde::Serialize;
 
-use crate::limits::{SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN};
-use crate::size::{Resolution, Size, listed_sizes};
+use crate::size::{AspectRatio, Resolution, Size};
 
 /// One model as served.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +15,6 @@ pub struct ModelCard {
     pub aliases: Vec<String>,
     /// The engine that serves it, by its configured name.
     pub engine: String,
-    /// A run whose engine reports nothing for so long is given up.
-    pub progress_timeout_seconds: u32,
     /// What it can do.
     pub capabilities: Capabilities,
 }
@@ -34,6 +32,11 @@ pub struct Capabilities {
     pub seconds_max: u32,
     /// Length in seconds when none is asked for.
     pub seconds_default: u32,
+    /// Allowed lengths in seconds, ascending, where they are not every whole second from the shortest to the
+    /// longest. The OpenAPI document has it only where a model has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(ignore))]
+    pub seconds: Option<Vec<u32>>,
     /// Whatever else depends on the engine as well.
     #[serde(flatten)]
     pub features: Features,
@@ -65,7 +68,47 @@ pub struct Features {
     pub edit: bool,
 }
 
+/// Tells how much there is of a feature.
+type Amount = fn(&Features) -> u32;
+
+/// Every feature, by its name.
+const AMOUNTS: [(&str, Amount); 10] = [
+    ("text_to_video", |can| can.text_to_video.into()),
+    ("first_frame", |can| can.first_frame.into()),
+    ("last_frame", |can| can.last_frame.into()),
+    ("reference_images_max", |can| can.reference_images_max),
+    ("reference_audios_max", |can| can.reference_audios_max),
+    ("audio_output", |can| can.audio_output.into()),
+    ("auto_duration", |can| can.auto_duration.into()),
+    ("negative_prompt", |can| can.negative_prompt.into()),
+    ("draft", |can| can.draft.into()),
+    ("edit", |can| can.edit.into()),
+];
+
 impl Features {
+    /// Everything, without bounds.
+    pub const ALL: Self = Self {
+        text_to_video: true,
+        first_frame: true,
+        last_frame: true,
+        reference_images_max: u32::MAX,
+        reference_audios_max: u32::MAX,
+        audio_output: true,
+        auto_duration: true,
+        negative_prompt: true,
+        draft: true,
+        edit: true,
+    };
+
+    /// The names of the features of which `other` has less.
+    #[must_use]
+    pub fn beyond(&self, other: Self) -> Vec<&'static str> {
+        let more = AMOUNTS
+            .iter()
+            .filter(|(_, amount)| amount(self) > amount(&other));
+        more.map(|(name, _)| *name).collect()
+    }
+
     /// What both can do.
     #[must_use]
     pub fn restricted_to(self, other: Self) -> Self {
@@ -90,27 +133,62 @@ impl Features {
 }
 
 impl Capabilities {
+    /// Whether a video may have this length, in seconds.
+    pub fn makes(&self, seconds: u32) -> bool {
+        match &self.seconds {
+            Some(lengths) => lengths.contains(&seconds),
+            None => (self.seconds_min..=self.seconds_max).contains(&seconds),
+        }
+    }
+
+    /// The longest allowed length of at most `seconds`, or else the shortest.
+    pub(crate) fn longest_up_to(&self, seconds: u32) -> u32 {
+        let mut lengths = (self.seconds_min..=self.seconds_max.min(seconds)).rev();
+        lengths
+            .find(|length| self.makes(*length))
+            .unwrap_or(self.seconds_min)
+    }
+
     /// Whether any size of this resolution is allowed.
     pub fn offers(&self, resolution: Resolution) -> bool {
-        let is_of = |size: &Size| size.named().is_some_and(|(named, _)| named == resolution);
-        self.sizes.iter().any(is_of)
+        AspectRatio::ALL
+            .iter()
+            .any(|ratio| self.has(resolution, *ratio))
     }
 
-    /// The resolution when none is asked for: 720p, or else what is offered, the smaller first.
-    pub fn resolution_default(&self) -> Resolution {
+    /// Whether every shape of this resolution is allowed, so that a shape can follow an image.
+    pub fn adapts(&self, resolution: Resolution) -> bool {
+        AspectRatio::ALL
+            .iter()
+            .all(|ratio| self.has(resolution, *ratio))
+    }
+
+    /// Whether the listed size of this resolution and shape is allowed.
+    pub fn has(&self, resolution: Resolution, ratio: AspectRatio) -> bool {
+        self.sizes.contains(&resolution.size(ratio))
+    }
+
+    /// The resolution when none is asked for: 720p, or else the smaller first, of those that `fit`.
+    pub(crate) fn resolution_default(&self, fits: impl Fn(Resolution) -> bool) -> Resolution {
         let mut wished = [Resolution::P720, Resolution::P480, Resolution::P1080].into_iter();
-        wished
-            .find(|one| self.offers(*one))
-            .unwrap_or(Resolution::P720)
+        wished.find(|one| fits(*one)).unwrap_or(Resolution::P720)
     }
 
-    fn of(features: Features) -> Self {
-        Self {
-            sizes: listed_sizes(),
-            seconds_min: SECONDS_MIN,
-            seconds_max: SECONDS_MAX,
-            seconds_default: SECONDS_DEFAULT,
-            features,
+    /// The shape when none is asked for: 16:9, or else the first that this resolution has.
+    pub(crate) fn ratio_default(&self, resolution: Resolution) -> AspectRatio {
+        let mut ratios = AspectRatio::ALL.into_iter();
+        ratios
+            .find(|ratio| self.has(resolution, *ratio))
+            .unwrap_or(AspectRatio::R16x9)
+    }
+
+    /// The size when nothing is asked for: the default of a listed resolution, or else the first.
+    pub(crate) fn size_default(&self) -> Size {
+        let resolution = self.resolution_default(|one| self.offers(one));
+        let listed = resolution.size(self.ratio_default(resolution));
+        match self.sizes.first() {
+            Some(first) if !self.sizes.contains(&listed) => *first,
+            _ => listed,
         }
     }
 }
@@ -120,50 +198,6 @@ impl ModelCard {
     pub fn is_called(&self, name: &str) -> bool {
         self.id == name || self.aliases.iter().any(|alias| alias == name)
     }
-}
-
-/// The two models of the specification, as they are before an operator or an engine
-/// restricts them.
-pub fn built_in_cards() -> Vec<ModelCard> {
-    let card = |id: &str, features| ModelCard {
-        id: id.to_owned(),
-        aliases: Vec::new(),
-        engine: "storyboard".to_owned(),
-        progress_timeout_seconds: 60,
-        capabilities: Capabilities::of(features),
-    };
-    vec![
-        card(
-            "kinora-a1",
-            Features {
-                text_to_video: true,
-                first_frame: true,
-                last_frame: true,
-                reference_images_max: 9,
-                reference_audios_max: 3,
-                audio_output: true,
-                auto_duration: false,
-                negative_prompt: true,
-                draft: true,
-                edit: false,
-            },
-        ),
-        card(
-            "kinora-b1",
-            Features {
-                text_to_video: true,
-                first_frame: true,
-                last_frame: true,
-                reference_images_max: 4,
-                reference_audios_max: 0,
-                audio_output: false,
-                auto_duration: true,
-                negative_prompt: true,
-                draft: false,
-                edit: true,
-            },
-        ),
-    ]
 }
 
 /// The models of one deployment.
@@ -218,6 +252,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::built_in_cards;
 
     #[test]
     fn a_name_means_one_model() {
@@ -232,21 +267,9 @@ mod tests {
 
     #[test]
     fn a_card_is_never_widened_by_its_engine() {
-        let all = Features {
-            text_to_video: true,
-            first_frame: true,
-            last_frame: true,
-            reference_images_max: 99,
-            reference_audios_max: 99,
-            audio_output: true,
-            auto_duration: true,
-            negative_prompt: true,
-            draft: true,
-            edit: true,
-        };
         for card in built_in_cards() {
             let own = card.capabilities.features;
-            assert_eq!(own.restricted_to(all), own);
+            assert_eq!(own.restricted_to(Features::ALL), own);
             assert_eq!(own.restricted_to(Features::default()), Features::default());
         }
     }

@@ -1,7 +1,7 @@
 //! The pure domain of Kinora. Read it in the order in which a request crosses it:
 //!
 //! 1. [`request`]: the body as sent, JSON or form, into one [`SubmitRequest`].
-//! 2. [`card`]: the model cards, and [`mod@validate`]: request and card into a [`VideoSpec`].
+//! 2. [`card`]: the model cards, [`record`]: how they are written, and [`mod@validate`]: request and card into a [`VideoSpec`].
 //! 3. [`task`]: the states of a task; [`lifecycle`]: what may follow what, and what follows from it;
 //!    [`object`]: what a client sees.
 //! 4. [`error`]: every refusal and every failure by its stable code; [`limits`]: every bound.
@@ -30,6 +30,7 @@ pub mod object;
 pub mod page;
 mod ranges;
 mod readiness;
+pub mod record;
 pub mod reference_url;
 pub mod request;
 pub mod size;
@@ -40,7 +41,7 @@ pub mod validate;
 pub mod warning;
 mod weight;
 
-pub use card::{Capabilities, Catalog, Features, ModelCard, built_in_cards};
+pub use card::{Capabilities, Catalog, Features, ModelCard};
 pub use entropy::{Entropy, NoEntropy};
 pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, Refusal};
 pub use form::Form;
@@ -49,6 +50,7 @@ pub use key::KeyText;
 pub use object::{Links, VideoDeleted, VideoList, VideoObject};
 pub use page::PageQuery;
 pub use readiness::{Alive, Readiness, Standstill};
+pub use record::{CardError, CardRecord, built_in_cards};
 pub use request::SubmitRequest;
 pub use size::{AspectRatio, Resolution, Size};
 pub use spec::{Edit, FrameSize, Inputs, Reference, SPEC_VERSION, Seconds, VideoSpec};

@@ -37,6 +37,9 @@ limits! {
     SECONDS_MIN: u32 = 2, "seconds", "Shortest video";
     SECONDS_MAX: u32 = 15, "seconds", "Longest video";
     SECONDS_DEFAULT: u32 = 5, "seconds", "Length when none is asked for";
+    SIDE_MIN: u32 = 256, "pixels", "Shortest side of a video";
+    SIDE_MAX: u32 = 2_520, "pixels", "Longest side of a video";
+    PIXELS_MAX: u64 = 2_721_600, "pixels", "Largest frame of a video: that of 2520x1080";
     SEED_MAX: u32 = u32::MAX, "", "Largest seed";
     REFERENCES_MAX: usize = 12, "items", "Most reference items of one request";
     REFERENCE_IMAGE_BYTES_MAX: u64 = 30_000_000, "bytes", "Largest file of a reference image";

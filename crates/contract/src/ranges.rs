@@ -101,7 +101,7 @@ fn seconds(request: &SubmitRequest, card: &ModelCard) -> Result<Seconds, Refusal
         None => Ok(Seconds::Fixed(can.seconds_default)),
         Some(SecondsField::Auto) => Ok(Seconds::Auto),
         Some(SecondsField::Number(number))
-            if (i64::from(min)..=i64::from(max)).contains(number) =>
+            if u32::try_from(*number).is_ok_and(|seconds| can.makes(seconds)) =>
         {
             Ok(Seconds::Fixed(u32::try_from(*number).unwrap_or(max)))
         }
@@ -111,7 +111,11 @@ fn seconds(request: &SubmitRequest, card: &ModelCard) -> Result<Seconds, Refusal
             } else {
                 ""
             };
-            let message = format!("'seconds' must be a whole number from {min} to {max}{auto}.");
+            let allowed = match &can.seconds {
+                None => format!("a whole number from {min} to {max}"),
+                Some(lengths) => format!("one of {}", joined(lengths)),
+            };
+            let message = format!("'seconds' must be {allowed}{auto}.");
             Err(invalid("seconds", message))
         }
     }
@@ -124,50 +128,79 @@ fn frame(request: &SubmitRequest, card: &ModelCard) -> Result<FrameSize, Refusal
             .ok()
             .filter(|size| card.capabilities.sizes.contains(size));
         let Some(size) = listed else {
-            let sizes: Vec<String> = card
-                .capabilities
-                .sizes
-                .iter()
-                .map(Size::to_string)
-                .collect();
-            return Err(invalid(
-                "size",
-                format!("'size' must be one of {}.", sizes.join(", ")),
-            ));
+            let sizes = joined(&card.capabilities.sizes);
+            return Err(invalid("size", format!("'size' must be one of {sizes}.")));
         };
         // The other two are judged as well, so that a wrong one is named before the clash.
-        resolution(request, card)?;
-        aspect_ratio(request)?;
+        resolution(request)?;
+        shape(request)?;
         return Ok(FrameSize::Fixed(size));
     }
-    let resolution = resolution(request, card)?;
-    let Some(ratio) = aspect_ratio(request)? else {
-        if card.capabilities.offers(resolution) {
-            return Ok(FrameSize::Adaptive(resolution));
-        }
-        let name = resolution.name();
-        let message = format!("{name} is not offered on the model '{}'.", card.id);
-        let code = ErrorCode::UnsupportedValue;
-        return Err(Refusal::of(code, "resolution", message));
-    };
-    let size = resolution.size(ratio);
-    if card.capabilities.sizes.contains(&size) {
-        return Ok(FrameSize::Fixed(size));
-    }
-    let param = if request.resolution.is_some() {
-        "resolution"
-    } else {
-        "aspect_ratio"
-    };
-    let message = format!("The size {size} is not offered on the model '{}'.", card.id);
-    Err(Refusal::of(ErrorCode::UnsupportedValue, param, message))
+    frame_of_parts(resolution(request)?, shape(request)?, card)
 }
 
-fn resolution(request: &SubmitRequest, card: &ModelCard) -> Result<Resolution, Refusal> {
-    let Some(name) = &request.resolution else {
-        return Ok(card.capabilities.resolution_default());
+/// The frame that `resolution` and `aspect_ratio` name; what is not named is the card's choice.
+fn frame_of_parts(
+    resolution: Option<Resolution>,
+    shape: Option<Shape>,
+    card: &ModelCard,
+) -> Result<FrameSize, Refusal> {
+    let can = &card.capabilities;
+    let refuse = |param, message| {
+        let code = ErrorCode::UnsupportedValue;
+        Err(Refusal::of(code, param, message))
     };
-    Resolution::from_name(name).ok_or_else(|| {
+    let fits = |one| match shape {
+        None => can.offers(one),
+        Some(Shape::Ratio(ratio)) => can.has(one, ratio),
+        Some(Shape::Adaptive) => can.adapts(one),
+    };
+    if (resolution, shape) == (None, None) {
+        return Ok(FrameSize::Fixed(can.size_default()));
+    }
+    let chosen = resolution.unwrap_or_else(|| can.resolution_default(fits));
+    let ratio = match shape {
+        None => can.ratio_default(chosen),
+        Some(Shape::Ratio(ratio)) => ratio,
+        Some(Shape::Adaptive) if can.adapts(chosen) => return Ok(FrameSize::Adaptive(chosen)),
+        Some(Shape::Adaptive) => {
+            let (id, name) = (&card.id, chosen.name());
+            if can.offers(chosen) || resolution.is_none() {
+                let what = format!("'adaptive' is not supported on the model '{id}' at {name}.");
+                return refuse("aspect_ratio", what);
+            }
+            return refuse(
+                "resolution",
+                format!("{name} is not offered on the model '{id}'."),
+            );
+        }
+    };
+    let size = chosen.size(ratio);
+    if can.sizes.contains(&size) {
+        return Ok(FrameSize::Fixed(size));
+    }
+    let param = match resolution {
+        Some(_) => "resolution",
+        None => "aspect_ratio",
+    };
+    refuse(
+        param,
+        format!("The size {size} is not offered on the model '{}'.", card.id),
+    )
+}
+
+/// What `aspect_ratio` asks for.
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    Ratio(AspectRatio),
+    Adaptive,
+}
+
+fn resolution(request: &SubmitRequest) -> Result<Option<Resolution>, Refusal> {
+    let Some(name) = &request.resolution else {
+        return Ok(None);
+    };
+    Resolution::from_name(name).map(Some).ok_or_else(|| {
         let names: Vec<&str> = Resolution::ALL.iter().map(|one| one.name()).collect();
         invalid(
             "resolution",
@@ -176,20 +209,25 @@ fn resolution(request: &SubmitRequest, card: &ModelCard) -> Result<Resolution, R
     })
 }
 
-/// `None` is `adaptive`.
-fn aspect_ratio(request: &SubmitRequest) -> Result<Option<AspectRatio>, Refusal> {
-    match request.aspect_ratio.as_deref() {
-        None => Ok(Some(AspectRatio::R16x9)),
-        Some("adaptive") => Ok(None),
-        Some(name) => AspectRatio::from_name(name).map(Some).ok_or_else(|| {
-            let names: Vec<&str> = AspectRatio::ALL.iter().map(|one| one.name()).collect();
-            let message = format!(
-                "'aspect_ratio' must be one of {}, adaptive.",
-                names.join(", ")
-            );
-            invalid("aspect_ratio", message)
-        }),
-    }
+fn shape(request: &SubmitRequest) -> Result<Option<Shape>, Refusal> {
+    let ratio = match request.aspect_ratio.as_deref() {
+        None => return Ok(None),
+        Some("adaptive") => return Ok(Some(Shape::Adaptive)),
+        Some(name) => AspectRatio::from_name(name),
+    };
+    ratio.map(|ratio| Some(Shape::Ratio(ratio))).ok_or_else(|| {
+        let names: Vec<&str> = AspectRatio::ALL.iter().map(|one| one.name()).collect();
+        let message = format!(
+            "'aspect_ratio' must be one of {}, adaptive.",
+            names.join(", ")
+        );
+        invalid("aspect_ratio", message)
+    })
+}
+
+fn joined<T: ToString>(items: &[T]) -> String {
+    let items: Vec<String> = items.iter().map(T::to_string).collect();
+    items.join(", ")
 }
 
 fn seed(request: &SubmitRequest, random_seed: u32) -> Result<u32, Refusal> {

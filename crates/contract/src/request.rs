@@ -163,11 +163,12 @@ request_fields! {
     negative_prompt: String = PROSE, Rules { taken: |can| can.negative_prompt, ..FREE };
 
     /// Length in seconds, as a number or a numeric string, in the range of the model; `"auto"` (or -1) where the
-    /// model chooses itself. Default 5.
+    /// model chooses itself. Default 5, or the model's `seconds_default`.
     #[schema(value_type = Option<String>)]
     seconds: SecondsField = SECONDS, OF_FORM;
 
-    /// One of the model's listed sizes, `"WIDTHxHEIGHT"`.
+    /// One of the model's listed sizes, `"WIDTHxHEIGHT"`. Default: that of the next two fields, or the first size
+    /// of a model that does not have it.
     #[schema(example = "1280x720")]
     size: String = TEXT, OF_FORM;
 
@@ -175,8 +176,8 @@ request_fields! {
     #[schema(example = "720p")]
     resolution: String = TEXT, Rules { excludes: &["size"], ..OF_FORM };
 
-    /// `16:9` (default), `9:16`, `1:1`, `4:3`, `3:4`, `21:9`, or `adaptive`: the listed shape nearest to the first
-    /// image, of which there must be one.
+    /// `16:9` (default), `9:16`, `1:1`, `4:3`, `3:4`, `21:9`, or `adaptive`: the shape nearest to the first
+    /// image, of which there must be one, on models that offer every shape of the resolution.
     #[schema(example = "16:9")]
     aspect_ratio: String = TEXT, Rules { excludes: &["size"], ..OF_FORM };
 
@@ -217,13 +218,13 @@ request_fields! {
     /// 0 to 4,294,967,295, or -1 (default) for a random one. The seed used is returned.
     seed: i64 = INTEGER, FREE;
 
-    /// `true` for a quick preview at 480p, which keeps the seed and the inputs for its final.
+    /// `true` for a quick preview at 480p in the shape of the video, which keeps the seed and the inputs for its final.
     draft: bool = FLAG, Rules { taken: |can| can.draft, ..OF_FORM };
 
     /// A completed draft of this project and model to render as a final. Only `model` and `metadata` may accompany it.
     draft_task_id: String = TEXT, Rules { taken: |can| can.draft, in_final: true, ..FREE };
 
-    /// A completed task of this project, of either model, whose video is to be edited. Length, size and sound come from it.
+    /// A completed task of this project, of any model, whose video is to be edited. Length, size and sound come from it.
     edit_task_id: String = TEXT, Rules { taken: |can| can.edit, ..FREE };
 
     /// 0.0 to 1.0 (default 0.6): how far an edit may leave its source.

@@ -131,6 +131,20 @@ impl Resolution {
         }
     }
 
+    /// The size of this resolution in the shape of `size`: the listed one, where its shape is listed.
+    pub fn shaped_like(self, size: Size) -> Size {
+        if let Some((_, ratio)) = size.named() {
+            return self.size(ratio);
+        }
+        let short = u64::from(size.width.min(size.height).max(1));
+        let scaled = |side: u32| {
+            let exact = u64::from(side) * u64::from(self.short_side());
+            let rounded = exact.div_ceil(short).next_multiple_of(2);
+            u32::try_from(rounded).unwrap_or(u32::MAX)
+        };
+        Size::new(scaled(size.width), scaled(size.height))
+    }
+
     /// The size of this resolution whose aspect ratio is nearest (in the logarithm, so that
     /// wide and tall err alike) to that of a `width` by `height` picture.
     pub fn nearest(self, width: u32, height: u32) -> Size {
@@ -147,19 +161,25 @@ impl Resolution {
 }
 
 /// A listed shape of the frame, width to height.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 pub enum AspectRatio {
     /// Wide screen.
+    #[serde(rename = "16:9")]
     R16x9,
     /// Telephone held upright.
+    #[serde(rename = "9:16")]
     R9x16,
     /// Square.
+    #[serde(rename = "1:1")]
     R1x1,
     /// Classic television.
+    #[serde(rename = "4:3")]
     R4x3,
     /// Upright portrait.
+    #[serde(rename = "3:4")]
     R3x4,
     /// Cinema scope.
+    #[serde(rename = "21:9")]
     R21x9,
 }
 
@@ -254,6 +274,26 @@ mod tests {
         assert!("1280x720x3".parse::<Size>().is_err());
         assert!("99999999999x1".parse::<Size>().is_err());
         assert_eq!("1280x720".parse::<Size>(), Ok(Size::new(1280, 720)));
+    }
+
+    #[test]
+    fn a_shape_is_kept_at_another_resolution() {
+        let own = Size::new(1152, 640);
+        assert_eq!(Resolution::P480.shaped_like(own), Size::new(864, 480));
+        let tall = Resolution::P480.shaped_like(Size::new(640, 1152));
+        assert_eq!(tall, Size::new(480, 864));
+        let stages = [own, Size::new(864, 480)].map(|size| Resolution::P720.shaped_like(size));
+        assert_eq!(stages, [Size::new(1296, 720); 2]);
+        for size in listed_sizes() {
+            assert_eq!(
+                Resolution::P480.shaped_like(size).named().map(|(_, r)| r),
+                size.named().map(|(_, r)| r)
+            );
+        }
+        assert_eq!(
+            Resolution::P480.shaped_like(Size::new(0, 0)),
+            Size::new(0, 0)
+        );
     }
 
     #[test]

@@ -148,15 +148,18 @@ impl Inputs {
 
 impl VideoSpec {
     /// The size in which frames are made: that of the request, or for a draft the 480p size
-    /// of the same shape. `None` while an adaptive shape waits for its image.
+    /// of the same shape, where that is smaller. `None` while an adaptive shape waits for its image.
     pub fn render_size(&self) -> Option<Size> {
         let FrameSize::Fixed(size) = self.frame else {
             return None;
         };
-        match (self.draft, size.named()) {
-            (true, Some((_, ratio))) => Some(Resolution::P480.size(ratio)),
-            _ => Some(size),
-        }
+        let small = Resolution::P480.shaped_like(size);
+        let is_smaller = small.pixels() < size.pixels();
+        Some(if self.draft && is_smaller {
+            small
+        } else {
+            size
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
-use kinora_contract::{Catalog, ModelCard, Readiness, Size, built_in_cards, limits};
+use kinora_contract::{CardRecord, Catalog, ModelCard, Readiness, limits};
 use kinora_engine::Output;
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
@@ -338,36 +338,8 @@ pub(crate) fn maker(engine: &Engine, data: &Path) -> Result<Maker, Failure> {
     }
 }
 
-fn card(model: &config::Model, engine: &Maker) -> Result<ModelCard, Failure> {
-    let known = built_in_cards();
-    let Some(mut card) = known.into_iter().find(|card| card.id == model.card) else {
-        return Err(Failure::new(format!(
-            "There is no model card '{}'.",
-            model.card
-        )));
-    };
-    card.id.clone_from(&model.id);
-    card.aliases.clone_from(&model.aliases);
-    card.engine.clone_from(&model.engine);
-    let features = engine.describe().features;
-    let can = &mut card.capabilities;
-    can.features = can.features.restricted_to(features);
-    if !model.resolutions.is_empty() {
-        let is_kept = |size: &Size| {
-            let named = size.named();
-            named.is_some_and(|(resolution, _)| model.resolutions.contains(&resolution))
-        };
-        can.sizes.retain(is_kept);
-    }
-    if let Some(seconds_max) = model.seconds_max {
-        if !(can.seconds_min..=can.seconds_max).contains(&seconds_max) {
-            return Err(Failure::new(format!(
-                "The model '{}': seconds_max must be from {} to {}.",
-                model.id, can.seconds_min, can.seconds_max
-            )));
-        }
-        can.seconds_max = seconds_max;
-        can.seconds_default = can.seconds_default.min(seconds_max);
-    }
-    Ok(card)
+/// The card of a model, for an engine that can do what `engine` can.
+fn card(model: &CardRecord, engine: &Maker) -> Result<ModelCard, Failure> {
+    let card = model.card(engine.describe().features);
+    card.map_err(|error| Failure::new(format!("The model '{}': {error}.", model.id)))
 }

@@ -9,7 +9,7 @@ mod places;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use kinora_contract::Resolution;
+use kinora_contract::CardRecord;
 use kinora_engine::EngineKind;
 use kinora_storyboard::StoryboardKind;
 use serde::Deserialize;
@@ -44,7 +44,7 @@ pub(crate) struct Config {
     pub(crate) storyboard: StoryboardKind,
     #[serde(default)]
     pub(crate) engines: Vec<Engine>,
-    pub(crate) models: Vec<Model>,
+    pub(crate) models: Vec<CardRecord>,
     /// Not a setting, since it is said once.
     #[serde(skip)]
     pub(crate) accept_loss: bool,
@@ -135,22 +135,6 @@ pub(crate) struct References {
 pub(crate) struct Media {
     pub(crate) qp: u8,
     pub(crate) encoder_threads: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Model {
-    pub(crate) card: String,
-    pub(crate) id: String,
-    #[serde(default)]
-    pub(crate) aliases: Vec<String>,
-    pub(crate) engine: String,
-    /// Of those of the card; none named: all.
-    #[serde(default)]
-    pub(crate) resolutions: Vec<Resolution>,
-    /// At most that of the card.
-    #[serde(default)]
-    pub(crate) seconds_max: Option<u32>,
 }
 
 impl Http {
@@ -286,10 +270,11 @@ mod tests {
         let served: Vec<_> = config
             .models
             .iter()
-            .map(|model| model.card.clone())
+            .map(|model| model.card.clone().unwrap_or_default())
             .collect();
         assert_eq!(served, cards);
-        assert!(config.models.iter().all(|model| model.card == model.id));
+        let is_as_built_in = |model: &CardRecord| model.card.as_ref() == Some(&model.id);
+        assert!(config.models.iter().all(is_as_built_in));
     }
 
     #[test]

@@ -62,12 +62,13 @@ fn in_file(path: &Path) -> String {
 }
 
 fn first_steps(config: &Config, base_url: &str, place: &PlaceArgs) -> String {
+    let model = config.models.first().map_or("MODEL", |model| &*model.id);
     format!(
         r#"Submit a video:
 
   curl {base_url}/v1/videos -H "Authorization: Bearer $KINORA_KEY" \
     -H "Content-Type: application/json" \
-    -d '{{"model": "kinora-a1", "prompt": "A red balloon drifts over a calm sea at dawn"}}'
+    -d '{{"model": "{model}", "prompt": "A red balloon drifts over a calm sea at dawn"}}'
 
 Poll it until its status is "completed", then open its result_url:
 

@@ -94,9 +94,7 @@ fn place(reading: &Reading, rng: &mut Rng) -> Place {
 /// The size of the stage of a film in frames of `size`, and frame pixels per stage pixel. All
 /// resolutions of a shape share one stage, so that a draft and its final are the same film.
 pub(super) fn stage_of(size: Size) -> (Size, f32) {
-    let stage = size
-        .named()
-        .map_or(size, |(_, ratio)| Resolution::P720.size(ratio));
+    let stage = Resolution::P720.shaped_like(size);
     let across = size.width as f32 / stage.width as f32;
     let down = size.height as f32 / stage.height as f32;
     (stage, across.max(down))

@@ -4,7 +4,7 @@
 use kinora_contract::limits::{
     IDEMPOTENCY_KEY_CHARS_MAX, METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX,
     METADATA_VALUE_CHARS_MAX, NEGATIVE_PROMPT_CHARS_MAX, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN,
-    PROMPT_CHARS_MAX, SECONDS_MAX, SEED_MAX, URL_BYTES_MAX,
+    PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SEED_MAX, URL_BYTES_MAX,
 };
 use kinora_contract::request::FIELDS;
 use kinora_contract::{AspectRatio, Capabilities, Catalog, Resolution, Size};
@@ -18,6 +18,7 @@ pub(super) fn make_exact(document: &mut Value, catalog: &Catalog) {
         document,
         &json!({"components": {"schemas": schemas(catalog)}}),
     );
+    add_lengths(document, catalog);
     let Some(Value::Object(paths)) = document.get_mut("paths") else {
         return;
     };
@@ -134,7 +135,7 @@ fn submit_fields(catalog: &Catalog) -> Value {
         "negative_prompt": {
             "type": ["string", "null"], "maxLength": NEGATIVE_PROMPT_CHARS_MAX,
         },
-        "seconds": seconds(),
+        "seconds": seconds(catalog),
         "size": or_null(&json!({"type": "string", "enum": sizes(catalog)})),
         "resolution": or_null(&json!({
             "type": "string", "enum": Resolution::ALL.map(Resolution::name),
@@ -176,16 +177,36 @@ fn url() -> Value {
     })
 }
 
-fn seconds() -> Value {
+fn seconds(catalog: &Catalog) -> Value {
+    let cards = || catalog.cards().iter().map(|card| &card.capabilities);
+    let longest = cards().map(|can| can.seconds_max).max();
+    let longest = longest.unwrap_or(SECONDS_MAX);
     json!({
         "type": null,
         "anyOf": [
-            {"type": "integer", "format": "int32", "minimum": -1, "maximum": SECONDS_MAX},
+            {"type": "integer", "format": "int32", "minimum": -1, "maximum": longest},
             {"type": "string", "pattern": "^(auto|-1|[1-9][0-9]?)$"},
             {"type": "null"},
         ],
-        "example": 5,
+        "example": cards().next().map_or(SECONDS_DEFAULT, |can| can.seconds_default),
     })
+}
+
+/// Describes the lengths that models list, where any does.
+fn add_lengths(document: &mut Value, catalog: &Catalog) {
+    let mut cards = catalog.cards().iter();
+    if !cards.any(|card| card.capabilities.seconds.is_some()) {
+        return;
+    }
+    let parts = document.pointer_mut("/components/schemas/Capabilities/allOf");
+    let parts = parts.and_then(Value::as_array_mut).into_iter().flatten();
+    for part in parts.filter(|part| part.get("properties").is_some()) {
+        part["properties"]["seconds"] = json!({
+            "type": "array", "items": {"type": "integer", "format": "int32"},
+            "description": "Allowed lengths in seconds. Absent: every whole second from `seconds_min` to \
+                            `seconds_max`.",
+        });
+    }
 }
 
 fn input_reference() -> Value {
@@ -271,7 +292,7 @@ fn merge(target: &mut Value, patch: &Value) {
 
 #[cfg(test)]
 mod tests {
-    use kinora_contract::built_in_cards;
+    use kinora_contract::{CardRecord, Features, built_in_cards};
 
     use super::*;
 
@@ -287,6 +308,35 @@ mod tests {
         assert_eq!(fields["model"]["enum"], json!(["studio-one", "sora-2"]));
         assert_eq!(fields["reference_images"]["maxItems"], 9);
         assert_eq!(fields["seed"]["format"], "int64");
+    }
+
+    #[test]
+    fn a_models_own_sizes_and_lengths_are_in_its_document() {
+        let document = |record: &str| -> Value {
+            let record: CardRecord = toml::from_str(record).unwrap();
+            let card = record.card(Features::ALL).unwrap();
+            let document = crate::document(&Catalog::new(vec![card]).unwrap());
+            serde_json::from_str(&document).unwrap()
+        };
+        let own = "id = \"own\"\nengine = \"e\"\nsizes = [\"1152x640\"]\nseconds = [2, 3, 7]";
+        let own = document(own);
+        let schemas = &own["components"]["schemas"];
+        let fields = &schemas["SubmitRequest"]["properties"];
+        assert_eq!(fields["size"]["enum"], json!(["1152x640", null]));
+        assert_eq!(fields["seconds"]["anyOf"][0]["maximum"], 7);
+        let text = fields["seconds"]["description"].as_str().unwrap();
+        assert!(
+            text.contains("2 to 7") && text.contains("Default 3."),
+            "{text}"
+        );
+        let lengths = |schemas: &Value| {
+            schemas["Capabilities"]
+                .to_string()
+                .contains("Allowed lengths")
+        };
+        assert!(lengths(schemas));
+        let usual = document("id = \"usual\"\nengine = \"e\"");
+        assert!(!lengths(&usual["components"]["schemas"]));
     }
 
     #[test]

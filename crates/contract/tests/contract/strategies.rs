@@ -1,8 +1,8 @@
 //! Generated requests: accepted ones of every kind, and arbitrary fields with arbitrary values.
 //! Generated specs and times stay within what a store may hold.
 
-use kinora_contract::card::{ModelCard, built_in_cards};
 use kinora_contract::{AspectRatio, Catalog, Resolution, TaskId};
+use kinora_contract::{ModelCard, built_in_cards};
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;

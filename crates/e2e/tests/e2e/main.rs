@@ -41,6 +41,7 @@ mod malformed;
 mod neural;
 mod openapi;
 mod orders;
+mod own_models;
 mod power;
 mod previews;
 mod references;

@@ -130,6 +130,7 @@ fn the_contract_depends_on_nothing_that_runs() {
         "serde_json",
         "sha2",
         "thiserror",
+        "toml",
         "url",
         "utoipa",
     ];
