@@ -56,7 +56,11 @@ pub struct CardRecord {
 
 /// How [`Features`] are written. Their public form has every field.
 #[derive(Deserialize)]
-#[serde(remote = "Features", default = "Features::default", deny_unknown_fields)]
+#[serde(
+    remote = "Features",
+    default = "Features::default",
+    deny_unknown_fields
+)]
 struct FeaturesRecord {
     text_to_video: bool,
     first_frame: bool,

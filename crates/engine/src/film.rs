@@ -1,6 +1,6 @@
 //! The other kind of engine: one that hands over a finished film instead of frames, because somebody
 //! else's server makes it. What it brings is a stranger's file until the caller has looked into it.
-//! It may keep a token with its caller, so that a later attempt goes on where this one stopped.
+//! It may leave a ticket with its caller, so that a later attempt goes on where this one stopped.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -33,22 +33,22 @@ pub trait FilmEngine: Send + Sync {
 
     /// Makes the film of `job` and writes it to the new file `job.to`, which is not synced. Ends
     /// within 2 s of `job.cancel`, and nobody works on it any more then, as far as that can be had.
-    /// Dropping the future stops nothing elsewhere: a later attempt follows what was kept, unless
-    /// that is not of this engine's making.
+    /// Dropping the future stops nothing elsewhere: a later attempt follows the ticket, unless that is
+    /// not of this engine's making.
     ///
     /// # Errors
-    /// [`EngineError::Cancelled`] after a cancel, else [`EngineError::Told`]; what cannot be kept is
-    /// told as [`FailureCode::StorageFailed`](kinora_contract::FailureCode::StorageFailed), and not
-    /// worked on any more. There is no file then.
+    /// [`EngineError::Cancelled`] after a cancel, else [`EngineError::Told`]; work whose ticket cannot be
+    /// stored is told as [`FailureCode::StorageFailed`](kinora_contract::FailureCode::StorageFailed), and
+    /// stopped. There is no file then.
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError>;
 
-    /// Has the work that `kept` leads to called off, since its task has ended without a film. It may
+    /// Has the work that `ticket` leads to called off, since its task has ended without a film. It may
     /// have ended as well, and be called off already; what is not of this engine's making is none.
     /// Takes 2 s at most.
     ///
     /// # Errors
     /// [`EngineError::Told`] when nobody could be told: it may still be worked on.
-    async fn call_off(&self, kept: &str) -> Result<(), EngineError>;
+    async fn call_off(&self, ticket: &str) -> Result<(), EngineError>;
 
     /// Asks each server that makes the films whether it would, at no cost.
     async fn ask_servers(&self) -> Vec<ServerReport> {
@@ -75,26 +75,26 @@ pub struct FilmJob<'a> {
     /// The references of the spec, in the order of its
     /// [`references`](kinora_contract::Inputs::references); they were opened before and are sound.
     pub references: &'a [ReferenceFile],
-    /// What an earlier attempt kept last.
-    pub kept: Option<&'a str>,
+    /// The last ticket of an earlier attempt.
+    pub ticket: Option<&'a str>,
     /// Where the film goes; nothing is there.
     pub to: &'a Path,
     /// Where signs of life are reported. Its cancel is not used.
     pub control: &'a Control,
     /// Asks for a stop, here and wherever work is done.
     pub cancel: &'a CancellationToken,
-    /// Where a token is kept.
+    /// Stores the ticket.
     pub keeper: &'a dyn Keeper,
 }
 
-/// Keeps what an attempt wants a later one to know.
+/// Stores the ticket by which a later attempt finds the work of this one.
 #[async_trait]
 pub trait Keeper: Send + Sync {
-    /// Keeps `token`, a short text, in the place of an earlier one. Returns once it is durable.
+    /// Stores `ticket`, a short text, in the place of an earlier one. Returns once it is durable.
     ///
     /// # Errors
-    /// When it cannot be kept.
-    async fn keep(&self, token: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
+    /// When it cannot be stored.
+    async fn keep(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 
 /// A fetched reference.

@@ -1,9 +1,7 @@
 //! Composition: configuration into stores, engines, API and worker. Everything that is opened
 //! by an address or a name is opened here, through the `open` beside its implementations.
 
-use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +10,18 @@ use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
-use kinora_contract::{CardRecord, Catalog, ModelCard, Readiness, limits};
-use kinora_engine::Output;
+use kinora_contract::{Readiness, limits};
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_scratch::Scratch;
 use kinora_store::{OpenOptions, SqliteOptions, Stores};
-use kinora_worker::{Backoff, Lineup, Maker, Pools, References, Served, Worker};
-use tokio::sync::Semaphore;
+use kinora_worker::{Backoff, Lineup, Pools, References, Worker};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config, Engine};
 use crate::failure::Failure;
 use crate::system::{SystemClock, SystemEntropy};
-use crate::{damage, engine_host, folder, keys};
+use crate::{catalog, damage, engine_host, folder, keys};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -62,7 +58,7 @@ pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service
     let (stores, blobs) = crate::faults::around(stores, blobs);
     let secret = Secret::load_or_create(&damage::signing_key(config))
         .map_err(|error| Failure::because("The signing secret cannot be read", error))?;
-    let (catalog, lineup) = models(config)?;
+    let (catalog, lineup) = catalog::models(config)?;
     let reserve = reserve(config);
     let readiness = Readiness::default();
     let api = Api {
@@ -285,61 +281,4 @@ pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
 
 fn seconds(seconds: u32) -> Duration {
     Duration::from_secs(seconds.into())
-}
-
-/// The served models, each restricted to what its engine can do.
-pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
-    let mut engines: BTreeMap<&str, Served> = BTreeMap::new();
-    let mut cards = Vec::new();
-    let mut lineup = Vec::new();
-    for model in &config.models {
-        if !engines.contains_key(&*model.engine) {
-            engines.insert(
-                &model.engine,
-                served(&config.engine(&model.engine)?, &config.data)?,
-            );
-        }
-        let served = engines[&*model.engine].clone();
-        let card = card(model, &served.engine)?;
-        lineup.push((card.id.clone(), served));
-        cards.push(card);
-    }
-    let catalog = Catalog::new(cards)
-        .map_err(|error| Failure::because("The configured models are wrong", error))?;
-    Ok((catalog, Lineup::new(lineup)))
-}
-
-/// What all models of an engine share.
-fn served(engine: &Engine, data: &Path) -> Result<Served, Failure> {
-    Ok(Served {
-        engine: maker(engine, data)?,
-        progress_timeout: engine.silence_max(),
-        seats: engine.places().map(Semaphore::new).map(Arc::new),
-    })
-}
-
-/// Opens an engine, or what starts its processes.
-pub(crate) fn maker(engine: &Engine, data: &Path) -> Result<Maker, Failure> {
-    match (engine.settings.output(), engine.host) {
-        (Output::Films(films), _) => {
-            let opened = films.engine(&engine.name, Arc::new(SystemClock));
-            Ok(Maker::Film(opened.map_err(|error| engine.refused(&error))?))
-        }
-        (Output::Frames(frames), Some(host)) => {
-            let hosted = engine_host::hosted(engine, frames, host, data)?;
-            Ok(Maker::Frames(Arc::new(hosted)))
-        }
-        (Output::Frames(frames), None) => {
-            let opened = frames
-                .open(&engine.name)
-                .map_err(|error| Failure::because(&engine.name, error))?;
-            Ok(Maker::Frames(opened.into()))
-        }
-    }
-}
-
-/// The card of a model, for an engine that can do what `engine` can.
-fn card(model: &CardRecord, engine: &Maker) -> Result<ModelCard, Failure> {
-    let card = model.card(engine.describe().features);
-    card.map_err(|error| Failure::new(format!("The model '{}': {error}.", model.id)))
 }

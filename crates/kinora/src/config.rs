@@ -33,7 +33,7 @@ pub(crate) struct Config {
     pub(crate) listen: ListenAddress,
     pub(crate) base_url: String,
     pub(crate) log: Log,
-    pub(crate) store: Place,
+    pub(crate) store: Store,
     pub(crate) results: Results,
     pub(crate) queue: Queue,
     pub(crate) quota: Quota,
@@ -59,7 +59,7 @@ pub(crate) struct Log {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Place {
+pub(crate) struct Store {
     pub(crate) url: String,
 }
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+mod catalog;
 mod cli;
 mod compose;
 mod config;

@@ -13,7 +13,7 @@ use crate::avc::{AvcDecoder, guarded};
 use crate::colour::{self, Coding};
 use crate::format::FRAMES_MAX;
 use crate::movie::Movie;
-use crate::sample_table::Place;
+use crate::sample_table::SampleRange;
 use crate::{MediaError, ProbeInfo};
 
 /// The frames of a stored video, one by one.
@@ -27,7 +27,7 @@ pub struct VideoReader {
     decoder: AvcDecoder,
     coding: Coding,
     /// In decoding order.
-    places: Vec<Place>,
+    places: Vec<SampleRange>,
     order: Order,
     decoded: u32,
     returned: u32,

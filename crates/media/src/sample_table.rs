@@ -16,7 +16,7 @@ pub(crate) struct SampleTable<'a> {
 
 /// Where a sample lies in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SampleRange {
     pub(crate) offset: u64,
     pub(crate) bytes: u32,
 }
@@ -54,12 +54,12 @@ impl<'a> SampleTable<'a> {
 
     /// Every sample's place in decoding order. A few bytes of table may state four billion
     /// samples: the caller bounds [`Self::samples`] first.
-    pub(crate) fn places(&self) -> Result<Vec<Place>, MediaError> {
+    pub(crate) fn places(&self) -> Result<Vec<SampleRange>, MediaError> {
         let mut places = Vec::with_capacity(self.samples() as usize);
         self.walk_chunks(|mut offset, samples| {
             for sample in samples {
                 let bytes = self.sizes.of(sample);
-                places.push(Place { offset, bytes });
+                places.push(SampleRange { offset, bytes });
                 offset += u64::from(bytes);
             }
         })?;

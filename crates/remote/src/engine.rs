@@ -1,4 +1,4 @@
-//! The upstreams as an engine of finished films: a job in, a request out; the ticket is what is kept.
+//! The upstreams as an engine of finished films: a job in, a request out; the ticket leads back to it.
 //! It has no opinion on the film, and no second way of doing anything.
 
 use std::error::Error;
@@ -97,10 +97,10 @@ impl FilmEngine for RemoteEngine {
             control: job.control,
             keeper: job.keeper,
         };
-        let kept = job.kept.and_then(read);
+        let ticket = job.ticket.and_then(read);
         let ran = self
             .remote
-            .run(&request, kept, job.to, &mut relay, job.cancel);
+            .run(&request, ticket, job.to, &mut relay, job.cancel);
         match ran.await {
             Ok(bytes) => {
                 tracing::debug!(bytes, "the film is here");
@@ -111,8 +111,8 @@ impl FilmEngine for RemoteEngine {
         }
     }
 
-    async fn call_off(&self, kept: &str) -> Result<(), EngineError> {
-        let Some(ticket) = read(kept) else {
+    async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
+        let Some(ticket) = read(ticket) else {
             return Ok(());
         };
         match self.remote.call_off(&ticket).await {
@@ -139,11 +139,11 @@ fn told(error: &RemoteError) -> EngineError {
     }
 }
 
-/// The ticket of an earlier attempt. What is none was kept by another kind of engine.
-fn read(kept: &str) -> Option<Ticket> {
-    let ticket = serde_json::from_str(kept);
+/// The ticket of an earlier attempt, unless another kind of engine made it.
+fn read(text: &str) -> Option<Ticket> {
+    let ticket = serde_json::from_str(text);
     if let Err(error) = &ticket {
-        tracing::warn!(%error, "what an earlier attempt kept is no ticket; submitting anew");
+        tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting anew");
     }
     ticket.ok()
 }

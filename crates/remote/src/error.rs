@@ -79,8 +79,8 @@ pub enum RemoteError {
     /// A local file could not be read or written.
     #[error("a local file")]
     Storage(#[source] io::Error),
-    /// The ticket could not be kept; the upstream's task was cancelled.
-    #[error("the ticket could not be kept")]
+    /// The ticket could not be stored; the upstream's task was cancelled.
+    #[error("the ticket could not be stored")]
     NotKept(#[source] Box<dyn Error + Send + Sync>),
 }
 

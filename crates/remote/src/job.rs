@@ -1,4 +1,4 @@
-//! A task at its upstream: polled, cancelled, its result read. It holds a place there until it is
+//! A task at its upstream: polled, cancelled, its result read. It holds a slot there until it is
 //! dropped; dropping it tells the upstream nothing.
 
 use std::fmt;
@@ -18,19 +18,19 @@ use crate::dialect::{CancelBy, Phase, ResultAt};
 use crate::error::{Cause, RemoteError};
 use crate::hints;
 use crate::http::Reply;
-use crate::pool::Place;
+use crate::pool::Slot;
 use crate::remote::Shared;
 use crate::request::Ticket;
 use crate::text::shown;
 use crate::upstream::{Call, Upstream};
 
-/// What is read of a refusal in place of a result.
+/// What is read of a refusal instead of a result.
 const REFUSAL_BYTES_MAX: usize = 4096;
 
 /// A task at its upstream.
 pub struct Job {
     shared: Arc<Shared>,
-    place: Place,
+    slot: Slot,
     ticket: Ticket,
 }
 
@@ -50,10 +50,10 @@ impl fmt::Debug for Job {
 }
 
 impl Job {
-    pub(crate) const fn new(shared: Arc<Shared>, place: Place, ticket: Ticket) -> Self {
+    pub(crate) const fn new(shared: Arc<Shared>, slot: Slot, ticket: Ticket) -> Self {
         Self {
             shared,
-            place,
+            slot,
             ticket,
         }
     }
@@ -64,7 +64,7 @@ impl Job {
     }
 
     fn upstream(&self) -> &Upstream {
-        &self.shared.upstreams[self.place.index]
+        &self.shared.upstreams[self.slot.index]
     }
 
     fn call(&self, method: Method, segments: &[&str], limit: Duration) -> Call<'static> {
@@ -97,7 +97,7 @@ impl Job {
         match seen {
             // Some servers answer for a failed task with the status of its failure.
             Ok(snapshot) if reply.is_success() || snapshot.phase == Phase::Failed => {
-                self.shared.pool.succeeded(self.place.index);
+                self.shared.pool.succeeded(self.slot.index);
                 let after = options.poll_wait(hints::poll_after(&reply.headers));
                 Ok(Poll { snapshot, after })
             }
@@ -228,14 +228,14 @@ impl Job {
 
     fn failed(&self, cause: Cause) -> RemoteError {
         let now = self.shared.timer.now();
-        self.shared.pool.failed(self.place.index, now);
+        self.shared.pool.failed(self.slot.index, now);
         let after = Duration::ZERO;
         RemoteError::Busy { after, cause }
     }
 
     /// A status that says no to a task that is there: to be asked again.
     fn refused(&self, reply: &Reply) -> RemoteError {
-        let (pool, index) = (&self.shared.pool, self.place.index);
+        let (pool, index) = (&self.shared.pool, self.slot.index);
         let (now, wish) = (self.shared.timer.now(), hints::retry_after(&reply.headers));
         match reply.status {
             429 => pool.hold(index, now, wish),

@@ -28,21 +28,21 @@ struct Standing {
 #[derive(Debug)]
 pub(crate) enum Choice {
     /// Ask this one.
-    Take(Place),
+    Take(Slot),
     /// See first whether this one is back; nobody else will for a while.
     Probe(usize),
     /// Nobody can be asked before this moment.
     Wait(Duration),
 }
 
-/// A task's place at an upstream; counts there until it is dropped.
+/// A task's slot at an upstream; counts there until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Slot {
     pool: Arc<Pool>,
     pub(crate) index: usize,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.pool.lock()[self.index].running -= 1;
     }
@@ -79,7 +79,7 @@ impl Pool {
             Some(index) => {
                 standings[index].running += 1;
                 drop(standings);
-                Choice::Take(self.place(index))
+                Choice::Take(self.slot(index))
             }
             None => Choice::Wait(
                 standings
@@ -100,14 +100,14 @@ impl Pool {
         Choice::Take(self.take(index))
     }
 
-    /// A place for a task that is there already.
-    pub(crate) fn take(self: &Arc<Self>, index: usize) -> Place {
+    /// A slot for a task that is there already.
+    pub(crate) fn take(self: &Arc<Self>, index: usize) -> Slot {
         self.lock()[index].running += 1;
-        self.place(index)
+        self.slot(index)
     }
 
-    fn place(self: &Arc<Self>, index: usize) -> Place {
-        Place {
+    fn slot(self: &Arc<Self>, index: usize) -> Slot {
+        Slot {
             pool: Arc::clone(self),
             index,
         }
@@ -167,20 +167,20 @@ mod tests {
         Pool::new(count, 3, backoff)
     }
 
-    fn taken(choice: Choice) -> Place {
+    fn taken(choice: Choice) -> Slot {
         match choice {
-            Choice::Take(place) => place,
+            Choice::Take(slot) => slot,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn the_least_busy_is_taken_and_a_place_is_given_back() {
+    fn the_least_busy_is_taken_and_a_slot_is_given_back() {
         let pool = pool(3);
-        let mut places: Vec<Place> = (0..6).map(|_| taken(pool.choose(START))).collect();
-        let seats: Vec<usize> = places.iter().map(|place| place.index).collect();
+        let mut slots: Vec<Slot> = (0..6).map(|_| taken(pool.choose(START))).collect();
+        let seats: Vec<usize> = slots.iter().map(|slot| slot.index).collect();
         assert_eq!(seats, [0, 1, 2, 0, 1, 2]);
-        drop(places.remove(4));
+        drop(slots.remove(4));
         assert_eq!(taken(pool.choose(START)).index, 1);
         let _resumed = pool.take(1);
         assert_eq!(taken(pool.choose(START)).index, 0);

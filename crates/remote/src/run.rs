@@ -1,5 +1,5 @@
 //! One task from submit to file. What an upstream does not answer now is asked again, politely and
-//! within bounds; a ticket that was kept is polled on, and a result is paid for once.
+//! within bounds; a stored ticket is polled on, and a result is paid for once.
 
 use std::error::Error;
 use std::path::Path;
@@ -27,11 +27,11 @@ const MISSING_MAX: u32 = 2;
 /// Who a run tells what happens.
 #[async_trait]
 pub trait Watcher: Send + Sync {
-    /// The task is at an upstream now. Returns once the ticket is kept durably: from then on a
+    /// The task is at an upstream now. Returns once the ticket is stored durably: from then on a
     /// restart polls on instead of paying twice.
     ///
     /// # Errors
-    /// When it cannot be kept; the upstream's task is cancelled then.
+    /// When it cannot be stored; the upstream's task is cancelled then.
     async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// A sign of life: `fraction` (0.0 to 1.0) is done. It never falls.
@@ -39,18 +39,18 @@ pub trait Watcher: Send + Sync {
 }
 
 impl Remote {
-    /// Makes `request` at some upstream, or follows the `kept` ticket of an earlier run of it, and
+    /// Makes `request` at some upstream, or follows the `ticket` of an earlier run of it, and
     /// writes the result to the new file `to`, which is not synced; returns its length in bytes.
     ///
-    /// `cancel` stops the upstream as well. Dropping the future stops nothing there: the ticket
-    /// that was kept can be followed later.
+    /// `cancel` stops the upstream as well. Dropping the future stops nothing there: the stored
+    /// ticket can be followed later.
     ///
     /// # Errors
     /// [`RemoteError`], but never [`RemoteError::Busy`].
     pub async fn run(
         &self,
         request: &RemoteRequest,
-        mut kept: Option<Ticket>,
+        mut ticket: Option<Ticket>,
         to: &Path,
         watcher: &mut dyn Watcher,
         cancel: &CancellationToken,
@@ -69,7 +69,7 @@ impl Remote {
         };
         let mut resubmits = 0;
         loop {
-            let entered = match kept.take() {
+            let entered = match ticket.take() {
                 Some(ticket) => self.resume(&ticket),
                 None => run.enter().await,
             };
@@ -105,7 +105,7 @@ impl Run<'_> {
         &self.remote.0.options
     }
 
-    /// Submits until somebody takes it, and has the ticket kept.
+    /// Submits until somebody takes it, and has the ticket stored.
     async fn enter(&mut self) -> Result<Job, RemoteError> {
         let encoded = self.remote.encode(self.request).await?;
         let has_key = matches!(self.options().dialect.resubmit, Resubmit::WithKey(_));

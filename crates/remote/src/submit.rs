@@ -12,7 +12,7 @@ use crate::error::{Cause, RemoteError};
 use crate::hints;
 use crate::http::Reply;
 use crate::job::Job;
-use crate::pool::{Choice, Place};
+use crate::pool::{Choice, Slot};
 use crate::remote::Remote;
 use crate::request::{RemoteRequest, Ticket};
 use crate::text::chain;
@@ -64,7 +64,7 @@ impl Remote {
                     let after = until.saturating_sub(now);
                     return Err(RemoteError::Busy { after, cause: last });
                 }
-                Choice::Take(place) => match self.submit_at(place, encoded, key).await {
+                Choice::Take(slot) => match self.submit_at(slot, encoded, key).await {
                     Ok(job) => return Ok(job),
                     Err(Miss::Final(error)) => return Err(error),
                     Err(Miss::Next(cause)) => last = cause,
@@ -73,8 +73,8 @@ impl Remote {
         }
     }
 
-    async fn submit_at(&self, place: Place, encoded: &Encoded, key: &str) -> Result<Job, Miss> {
-        let (options, index) = (&self.0.options, place.index);
+    async fn submit_at(&self, slot: Slot, encoded: &Encoded, key: &str) -> Result<Job, Miss> {
+        let (options, index) = (&self.0.options, slot.index);
         let upstream = &self.0.upstreams[index];
         let header = match options.dialect.resubmit {
             Resubmit::WithKey(name) => Some((name, key)),
@@ -96,7 +96,7 @@ impl Remote {
                         upstream: upstream.name.clone(),
                         id: seen.id,
                     };
-                    return Ok(Job::new(Arc::clone(&self.0), place, ticket));
+                    return Ok(Job::new(Arc::clone(&self.0), slot, ticket));
                 }
                 Err(error) => self.failed(index, error.into()),
             },

@@ -1,11 +1,10 @@
 //! How long a clip is when the request leaves it to the engine. It counts; it judges nothing.
 
+use kinora_contract::limits::{SECONDS_MAX, SECONDS_MIN};
+
 use super::lexicon::is_cjk;
 use super::script::beats;
 
-/// Bounds of the length, seconds (those of a request that names it).
-const SECONDS_MIN: f32 = 2.0;
-const SECONDS_MAX: f32 = 15.0;
 /// A beat lasts as long as its words take to read, within these bounds, seconds.
 const BEAT_S_MIN: f32 = 2.0;
 const BEAT_S_MAX: f32 = 5.0;
@@ -29,5 +28,5 @@ pub(super) fn seconds(prompt: &str, images: usize) -> u32 {
         })
         .sum();
     let shown = images as f32 * IMAGE_S;
-    told.max(shown).ceil().clamp(SECONDS_MIN, SECONDS_MAX) as u32
+    (told.max(shown).ceil() as u32).clamp(SECONDS_MIN, SECONDS_MAX)
 }

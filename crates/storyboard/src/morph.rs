@@ -5,7 +5,7 @@ use super::canvas::Canvas;
 use super::colour::smooth;
 use super::motion::Pulse;
 use super::noise::cloudy;
-use super::patches::{Patches, Place};
+use super::patches::{Patches, Spot};
 use super::photo::Photo;
 
 /// Share of the dissolve that a single place takes.
@@ -25,7 +25,7 @@ pub(super) struct Morph {
 
 impl Morph {
     pub(super) fn new(first: Photo, last: Photo, width: usize, height: usize, seed: u64) -> Self {
-        let value = |place: Place| {
+        let value = |place: Spot| {
             let patches = cloudy(seed, place.x * 1.8, place.y * 1.8, 2);
             (0.5 + patches * 0.75).clamp(0.0, 1.0)
         };

@@ -17,13 +17,13 @@ pub(super) struct Patches {
 
 /// A place in a frame, in shares of its shorter side.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Spot {
     pub(super) x: f32,
     pub(super) y: f32,
 }
 
 impl Patches {
-    pub(super) fn new(width: usize, height: usize, value: impl Fn(Place) -> f32) -> Self {
+    pub(super) fn new(width: usize, height: usize, value: impl Fn(Spot) -> f32) -> Self {
         let short = width.min(height) as f32;
         let pitch = (PITCH * short / 720.0).max(1.0);
         let count = |side: usize| (side as f32 / pitch).ceil() as usize + 1;
@@ -31,7 +31,7 @@ impl Patches {
         let place = |index: usize| {
             let across = (index % columns) as f32 / (columns - 1) as f32;
             let down = (index / columns) as f32 / (rows - 1) as f32;
-            Place {
+            Spot {
                 x: across * width as f32 / short,
                 y: down * height as f32 / short,
             }

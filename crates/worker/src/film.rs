@@ -72,7 +72,7 @@ async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Re
         key: &key,
         spec: &order.spec,
         references: &references,
-        kept: order.ticket.as_deref(),
+        ticket: order.ticket.as_deref(),
         to: order.staged.path(),
         control: &order.control,
         cancel: &cancel,
@@ -101,14 +101,14 @@ const fn is_final(stop: Stop) -> bool {
 
 #[async_trait]
 impl Keeper for Watch<'_> {
-    async fn keep(&self, token: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+    async fn keep(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
-        match tenacious(&never, || self.keep_ticket(token)).await {
+        match tenacious(&never, || self.keep_ticket(ticket)).await {
             // The run that has the task now may follow the same work, which must not be cancelled:
             // this one is about to be stopped without a word.
             Err(StoreError::LeaseLost(LeaseLost::Superseded)) => std::future::pending().await,
-            kept => Ok(kept?),
+            stored => Ok(stored?),
         }
     }
 }

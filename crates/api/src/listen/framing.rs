@@ -66,7 +66,7 @@ impl Fault {
 
 /// Where in the stream of requests the next byte lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Within {
     /// In the request line, or in an empty line before it.
     RequestLine,
     /// In a header, or in the empty line that ends the head.
@@ -93,7 +93,7 @@ struct Stated {
 /// Follows the framing of one connection's requests.
 #[derive(Debug)]
 pub(super) struct Framing {
-    place: Place,
+    place: Within,
     stated: Stated,
     line: Line,
     fault: Option<Fault>,
@@ -102,7 +102,7 @@ pub(super) struct Framing {
 impl Default for Framing {
     fn default() -> Self {
         Self {
-            place: Place::RequestLine,
+            place: Within::RequestLine,
             stated: Stated::default(),
             line: Line::default(),
             fault: None,
@@ -122,19 +122,19 @@ impl Framing {
         while at < bytes.len() && self.fault.is_none() {
             let rest = &bytes[at..];
             at += match self.place {
-                Place::Body(left) => {
+                Within::Body(left) => {
                     let skipped = skip(left, rest);
                     self.place = match left - skipped as u64 {
-                        0 => Place::RequestLine,
-                        left => Place::Body(left),
+                        0 => Within::RequestLine,
+                        left => Within::Body(left),
                     };
                     skipped
                 }
-                Place::ChunkData(left) => {
+                Within::ChunkData(left) => {
                     let skipped = skip(left, rest);
                     self.place = match left - skipped as u64 {
-                        0 => Place::ChunkEnd,
-                        left => Place::ChunkData(left),
+                        0 => Within::ChunkEnd,
+                        left => Within::ChunkData(left),
                     };
                     skipped
                 }
@@ -149,7 +149,7 @@ impl Framing {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         self.line.push(&bytes[..end.unwrap_or(bytes.len())]);
         let long = self.line.text_bytes() > REQUEST_LINE_BYTES_MAX;
-        if self.place == Place::RequestLine && long {
+        if self.place == Within::RequestLine && long {
             self.fault = Some(Fault::LongRequestLine);
         }
         let Some(end) = end else {
@@ -166,37 +166,37 @@ impl Framing {
     }
 
     /// Where the byte after the current line lies.
-    fn next_place(&mut self) -> Result<Place, Fault> {
+    fn next_place(&mut self) -> Result<Within, Fault> {
         let is_empty = self.line.text_bytes() == 0;
         if self.line.last != b'\r' {
             return Err(Fault::BareLineFeed);
         }
         match self.place {
             // Empty lines before a request are tolerated (RFC 9112, section 2.2).
-            Place::RequestLine if is_empty => Ok(Place::RequestLine),
-            Place::RequestLine => {
+            Within::RequestLine if is_empty => Ok(Within::RequestLine),
+            Within::RequestLine => {
                 self.stated = Stated::default();
-                Ok(Place::Header)
+                Ok(Within::Header)
             }
-            Place::Header if is_empty => Ok(match self.stated {
-                Stated { chunked: true, .. } => Place::ChunkSize,
+            Within::Header if is_empty => Ok(match self.stated {
+                Stated { chunked: true, .. } => Within::ChunkSize,
                 Stated {
                     length: Some(left @ 1..),
                     ..
-                } => Place::Body(left),
-                _ => Place::RequestLine,
+                } => Within::Body(left),
+                _ => Within::RequestLine,
             }),
-            Place::Header => {
+            Within::Header => {
                 self.stated.take(&self.line)?;
-                Ok(Place::Header)
+                Ok(Within::Header)
             }
-            Place::ChunkSize => match chunk_size(&self.line).ok_or(Fault::Chunk)? {
-                0 => Ok(Place::Trailer),
-                size => Ok(Place::ChunkData(size)),
+            Within::ChunkSize => match chunk_size(&self.line).ok_or(Fault::Chunk)? {
+                0 => Ok(Within::Trailer),
+                size => Ok(Within::ChunkData(size)),
             },
-            Place::ChunkEnd if is_empty => Ok(Place::ChunkSize),
-            Place::ChunkEnd => Err(Fault::Chunk),
-            Place::Trailer if is_empty => Ok(Place::RequestLine),
+            Within::ChunkEnd if is_empty => Ok(Within::ChunkSize),
+            Within::ChunkEnd => Err(Fault::Chunk),
+            Within::Trailer if is_empty => Ok(Within::RequestLine),
             place => Ok(place),
         }
     }

@@ -150,7 +150,7 @@ fn scalar(kind: u32) -> Option<u64> {
 }
 
 /// A tensor's place, as the header says it.
-struct Place {
+struct TensorEntry {
     name: String,
     /// Innermost first.
     sides: Vec<u64>,
@@ -188,21 +188,21 @@ pub(super) fn parse(reader: impl Read) -> Result<Header, HeaderError> {
     if alignment == 0 || alignment > ALIGNMENT_MAX {
         return broken(format!("an alignment of {alignment}"));
     }
-    let places: Vec<Place> = (0..tensors)
+    let places: Vec<TensorEntry> = (0..tensors)
         .map(|_| place(&mut parser))
         .collect::<Result<_, _>>()?;
     let header = HEADER_BYTES_MAX - parser.reader.limit();
     finish(places, header.next_multiple_of(alignment), &shapes)
 }
 
-fn place<R: Read>(parser: &mut Parser<R>) -> Result<Place, HeaderError> {
+fn place<R: Read>(parser: &mut Parser<R>) -> Result<TensorEntry, HeaderError> {
     let name = parser.name()?;
     let dimensions = parser.u32()?;
     if dimensions > DIMENSIONS_MAX {
         return broken(format!("{name} has {dimensions} dimensions"));
     }
     let sides = (0..dimensions).map(|_| parser.u64());
-    Ok(Place {
+    Ok(TensorEntry {
         sides: sides.collect::<Result<_, _>>()?,
         name,
         kind: parser.u32()?,
@@ -211,7 +211,7 @@ fn place<R: Read>(parser: &mut Parser<R>) -> Result<Place, HeaderError> {
 }
 
 fn finish(
-    places: Vec<Place>,
+    places: Vec<TensorEntry>,
     data: u64,
     shapes: &HashMap<String, Vec<u64>>,
 ) -> Result<Header, HeaderError> {

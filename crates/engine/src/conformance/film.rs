@@ -68,7 +68,7 @@ pub trait Site: Send + Sync {
 pub async fn check<S: Site>(open: impl AsyncFn() -> S) -> Check {
     brings_a_film(&open().await).await?;
     leaves_what_it_follows_later(&open().await).await?;
-    begins_anew_with_a_strangers_token(&open().await).await?;
+    begins_anew_with_a_strangers_ticket(&open().await).await?;
     begins_nothing_after_a_cancel(&open().await).await?;
     obeys_cancel(&open().await).await?;
     passes_on_the_cancel_of_what_it_follows(&open().await).await?;
@@ -115,27 +115,30 @@ pub async fn brings_a_film(site: &impl Site) -> Check {
 /// # Errors
 /// What did not hold.
 pub async fn leaves_what_it_follows_later(site: &impl Site) -> Check {
-    let kept = leave_at_work(site).await?;
+    let ticket = leave_at_work(site).await?;
     absent(site)?;
     site.turn(Fate::Well);
-    let next = Attempt::after(site, kept);
+    let next = Attempt::after(site, ticket);
     let ended = next.end(site).await?;
     brought(site, ended)?;
-    hold(site.begun() == 1, "what was kept is followed, not repeated")?;
+    hold(
+        site.begun() == 1,
+        "the ticket is followed, the work not repeated",
+    )?;
     // A cancel that the drop had sent would have come before the film.
     hold(site.cancelled() == 0, "a drop is passed on to nobody")
 }
 
-/// What another kind of engine kept is not followed.
+/// The ticket of another kind of engine is not followed.
 ///
 /// # Errors
 /// What did not hold.
-pub async fn begins_anew_with_a_strangers_token(site: &impl Site) -> Check {
+pub async fn begins_anew_with_a_strangers_ticket(site: &impl Site) -> Check {
     site.turn(Fate::Well);
     let attempt = Attempt::after(site, "half a frame".to_owned());
     let ended = attempt.end(site).await?;
     brought(site, ended)?;
-    hold(site.begun() == 1, "a stranger's token is not followed")
+    hold(site.begun() == 1, "a stranger's ticket is not followed")
 }
 
 /// A cancel that came before the work leaves nobody at work.
@@ -169,25 +172,28 @@ pub async fn obeys_cancel(site: &impl Site) -> Check {
 /// # Errors
 /// What did not hold.
 pub async fn passes_on_the_cancel_of_what_it_follows(site: &impl Site) -> Check {
-    let kept = leave_at_work(site).await?;
-    cancel_at_work(site, &Attempt::after(site, kept)).await?;
-    hold(site.begun() == 1, "what was kept is followed, not repeated")?;
+    let ticket = leave_at_work(site).await?;
+    cancel_at_work(site, &Attempt::after(site, ticket)).await?;
+    hold(
+        site.begun() == 1,
+        "the ticket is followed, the work not repeated",
+    )?;
     nobody_works(site)
 }
 
-/// What an attempt has left is called off by its token alone, once and again; what leads nowhere is
+/// What an attempt has left is called off by its ticket alone, once and again; what leads nowhere is
 /// called off already.
 ///
 /// # Errors
 /// What did not hold.
 pub async fn calls_off_what_was_left(site: &impl Site) -> Check {
-    let kept = leave_at_work(site).await?;
-    call_off(site, &kept).await?;
+    let ticket = leave_at_work(site).await?;
+    call_off(site, &ticket).await?;
     hold(site.cancelled() == 1, "what was left is told to stop")?;
-    call_off(site, &kept).await?;
+    call_off(site, &ticket).await?;
     call_off(site, "half a frame").await?;
     site.turn(Fate::Silent);
-    let told = in_time(site.engine().call_off(&kept)).await?;
+    let told = in_time(site.engine().call_off(&ticket)).await?;
     hold(
         matches!(told, Err(EngineError::Told { .. })),
         "what nobody was told is not called off",

@@ -17,7 +17,7 @@ use kinora_worker::Maker;
 use super::Finding;
 use crate::config::{self, Config, Engine, ListenAddress};
 use crate::system::{self, SystemClock};
-use crate::{compose, serve};
+use crate::{catalog, compose, serve};
 
 /// Files from further ahead than this were written by another clock.
 const AHEAD_MS_MAX: u64 = 5 * 60 * 1000;
@@ -90,7 +90,7 @@ pub(super) fn references(config: &Config) -> Option<Finding> {
 }
 
 pub(super) fn models(config: &Config) -> Finding {
-    match compose::models(config) {
+    match catalog::models(config) {
         Ok((catalog, _)) => {
             let ids: Vec<&str> = catalog
                 .cards()
@@ -120,7 +120,7 @@ fn engine_of(engine: &Engine, data: &Path) -> Vec<Finding> {
     {
         return vec![found];
     }
-    match compose::maker(engine, data) {
+    match catalog::maker(engine, data) {
         Ok(Maker::Frames(opened)) => vec![first_frame(&engine.name, &*opened)],
         Ok(Maker::Film(films)) => upstreams(&engine.name, &*films),
         Err(_) => Vec::new(),

@@ -16,7 +16,7 @@ use kinora_contract::Size;
 use super::canvas::Canvas;
 use super::scene::stage_of;
 use lines::{Pages, Room};
-use page::{Block, Place};
+use page::{Anchor, Block};
 
 /// Shortest time that a page of text stays, seconds.
 const PAGE_S_MIN: f32 = 1.7;
@@ -82,18 +82,18 @@ impl Caption {
         let laid = Pages::new(words.text, room, words.system_fonts);
         let block = |page: &Vec<_>| Block::new(&laid, page, letters * pixels);
         let blocks: Vec<Block> = laid.pages.iter().map(block).collect();
-        let covered = |place: Place| {
+        let covered = |place: Anchor| {
             let boxes = blocks.iter().map(|block| block.shares(place, size));
             boxes
                 .flat_map(|one| words.avoid.iter().map(move |other| overlap(one, *other)))
                 .fold(0.0, f32::max)
         };
-        let upper = Place::Upper(words.below);
+        let upper = Anchor::Upper(words.below);
         let fits = blocks.iter().all(|block| block.fits(upper, size));
-        let place = if fits && covered(upper) < covered(Place::Lower) {
+        let place = if fits && covered(upper) < covered(Anchor::Lower) {
             upper
         } else {
-            Place::Lower
+            Anchor::Lower
         };
         Self {
             pages: blocks

@@ -27,7 +27,7 @@ const STACK: f32 = 1.5;
 
 /// Where a caption stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Anchor {
     Lower,
     /// From this row on, below the mark.
     Upper(usize),
@@ -104,24 +104,24 @@ impl Block {
     }
 
     /// Left and top of the box at `place` of a frame.
-    fn corner(&self, place: Place, frame: Size) -> (usize, usize) {
+    fn corner(&self, place: Anchor, frame: Size) -> (usize, usize) {
         let [_, top, _, bottom] = safe(frame);
         let left = (frame.width as usize).saturating_sub(self.width) / 2;
         let top = match place {
-            Place::Lower => bottom.saturating_sub(self.height),
-            Place::Upper(below) => below.max(top + (self.size * 1.2) as usize),
+            Anchor::Lower => bottom.saturating_sub(self.height),
+            Anchor::Upper(below) => below.max(top + (self.size * 1.2) as usize),
         };
         (left, top)
     }
 
     /// Whether the frame has room for it at `place`.
-    pub(super) fn fits(&self, place: Place, frame: Size) -> bool {
+    pub(super) fn fits(&self, place: Anchor, frame: Size) -> bool {
         let [_, _, _, bottom] = safe(frame);
         self.corner(place, frame).1 + self.height <= bottom
     }
 
     /// The box at `place` as shares of the frame: left, top, right, bottom.
-    pub(super) fn shares(&self, place: Place, frame: Size) -> [f32; 4] {
+    pub(super) fn shares(&self, place: Anchor, frame: Size) -> [f32; 4] {
         let (left, top) = self.corner(place, frame);
         let (across, down) = (frame.width as f32, frame.height as f32);
         [
@@ -144,7 +144,7 @@ impl Block {
     }
 
     /// The block as a caption, its lines centred; `None` where nothing is left of it.
-    pub(super) fn caption(self, place: Place, frame: Size) -> Option<Page> {
+    pub(super) fn caption(self, place: Anchor, frame: Size) -> Option<Page> {
         let (left, top) = self.corner(place, frame);
         let (width, height, size) = (self.width, self.height, self.size);
         let mask = self.mask(|line| (width as f32 - line.width * size) * 0.5)?;

@@ -44,8 +44,8 @@ struct Studio {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// What each attempt was given that an earlier one had kept.
-    kept: Vec<Option<String>>,
+    /// The ticket that each attempt was given.
+    tickets: Vec<Option<String>>,
     cancelled: usize,
     dropped: usize,
     /// Tokens by which work was called off, each time that it was asked for.
@@ -120,11 +120,11 @@ impl FilmEngine for Studio {
 
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
         let mut dropped = Dropped(Some(self));
-        if job.kept.is_none() {
+        if job.ticket.is_none() {
             let ticket = format!("ticket of {}", job.key);
             job.keeper.keep(&ticket).await.unwrap();
         }
-        self.note(|seen| seen.kept.push(job.kept.map(str::to_owned)));
+        self.note(|seen| seen.tickets.push(job.ticket.map(str::to_owned)));
         job.control.report(Stage::Generating, 0.5).unwrap();
         let mut open = self.open.subscribe();
         let made = tokio::select! {
@@ -141,9 +141,9 @@ impl FilmEngine for Studio {
         made
     }
 
-    async fn call_off(&self, kept: &str) -> Result<(), EngineError> {
+    async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
         let mut seen = self.seen.lock().unwrap();
-        seen.called_off.push(kept.to_owned());
+        seen.called_off.push(ticket.to_owned());
         match std::mem::take(&mut seen.is_away) {
             true => Err(EngineError::Told {
                 code: FailureCode::GenerationTimeout,
@@ -204,7 +204,10 @@ fn small() -> VideoSpec {
 async fn at_work(bench: &Bench, studio: &Arc<Studio>) -> (Running, TaskId) {
     let running = Running::start(worker(bench, studio));
     let id = bench.submit_spec(small()).await;
-    until("the studio works", async || studio.seen().kept.len() == 1).await;
+    until("the studio works", async || {
+        studio.seen().tickets.len() == 1
+    })
+    .await;
     (running, id)
 }
 
@@ -244,11 +247,14 @@ async fn a_stop_leaves_the_film_in_work_and_the_next_attempt_follows_it() {
     assert_eq!((seen.cancelled, seen.dropped), (0, 1));
 
     let running = Running::start(worker(&bench, &studio));
-    until("the studio works", async || studio.seen().kept.len() == 2).await;
+    until("the studio works", async || {
+        studio.seen().tickets.len() == 2
+    })
+    .await;
     studio.open.send_replace(true);
     let artifact = bench.completes(id).await;
     let ticket = format!("ticket of {id}");
-    assert_eq!(studio.seen().kept, [None, Some(ticket)]);
+    assert_eq!(studio.seen().tickets, [None, Some(ticket)]);
     running.drained().await;
     bench.holds_only(&[artifact]).await;
 }
@@ -287,7 +293,7 @@ async fn a_film_that_nobody_works_on_any_more_is_called_off_until_the_studio_hea
         .await;
     }
     let other = bench.submit_spec(small()).await;
-    until("another film", async || studio.seen().kept.len() == 2).await;
+    until("another film", async || studio.seen().tickets.len() == 2).await;
     studio.open.send_replace(true);
     bench.completes(other).await;
     running.drained().await;

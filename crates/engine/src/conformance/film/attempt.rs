@@ -23,21 +23,21 @@ const CANCEL_MAX: Duration = Duration::from_secs(2);
 /// Only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Keeps the last token in memory, or cannot.
+/// Keeps the last ticket in memory, or cannot.
 #[derive(Default)]
 pub(super) struct Shelf {
-    token: Mutex<Option<String>>,
+    ticket: Mutex<Option<String>>,
     pub(super) is_away: bool,
 }
 
 #[async_trait]
 impl Keeper for Shelf {
-    async fn keep(&self, token: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+    async fn keep(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
         if self.is_away {
             return Err("the shelf is away".into());
         }
-        let mut kept = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = Some(token.to_owned());
+        let mut stored = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        *stored = Some(ticket.to_owned());
         Ok(())
     }
 }
@@ -46,7 +46,7 @@ impl Keeper for Shelf {
 pub(super) struct Attempt {
     spec: VideoSpec,
     to: PathBuf,
-    kept: Option<String>,
+    ticket: Option<String>,
     pub(super) control: Control,
     pub(super) cancel: CancellationToken,
     pub(super) shelf: Shelf,
@@ -60,17 +60,17 @@ impl Attempt {
         Self {
             spec: site.spec(),
             to: site.to(),
-            kept: None,
+            ticket: None,
             control: Control::default(),
             cancel: CancellationToken::new(),
             shelf: Shelf::default(),
         }
     }
 
-    /// One that is given what an earlier one kept.
-    pub(super) fn after(site: &impl Site, kept: String) -> Self {
+    /// One that is given the ticket of an earlier one.
+    pub(super) fn after(site: &impl Site, ticket: String) -> Self {
         Self {
-            kept: Some(kept),
+            ticket: Some(ticket),
             ..Self::at(site)
         }
     }
@@ -80,7 +80,7 @@ impl Attempt {
             key: KEY,
             spec: &self.spec,
             references: &[],
-            kept: self.kept.as_deref(),
+            ticket: self.ticket.as_deref(),
             to: &self.to,
             control: &self.control,
             cancel: &self.cancel,
@@ -117,15 +117,15 @@ pub(super) async fn at_work(site: &impl Site, making: &mut Making<'_>) -> Check 
     hold(ended.is_none(), "a work that goes on is followed")
 }
 
-/// Has a work begun and leaves it; returns what was kept.
+/// Has a work begun and leaves it; returns its ticket.
 pub(super) async fn leave_at_work(site: &impl Site) -> Result<String, Broken> {
     site.turn(Fate::Endless);
     let attempt = Attempt::at(site);
     let job = attempt.job();
     at_work(site, &mut site.engine().film(&job)).await?;
-    let kept = attempt.shelf.token.into_inner();
-    let kept = kept.unwrap_or_else(PoisonError::into_inner);
-    kept.ok_or_else(|| Broken("a token is kept of every work".to_owned()))
+    let ticket = attempt.shelf.ticket.into_inner();
+    let ticket = ticket.unwrap_or_else(PoisonError::into_inner);
+    ticket.ok_or_else(|| Broken("every work leaves a ticket".to_owned()))
 }
 
 pub(super) async fn cancel_at_work(site: &impl Site, attempt: &Attempt) -> Check {
@@ -137,8 +137,8 @@ pub(super) async fn cancel_at_work(site: &impl Site, attempt: &Attempt) -> Check
     absent(site)
 }
 
-pub(super) async fn call_off(site: &impl Site, kept: &str) -> Check {
-    let called = in_time(site.engine().call_off(kept)).await?;
+pub(super) async fn call_off(site: &impl Site, ticket: &str) -> Check {
+    let called = in_time(site.engine().call_off(ticket)).await?;
     called.map_err(|error| Broken(format!("it is not called off: {error}")))
 }
 

@@ -2,23 +2,23 @@
 //! Acts fill it in (`acts`); here it becomes poses of parts.
 
 use super::super::rig::{Pose, Rig};
-use super::legs::{Bend, Leg, NAMES, Place};
+use super::legs::{Bend, Leg, NAMES, Point};
 
 /// What the drawing is like at rest: the joints that acts need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) legs: [Leg; 4],
     /// What the trunk turns about.
-    pub(super) seat: Place,
+    pub(super) seat: Point,
     /// The lowest point of the trunk.
-    pub(super) belly: Place,
-    pub(super) neck: Place,
-    pub(super) head: Place,
-    pub(super) mouth: Place,
+    pub(super) belly: Point,
+    pub(super) neck: Point,
+    pub(super) head: Point,
+    pub(super) mouth: Point,
     /// Where the head's joint lies when it sleeps in a ring.
-    pub(super) pillow: Option<Place>,
+    pub(super) pillow: Option<Point>,
     /// The root of the near wing, which hangs beside the trunk.
-    pub(super) wing: Option<Place>,
+    pub(super) wing: Option<Point>,
     /// Whether the tail hangs down.
     pub(super) hanging: bool,
     /// Whether it has a trunk.
@@ -71,7 +71,7 @@ pub(super) enum Foot {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figure {
     /// Of everything, from its place on the ground.
-    pub(super) shift: Place,
+    pub(super) shift: Point,
     /// Of the trunk and what hangs on it.
     pub(super) sunk: f32,
     pub(super) ahead: f32,
@@ -82,7 +82,7 @@ pub(super) struct Figure {
     pub(super) feet: [Foot; 4],
     pub(super) neck: f32,
     /// How far the neck is from where it is at rest.
-    pub(super) laid: Place,
+    pub(super) laid: Point,
     pub(super) head: f32,
     pub(super) tail: f32,
     pub(super) tip: f32,
@@ -123,13 +123,13 @@ impl Figure {
     };
 
     /// Where `point` of the trunk is.
-    pub(super) fn carried(&self, frame: &Frame, point: Place) -> Place {
+    pub(super) fn carried(&self, frame: &Frame, point: Point) -> Point {
         let at = turned(point, frame.seat, self.pitch);
         (at.0 + self.ahead, at.1 + self.sunk)
     }
 
     /// Where the mouth is when the neck turns by `neck` and the head by `head` degrees.
-    pub(super) fn mouth(&self, frame: &Frame, neck: f32, head: f32) -> Place {
+    pub(super) fn mouth(&self, frame: &Frame, neck: f32, head: f32) -> Point {
         let mouth = turned(frame.mouth, frame.head, head);
         self.carried(frame, turned(mouth, frame.neck, neck))
     }
@@ -233,7 +233,7 @@ impl Figure {
 }
 
 /// `point` turned about `joint` by `degrees`.
-pub(super) fn turned(point: Place, joint: Place, degrees: f32) -> Place {
+pub(super) fn turned(point: Point, joint: Point, degrees: f32) -> Point {
     let (sin, cos) = degrees.to_radians().sin_cos();
     let (x, y) = (point.0 - joint.0, point.1 - joint.1);
     (joint.0 + x * cos - y * sin, joint.1 + x * sin + y * cos)

@@ -3,14 +3,14 @@
 
 use super::super::rig::Rig;
 
-pub(in super::super) type Place = (f32, f32);
+pub(in super::super) type Point = (f32, f32);
 
 /// One leg of a drawing at rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Leg {
-    pub(in super::super) hip: Place,
-    pub(in super::super) knee: Place,
-    pub(in super::super) foot: Place,
+    pub(in super::super) hip: Point,
+    pub(in super::super) knee: Point,
+    pub(in super::super) foot: Point,
 }
 
 /// What the parts of a leg turn by, degrees, each about its own joint inside of the one before.
@@ -48,7 +48,7 @@ impl Leg {
 
     /// Bends so that the foot comes to `to` when the hip is at `hip`, or as near as the bones allow. The knee
     /// keeps to its side of the leg, or to the other when `flipped`. The foot stays level.
-    pub(in super::super) fn reach(&self, hip: Place, to: Place, flipped: bool) -> Bend {
+    pub(in super::super) fn reach(&self, hip: Point, to: Point, flipped: bool) -> Bend {
         let (upper, lower) = (self.upper().max(0.1), self.lower().max(0.1));
         let least = (upper - lower).abs() + 0.05;
         let most = (upper + lower) * 0.9995;
@@ -68,7 +68,7 @@ impl Leg {
     }
 
     /// Folds the leg along the ground: the knee behind the hip on row `ground`, the foot before it.
-    pub(in super::super) fn fold(&self, hip: Place, ground: f32) -> Bend {
+    pub(in super::super) fn fold(&self, hip: Point, ground: f32) -> Bend {
         let upper = self.upper();
         let down = (ground - hip.1).clamp(-upper, upper);
         let back = (upper * upper - down * down).max(0.0).sqrt();
@@ -87,11 +87,11 @@ impl Leg {
     }
 }
 
-fn distance(a: Place, b: Place) -> f32 {
+fn distance(a: Point, b: Point) -> f32 {
     (b.0 - a.0).hypot(b.1 - a.1)
 }
 
-fn angle(from: Place, to: Place) -> f32 {
+fn angle(from: Point, to: Point) -> f32 {
     (to.1 - from.1).atan2(to.0 - from.0)
 }
 

@@ -6,7 +6,7 @@ use super::super::rig::{Pose, Rig};
 use super::acts::figure;
 use super::figure::{Figure, Frame, GROUND, turned};
 use super::gait::{BOUND, GALLOP, HOP, TROT, WALK};
-use super::legs::{NAMES, Place};
+use super::legs::{NAMES, Point};
 
 fn walkers() -> impl Iterator<Item = (Subject, &'static Rig, Frame)> {
     let all = Subject::ALL.iter().copied();
@@ -31,7 +31,7 @@ fn moment(act: Act, t: f32, gone: f32) -> Moment {
 }
 
 /// Where foot `nth` of a posed figure is.
-fn foot(figure: &Figure, frame: &Frame, nth: usize) -> Place {
+fn foot(figure: &Figure, frame: &Frame, nth: usize) -> Point {
     let pose = figure.poses(frame);
     let leg = &frame.legs[nth];
     let [thigh, shin] = ["leg", "shin"].map(|part| pose(&format!("{part}-{}", NAMES[nth])));
