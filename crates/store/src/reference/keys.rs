@@ -1,4 +1,4 @@
-//! API keys.
+//! For those who issue and check API keys.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

@@ -11,9 +11,11 @@ mod tasks;
 mod tests;
 mod work;
 
+use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use kinora_contract::lifecycle::Record;
 use kinora_contract::{Clock, State as Phase, Task, TaskId};
 
 use crate::{HELD_RESULTS_MAX, Holds, Reads, Store, StoreError};
@@ -48,22 +50,19 @@ impl ReferenceStore {
 impl Store for ReferenceStore {
     fn holds(&self) -> Holds {
         let state = self.state();
-        let mut completed: Vec<_> = state
-            .records
-            .values()
-            .filter_map(|record| match &record.task.state {
-                Phase::Completed(artifact) => Some((record.task.expires_at_ms, artifact)),
-                _ => None,
-            })
-            .collect();
-        completed.sort_by_key(|(expires_at_ms, _)| std::cmp::Reverse(*expires_at_ms));
-        completed.truncate(HELD_RESULTS_MAX as usize);
+        let result = |record: &Arc<Record>| match &record.task.state {
+            Phase::Completed(artifact) => Some((
+                Reverse(record.task.expires_at_ms),
+                artifact.video.key.clone(),
+            )),
+            _ => None,
+        };
+        let mut results: Vec<_> = state.records.values().filter_map(result).collect();
+        results.sort_unstable();
+        results.truncate(HELD_RESULTS_MAX as usize);
         Holds {
             tasks: !state.records.is_empty(),
-            results: completed
-                .into_iter()
-                .map(|(_, artifact)| artifact.video.key.clone())
-                .collect(),
+            results: results.into_iter().map(|(_, key)| key).collect(),
         }
     }
 }

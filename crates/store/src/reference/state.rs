@@ -132,16 +132,12 @@ impl State {
 
     /// What the tasks that are meant take in all.
     pub(super) fn usage(&self, is_meant: impl Fn(&Task) -> bool) -> Usage {
-        let meant = self
-            .records
-            .values()
-            .filter(|record| is_meant(&record.task));
-        meant.fold(Usage::default(), |sum, record| {
-            let added = Effects::of(None, Some(record));
-            Usage {
-                bytes: sum.bytes.saturating_add_signed(added.bytes),
-                tasks: sum.tasks.saturating_add_signed(added.tasks),
-            }
+        let records = self.records.values();
+        let meant = records.filter(|record| is_meant(&record.task));
+        let added = meant.map(|record| Effects::of(None, Some(record)));
+        added.fold(Usage::default(), |sum, added| Usage {
+            bytes: sum.bytes.saturating_add_signed(added.bytes),
+            tasks: sum.tasks.saturating_add_signed(added.tasks),
         })
     }
 
@@ -159,7 +155,11 @@ impl State {
         if let Some(call_off) = transition.effects.call_off {
             self.note(ChoreWork::CallOff(call_off));
         }
-        self.put(before.task.id, Some(before.clone()), after.clone());
+        self.put(Change {
+            id: before.task.id,
+            before: Some(before.clone()),
+            after: after.clone(),
+        });
         Ok(after)
     }
 
@@ -171,41 +171,28 @@ impl State {
     }
 
     /// Replaces a record, and tells everybody whom it concerns.
-    pub(super) fn put(
-        &mut self,
-        id: TaskId,
-        before: Option<Arc<Record>>,
-        after: Option<Arc<Record>>,
-    ) {
-        match &after {
-            Some(record) => {
-                self.records.insert(id, record.clone());
-            }
+    pub(super) fn put(&mut self, change: Change) {
+        let id = change.id;
+        match &change.after {
+            Some(record) => drop(self.records.insert(id, record.clone())),
             None => {
                 self.records.remove(&id);
                 self.bindings.retain(|_, binding| binding.task != id);
             }
         }
-        if let Some(record) = before.as_ref().or(after.as_ref()) {
-            let project: Arc<str> = record.task.project.as_str().into();
-            let change = Change { id, before, after };
-            self.turns.apply(&project, &change);
-            self.forecasts.apply(&change);
-            self.follow(&change, &project);
-        }
-    }
-
-    fn follow(&mut self, change: &Change, project: &str) {
         let lease = |record: &Option<Arc<Record>>| record.as_ref()?.running_lease();
         if lease(&change.before) != lease(&change.after) {
-            self.previews.remove(&change.id);
+            self.previews.remove(&id);
         }
-        if !self
-            .unfinished()
-            .any(|record| record.task.project == project)
-        {
-            self.last_fetches.remove(project);
+        if let Some(record) = change.before.as_ref().or(change.after.as_ref()) {
+            let project = record.task.project.as_str();
+            self.turns.apply(&project.into(), &change);
+            let is_own = |other: &Arc<Record>| other.task.project == project;
+            if !self.unfinished().any(is_own) {
+                self.last_fetches.remove(project);
+            }
         }
+        self.forecasts.apply(&change);
         let hints = change.hints();
         for (hint, moved) in [(hints.work, &self.work), (hints.withdrawn, &self.withdrawn)] {
             if hint {

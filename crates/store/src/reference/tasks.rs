@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::lifecycle::{Event, Record};
-use kinora_contract::{Failure, State as Phase, Task, TaskId};
+use kinora_contract::{Failure, State as Phase, StoredFile, Task, TaskId};
 
 use super::ReferenceStore;
 use super::state::{Binding, State};
 use crate::chores::DELETION_LEASE_MS;
 use crate::page::Filling;
+use crate::queue::Change;
 use crate::task::Load;
 use crate::{
     Cancellation, ChoreDone, ChoreWork, Counts, Deletion, Idempotency, Insertion, NewTask, Order,
@@ -80,14 +81,12 @@ impl Tasks for ReferenceStore {
             return Ok(Deletion::NotFound);
         };
         state.expect(&before, Event::Deleted)?;
-        let files = match &before.task.state {
-            Phase::Completed(artifact) => artifact.files().map(|file| file.key.clone()).into(),
-            _ => Vec::new(),
+        let files: &[_] = match &before.task.state {
+            Phase::Completed(artifact) => &artifact.files(),
+            _ => &[],
         };
-        let numbers: Vec<u64> = files
-            .into_iter()
-            .filter_map(|key| state.chore(&ChoreWork::RemoveFile(key)))
-            .collect();
+        let chore = |file: &&StoredFile| state.chore(&ChoreWork::RemoveFile(file.key.clone()));
+        let numbers: Vec<u64> = files.iter().filter_map(chore).collect();
         let files = state.lease_chores(&numbers, DELETION_LEASE_MS);
         Ok(Deletion::Deleted { files })
     }
@@ -128,7 +127,11 @@ impl State {
         if self.records.contains_key(&new.id) {
             return Err(StoreError::Unavailable("the id is taken".into()));
         }
-        self.put(new.id, None, Some(record.clone()));
+        self.put(Change {
+            id: new.id,
+            before: None,
+            after: Some(record.clone()),
+        });
         self.forecasts.admitted(project, now_ms);
         self.gaps.accept(new.id.created_at_ms());
         if let Some(idempotency) = &new.idempotency {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::files::{crate_folders, manifest};
+use crate::files::{self, crate_folders, manifest};
 
 /// A crate's floor; crates stand on floors below their own.
 const FLOORS: &[(&str, u32)] = &[
@@ -158,4 +158,20 @@ fn inner_dependencies_are_named_once_in_the_root() {
             }
         }
     }
+}
+
+/// Files of the crate `store` that open a SQLite store for all others.
+const OPENERS: [&str; 3] = ["inspect.rs", "lib.rs", "open.rs"];
+
+/// What every store shares knows no database, and the reference store knows no other store.
+#[test]
+fn sqlite_is_known_in_its_folder_alone() {
+    let wrong = files::rust().into_iter().filter_map(|file| {
+        let path = file.path.strip_prefix("crates/store/src/")?;
+        let is_allowed = path.starts_with("sqlite/");
+        let names_sql = file.text.contains("rusqlite");
+        let names_store = file.text.contains("sqlite::") && !OPENERS.contains(&path);
+        (!is_allowed && (names_sql || names_store)).then(|| path.to_owned())
+    });
+    assert_eq!(wrong.collect::<Vec<_>>(), [""; 0]);
 }
