@@ -194,13 +194,15 @@ impl State {
             let token = self.next_number();
             let until_ms = steady_ms.saturating_add(request.lease_ms);
             let begun = Event::FetchBegun { token, until_ms };
-            let project = before.task.project.clone();
+            let Ok(Some(after)) = self.apply(&before, begun) else {
+                break;
+            };
+            let project = after.task.project.clone();
             self.last_fetches.insert(project, token);
-            self.expect(&before, begun)?;
             taken.push(Fetch {
-                task: before.task.clone(),
+                task: after.task.clone(),
                 token,
-                tries: before.references.tries() + 1,
+                tries: after.references.tries(),
             });
         }
         Ok(taken)
