@@ -175,9 +175,10 @@ fn worker(
         references: Arc::new(references.with_reserve(reserve)),
         backoff: Backoff::new(Readiness::default(), Arc::new(SystemClock)),
         scratch,
-        pools: Pools::default(),
+        pools: Pools::new(config.worker.slots as usize),
         films: Arc::new(engine_host::films()),
         clock: Arc::new(SystemClock),
+        patience: Arc::new(SystemClock),
         settings: kinora_worker::Settings {
             name: format!("pid {}", std::process::id()),
             slots: config.worker.slots as usize,

@@ -36,8 +36,9 @@ pub(crate) async fn claim_until_drain(
     let is_alive = || worker.backoff.readiness().standstill() != Some(Standstill::Worker);
     while !shutdown.is_draining() && is_alive() {
         let first = tokio::select! {
-            permit = slots.clone().acquire_owned() => permit,
+            biased;
             () = shutdown.draining() => break,
+            permit = slots.clone().acquire_owned() => permit,
         };
         // The semaphore is never closed, so there is always a permit in the end.
         let Ok(first) = first else { break };
@@ -48,6 +49,7 @@ pub(crate) async fn claim_until_drain(
             Turn::Wait(pause) => {
                 drop(first);
                 tokio::select! {
+                    biased;
                     () = tokio::time::sleep(pause) => continue,
                     () = shutdown.draining() => break,
                 }
@@ -86,6 +88,7 @@ pub(crate) async fn claim_until_drain(
         while runs.try_join_next().is_some() {}
         if idle {
             tokio::select! {
+                biased;
                 // Without hints the poll alone must do.
                 Ok(()) = hints.changed() => {}
                 () = freed.notified() => {}
@@ -207,6 +210,7 @@ async fn finish_runs(worker: &Worker, mut runs: JoinSet<()>, shutdown: &Shutdown
     tokio::pin!(limit);
     loop {
         tokio::select! {
+            biased;
             joined = runs.join_next() => {
                 if joined.is_none() {
                     return;

@@ -43,6 +43,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
             let freed = freed.clone();
             fetches.spawn(async move {
                 let fetched = tokio::select! {
+                    biased;
                     fetched = bring(&worker, &fetch) => fetched,
                     () = shutdown.draining() => Some(Fetched::Back { pause_ms: 0 }),
                 };
@@ -56,6 +57,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
         while fetches.try_join_next().is_some() {}
         if idle {
             tokio::select! {
+                biased;
                 Ok(()) = hints.changed() => {}
                 () = freed.notified() => {}
                 () = tokio::time::sleep(POLL_EVERY) => {}
@@ -91,7 +93,8 @@ async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
 /// Brings a task's references here. `None` when the task has ended meanwhile.
 async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
     let (tasks, blobs) = (&*worker.work, &*worker.blobs);
-    let gathered = worker.references.gather(tasks, blobs, &fetch.task);
+    let files = &worker.pools.files;
+    let gathered = worker.references.gather(tasks, blobs, files, &fetch.task);
     let gathered = tokio::time::timeout(LEASE, gathered).await;
     let task = fetch.task.id;
     match gathered {
@@ -159,6 +162,7 @@ async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched, shutdown: &Shu
         tokio::time::sleep(STOP_GRACE).await;
     };
     tokio::select! {
+        biased;
         () = settled => {}
         () = stopped => {}
         () = tokio::time::sleep(LEASE) => {}

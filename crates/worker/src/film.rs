@@ -48,8 +48,10 @@ pub(crate) async fn film(
     // Set when this future is dropped or done.
     let stopped = StopOnDrop::default();
     let (stop, films) = (stopped.0.clone(), watch.worker.films.clone());
-    let looking = tokio::task::spawn_blocking(move || look_into(order, &*films, &stop));
+    let files = &watch.worker.pools.files;
+    let looking = files.run(move || look_into(order, &*films, &stop));
     let recorded = tokio::select! {
+        biased;
         looked = looking => looked.unwrap_or(Err(RecordError::Panicked))?,
         stop = watch.until_stop(Some(silence_max)) => return Err(stop.into()),
     };
@@ -80,6 +82,7 @@ async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Re
     };
     let mut making = order.engine.film(&job);
     tokio::select! {
+        biased;
         made = &mut making => Ok(made?),
         stop = watch.until_stop(Some(silence_max)) => {
             if is_final(stop) {

@@ -45,6 +45,7 @@ pub(crate) async fn finish(
             }
         }
         tokio::select! {
+            biased;
             () = tokio::time::sleep(pause) => {}
             () = shutdown.at_once() => {
                 // The files stay, since the last try may have been written all the same.

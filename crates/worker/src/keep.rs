@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kinora_blobs::{BlobError, measure_file};
 use kinora_contract::{FrameSize, Reference, Resolution, Size, VideoSpec};
 use kinora_decode::{DecodeError, Image, SAMPLE_RATE, Sound};
+use kinora_pool::Pool;
 use tokio::sync::Semaphore;
 
 use crate::prepare::audio_too_long;
@@ -28,6 +29,8 @@ pub(crate) struct Keeper {
     arrivals: Arc<Semaphore>,
     /// A task waits for one place, whatever it has to be judged.
     own: Semaphore,
+    /// Where files are judged.
+    files: Pool,
     sound_seconds: Mutex<f64>,
 }
 
@@ -36,12 +39,14 @@ impl Keeper {
         spec: &VideoSpec,
         decoding: &Arc<Semaphore>,
         arrivals: &Arc<Semaphore>,
+        files: &Pool,
     ) -> Self {
         Self {
             cover: cover(spec.frame),
             decoding: decoding.clone(),
             arrivals: arrivals.clone(),
             own: Semaphore::new(1),
+            files: files.clone(),
             sound_seconds: Mutex::default(),
         }
     }
@@ -60,7 +65,7 @@ impl Keeper {
         let turn = self.decoding.clone().acquire_owned().await;
         let (read, cover) = (path.to_owned(), self.cover);
         let is_image = matches!(reference, Reference::Image(_));
-        let judged = tokio::task::spawn_blocking(move || {
+        let judged = self.files.run(move || {
             // Decoding goes on when the fetch is dropped: its turn is over when it is.
             let _turns = (arrival, turn);
             if is_image {
@@ -69,9 +74,7 @@ impl Keeper {
                 judge_sound(&read)
             }
         });
-        let judged = judged
-            .await
-            .unwrap_or_else(|stopped| Err(std::io::Error::other(stopped).into()));
+        let judged = judged.await.unwrap_or_else(|stopped| Err(stopped.into()));
         let Judged {
             seconds,
             smaller,

@@ -3,7 +3,7 @@
 //! lease has run out by the monotonic clock is stopped also when the store cannot be reached: by then another
 //! worker may have the task.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,7 @@ use kinora_contract::{Clock, SteadyMs};
 use kinora_engine::{Control, Progress};
 use kinora_store::{Lease, LeaseLost, Outage, Renewal, StoreError, Work};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +33,8 @@ pub(crate) enum Gone {
 /// The leases of the process.
 #[derive(Debug)]
 pub(crate) struct LeaseKeeper {
-    leases: Mutex<HashMap<Lease, Arc<Kept>>>,
+    /// In an order, so that looks are repeatable.
+    leases: Mutex<BTreeMap<Lease, Arc<Kept>>>,
     clock: Arc<dyn Clock>,
     lease_ms: u64,
 }
@@ -92,7 +94,7 @@ impl LeaseKeeper {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Lease, Arc<Kept>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Lease, Arc<Kept>>> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,41 +200,55 @@ impl Drop for KeptLease {
     }
 }
 
-/// The thread of a keeper. It ends with this.
+/// A keeper at work. It ends with this.
 #[derive(Debug)]
-pub(crate) struct KeeperThread {
-    ended: CancellationToken,
-    thread: Option<JoinHandle<()>>,
+pub(crate) enum KeeperService {
+    /// On a thread and a runtime of its own.
+    Thread {
+        ended: CancellationToken,
+        thread: Option<JoinHandle<()>>,
+    },
+    /// On the runtime of the runs ([`crate::Pools::on_the_spot`]).
+    Task(#[expect(dead_code, reason = "ends the task when it is dropped")] JoinSet<()>),
 }
 
-impl KeeperThread {
+impl KeeperService {
     /// Starts looking after the leases of `keeper`.
     ///
     /// # Errors
     /// [`io::Error`] when there is no thread to be had.
-    pub(crate) fn start(worker: &Worker, keeper: Arc<LeaseKeeper>) -> io::Result<Self> {
+    pub(crate) fn start(keeper: Arc<LeaseKeeper>, worker: &Worker) -> io::Result<Self> {
         let ended = CancellationToken::new();
-        let (until, every) = (ended.clone(), worker.settings.heartbeat_every);
-        let (work, alive) = (worker.work.clone(), worker.backoff.readiness().alive());
+        let (work, every) = (worker.work.clone(), worker.settings.heartbeat_every);
+        let (alive, until) = (worker.backoff.readiness().alive(), ended.clone());
+        let keeping = async move {
+            // Dropped by a panic as well: leases that nobody renews are runs in vain.
+            let _alive = alive;
+            keep_all(keeper, work, every, until).await;
+        };
+        if !worker.pools.keeps_leases_apart {
+            let mut task = JoinSet::new();
+            task.spawn(keeping);
+            return Ok(Self::Task(task));
+        }
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().build()?;
         let name = std::thread::Builder::new().name("lease-keeper".to_owned());
-        let thread = name.spawn(move || {
-            // Dropped by a panic as well: leases that nobody renews are runs in vain.
-            let _alive = alive;
-            runtime.block_on(keep_all(keeper, work, every, until));
-        })?;
-        Ok(Self {
+        let thread = name.spawn(move || runtime.block_on(keeping))?;
+        Ok(Self::Thread {
             ended,
             thread: Some(thread),
         })
     }
 }
 
-impl Drop for KeeperThread {
+impl Drop for KeeperService {
     fn drop(&mut self) {
-        self.ended.cancel();
-        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
+        let Self::Thread { ended, thread } = self else {
+            return;
+        };
+        ended.cancel();
+        if let Some(Err(_)) = thread.take().map(JoinHandle::join) {
             tracing::error!("lease keeper panicked");
         }
     }
@@ -250,12 +266,14 @@ async fn keep_all(
     let outage = Outage::of("lease renewals");
     loop {
         tokio::select! {
+            biased;
+            () = ended.cancelled() => return,
             _ = tick.tick() => {}
             // Without hints the tick alone must do.
             Ok(()) = withdrawals.changed() => {}
-            () = ended.cancelled() => return,
         }
         tokio::select! {
+            biased;
             () = keeper.look(&*work, &outage) => {}
             () = ended.cancelled() => return,
         }

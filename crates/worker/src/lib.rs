@@ -55,7 +55,7 @@ use std::time::Duration;
 
 pub use backoff::Backoff;
 pub use drain::Shutdown;
-use keeper::{KeeperThread, LeaseKeeper};
+use keeper::{KeeperService, LeaseKeeper};
 use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
 use kinora_media::{Films, RecorderOptions};
@@ -66,8 +66,9 @@ pub use orphans::{
     Known, Looked, OrphanError, Orphans, is_marked, look_for_orphans, put_mark, remove_orphans,
 };
 pub use pools::Pools;
-pub use references::References;
+pub use references::{ReferenceSource, References};
 use sweep::Sweeper;
+use tokio::task::JoinSet;
 pub use trust::{Move, Trust, Verdict};
 
 /// What a worker works with.
@@ -87,12 +88,14 @@ pub struct Worker {
     pub backoff: Backoff,
     /// Where unfinished files are.
     pub scratch: Arc<Scratch>,
-    /// Threads for what blocks.
+    /// Where it blocks.
     pub pools: Pools,
     /// Reads films that exist: those of other servers, and sources of edits.
     pub films: Arc<dyn Films>,
-    /// Wall time and steady time.
+    /// Tells how long leases last.
     pub clock: Arc<dyn Clock>,
+    /// Measures pauses, and how long the process and engines stand still: the same clock, but in tests that wait.
+    pub patience: Arc<dyn Clock>,
     /// How it works.
     pub settings: Settings,
 }
@@ -135,31 +138,31 @@ pub struct Settings {
 
 impl Worker {
     /// Works until `shutdown` says so: claims, runs, sweeps. Returns when every task it held is
-    /// finished or given back: how many tasks still ran when the stop was asked for.
+    /// finished or given back: how many tasks still ran when the stop was asked for. When this is dropped,
+    /// everything ends at once, as when the process dies, but for an engine that makes frames.
     pub async fn work(self, shutdown: Shutdown) -> usize {
         let worker = Arc::new(self);
         let alive = worker.backoff.readiness().alive();
         // Before the first claim: what a dead worker left goes before younger tasks.
         let mut sweeper = Sweeper::new(&worker);
         sweeper.sweep_once(&worker).await;
-        let sweeper = sweeper.sweep_until_drain(worker.clone(), shutdown.clone());
-        let sweeper = tokio::spawn(sweeper);
-        let fetcher = fetching::fetch_until_drain(worker.clone(), shutdown.clone());
-        let fetcher = tokio::spawn(fetcher);
-        let orphans = orphans::sweep_orphans_until_drain(worker.clone(), shutdown.clone());
-        let orphans = tokio::spawn(orphans);
-        let prober = probe::probe_until_drain(worker.clone(), shutdown.clone());
-        let prober = tokio::spawn(prober);
-        let settling = {
-            let (worker, shutdown) = (worker.clone(), shutdown.clone());
-            tokio::spawn(async move { start::settle(&worker, &shutdown).await })
-        };
+        let both = || (worker.clone(), shutdown.clone());
+        let mut services = JoinSet::new();
+        let (own, stop) = both();
+        services.spawn(sweeper.sweep_until_drain(own, stop));
+        let (own, stop) = both();
+        services.spawn(fetching::fetch_until_drain(own, stop));
+        let (own, stop) = both();
+        services.spawn(orphans::sweep_orphans_until_drain(own, stop));
+        let (own, stop) = both();
+        services.spawn(probe::probe_until_drain(own, stop));
+        let (own, stop) = both();
+        services.spawn(async move { start::settle(&own, &stop).await });
         start::pause_after_unclean_starts(&worker, &shutdown).await;
         let keeper = LeaseKeeper::new(worker.clock.clone(), worker.settings.lease_ms);
         // Ends after the last run.
-        let thread = KeeperThread::start(&worker, keeper.clone());
-        let running = match thread {
-            Ok(_thread) => claim::claim_until_drain(worker, keeper, shutdown).await,
+        let running = match KeeperService::start(keeper.clone(), &worker) {
+            Ok(_service) => claim::claim_until_drain(worker, keeper, shutdown).await,
             Err(error) => {
                 tracing::error!(%error, "no thread for the lease keeper; no task is claimed");
                 drop(alive);
@@ -168,7 +171,7 @@ impl Worker {
             }
         };
         // They end with the drain; a panic in them was logged by their task.
-        let _ = tokio::join!(sweeper, fetcher, orphans, prober, settling);
+        while services.join_next().await.is_some() {}
         running
     }
 }

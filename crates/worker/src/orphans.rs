@@ -159,12 +159,14 @@ pub struct Looked {
 pub(crate) async fn sweep_orphans_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     while !shutdown.is_draining() {
         tokio::select! {
+            biased;
             looked = look_when_due(&worker) => if let Err(error) = looked {
                 tracing::warn!(%error, "look for orphans failed; trying again");
             },
             () = shutdown.draining() => return,
         }
         tokio::select! {
+            biased;
             () = tokio::time::sleep(ASK_EVERY) => {}
             () = shutdown.draining() => {}
         }

@@ -155,7 +155,7 @@ pub(crate) async fn prepare(
     // The semaphore is never closed.
     let turn = worker.references.decoding.clone().acquire_owned().await;
     let (spec, films) = (task.spec.clone(), worker.films.clone());
-    let opened = tokio::task::spawn_blocking(move || {
+    let opened = worker.pools.files.run(move || {
         // Decoding goes on when the run is dropped: its turn is over when it is.
         let _turn = turn;
         open(spec, files, source, maker, films)
@@ -166,7 +166,7 @@ pub(crate) async fn prepare(
 /// A blob as a file of this machine, in the scratch folder.
 async fn bring(worker: &Worker, key: &str, name: &str) -> Result<Staged, BlobError> {
     let file = Staged::new(&worker.scratch, name);
-    download(&*worker.blobs, key, file.path()).await?;
+    download(&*worker.blobs, key, file.path(), &worker.pools.files).await?;
     Ok(file)
 }
 

@@ -1,7 +1,6 @@
 //! Probes the scratch folder and the result store after a fault, beside the claim loop, so that it is done
 //! although all slots are taken.
 
-use std::io;
 use std::sync::Arc;
 
 use kinora_blobs::BlobError;
@@ -12,6 +11,7 @@ use crate::drain::Shutdown;
 /// Probes while there is a reason to ([`crate::Backoff`]), until a drain is asked for.
 pub(crate) async fn probe_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     tokio::select! {
+        biased;
         () = probe_when_due(&worker) => {}
         () = shutdown.draining() => {}
     }
@@ -33,7 +33,6 @@ async fn probe_when_due(worker: &Worker) {
 /// A run needs both: its file is made in one and stored in the other.
 async fn probe(worker: &Worker) -> Result<(), BlobError> {
     let scratch = worker.scratch.clone();
-    let probed = tokio::task::spawn_blocking(move || scratch.probe()).await;
-    probed.map_err(io::Error::other)??;
+    worker.pools.files.run(move || scratch.probe()).await??;
     worker.blobs.probe().await
 }

@@ -2,11 +2,14 @@
 //! has ended, so that a rerun does not fetch again. A run only looks for them.
 
 use std::collections::HashMap;
-use std::io;
+use std::fmt::Debug;
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kinora_blobs::{BlobError, BlobStore, Reserve};
@@ -14,9 +17,9 @@ use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_M
 use kinora_contract::{Failure, FailureCode, Reference, StoredFile, Task, TaskId, VideoSpec};
 use kinora_decode::DecodeError;
 use kinora_fetch::{FetchError, Fetcher};
+use kinora_pool::Pool;
 use kinora_scratch::Scratch;
 use kinora_store::{StoreError, Work, reference_keys};
-use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
 
 use crate::fault::is_ours;
@@ -27,10 +30,27 @@ use crate::record::Staged;
 /// How often a fetch looks whether its task has ended although there was no hint.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// Where references come from: the network, or a simulation of it.
+#[async_trait]
+pub trait ReferenceSource: Send + Sync + Debug {
+    /// As [`Fetcher::fetch`].
+    ///
+    /// # Errors
+    /// As [`Fetcher::fetch`].
+    async fn fetch(&self, request: &kinora_fetch::Request<'_>) -> Result<u64, FetchError>;
+}
+
+#[async_trait]
+impl ReferenceSource for Fetcher {
+    async fn fetch(&self, request: &kinora_fetch::Request<'_>) -> Result<u64, FetchError> {
+        Self::fetch(self, request).await
+    }
+}
+
 /// Fetches references, and knows which tasks' are being fetched at the moment.
 #[derive(Debug)]
 pub struct References {
-    fetcher: Fetcher,
+    source: Arc<dyn ReferenceSource>,
     gates: Mutex<HashMap<TaskId, Weak<Gate>>>,
     /// One task's files are decoded at a time: a large image takes 150 MB for a moment.
     pub(crate) decoding: Arc<Semaphore>,
@@ -129,10 +149,10 @@ pub(crate) fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure
 }
 
 impl References {
-    /// References that `fetcher` brings into `scratch`.
-    pub fn new(fetcher: Fetcher, scratch: Arc<Scratch>) -> Self {
+    /// References that `source` brings into `scratch`.
+    pub fn new(source: impl ReferenceSource + 'static, scratch: Arc<Scratch>) -> Self {
         Self {
-            fetcher,
+            source: Arc::new(source),
             gates: Mutex::default(),
             decoding: Arc::new(Semaphore::new(1)),
             arrivals: Arc::new(Semaphore::new(1)),
@@ -171,6 +191,7 @@ impl References {
         &self,
         tasks: &dyn Work,
         blobs: &dyn BlobStore,
+        files: &Pool,
         task: &Task,
     ) -> Result<Vec<String>, GatherError> {
         let gate = self.gate(task.id);
@@ -192,7 +213,7 @@ impl References {
         if !self.has_room() {
             return Err(GatherError::NoRoom);
         }
-        let keeper = Keeper::new(&task.spec, &self.decoding, &self.arrivals);
+        let keeper = Keeper::new(&task.spec, &self.decoding, &self.arrivals, files);
         let references = task.spec.inputs.references();
         let fetched = missing.iter().map(|index| {
             let (reference, key) = (references[*index], &own[*index]);
@@ -200,6 +221,7 @@ impl References {
         });
         // Nobody waits for the references of a task that has ended.
         let fetched = tokio::select! {
+            biased;
             fetched = join_fetches(fetched.collect()) => fetched,
             () = ended(tasks, task.id) => Err(GatherError::Ended),
         };
@@ -235,7 +257,7 @@ impl References {
         };
         let staged = Staged::new(&self.scratch, &format!("{}-reference-{index}", task.id));
         let bytes = self
-            .fetcher
+            .source
             .fetch(&kinora_fetch::Request {
                 project: &task.project,
                 url: reference.url(),
@@ -352,6 +374,7 @@ async fn ended(tasks: &dyn Work, id: TaskId) {
     // A store that cannot say so now is asked again.
     while is_unfinished(tasks, id).await.unwrap_or(true) {
         tokio::select! {
+            biased;
             Ok(()) = hints.changed() => {}
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
@@ -368,11 +391,19 @@ async fn remove(blobs: &dyn BlobStore, keys: &[String]) {
 }
 
 /// Copies a blob to a file of this machine.
-pub(crate) async fn download(blobs: &dyn BlobStore, key: &str, to: &Path) -> Result<(), BlobError> {
+pub(crate) async fn download(
+    blobs: &dyn BlobStore,
+    key: &str,
+    to: &Path,
+    files: &Pool,
+) -> Result<(), BlobError> {
     let mut stream = blobs.read(key, 0..u64::MAX).await?;
-    let mut file = tokio::fs::File::create_new(to).await?;
+    let to = to.to_owned();
+    let mut file = files.run(move || File::create_new(to)).await??;
     while let Some(chunk) = stream.next().await {
-        file.write_all(&chunk?).await?;
+        let chunk = chunk?;
+        let written = files.run(move || file.write_all(&chunk).map(|()| file));
+        file = written.await??;
     }
-    file.flush().await.map_err(io::Error::into)
+    Ok(())
 }

@@ -90,6 +90,7 @@ pub(crate) async fn run_task(
         shutdown: &shutdown,
     };
     let prepared = tokio::select! {
+        biased;
         prepared = prepare(&worker, &claim.task, &claim.lease, served.engine.clone()) => prepared,
         stop = watch.until_stop(None) => return give_up(&worker, &claim.lease, stop, &shutdown).await,
     };
@@ -203,6 +204,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Recorded, Unmade> {
                 control: control.clone(),
             };
             tokio::select! {
+                biased;
                 recorded = record(job, place) => Ok(recorded?),
                 stop = watch.until_stop(Some(silence_max)) => {
                     control.cancel.cancel();
@@ -235,6 +237,7 @@ async fn publish_watched(
     let publishing = publish::publish(&*watch.worker.blobs, watch.lease(), recorded, &stopped);
     tokio::pin!(publishing);
     tokio::select! {
+        biased;
         published = &mut publishing => Ok(published.map_err(RecordError::Publish)?),
         stop = watch.until_stop(None) => {
             stopped.cancel();
@@ -319,6 +322,7 @@ async fn release_again_and_again(worker: &Worker, lease: &Lease, shutdown: &Shut
             }
         }
         tokio::select! {
+            biased;
             () = tokio::time::sleep(RELEASE_AGAIN_EVERY) => {}
             () = shutdown.at_once() => return,
         }

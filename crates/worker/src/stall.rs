@@ -1,18 +1,19 @@
 //! Notices that the process stood still: stopped, starved, or waiting for a store that answers late. Leases may
 //! have run out then although their runs are well, so that for one lease the heartbeats come first.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What is known of stalls.
 #[derive(Debug)]
 pub(crate) struct Stall {
     lease: Duration,
-    looked: Instant,
-    spares_until: Option<Instant>,
+    /// As all moments here: by a steady clock, since a moment of its own.
+    looked: Duration,
+    spares_until: Option<Duration>,
 }
 
 impl Stall {
-    pub(crate) const fn new(lease: Duration, now: Instant) -> Self {
+    pub(crate) const fn new(lease: Duration, now: Duration) -> Self {
         Self {
             lease,
             looked: now,
@@ -27,8 +28,8 @@ impl Stall {
 
     /// Looks at the clock, at least once a slice. A renewal is never older than a third of the lease: a stall that
     /// ends the lease lasts for the rest of it, and makes the time between two looks longer than half of the lease.
-    pub(crate) fn look(&mut self, now: Instant) {
-        let stood = now.saturating_duration_since(self.looked);
+    pub(crate) fn look(&mut self, now: Duration) {
+        let stood = now.saturating_sub(self.looked);
         if stood > self.lease / 2 {
             tracing::warn!(?stood, "process stood still; leases are spared for a while");
             self.spares_until = now.checked_add(self.lease);
@@ -38,26 +39,25 @@ impl Stall {
 
     /// Passes over work for which no renewal waits, such as the removal of files. A pause follows it, in which
     /// renewals come even if the process stood still meanwhile.
-    pub(crate) const fn pass_over(&mut self, now: Instant) {
+    pub(crate) const fn pass_over(&mut self, now: Duration) {
         self.looked = now;
     }
 
     /// Whether leases that have run out by `now` may be those of runs that are well.
-    pub(crate) fn spares_leases(&self, now: Instant) -> bool {
+    pub(crate) fn spares_leases(&self, now: Duration) -> bool {
         self.spares_until.is_some_and(|until| now < until)
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "any moment will do")]
 mod tests {
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(30);
+    const BEGUN: Duration = Duration::from_secs(1_000);
 
     #[test]
     fn leases_are_spared_for_one_lease_after_a_stall() {
-        let begun = Instant::now();
         for (stood_s, spares) in [
             (0, false),
             (5, false),
@@ -65,8 +65,8 @@ mod tests {
             (16, true),
             (3_600, true),
         ] {
-            let mut stall = Stall::new(LEASE, begun);
-            let now = begun + Duration::from_secs(stood_s);
+            let mut stall = Stall::new(LEASE, BEGUN);
+            let now = BEGUN + Duration::from_secs(stood_s);
             stall.look(now);
             assert_eq!(stall.spares_leases(now), spares, "{stood_s}");
             let last = now + LEASE - Duration::from_millis(1);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn looks_that_come_in_time_spare_nothing() {
-        let mut now = Instant::now();
+        let mut now = BEGUN;
         let mut stall = Stall::new(LEASE, now);
         for _ in 0..100 {
             now += stall.slice();
@@ -88,9 +88,8 @@ mod tests {
 
     #[test]
     fn work_for_which_no_renewal_waits_is_no_stall() {
-        let begun = Instant::now();
-        let mut stall = Stall::new(LEASE, begun);
-        let done = begun + 2 * LEASE;
+        let mut stall = Stall::new(LEASE, BEGUN);
+        let done = BEGUN + 2 * LEASE;
         stall.pass_over(done);
         stall.look(done);
         assert!(!stall.spares_leases(done));
@@ -98,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_stall_that_ends_a_lease_is_told_from_a_pause_between_looks() {
-        let stall = Stall::new(LEASE, Instant::now());
+        let stall = Stall::new(LEASE, BEGUN);
         assert!(LEASE - LEASE / 3 > LEASE / 2);
         assert!(2 * stall.slice() < LEASE / 2);
     }

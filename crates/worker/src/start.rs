@@ -24,6 +24,7 @@ pub(crate) async fn pause_after_unclean_starts(worker: &Worker, shutdown: &Shutd
         "pause after unclean starts; claims wait"
     );
     tokio::select! {
+        biased;
         () = tokio::time::sleep(pause) => {}
         () = shutdown.draining() => {}
     }
@@ -58,6 +59,7 @@ pub(crate) async fn settle(worker: &Worker, shutdown: &Shutdown) {
         }
     };
     tokio::select! {
+        biased;
         () = settle => {}
         () = shutdown.draining() => {}
     }

@@ -2,16 +2,11 @@
 //! are gone ([`chores`]). Any number of sweepers may run; each change is the store's own compare-and-set.
 //! What ends by time does so only by a wall clock that is trusted.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "patience in real time; the worker's clock tells leases"
-)]
-
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use kinora_contract::Reading;
 use kinora_contract::limits::IDEMPOTENCY_HOURS;
+use kinora_contract::{Clock, Reading, Stopwatch};
 use kinora_store::{ExpiryCursor, Postpone, StoreError, SweepRequest, Swept};
 
 use crate::Worker;
@@ -30,6 +25,8 @@ const KEY_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
 pub(crate) struct Sweeper {
     trust: Trust,
     stall: Stall,
+    /// Measures pauses and stalls.
+    clock: Arc<dyn Clock>,
     /// Where the move that is under way goes on.
     below: ExpiryCursor,
     /// Whether the store refused the last one: then leases could not be renewed either.
@@ -40,10 +37,12 @@ pub(crate) struct Sweeper {
 
 impl Sweeper {
     pub(crate) fn new(worker: &Worker) -> Self {
-        let settings = &worker.settings;
+        let (settings, clock) = (&worker.settings, worker.patience.clone());
+        let lease = Duration::from_millis(settings.lease_ms);
         Self {
             trust: Trust::new(settings.clock_settle_ms),
-            stall: Stall::new(Duration::from_millis(settings.lease_ms), Instant::now()),
+            stall: Stall::new(lease, clock.steady()),
+            clock,
             below: ExpiryCursor::END,
             failed: false,
             more: None,
@@ -58,8 +57,9 @@ impl Sweeper {
         while !shutdown.is_draining() {
             let pause = self.more.map_or(every, |took| took.min(every));
             tokio::select! {
-                () = self.rest(pause) => {}
+                biased;
                 () = shutdown.draining() => return,
+                () = self.rest(pause) => {}
             }
             self.sweep_once(&worker).await;
         }
@@ -67,26 +67,26 @@ impl Sweeper {
 
     /// Sleeps, and looks whether the process stood still.
     async fn rest(&mut self, pause: Duration) {
-        let begun = Instant::now();
+        let begun = Stopwatch::start(&self.clock);
         while let Some(left) = pause
             .checked_sub(begun.elapsed())
             .filter(|left| !left.is_zero())
         {
             tokio::time::sleep(left.min(self.stall.slice())).await;
-            self.stall.look(Instant::now());
+            self.stall.look(self.clock.steady());
         }
     }
 
     /// One sweep. What it could not do is left for the next one.
     pub(crate) async fn sweep_once(&mut self, worker: &Worker) {
         let after_outage = self.failed;
-        let begun = Instant::now();
+        let begun = Stopwatch::start(&self.clock);
         let swept = self.sweep(worker).await;
         self.failed = swept.is_err();
         // After an outage runs have until the next sweep to renew their leases.
         let more = !after_outage && matches!(swept, Ok(true));
         self.more = more.then(|| begun.elapsed());
-        self.stall.pass_over(Instant::now());
+        self.stall.pass_over(self.clock.steady());
         if let Err(error) = swept {
             tracing::warn!(%error, "sweep failed; trying again");
         }
@@ -98,7 +98,7 @@ impl Sweeper {
         let request = self.request(worker, reading);
         let swept = worker.chores.sweep(request).await;
         // Renewals wait for the store as well.
-        self.stall.look(Instant::now());
+        self.stall.look(self.clock.steady());
         let swept = swept?;
         tell(&swept);
         let moving = self.postpone(worker).await.unwrap_or_else(|error| {
@@ -114,7 +114,7 @@ impl Sweeper {
     fn request(&mut self, worker: &Worker, reading: Reading) -> SweepRequest {
         let settings = &worker.settings;
         // After the reading, so that no stall before it goes unnoticed.
-        let now = Instant::now();
+        let now = self.clock.steady();
         self.stall.look(now);
         let verdict = self.trust.judge(reading);
         let lag_ms = |span_ms| self.trust.lag_ms(reading.steady_ms, span_ms);

@@ -64,6 +64,7 @@ where
             Err(error) if error.may_pass() => {
                 tracing::warn!(%error, ?pause, "a store is away; trying again");
                 tokio::select! {
+                    biased;
                     () = tokio::time::sleep(pause) => {}
                     () = stopped.cancelled() => return Err(error),
                 }

@@ -2,12 +2,7 @@
 //! than its model allows, or when the process must stop at once. The lease itself is renewed elsewhere
 //! ([`keeper`](mod@crate::keeper)).
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "patience in real time; the worker's clock tells leases"
-)]
-
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{Control, Progress};
@@ -55,21 +50,22 @@ impl Watch<'_> {
         let settings = &self.worker.settings;
         let mut tick = tokio::time::interval(settings.heartbeat_every);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let progress = &self.control.progress;
+        let (progress, patience) = (&self.control.progress, &self.worker.patience);
         let third = Duration::from_millis(settings.lease_ms / 3);
-        let mut life = Life::new(progress, third, Instant::now());
-        let mut previews = Previews::new(self.worker.pools.previews.clone());
+        let mut life = Life::new(progress, third, patience.steady());
+        let mut previews = Previews::new(self.worker.pools.previews.clone(), patience.clone());
         loop {
             tokio::select! {
-                _ = tick.tick() => {}
+                biased;
                 gone = &mut gone => return match gone {
                     Gone::Lost(how) => Stop::Lost(how),
                     Gone::RanOut => Stop::RanOut,
                 },
                 () = self.shutdown.at_once() => return Stop::Shutdown,
+                _ = tick.tick() => {}
             }
             let Some(max) = silence_max else { continue };
-            if life.silence(progress, Instant::now()) > max {
+            if life.silence(progress, patience.steady()) > max {
                 return Stop::Stalled;
             }
             if let Some(preview) = previews.next(&self.control.preview)
@@ -135,14 +131,15 @@ impl Watch<'_> {
 /// How long the engine has given no sign of life.
 struct Life {
     reports: u64,
-    looked: Instant,
+    /// By a steady clock.
+    looked: Duration,
     silent: Duration,
     /// A longer time between two looks is a stall of the whole process, not of the engine.
     gap_max: Duration,
 }
 
 impl Life {
-    fn new(progress: &Progress, gap_max: Duration, now: Instant) -> Self {
+    fn new(progress: &Progress, gap_max: Duration, now: Duration) -> Self {
         Self {
             reports: progress.reports(),
             looked: now,
@@ -151,8 +148,8 @@ impl Life {
         }
     }
 
-    fn silence(&mut self, progress: &Progress, now: Instant) -> Duration {
-        let passed = now.saturating_duration_since(self.looked);
+    fn silence(&mut self, progress: &Progress, now: Duration) -> Duration {
+        let passed = now.saturating_sub(self.looked);
         self.looked = now;
         let reports = progress.reports();
         if reports == self.reports {
@@ -175,7 +172,7 @@ mod tests {
 
     #[test]
     fn an_engine_is_silent_since_its_last_report() {
-        let (control, begun) = (Control::default(), Instant::now());
+        let (control, begun) = (Control::default(), Duration::from_secs(1));
         let mut life = Life::new(&control.progress, GAP, begun);
         let mut at =
             |seconds| life.silence(&control.progress, begun + Duration::from_secs(seconds));
@@ -188,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_stall_of_the_whole_process_is_not_the_engine_s() {
-        let (progress, begun) = (Progress::default(), Instant::now());
+        let (progress, begun) = (Progress::default(), Duration::from_secs(1));
         let mut life = Life::new(&progress, GAP, begun);
         let woken = begun + Duration::from_hours(1);
         assert_eq!(life.silence(&progress, woken), GAP);

@@ -7,7 +7,7 @@ use crate::id::TaskId;
 use crate::time::{SteadyMs, UnixMs};
 
 /// A worker's right to a task. `renew`, `finish` and `release` carry it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lease {
     /// The leased task.
     pub task: TaskId,

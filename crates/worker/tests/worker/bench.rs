@@ -131,9 +131,10 @@ impl Bench {
             references: Arc::new(References::new(fetcher(), self.scratch.clone())),
             backoff: Backoff::new(Readiness::default(), real_clock()),
             scratch: self.scratch.clone(),
-            pools: Pools::default(),
+            pools: Pools::new(1),
             films: Arc::new(InProcess),
             clock: self.clock.clone(),
+            patience: real_clock(),
             settings: Settings {
                 name: "worker".to_owned(),
                 slots: 1,
