@@ -75,7 +75,7 @@ const ACCEPTING: SqliteOptions = SqliteOptions {
     pages_max: None,
     token_stride: 1_000,
     accepts_loss: true,
-    reads_on_the_spot: false,
+    on_the_spot: false,
 };
 
 fn flip(path: &Path, bit: u64) {

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use kinora_contract::VideoSpec;
 use kinora_contract::{Artifact, Failure, Phase, State, Task, TaskId};
-use kinora_store::{Attempt, Lease, Postpone, SweepRequest};
+use kinora_store::{Attempt, Fetch, Lease, Postpone, SweepRequest, reference_keys};
 
 use crate::taken::TakenChores;
+use crate::world::WORKERS;
 
 /// A task as the book knows it.
 #[derive(Clone, Debug)]
@@ -73,6 +75,8 @@ pub(crate) enum Cause {
     Renewed {
         lease: Lease,
         progress: u8,
+        /// What was left to the engine or to a reference.
+        decided: Option<Box<VideoSpec>>,
         until_ms: u64,
         told: bool,
     },
@@ -91,6 +95,8 @@ pub(crate) enum Cause {
         /// Leases that end by then are over.
         steady_ms: u64,
         told: bool,
+        /// Since when each worker has been well.
+        well_since_ms: [Option<u64>; WORKERS],
     },
     Postponed(Postpone),
     /// The store was closed, or killed, and opened again, perhaps without room to write.
@@ -115,6 +121,8 @@ pub(crate) struct Book {
     pub(crate) refused_at_ms: BTreeMap<String, u64>,
     /// Chores that are leased.
     pub(crate) taken: TakenChores,
+    /// The token of each task's last fetch.
+    pub(crate) fetch_tokens: BTreeMap<TaskId, u64>,
     token_max: u64,
 }
 
@@ -161,6 +169,46 @@ impl Book {
             deaths: 0,
         };
         self.tasks.insert(task.id, known);
+    }
+
+    /// Enters a fetch that was handed out.
+    pub(crate) fn enter_fetch(&mut self, fetch: &Fetch) {
+        let earlier = self.fetch_tokens.insert(fetch.task.id, fetch.token);
+        assert!(
+            earlier.is_none_or(|token| token < fetch.token),
+            "P3: the token of a fetch was given out again: {fetch:?}"
+        );
+    }
+
+    /// Whether this fetch is the last that was handed out of its task.
+    pub(crate) fn is_fetched_by(&self, fetch: &Fetch) -> bool {
+        self.fetch_tokens.get(&fetch.task.id) == Some(&fetch.token)
+    }
+
+    /// Whether a task names this file, or an unfinished one may come to.
+    pub(crate) fn is_wanted(&self, key: &str) -> bool {
+        let id: Option<TaskId> = key.split('/').nth(1).and_then(|id| id.parse().ok());
+        let Some(known) = id.and_then(|id| self.tasks.get(&id)) else {
+            return false;
+        };
+        match &known.task.state {
+            State::Waiting | State::Running => true,
+            State::Completed(artifact) => {
+                artifact.files().iter().any(|file| file.key == key)
+                    || known.task.spec.draft
+                        && reference_keys(&known.task).contains(&key.to_owned())
+            }
+            State::Failed(_) | State::Expired => false,
+        }
+    }
+
+    /// Whether a result names this file, or its task is a draft that is there: such a file is never to be removed.
+    pub(crate) fn is_named(&self, key: &str) -> bool {
+        let id: Option<TaskId> = key.split('/').nth(1).and_then(|id| id.parse().ok());
+        let known = id.and_then(|id| self.tasks.get(&id));
+        known.is_some_and(|known| {
+            matches!(known.task.state, State::Completed(_)) && self.is_wanted(key)
+        })
     }
 
     /// Remembers who ran what.
@@ -254,6 +302,7 @@ impl Book {
                     request,
                     steady_ms,
                     told,
+                    ..
                 } => self.settle_sweep(request, steady_ms, told),
                 Cause::Finished {
                     lease,
@@ -295,7 +344,7 @@ impl Book {
                 .as_ref()
                 .is_some_and(|held| held.untils_ms.iter().all(|until_ms| *until_ms <= steady_ms));
             assert!(
-                !over,
+                !over || request.spares_leases,
                 "P5: a sweep left a task without a live lease running: {known:?}"
             );
         }

@@ -10,12 +10,12 @@ use crate::world::{PROJECTS, World};
 impl World {
     /// Any task that was ever seen, with its project.
     pub(crate) fn any_task(&mut self) -> Option<(TaskId, usize)> {
-        let known = self
-            .book
-            .tasks
-            .iter()
-            .map(|(id, known)| (*id, known.task.project.clone()));
-        let all: Vec<_> = known.chain(self.book.gone.clone()).collect();
+        let all: Vec<_> = {
+            let book = self.book();
+            let known = book.tasks.iter();
+            let known = known.map(|(id, known)| (*id, known.task.project.clone()));
+            known.chain(book.gone.clone()).collect()
+        };
         let (id, project) = self.rng.pick(&all)?;
         Some((id, usize::from(project == PROJECTS[1])))
     }
@@ -24,7 +24,7 @@ impl World {
         let answer =
             Call::new(method, path).send(self.service().router.clone(), self.keys[project].clone());
         let answer = answer.await;
-        self.trace.result(&answer.status.to_string());
+        self.trace().result(&answer.status.to_string());
         answer
     }
 
@@ -33,7 +33,8 @@ impl World {
         let stranger = self.rng.percent(10);
         let asked = if stranger { 1 - project } else { project };
         let answer = self.ask(asked, "GET", format!("/v1/videos/{id}")).await;
-        let known = self.book.tasks.get(&id).filter(|_| !stranger);
+        let book = self.book();
+        let known = book.tasks.get(&id).filter(|_| !stranger);
         match (answer.status, known) {
             (200, Some(known)) => {
                 let (object, task) = (answer.json(), &known.task);
@@ -77,7 +78,8 @@ impl World {
             }
             after = format!("&after={}", page["last_id"].as_str().unwrap());
         }
-        let own = self.book.tasks.iter().rev().filter(|(_, known)| {
+        let book = self.book();
+        let own = book.tasks.iter().rev().filter(|(_, known)| {
             known.task.project == PROJECTS[project] && known.task.status().is_some()
         });
         let own: Vec<String> = own.map(|(id, _)| id.to_string()).collect();
@@ -86,8 +88,8 @@ impl World {
 
     /// `POST /v1/videos/{id}/cancel`.
     pub(crate) async fn cancel(&mut self, id: TaskId, project: usize) {
-        let before = self.book.phase(id);
-        self.book.note(Cause::Cancelled {
+        let before = self.book().phase(id);
+        self.book().note(Cause::Cancelled {
             task: id,
             failure: FailureCode::Cancelled.into(),
         });
@@ -102,7 +104,7 @@ impl World {
                     "P2: {before:?} was cancelled"
                 );
                 assert_eq!(
-                    self.book.phase(id),
+                    self.book().phase(id),
                     Some(Phase::Failed),
                     "P2: not cancelled: {answer:?}"
                 );
@@ -119,15 +121,15 @@ impl World {
 
     /// `DELETE /v1/videos/{id}`.
     pub(crate) async fn delete(&mut self, id: TaskId, project: usize) {
-        let before = self.book.phase(id);
-        self.book.note(Cause::Deleted { task: id });
+        let before = self.book().phase(id);
+        self.book().note(Cause::Deleted { task: id });
         let answer = self
             .ask(project, "DELETE", format!("/v1/videos/{id}"))
             .await;
         self.observe().await;
         match answer.status {
             200 => assert_eq!(
-                self.book.phase(id),
+                self.book().phase(id),
                 None,
                 "P2: an acknowledged delete is lost"
             ),
@@ -147,7 +149,8 @@ impl World {
                 format!("/v1/videos/{id}/content?variant={name}"),
             )
             .await;
-        let state = self.book.tasks.get(&id).map(|known| &known.task.state);
+        let book = self.book();
+        let state = book.tasks.get(&id).map(|known| &known.task.state);
         match (answer.status, state) {
             (200, Some(State::Completed(artifact))) => {
                 let file = artifact.files()[variant];

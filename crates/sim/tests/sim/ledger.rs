@@ -11,7 +11,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{FutureExt, TryFutureExt, TryStreamExt};
 use kinora_blobs::{BlobError, BlobStore, ByteStream, EntryStream, measure_bytes};
-use kinora_contract::{Clock, ManualClock, StoredFile, UnixMs};
+use kinora_contract::{Clock, StoredFile, UnixMs};
+
+use crate::clocks::SimClock;
 
 /// What is there, by key.
 pub(crate) type HeldFiles = BTreeMap<String, Held>;
@@ -26,13 +28,13 @@ pub(crate) struct Held {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     inner: Arc<dyn BlobStore>,
-    clock: Arc<ManualClock>,
+    clock: Arc<SimClock>,
     held: Arc<Mutex<HeldFiles>>,
 }
 
 impl Ledger {
     /// Around a store that holds what `held` says.
-    pub(crate) fn new(inner: Arc<dyn BlobStore>, clock: Arc<ManualClock>, held: HeldFiles) -> Self {
+    pub(crate) fn new(inner: Arc<dyn BlobStore>, clock: Arc<SimClock>, held: HeldFiles) -> Self {
         let held = Arc::new(Mutex::new(held));
         Self { inner, clock, held }
     }

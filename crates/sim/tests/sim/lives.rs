@@ -1,12 +1,18 @@
 //! Many lives, on all cores, each from its own seed; and the report of one that broke a promise.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Instant;
 
-use crate::world::{HOUR_MS, Trace, World};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::clocks::SimClock;
+use crate::moment::at_one_moment;
+use crate::world::{HOUR_MS, NOW_MS, Trace, World};
 
 const SEEDS: u64 = 2_000;
 const OPERATIONS: u64 = 200;
@@ -25,7 +31,12 @@ const EVENTS: &[&str] = &[
     "Waiting to Failed reference_unreachable",
     "Running to Failed cancelled",
     "Running to Failed generation_failed",
+    "Running to Failed generation_timeout",
+    "Running to Failed out_of_memory",
     "Running to Failed worker_lost",
+    "finish raced",
+    "ticket followed",
+    "upstream job called off",
     "given back for a fault of the service",
     "stale fetch refused",
     "orphan removed",
@@ -63,31 +74,56 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 async fn live(seed: u64, operations: u64, wrong_ms_max: u64, trace: Trace) -> Sums {
-    let mut world = World::new(seed, wrong_ms_max, trace).await;
+    let clock = Arc::new(SimClock::at(NOW_MS));
+    let mut world = at_one_moment(World::new(seed, clock, wrong_ms_max, trace));
+    world.begin_all();
     for _ in 0..operations {
         world.operate().await;
     }
     world.come_to_rest().await;
     let faults = world.injected();
-    world.trace.push(format!("faults {faults:?}"));
+    world.trace().push(format!("faults {faults:?}"));
+    let book = std::mem::take(&mut *world.book());
     Sums {
         lives: 1,
-        tasks: world.book.gone.len() as u64,
-        seen: world.book.seen,
+        tasks: book.gone.len() as u64,
+        seen: book.seen,
         faults,
         orphans: world.orphans,
     }
+}
+
+thread_local! {
+    /// The last panic of the thread: that of a worker's task ends that task alone.
+    static PANICKED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// The last panic of this life's thread.
+pub(crate) fn panicked() -> Option<String> {
+    PANICKED.with_borrow_mut(Option::take)
+}
+
+/// A runtime with one thread, in virtual time.
+fn runtime() -> Runtime {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            PANICKED.with_borrow_mut(|text| _ = text.get_or_insert_with(|| info.to_string()));
+            report(info);
+        }));
+    });
+    panicked();
+    let mut runtime = Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build();
+    runtime.unwrap()
 }
 
 /// One life; its story when it broke a promise.
 fn try_to_live(seed: u64, operations: u64) -> Result<Sums, String> {
     let trace = Trace::default();
     let lived = catch_unwind(AssertUnwindSafe(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap();
-        runtime.block_on(live(seed, operations, HOUR_MS, trace.clone()))
+        runtime().block_on(live(seed, operations, HOUR_MS, trace.clone()))
     }));
     lived.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -170,11 +206,7 @@ fn every_promise_holds_after_every_operation_of_every_life() {
 /// What happens in the life of a seed, with the workers' own clocks as wrong as that.
 fn story(seed: u64, wrong_ms_max: u64) -> Vec<String> {
     let trace = Trace::default();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    runtime.block_on(live(seed, OPERATIONS, wrong_ms_max, trace.clone()));
+    runtime().block_on(live(seed, OPERATIONS, wrong_ms_max, trace.clone()));
     trace.lines()
 }
 

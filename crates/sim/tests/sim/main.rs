@@ -22,22 +22,23 @@
 )]
 
 mod book;
-mod chores;
 mod client;
 mod clocks;
-mod gate;
+mod films;
+mod hosts;
 mod http;
 mod ledger;
 mod lives;
+mod moment;
 mod operations;
 mod orphans;
+mod process;
 mod quiescence;
 mod requests;
 mod rng;
-mod steps;
+mod seen;
 mod submit;
-mod sweeping;
 mod taken;
 mod transitions;
-mod worker;
+mod witness;
 mod world;

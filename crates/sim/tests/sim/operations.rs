@@ -1,12 +1,12 @@
-//! What may happen next: the kinds of operations, how often each is drawn, and what it does.
+//! What may happen next: the kinds of operations, how often each is drawn, and what it does. Between two of them
+//! the workers go on by themselves, for as long as the operation [`Kind::Pass`] lets time pass.
 
-use kinora_contract::{FailureCode, State};
-use kinora_store::Cancellation;
+use std::time::Duration;
+
 use kinora_store::faulty::{Injected, Method, Rates};
 
-use crate::book::Cause;
-use crate::worker::Stage;
-use crate::world::{HOUR_MS, LEASE_MS, RETENTION_MS, SWEEP_MS, World, YEAR_MS};
+use crate::moment::at_one_moment;
+use crate::world::{HOUR_MS, LEASE_MS, SWEEP_MS, WORKERS, World, YEAR_MS};
 
 /// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,22 +24,12 @@ pub(crate) enum Kind {
     Content,
     Cancel,
     Delete,
-    Fetch,
-    Claim,
-    Heartbeat,
-    Step,
-    Fail,
-    Crash,
+    Pass,
     Die,
     Hang,
     ComeBack,
-    Release,
     Race,
-    Sweep,
     Orphans,
-    Chore,
-    ChoreDie,
-    ClockSmall,
     ClockLease,
     ClockHour,
     ClockBack,
@@ -66,24 +56,14 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::Get, 30),
     (Kind::List, 10),
     (Kind::Content, 30),
-    (Kind::Cancel, 20),
+    (Kind::Cancel, 30),
     (Kind::Delete, 20),
-    (Kind::Fetch, 150),
-    (Kind::Claim, 90),
-    (Kind::Heartbeat, 60),
-    (Kind::Step, 300),
-    (Kind::Fail, 10),
-    (Kind::Crash, 10),
+    (Kind::Pass, 600),
     (Kind::Die, 12),
-    (Kind::Hang, 12),
+    (Kind::Hang, 14),
     (Kind::ComeBack, 25),
-    (Kind::Release, 12),
     (Kind::Race, 20),
-    (Kind::Sweep, 60),
     (Kind::Orphans, 20),
-    (Kind::Chore, 60),
-    (Kind::ChoreDie, 6),
-    (Kind::ClockSmall, 60),
     (Kind::ClockLease, 20),
     (Kind::ClockHour, 15),
     (Kind::ClockBack, 8),
@@ -97,25 +77,44 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::FaultsDown, 35),
 ];
 
-/// What one of the workers does or suffers.
-const WORKERS: [Kind; 9] = [
-    Kind::Claim,
-    Kind::Heartbeat,
-    Kind::Step,
-    Kind::Fail,
-    Kind::Crash,
-    Kind::Die,
-    Kind::Hang,
-    Kind::ComeBack,
-    Kind::Release,
-];
-
 impl World {
     /// Draws one operation, does it, and looks whether every promise still holds.
     pub(crate) async fn operate(&mut self) {
         let kind = self.draw();
         let hour = self.now_ms() / 1000 % 1_000_000;
-        self.trace.push(format!("{hour} {kind:?}"));
+        self.trace().push(format!("{hour} {kind:?}"));
+        match kind {
+            Kind::Pass => {
+                let longest_ms = match self.rng.below(8) {
+                    0..5 => 500,
+                    5..7 => 4_000,
+                    _ => LEASE_MS / 2,
+                };
+                let ms = 1 + self.rng.below(longest_ms);
+                self.live(ms).await;
+            }
+            Kind::Restart => {
+                let full = self.rng.percent(25);
+                self.restart(full).await;
+            }
+            Kind::Kill => {
+                self.full = self.rng.percent(25);
+                self.kill().await;
+            }
+            Kind::Die | Kind::Hang | Kind::ComeBack => self.befall(kind).await,
+            _ => at_one_moment(self.operate_at_once(kind)),
+        }
+        at_one_moment(self.witness.observe());
+        self.nothing_has_panicked();
+    }
+
+    /// Lets the workers go on for so long.
+    pub(crate) async fn live(&self, ms: u64) {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+        self.nothing_has_panicked();
+    }
+
+    async fn operate_at_once(&mut self, kind: Kind) {
         match kind {
             Kind::Submit => {
                 let submit = self.new_submit(false, None);
@@ -138,7 +137,7 @@ impl World {
                 let Some((id, project)) = self.any_task() else {
                     return;
                 };
-                self.trace.result(&id.to_string());
+                self.trace().result(&id.to_string());
                 match kind {
                     Kind::Get => self.get(id, project).await,
                     Kind::Content => self.content(id, project).await,
@@ -146,38 +145,29 @@ impl World {
                     _ => self.delete(id, project).await,
                 }
             }
-            Kind::Fetch => self.fetch().await,
-            Kind::Race => self.race().await,
-            Kind::Sweep => self.sweep().await,
+            Kind::Race => self.witness.race_next(),
             Kind::Orphans => self.look_for_orphans().await,
-            Kind::Chore | Kind::ChoreDie => self.chore(kind == Kind::ChoreDie).await,
-            Kind::Restart => {
-                let full = self.rng.percent(25);
-                self.restart(full).await;
-            }
-            Kind::Kill => {
-                self.full = self.rng.percent(25);
-                self.kill().await;
-            }
-            _ if WORKERS.contains(&kind) => self.work(kind).await,
             Kind::StoreAway | Kind::BlobsAway | Kind::FaultsUp | Kind::FaultsDown => {
                 self.change_faults(kind);
             }
             _ => self.move_clock(kind),
         }
-        self.observe().await;
     }
 
     /// A kind that can be done now.
     fn draw(&mut self) -> Kind {
+        let hung = self.processes.iter().filter(|process| process.hangs());
+        let hung = hung.count();
         let can = |kind| match kind {
             Kind::Twin | Kind::ChangedBody => !self.sent.is_empty(),
             Kind::LateTwin => self.finals().next().is_some(),
             Kind::Get | Kind::Content | Kind::Cancel | Kind::Delete => {
-                !self.book.tasks.is_empty() || !self.book.gone.is_empty()
+                let book = self.book();
+                !book.tasks.is_empty() || !book.gone.is_empty()
             }
             Kind::FaultsDown => self.injecting,
-            _ if WORKERS.contains(&kind) => !self.able(kind).is_empty(),
+            Kind::ComeBack => hung > 0,
+            Kind::Hang => hung < WORKERS,
             _ => true,
         };
         let able: Vec<_> = KINDS.iter().filter(|(kind, _)| can(*kind)).collect();
@@ -188,127 +178,59 @@ impl World {
             }
             left -= weight;
         }
-        Kind::Sweep
+        Kind::Pass
     }
 
-    /// The workers that may do or suffer this.
-    fn able(&self, kind: Kind) -> Vec<usize> {
-        let able = |k: &usize| {
-            let worker = &self.workers[*k];
-            match kind {
-                Kind::Claim => worker.is_free(),
-                Kind::ComeBack => worker.hung,
-                Kind::Hang => !worker.hung,
-                Kind::Die => !worker.runs.is_empty(),
-                _ => worker.is_at_work(),
-            }
-        };
-        (0..self.workers.len()).filter(able).collect()
-    }
-
-    /// Something that one of the workers does or suffers.
-    async fn work(&mut self, kind: Kind) {
-        let able = self.able(kind);
+    /// One of the processes dies and is begun anew, hangs or comes back.
+    async fn befall(&mut self, kind: Kind) {
+        let able =
+            |k: &usize| kind == Kind::Die || self.processes[*k].hangs() == (kind == Kind::ComeBack);
+        let able: Vec<usize> = (0..WORKERS).filter(able).collect();
         let Some(k) = self.rng.pick(&able) else {
             return;
         };
-        self.trace.result(&format!("worker {k}"));
-        match kind {
-            Kind::Claim => self.claim(k).await,
-            Kind::Heartbeat => self.heartbeat(k).await,
-            Kind::Step => self.step(k).await,
-            Kind::Fail => self.fail(k),
-            Kind::Crash => self.crash(k).await,
-            Kind::Die => self.workers[k].forget(),
-            Kind::Release => self.release(k).await,
-            _ => self.workers[k].hung = kind == Kind::Hang,
+        self.trace().result(&format!("worker {k}"));
+        if kind == Kind::Die {
+            self.processes[k].die().await;
+            self.begin(k);
+        } else {
+            self.processes[k].hang(kind == Kind::Hang);
         }
     }
 
-    /// A finish, a cancel and a sweep at once, for the same task where one is ready.
-    async fn race(&mut self) {
-        let ready = self
-            .workers
-            .iter()
-            .filter(|worker| !worker.hung)
-            .flat_map(|worker| {
-                worker.runs.iter().filter_map(|run| match &run.stage {
-                    Stage::Finish(outcome) => {
-                        Some((run.task.clone(), run.lease.clone(), outcome.clone()))
-                    }
-                    _ => None,
-                })
-            });
-        let Some((task, lease, outcome)) = self.rng.pick(&ready.collect::<Vec<_>>()) else {
-            return;
-        };
-        self.trace.result(&task.id.to_string());
-        let reading = self.reading();
-        let request = self.sweep_request(reading);
-        let seen = self.service().seen.clone();
-        let failure: kinora_contract::Failure = FailureCode::Cancelled.into();
-        let finish = seen.work.finish(&lease, outcome.clone(), RETENTION_MS);
-        let cancel = seen
-            .tasks
-            .cancel(&task.project, task.id, failure.clone(), RETENTION_MS);
-        let sweep = seen.chores.sweep(request);
-        let (finished, cancelled, swept) = if self.rng.percent(50) {
-            self.at_once(async { tokio::join!(finish, cancel, sweep) })
-                .await
-        } else {
-            let raced = self.at_once(async { tokio::join!(sweep, cancel, finish) });
-            let (swept, cancelled, finished) = raced.await;
-            (finished, cancelled, swept)
-        };
-        let both = finished.is_ok() && matches!(cancelled, Ok(Cancellation::Cancelled(_)));
-        assert!(!both, "P2: {} was both finished and cancelled", task.id);
-        self.book.note(Cause::Cancelled {
-            task: task.id,
-            failure,
-        });
-        self.book.note(Cause::Finished {
-            lease,
-            outcome,
-            told: finished.is_ok(),
-        });
-        self.book.note(Cause::Swept {
-            request,
-            steady_ms: reading.steady_ms,
-            told: swept.is_ok(),
-        });
-        self.observe().await;
-        let phase = self.book.tasks.get(&task.id).map(|known| &known.task.state);
-        let completed = matches!(phase, Some(State::Completed(_)));
-        self.trace.result(if completed {
-            "finished"
-        } else {
-            "cancelled or swept"
-        });
-    }
-
-    /// Every worker gives back what it runs, then the store is closed and opened.
+    /// Every worker is stopped in order, then the store is closed and opened.
     async fn restart(&mut self, full: bool) {
-        for k in 0..self.workers.len() {
-            if !self.workers[k].hung {
-                self.release(k).await;
+        let at_once = self.rng.percent(50);
+        for process in &mut self.processes {
+            if process.hangs() {
+                process.die().await;
             }
-            self.workers[k].forget();
+            process.stop(at_once);
+        }
+        for process in &mut self.processes {
+            process.stopped().await;
         }
         self.full = full;
-        self.reopen().await;
+        at_one_moment(self.reopen());
+        self.begin_all();
     }
 
-    fn move_clock(&mut self, kind: Kind) {
+    /// Lets the machine sleep.
+    pub(crate) fn sleep_over(&self, ms: u64) {
+        self.clock.advance(ms);
+        self.witness.all_shaken(self.may_fail());
+    }
+
+    fn move_clock(&self, kind: Kind) {
         let now_ms = self.now_ms();
         match kind {
             // Time passes.
-            Kind::ClockLease => self.clock.advance(LEASE_MS + SWEEP_MS),
-            Kind::ClockHour => self.clock.advance(HOUR_MS),
+            Kind::ClockLease => self.sleep_over(LEASE_MS + SWEEP_MS),
+            Kind::ClockHour => self.sleep_over(HOUR_MS),
             // The wall clock is set.
             Kind::ClockBack => self.clock.set(now_ms - 2 * HOUR_MS),
             Kind::ClockDay => self.clock.set(now_ms + 25 * HOUR_MS),
-            Kind::ClockYears => self.clock.set(now_ms + 10 * YEAR_MS),
-            _ => self.clock.advance(1 + self.rng.below(LEASE_MS / 2)),
+            _ => self.clock.set(now_ms + 10 * YEAR_MS),
         }
     }
 
@@ -329,6 +251,7 @@ impl World {
             }
             _ => self.faults_everywhere(0),
         }
+        self.witness.all_shaken(self.may_fail());
     }
 
     fn faults_everywhere(&mut self, ppm: u32) {

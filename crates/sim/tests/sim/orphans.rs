@@ -1,12 +1,9 @@
-//! The worker's own look for orphans, at every start and now and then, and what it may remove: only
+//! The worker's own look for orphans beside its turn, and what it may remove: only
 //! what no task names, by a judgement of the simulation's own.
 
 use std::collections::BTreeSet;
 
-use kinora_contract::{State, TaskId};
-use kinora_store::reference_keys;
-
-use crate::worker::told;
+use crate::seen::told;
 use crate::world::{HOUR_MS, World};
 
 impl World {
@@ -19,7 +16,7 @@ impl World {
         let before = self.files();
         let gaps = chores.gaps().len();
         let looked = kinora_worker::remove_orphans(&*chores, &*blobs, self.now_ms()).await;
-        self.trace.result(&told(&looked));
+        self.trace().result(&told(&looked));
         assert!(
             looked.is_ok() || self.may_fail(),
             "P11: no look without faults: {looked:?}"
@@ -39,9 +36,12 @@ impl World {
         }
         let after = self.files();
         for key in before.difference(&after) {
-            assert!(!self.is_wanted(key), "P4: {key} was taken for an orphan");
+            assert!(
+                !self.book().is_wanted(key),
+                "P4: {key} was taken for an orphan"
+            );
             self.orphans += 1;
-            self.book.saw("orphan removed".to_owned());
+            self.book().saw("orphan removed".to_owned());
         }
     }
 
@@ -63,31 +63,5 @@ impl World {
         let ledger = self.service().ledger.held();
         let keys = ledger.keys().filter(|key| !key.starts_with("stores/"));
         keys.cloned().collect()
-    }
-
-    /// Whether a result names this file, or its task is a draft that is there: such a file is never to be removed.
-    pub(crate) fn is_named(&self, key: &str) -> bool {
-        let id: Option<TaskId> = key.split('/').nth(1).and_then(|id| id.parse().ok());
-        let known = id.and_then(|id| self.book.tasks.get(&id));
-        known.is_some_and(|known| {
-            matches!(known.task.state, State::Completed(_)) && self.is_wanted(key)
-        })
-    }
-
-    /// Whether a task names this file, or an unfinished one may come to.
-    pub(crate) fn is_wanted(&self, key: &str) -> bool {
-        let id: Option<TaskId> = key.split('/').nth(1).and_then(|id| id.parse().ok());
-        let Some(known) = id.and_then(|id| self.book.tasks.get(&id)) else {
-            return false;
-        };
-        match &known.task.state {
-            State::Waiting | State::Running => true,
-            State::Completed(artifact) => {
-                artifact.files().iter().any(|file| file.key == key)
-                    || known.task.spec.draft
-                        && reference_keys(&known.task).contains(&key.to_owned())
-            }
-            State::Failed(_) | State::Expired => false,
-        }
     }
 }

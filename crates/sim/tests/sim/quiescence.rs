@@ -2,68 +2,62 @@
 //! its end, be there until its time is over, and leave nothing behind.
 
 use kinora_contract::{Phase, State};
-use kinora_store::Usage;
+use kinora_store::{ChoreKind, ChoreRequest, Usage};
 
+use crate::moment::at_one_moment;
+use crate::process::MODELS;
 use crate::world::{
-    LEASE_MS, PROJECTS, RETENTION_MS, SETTLE_MS, SWEEP_MS, TOMBSTONE_MS, World, YEAR_MS,
+    HOUR_MS, LEASE_MS, PROJECTS, RETENTION_MS, SETTLE_MS, SWEEP_MS, TOMBSTONE_MS, World, YEAR_MS,
 };
 
-/// Three attempts of at most sixteen tasks by six slots, each within a dozen steps.
-const ROUNDS_MAX: u32 = 200;
+/// So often time passes until every task must be at its end: a fetch may be leased for ten minutes to the dead.
+const ROUNDS_MAX: u32 = 40;
+/// Sweeps that are enough for all that is due.
+const SWEEPS_MS: u64 = 4 * SWEEP_MS;
+/// Longer than any lease of a chore, and than the pause after one that failed.
+const CHORES_MS: u64 = HOUR_MS;
 
 impl World {
     /// Ends the life in order.
     pub(crate) async fn come_to_rest(&mut self) {
-        self.trace.push("come to rest".to_owned());
+        self.trace().push("come to rest".to_owned());
         self.be_well().await;
-        for worker in &mut self.workers {
-            worker.hung = false;
+        for process in self.processes.iter().filter(|process| process.hangs()) {
+            process.hang(false);
         }
         self.work_off().await;
-        self.contents_are_readable().await;
-        self.sweep().await;
-        self.sweep().await;
+        at_one_moment(self.contents_are_readable());
+        self.live(SWEEPS_MS).await;
         self.outlive_youth();
-        self.look_for_orphans().await;
+        at_one_moment(self.look_for_orphans());
         self.only_the_wanted_is_kept();
         self.expire().await;
+        for process in &mut self.processes {
+            process.stop(false);
+            process.stopped().await;
+        }
+        at_one_moment(self.nothing_is_left());
+        self.nothing_has_panicked();
     }
 
-    /// Works until every task is at its end.
+    /// Lets the workers work until every task is at its end.
     async fn work_off(&mut self) {
-        // Nothing dies any more.
-        self.service().real.work.settle().await.unwrap();
         let unfinished = |phase: Phase| matches!(phase, Phase::Waiting | Phase::Running);
+        let left = || self.book().count(|task| unfinished(task.state.phase()));
         for _ in 0..ROUNDS_MAX {
-            if self.book.count(|task| unfinished(task.state.phase())) == 0 {
+            if left() == 0 {
                 break;
             }
-            self.take_fetches().await;
-            while let Some(fetch) = self.fetches.pop() {
-                self.bring(fetch).await;
-            }
-            for k in 0..self.workers.len() {
-                self.heartbeat(k).await;
-                if self.workers[k].is_free() {
-                    self.claim(k).await;
-                }
-                while !self.workers[k].runs.is_empty() {
-                    self.step(k).await;
-                }
-            }
             // A claim whose answer was lost, and a worker that died, are found by time alone.
-            self.clock.advance(LEASE_MS + SWEEP_MS);
-            self.sweep().await;
+            self.live(LEASE_MS + SWEEP_MS).await;
+            self.sleep_over(LEASE_MS);
         }
-        let left = self.book.count(|task| unfinished(task.state.phase()));
-        assert_eq!(left, 0, "P5: {left} tasks never end: {:?}", self.book.tasks);
-        while let Some(k) = (0..self.workers.len()).find(|k| !self.workers[*k].runs.is_empty()) {
-            self.step(k).await;
-        }
+        assert_eq!(left(), 0, "P5: tasks never end: {:?}", self.book().tasks);
     }
 
     async fn contents_are_readable(&mut self) {
-        for (id, known) in self.book.tasks.clone() {
+        let all = self.book().tasks.clone();
+        for (id, known) in all {
             let project = usize::from(known.task.project == PROJECTS[1]);
             self.get(id, project).await;
             self.content(id, project).await;
@@ -76,25 +70,19 @@ impl World {
         let left: Vec<String> = self
             .files()
             .into_iter()
-            .filter(|key| !self.is_wanted(key))
+            .filter(|key| !self.book().is_wanted(key))
             .collect();
         assert!(left.is_empty(), "garbage that nobody sweeps: {left:?}");
     }
 
-    /// Sweeps until the wall clock is believed, and results of an earlier one are moved.
-    async fn sweep_by_a_settled_clock(&mut self) {
-        self.sweep().await;
-        self.clock.advance(SETTLE_MS);
-        for _ in 0..3 {
-            self.sweep().await;
-        }
-    }
-
     /// Past its time everything goes: first the content, then the task.
     async fn expire(&mut self) {
-        self.clock.advance(RETENTION_MS);
-        self.sweep_by_a_settled_clock().await;
-        for known in self.book.tasks.values() {
+        self.sleep_over(RETENTION_MS);
+        self.live(SWEEPS_MS).await;
+        // Now the wall clock is believed, and results of an earlier one are moved.
+        self.sleep_over(SETTLE_MS);
+        self.live(SWEEPS_MS).await;
+        for known in self.book().tasks.values() {
             // A clock that went back has left some a little longer to live.
             let later = known
                 .task
@@ -104,22 +92,43 @@ impl World {
             assert!(later || expired, "P4: never expires: {known:?}");
         }
         // Those that a clock ahead has made; then their tombstones, which stand from that on.
-        for passed_ms in [1_000 * YEAR_MS, TOMBSTONE_MS] {
-            self.clock.advance(passed_ms);
-            for _ in 0..3 {
-                self.sweep().await;
-            }
+        for passed_ms in [1_000 * YEAR_MS, TOMBSTONE_MS, CHORES_MS] {
+            self.sleep_over(passed_ms);
+            self.live(SWEEPS_MS).await;
         }
-        assert!(
-            self.book.tasks.is_empty(),
-            "never forgotten: {:?}",
-            self.book.tasks
-        );
+    }
+
+    /// No task, no file, no charge, and no chore, not even under a lease or after a pause.
+    async fn nothing_is_left(&self) {
+        let left = self.book().tasks.clone();
+        assert!(left.is_empty(), "never forgotten: {left:?}");
         let left = self.files();
         assert!(left.is_empty(), "files outlive their tasks: {left:?}");
-        self.no_chore_is_left().await;
+        self.clock.advance(CHORES_MS);
+        let real = self.witness.open().real;
+        let request = |kind| ChoreRequest {
+            kind,
+            count: 5_000,
+            lease_ms: CHORES_MS,
+        };
+        let left = real
+            .chores
+            .take_chores(request(ChoreKind::RemoveFile))
+            .await;
+        assert_eq!(left.unwrap(), [], "files that nobody removes");
+        let models = MODELS.map(str::to_owned).into();
+        let left = real
+            .chores
+            .take_chores(request(ChoreKind::CallOff { models }))
+            .await;
+        assert_eq!(left.unwrap(), [], "upstream jobs that nobody calls off");
+        let looks = real
+            .chores
+            .take_chores(request(ChoreKind::LookForOrphans))
+            .await;
+        assert_eq!(looks.unwrap().len(), 1, "there is one look for orphans");
         for project in PROJECTS {
-            let usage = self.service().real.tasks.usage(project).await.unwrap();
+            let usage = real.tasks.usage(project).await.unwrap();
             assert_eq!(usage, Usage::default(), "{project} is charged for nothing");
         }
     }

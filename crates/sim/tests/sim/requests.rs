@@ -33,7 +33,8 @@ impl World {
         sent.filter(|submit| {
             let key = submit.key.clone().unwrap_or_default();
             let bound = (PROJECTS[submit.project].to_owned(), key);
-            let bound = self.book.keys.get(&bound);
+            let book = self.book();
+            let bound = book.keys.get(&bound);
             bound.is_some_and(|key| key.request == submit.number)
         })
     }
@@ -65,11 +66,14 @@ impl World {
     pub(crate) async fn submit_final(&mut self) {
         let any = self.rng.percent(25);
         let done = |task: &Task| any || matches!(task.state, State::Completed(_));
-        let tasks = self.book.tasks.values().map(|known| &known.task);
-        let drafts: Vec<(usize, TaskId)> = tasks
-            .filter(|task| task.spec.draft && done(task))
-            .map(|task| (usize::from(task.project == PROJECTS[1]), task.id))
-            .collect();
+        let drafts: Vec<(usize, TaskId)> = {
+            let book = self.book();
+            let tasks = book.tasks.values().map(|known| &known.task);
+            tasks
+                .filter(|task| task.spec.draft && done(task))
+                .map(|task| (usize::from(task.project == PROJECTS[1]), task.id))
+                .collect()
+        };
         let Some(draft) = self.rng.pick(&drafts) else {
             return;
         };

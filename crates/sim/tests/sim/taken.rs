@@ -18,7 +18,7 @@ struct Taken {
     is_doubtful: bool,
 }
 
-/// Leased chores, by the file that each is about.
+/// Leased chores, by what each is about.
 #[derive(Debug, Default)]
 pub(crate) struct TakenChores(BTreeMap<String, Taken>);
 
@@ -31,7 +31,7 @@ impl TakenChores {
             until_ms,
             is_doubtful: false,
         };
-        let Some(earlier) = self.0.insert(file_of(chore).to_owned(), entry) else {
+        let Some(earlier) = self.0.insert(name_of(chore), entry) else {
             return false;
         };
         assert!(
@@ -54,14 +54,14 @@ impl TakenChores {
 
     /// Notes that the lease of a chore was given up, and says whether it was the current one.
     pub(crate) fn settle(&mut self, chore: &Chore, told: bool) -> bool {
-        let Some(taken) = self.0.get_mut(file_of(chore)) else {
+        let Some(taken) = self.0.get_mut(&name_of(chore)) else {
             return false;
         };
         let is_current = taken.token == chore.token;
         if is_current {
             taken.is_doubtful = true;
             if told {
-                self.0.remove(file_of(chore));
+                self.0.remove(&name_of(chore));
             }
         }
         is_current
@@ -77,10 +77,11 @@ fn is_over(taken: Taken, now_ms: u64) -> bool {
     taken.until_ms <= now_ms || taken.until_ms > now_ms + AHEAD_MS_MAX
 }
 
-/// The key of the file that a chore removes.
-pub(crate) fn file_of(chore: &Chore) -> &str {
+/// What a chore is about.
+pub(crate) fn name_of(chore: &Chore) -> String {
     match &chore.work {
-        ChoreWork::RemoveFile(key) => key,
-        other => panic!("another chore than was asked for: {other:?}"),
+        ChoreWork::RemoveFile(key) => key.clone(),
+        ChoreWork::CallOff(call_off) => format!("call off {}", call_off.task),
+        ChoreWork::LookForOrphans => "look for orphans".to_owned(),
     }
 }

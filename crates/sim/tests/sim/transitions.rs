@@ -48,7 +48,10 @@ impl Book {
     /// How the task may have come from what is known to what is found.
     pub(crate) fn explain(&self, known: &Known, found: &Task) -> Known {
         let before = &known.task;
-        let (spec, metadata) = what_stays(before, found);
+        let (mut spec, metadata) = what_stays(before, found);
+        if spec != found.spec {
+            spec = self.decided(known).unwrap_or(spec);
+        }
         assert_eq!(
             (&spec, &metadata, before.created_at_ms, &before.project),
             (
@@ -116,6 +119,23 @@ impl Book {
         }
     }
 
+    /// The spec with the choices that its run has made.
+    fn decided(&self, known: &Known) -> Option<VideoSpec> {
+        self.causes.iter().find_map(|cause| match cause {
+            Cause::Renewed {
+                lease,
+                decided: Some(decided),
+                ..
+            } if known.is_held_by(lease) => Some(VideoSpec {
+                // All else is as it was accepted.
+                frame: decided.frame,
+                seconds: decided.seconds,
+                ..known.task.spec.clone()
+            }),
+            _ => None,
+        })
+    }
+
     fn claimed(&self, known: &Known, found: &Task) -> Held {
         let before = &known.task;
         let claim = self.causes.iter().find_map(|cause| match cause {
@@ -161,6 +181,7 @@ impl Book {
                     progress,
                     until_ms,
                     told,
+                    ..
                 } if known.is_held_by(lease) => {
                     progress_max = progress_max.max(*progress);
                     if *told {
@@ -213,8 +234,8 @@ impl Book {
                 let forgiven = u32::from(*this != Attempt::Counts);
                 known.is_held_by(lease) && found.attempt == attempt - forgiven
             }
-            Cause::Swept { steady_ms, .. } => {
-                died = self.may_be_over(known, *steady_ms) && after_death;
+            Cause::Swept { .. } => {
+                died = self.may_be_over(known, cause) && after_death;
                 died
             }
             Cause::Reopened { .. } => {
@@ -261,9 +282,9 @@ impl Book {
                 outcome: Err(failure),
                 ..
             } => known.is_held_by(lease) && failed == failure,
-            Cause::Swept { steady_ms, .. } => {
+            Cause::Swept { .. } => {
                 let last = known.task.attempt >= ATTEMPTS_MAX;
-                lost && last && self.may_be_over(known, *steady_ms) && self.may_be_lost(known)
+                lost && last && self.may_be_over(known, cause) && self.may_be_lost(known)
             }
             _ => false,
         });
@@ -313,9 +334,32 @@ impl Book {
         })
     }
 
-    fn may_be_over(&self, known: &Known, steady_ms: u64) -> bool {
+    /// Whether a sweep may have found the task's lease over: not while leases are spared, and not where its worker
+    /// was well since before it was renewed last.
+    fn may_be_over(&self, known: &Known, sweep: &Cause) -> bool {
+        let Cause::Swept {
+            request,
+            steady_ms,
+            well_since_ms,
+            ..
+        } = sweep
+        else {
+            return false;
+        };
         let held = known.held.as_ref().unwrap();
-        held.untils_ms.iter().any(|until_ms| *until_ms <= steady_ms)
+        let is_over = held.untils_ms.iter().any(|until_ms| until_ms <= steady_ms);
+        let renewed_ms = held
+            .untils_ms
+            .iter()
+            .min()
+            .map(|until_ms| until_ms.saturating_sub(LEASE_MS));
+        let well_since_ms = well_since_ms[held.worker].unwrap_or(u64::MAX);
+        let was_well = renewed_ms.is_some_and(|renewed_ms| well_since_ms < renewed_ms);
+        assert!(
+            !is_over || !was_well,
+            "P5: the lease of a worker that is well was not renewed: {known:?}"
+        );
+        is_over && !request.spares_leases
     }
 }
 

@@ -1,29 +1,30 @@
-//! What a simulated life is made of: the clock, the service over its files, three workers, and
-//! the book. Opening, closing and killing the service happen here.
+//! What a simulated life is made of: the clock, the service over its files, the processes with the workers, and the
+//! witness with the book. Opening, closing and killing the service happen here.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use kinora_api::{Api, Settings};
 use kinora_blobs::faulty::FaultyBlobs;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, LocalBlobs, Reserve};
-use kinora_contract::{Catalog, Clock, KeyText, ManualClock, Task, TaskId, built_in_cards};
+use kinora_contract::{Catalog, Clock, KeyText, built_in_cards};
 use kinora_store::faulty::FaultyStore;
-use kinora_store::{Fetch, NewKey, OpenOptions, Order, PageRequest, Scope, SqliteOptions, Stores};
-use kinora_worker::Trust;
+use kinora_store::{NewKey, OpenOptions, Scope, SqliteOptions, Stores};
 use tokio_util::sync::CancellationToken;
 
-use crate::book::{Book, Cause, Known};
-use crate::chores::Runner;
-use crate::clocks::WrongClock;
-use crate::gate::GatedClock;
+use crate::book::{Book, Cause};
+use crate::clocks::{SimClock, WrongClock};
 use crate::ledger::{HeldFiles, Ledger};
+use crate::moment::at_one_moment;
+use crate::process::Process;
 use crate::rng::{Rng, SeededEntropy};
 use crate::submit::Submit;
-use crate::worker::Worker;
+use crate::witness::{Open, Witness};
+
+/// Processes with a worker each.
+pub(crate) const WORKERS: usize = 2;
 
 pub(crate) const LEASE_MS: u64 = 30_000;
 pub(crate) const SWEEP_MS: u64 = 5_000;
@@ -39,7 +40,7 @@ pub(crate) const PROJECT_UNFINISHED_MAX: u64 = 6;
 /// The longest Retry-After, and the grace after it.
 pub(crate) const PROMISE_MS: u64 = 126_000;
 pub(crate) const PROJECTS: [&str; 2] = ["one", "two"];
-const NOW_MS: u64 = kinora_contract::RELEASED_MS + YEAR_MS;
+pub(crate) const NOW_MS: u64 = kinora_contract::RELEASED_MS + YEAR_MS;
 
 pub(crate) type StorePlan = kinora_store::faulty::Plan<kinora_store::faulty::Method>;
 pub(crate) type BlobPlan = kinora_blobs::faulty::Plan<kinora_blobs::faulty::Method>;
@@ -75,12 +76,8 @@ impl Trace {
 /// The service, open.
 #[derive(Debug)]
 pub(crate) struct Service {
-    /// Without faults: for the book alone.
-    pub(crate) real: Stores,
     /// As workers and API see it.
     pub(crate) seen: Stores,
-    /// The store's clock.
-    pub(crate) gate: Arc<GatedClock>,
     pub(crate) blobs: Arc<dyn BlobStore>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) router: Router,
@@ -90,7 +87,7 @@ pub(crate) struct Service {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) rng: Rng,
-    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) clock: Arc<SimClock>,
     pub(crate) store_plan: Arc<StorePlan>,
     pub(crate) blob_plan: Arc<BlobPlan>,
     /// Whether calls are made to fail.
@@ -98,22 +95,14 @@ pub(crate) struct World {
     /// Whether the database may not grow: then its own calls fail, as on a full disk.
     pub(crate) full: bool,
     pub(crate) keys: [KeyText; 2],
-    pub(crate) book: Book,
-    pub(crate) workers: [Worker; 3],
-    /// The chores that each of two processes has in hand.
-    pub(crate) runners: [Runner; 2],
-    /// Tasks whose references the process is fetching, and the token of each task's last fetch.
-    pub(crate) fetches: Vec<Fetch>,
-    pub(crate) fetch_tokens: BTreeMap<TaskId, u64>,
-    pub(crate) trace: Trace,
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) processes: [Process; WORKERS],
     /// Requests made so far.
     pub(crate) requests: u64,
     /// Those with an idempotency key, to be sent again.
     pub(crate) sent: Vec<Submit>,
     /// Files that the looks for orphans have removed.
     pub(crate) orphans: u64,
-    /// Whether the sweeps of this process believe the wall clock.
-    pub(crate) trust: Trust,
     service: Option<Service>,
     entropy: Arc<SeededEntropy>,
     folder: tempfile::TempDir,
@@ -123,14 +112,24 @@ pub(crate) struct World {
 
 impl World {
     /// `wrong_ms_max` is how far the workers' own clocks may be from the store's.
-    pub(crate) async fn new(seed: u64, wrong_ms_max: u64, trace: Trace) -> Self {
+    pub(crate) async fn new(
+        seed: u64,
+        clock: Arc<SimClock>,
+        wrong_ms_max: u64,
+        trace: Trace,
+    ) -> Self {
         let mut rng = Rng::seeded(seed);
         let mut key = || {
             let random = [(); 64].map(|()| rng.next() as u8);
             KeyText::from_random(&random).expect("enough usable bytes")
         };
         let keys = [key(), key()];
-        let clock = Arc::new(ManualClock::at(NOW_MS));
+        let witness = Witness::new(clock.clone(), trace, rng.next());
+        let mut clocks = WrongClock::of_each::<WORKERS>(&clock, seed, wrong_ms_max).into_iter();
+        let processes = std::array::from_fn(|k| {
+            let own = clocks.next().expect("one for each");
+            Process::new(k, own, witness.clone())
+        });
         let mut world = Self {
             clock: clock.clone(),
             store_plan: Arc::new(StorePlan::seeded(rng.next())),
@@ -138,16 +137,11 @@ impl World {
             injecting: false,
             full: false,
             keys,
-            book: Book::default(),
-            workers: WrongClock::of_each(&clock, seed, wrong_ms_max).map(Worker::at),
-            runners: Default::default(),
-            fetches: Vec::new(),
-            fetch_tokens: BTreeMap::new(),
-            trace,
+            witness,
+            processes,
             requests: 0,
             sent: Vec::new(),
             orphans: 0,
-            trust: Trust::new(SETTLE_MS),
             service: None,
             entropy: Arc::new(SeededEntropy::seeded(rng.next())),
             folder: folder(),
@@ -155,9 +149,9 @@ impl World {
             rng,
         };
         world.open(HeldFiles::new()).await;
+        let keys = world.witness.open().real.keys;
         for (project, key) in PROJECTS.iter().zip(&world.keys) {
-            let added = world.service().real.keys.add_key(api_key(project, key));
-            added.await.unwrap();
+            keys.add_key(api_key(project, key)).await.unwrap();
         }
         world
     }
@@ -179,15 +173,42 @@ impl World {
         self.folder.path().join(format!("{}/kinora.db", self.copy))
     }
 
-    /// The folder of files in the making.
-    pub(crate) fn scratch(&self) -> PathBuf {
-        let folder = self.folder.path().join("work");
-        std::fs::create_dir_all(&folder).unwrap();
-        folder
+    /// The book, for a moment.
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.witness.book()
+    }
+
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.witness.trace
+    }
+
+    /// Compares the stores with the book.
+    pub(crate) async fn observe(&self) {
+        self.witness.observe().await;
+    }
+
+    /// A panic of a worker's task would end that task alone.
+    pub(crate) fn nothing_has_panicked(&self) {
+        if let Some(text) = crate::lives::panicked() {
+            panic!("{text}");
+        }
+    }
+
+    /// Begins the process with worker `k`.
+    pub(crate) fn begin(&mut self, k: usize) {
+        let service = self.service.as_ref().expect("the service is open");
+        let folder = self.folder.path();
+        self.processes[k].begin(&service.seen, &service.blobs, folder);
+    }
+
+    pub(crate) fn begin_all(&mut self) {
+        self.witness.all_shaken(self.may_fail());
+        for k in 0..WORKERS {
+            self.begin(k);
+        }
     }
 
     async fn open(&mut self, held: HeldFiles) {
-        self.trust = Trust::new(SETTLE_MS);
         let url = format!("sqlite:{}", self.database().display());
         let sqlite = SqliteOptions {
             // Small, so that much is read from disk.
@@ -196,11 +217,10 @@ impl World {
             // As large as it is: SQLite takes no less.
             pages_max: self.full.then_some(1),
             token_stride: self.rng.below(1 << 40) + 1,
-            reads_on_the_spot: true,
+            on_the_spot: true,
             ..SqliteOptions::default()
         };
-        let gate = Arc::new(GatedClock::of(self.clock.clone()));
-        let clock = gate.clone();
+        let clock = self.clock.clone();
         let options = OpenOptions { clock, sqlite };
         let real = kinora_store::open(&url, &options)
             .await
@@ -237,10 +257,12 @@ impl World {
             lost: kinora_api::LostFiles::default(),
             stopping: CancellationToken::new(),
         });
-        self.service = Some(Service {
+        self.witness.set_open(Some(Open {
             real,
+            ledger: ledger.clone(),
+        }));
+        self.service = Some(Service {
             seen,
-            gate,
             blobs,
             ledger,
             router,
@@ -252,11 +274,13 @@ impl World {
         let service = self.service.take().expect("the service is open");
         let held = service.ledger.held().clone();
         drop(service);
-        // Fetches and chores go with their process, and so do their tokens.
-        self.runners = Default::default();
-        self.book.taken.end_all();
-        self.fetches.clear();
-        self.fetch_tokens.clear();
+        self.witness.set_open(None);
+        {
+            // Fetches and chores go with their process, and so do their tokens.
+            let mut book = self.book();
+            book.taken.end_all();
+            book.fetch_tokens.clear();
+        }
         self.open(held).await;
         self.after_reopening().await;
     }
@@ -264,9 +288,14 @@ impl World {
     /// Ends the service without a word, and opens what lies on the disk at that moment, torn as
     /// the last, unacknowledged write to the log may be.
     pub(crate) async fn kill(&mut self) {
-        for worker in &mut self.workers {
-            worker.forget();
+        for process in &mut self.processes {
+            process.die().await;
         }
+        at_one_moment(self.lose_power());
+        self.begin_all();
+    }
+
+    async fn lose_power(&mut self) {
         let from = self.database();
         self.copy += 1;
         let to = self.database();
@@ -294,75 +323,9 @@ impl World {
     }
 
     async fn after_reopening(&mut self) {
-        self.book.note(Cause::Reopened { full: self.full });
+        self.book().note(Cause::Reopened { full: self.full });
         self.observe().await;
         self.look_for_orphans().await;
-    }
-
-    /// Compares the store with the book, and the blobs with the store.
-    pub(crate) async fn observe(&mut self) {
-        self.book.look_at_company();
-        let tasks = self.service().real.tasks.clone();
-        let ids: Vec<(TaskId, String)> = self
-            .book
-            .tasks
-            .iter()
-            .map(|(id, known)| (*id, known.task.project.clone()))
-            .collect();
-        for (id, project) in ids {
-            let found = tasks.get(&project, id).await.unwrap();
-            self.book.observe(id, found.as_deref());
-        }
-        if self
-            .book
-            .causes
-            .iter()
-            .any(|cause| matches!(cause, Cause::Submitted { .. }))
-        {
-            self.discover().await;
-        }
-        self.book.settle();
-        self.contents_are_there();
-    }
-
-    /// Enters the tasks that the book does not know yet.
-    pub(crate) async fn discover(&mut self) {
-        for project in PROJECTS {
-            for task in self.listed(project).await {
-                if !self.book.tasks.contains_key(&task.id) {
-                    self.book.enter(&task);
-                }
-            }
-        }
-    }
-
-    /// All tasks of a project that are not expired, newest first.
-    pub(crate) async fn listed(&self, project: &str) -> Vec<Task> {
-        let request = PageRequest {
-            project: project.to_owned(),
-            after: None,
-            limit: 10_000,
-            order: Order::Descending,
-        };
-        let page = self.service().real.tasks.list(request).await.unwrap();
-        page.tasks.iter().map(|task| Task::clone(task)).collect()
-    }
-
-    fn contents_are_there(&self) {
-        let held = self.service().ledger.held();
-        for Known { task, .. } in self.book.tasks.values() {
-            let kinora_contract::State::Completed(artifact) = &task.state else {
-                continue;
-            };
-            for file in artifact.files() {
-                assert_eq!(
-                    held.get(&file.key).map(|held| &held.file),
-                    Some(file),
-                    "P4: {} is completed and its content is not there as recorded",
-                    task.id
-                );
-            }
-        }
     }
 }
 

@@ -142,7 +142,7 @@ impl SqliteStore {
             keys: Arc::new(keys::KeyReader::open(path, options)?),
             key_reading: [shares::pool(1, options), shares::pool(1, options)],
             _checkpointer: Checkpointer::start(path, options, log, locks.clone())?,
-            writer: Writer::start(conn, index, memory.clone(), kept, clock.clone())
+            writer: Writer::start(conn, index, memory.clone(), kept, clock.clone(), options)
                 .map_err(schema::unavailable)?,
             memory,
             clock: clock.clone(),

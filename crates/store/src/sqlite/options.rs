@@ -18,9 +18,9 @@ pub struct SqliteOptions {
     pub token_stride: u64,
     /// Whether to serve what is left of a store that is damaged or that lacks acknowledged changes.
     pub accepts_loss: bool,
-    /// Whether reads of the disk are done by who asks, which is a thread of the runtime, so that a simulation
-    /// does not depend on the order of threads.
-    pub reads_on_the_spot: bool,
+    /// Whether reads and writes of the disk are done by who asks, which is a thread of the runtime, so that a
+    /// simulation does not depend on the order of threads.
+    pub on_the_spot: bool,
 }
 
 impl Default for SqliteOptions {
@@ -32,7 +32,7 @@ impl Default for SqliteOptions {
             pages_max: None,
             token_stride: 0,
             accepts_loss: false,
-            reads_on_the_spot: false,
+            on_the_spot: false,
         }
     }
 }

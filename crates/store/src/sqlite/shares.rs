@@ -25,7 +25,7 @@ pub(super) struct Shares {
 
 /// Threads to read on.
 pub(super) fn pool(threads: usize, options: &SqliteOptions) -> Pool {
-    if options.reads_on_the_spot {
+    if options.on_the_spot {
         Pool::on_the_spot()
     } else {
         Pool::new(threads)

@@ -3,6 +3,7 @@
 //! not fail its neighbours, and nothing of a failed transaction is seen or remembered.
 
 mod job;
+mod spot;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,9 +24,10 @@ use super::memory::Memory;
 use super::schema::Locks;
 use super::starts;
 use super::writes::{self, Writes, is_busy};
-use crate::StoreError;
+use crate::{SqliteOptions, StoreError};
 use job::Call;
 pub(super) use job::{Job, Operation, unattended};
+use spot::Spot;
 
 /// Requests that wait for the writer; more wait for a place, which holds back their callers.
 const QUEUED_MAX: usize = 4_096;
@@ -37,9 +39,13 @@ const RESTARTS_MAX: usize = 8;
 /// The writer's door. Dropping it lets the writer finish what is queued, and waits for it, but no longer
 /// than [`ending::LIMIT`].
 #[derive(Debug)]
-pub(super) struct Writer {
-    jobs: Option<mpsc::Sender<Box<dyn Job>>>,
-    thread: Option<JoinHandle<()>>,
+pub(super) enum Writer {
+    Thread {
+        jobs: Option<mpsc::Sender<Box<dyn Job>>>,
+        thread: Option<JoinHandle<()>>,
+    },
+    /// No thread ([`SqliteOptions::on_the_spot`]).
+    Spot(Spot),
 }
 
 impl Writer {
@@ -49,6 +55,7 @@ impl Writer {
         memory: Arc<Memory>,
         kept: Kept,
         clock: Arc<dyn Clock>,
+        options: &SqliteOptions,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = State {
@@ -58,12 +65,15 @@ impl Writer {
             kept,
             clock,
             writes: Writes::new(memory),
-            runtime: Handle::try_current().ok(),
+            runtime: Handle::try_current().ok().filter(|_| !options.on_the_spot),
             queue: jobs.downgrade(),
         };
+        if options.on_the_spot {
+            return Ok(Self::Spot(Spot::of(state)));
+        }
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || state.serve(queue))?;
-        Ok(Self {
+        Ok(Self::Thread {
             jobs: Some(jobs),
             thread: Some(thread),
         })
@@ -77,16 +87,23 @@ impl Writer {
             output: None,
             reply,
         });
-        let jobs = self.jobs.as_ref().ok_or_else(closed)?;
-        jobs.send(job).await.map_err(|_| closed())?;
+        match self {
+            Self::Thread { jobs, .. } => {
+                let jobs = jobs.as_ref().ok_or_else(closed)?;
+                jobs.send(job).await.map_err(|_| closed())?;
+            }
+            Self::Spot(spot) => spot.serve_with_others(job).await,
+        }
         answer.await.map_err(|_| closed())?
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        drop(self.jobs.take());
-        ending::join(self.thread.take(), "store writer");
+        if let Self::Thread { jobs, thread } = self {
+            drop(jobs.take());
+            ending::join(thread.take(), "store writer");
+        }
     }
 }
 
@@ -135,12 +152,7 @@ impl State {
             jobs.extend(own.drain(..));
             if jobs.is_empty() {
                 let Some(job) = self.writes.next_job(&self.conn, &mut queue) else {
-                    // Not beside files that others have put there.
-                    if self.kept.files.refusal(&self.conn).is_none() {
-                        starts::end(&self.conn);
-                    }
-                    self.kept.files.carry_over_last(&self.conn);
-                    return;
+                    return self.end();
                 };
                 jobs.push(job);
             }
@@ -151,6 +163,15 @@ impl State {
             let failures = self.commit(&mut jobs);
             self.answer(jobs.drain(..).zip(failures).collect(), &mut own);
         }
+    }
+
+    /// The last writes.
+    fn end(&mut self) {
+        // Not beside files that others have put there.
+        if self.kept.files.refusal(&self.conn).is_none() {
+            starts::end(&self.conn);
+        }
+        self.kept.files.carry_over_last(&self.conn);
     }
 
     /// Answers each job. Several are answered from within the runtime, where waking a neighbour

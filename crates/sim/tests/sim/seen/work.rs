@@ -1,0 +1,321 @@
+//! The store for runs and fetches, and what each answer must then be.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::{Clock, FailureCode, Phase, TaskId};
+use kinora_store::{
+    Attempt, Cancellation, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost,
+    Outcome, Renewal, StoreError, SweepRequest, WaitingFrom, Work,
+};
+use tokio::sync::watch;
+
+use super::{SeenStore, told};
+use crate::book::Cause;
+use crate::witness::Counter;
+use crate::world::{ATTEMPTS_MAX, LEASE_MS, RETENTION_MS, TOMBSTONE_MS};
+
+impl SeenStore {
+    async fn claim_now(
+        &self,
+        request: ClaimRequest,
+        asked_ms: u64,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let (witness, worker) = (&self.way.witness, self.way.pulse.k);
+        let steady_ms = witness.clock.steady_ms();
+        let claims = self.inner.work.claim(request).await;
+        if matches!(&claims, Ok(none) if none.is_empty()) {
+            return claims;
+        }
+        self.way
+            .tell(&format!("claim {}", told(&claims.as_ref().map(Vec::len))));
+        let claimed = claims.as_deref().unwrap_or_default();
+        let leases = claimed.iter().map(|claim| claim.lease.clone()).collect();
+        witness
+            .note(Cause::Claimed {
+                worker,
+                leases,
+                steady_ms,
+            })
+            .await;
+        for Claim { lease, .. } in claimed {
+            assert!(
+                witness.book().holds(lease),
+                "P3: a claim is not what the store knows: {lease:?}"
+            );
+            witness.believes(worker, lease, asked_ms + LEASE_MS);
+        }
+        claims
+    }
+
+    async fn renew_now(
+        &self,
+        lease: &Lease,
+        renewal: Renewal,
+        asked_ms: u64,
+    ) -> Result<(), StoreError> {
+        let (witness, worker) = (&self.way.witness, self.way.pulse.k);
+        let until_ms = witness.clock.steady_ms() + LEASE_MS;
+        let (progress, decided) = (renewal.progress, renewal.decided.clone());
+        let held = witness.book().holds(lease);
+        let done = self.inner.work.renew(lease, LEASE_MS, renewal).await;
+        self.way
+            .tell(&format!("renew {} {progress} {}", lease.task, told(&done)));
+        let cause = Cause::Renewed {
+            lease: lease.clone(),
+            progress,
+            decided,
+            until_ms,
+            told: done.is_ok(),
+        };
+        witness.note(cause).await;
+        refused_rightly(&done, held, lease);
+        if done.is_ok() {
+            witness.believes(worker, lease, asked_ms + LEASE_MS);
+        }
+        done
+    }
+
+    async fn finish_now(&self, lease: &Lease, outcome: Outcome) -> Result<(), StoreError> {
+        let witness = &self.way.witness;
+        let held = witness.book().holds(lease);
+        let done = if held && witness.takes_race() {
+            self.race(lease, outcome.clone()).await
+        } else {
+            let finished = self.inner.work.finish(lease, outcome.clone(), RETENTION_MS);
+            let done = finished.await;
+            self.way
+                .tell(&format!("finish {} {}", lease.task, told(&done)));
+            refused_rightly(&done, held, lease);
+            done
+        };
+        let cause = Cause::Finished {
+            lease: lease.clone(),
+            outcome,
+            told: done.is_ok(),
+        };
+        witness.note(cause).await;
+        done
+    }
+
+    /// A finish, a cancel and a sweep at once, in one transaction.
+    async fn race(&self, lease: &Lease, outcome: Outcome) -> Result<(), StoreError> {
+        let witness = &self.way.witness;
+        let project = {
+            let book = witness.book();
+            book.tasks[&lease.task].task.project.clone()
+        };
+        let failure: kinora_contract::Failure = FailureCode::Cancelled.into();
+        let finish = self.inner.work.finish(lease, outcome, RETENTION_MS);
+        let tasks = &self.inner.tasks;
+        let cancel = tasks.cancel(&project, lease.task, failure.clone(), RETENTION_MS);
+        let request = SweepRequest {
+            due_ms: None,
+            keys_kept_ms: 0,
+            waiting_from: WaitingFrom::default(),
+            attempts_max: ATTEMPTS_MAX,
+            spares_leases: false,
+            waiting_ms_max: None,
+            retention_ms: RETENTION_MS,
+            tombstone_ms: TOMBSTONE_MS,
+            batch: 200,
+        };
+        let sweep = self.inner.chores.sweep(request);
+        let steady_ms = witness.clock.steady_ms();
+        let (finished, cancelled, swept) = if witness.percent(50) {
+            tokio::join!(finish, cancel, sweep)
+        } else {
+            let (swept, cancelled, finished) = tokio::join!(sweep, cancel, finish);
+            (finished, cancelled, swept)
+        };
+        self.way.tell(&format!(
+            "race for {}: {}, {}",
+            lease.task,
+            told(&finished),
+            cancelled.is_ok()
+        ));
+        let both = finished.is_ok() && matches!(cancelled, Ok(Cancellation::Cancelled(_)));
+        assert!(!both, "P2: {} was both finished and cancelled", lease.task);
+        let mut book = witness.book();
+        book.saw("finish raced".to_owned());
+        book.note(Cause::Cancelled {
+            task: lease.task,
+            failure,
+        });
+        book.note(Cause::Swept {
+            request,
+            steady_ms,
+            told: swept.is_ok(),
+            well_since_ms: witness.well_since_ms(),
+        });
+        finished
+    }
+
+    async fn release_now(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError> {
+        let (witness, pulse) = (&self.way.witness, &self.way.pulse);
+        let held = witness.book().holds(lease);
+        let done = self.inner.work.release(lease, attempt).await;
+        self.way.tell(&format!(
+            "release {} {attempt:?} {}",
+            lease.task,
+            told(&done)
+        ));
+        if attempt == Attempt::Forgiven && !pulse.stops() {
+            let ran_out = witness.believed_until_ms(pulse.k, &lease.task.to_string())
+                <= witness.clock.steady_ms();
+            witness.book().saw(
+                match ran_out {
+                    true => "lease ran out unrenewed",
+                    false => "given back for a fault of the service",
+                }
+                .to_owned(),
+            );
+        }
+        let cause = Cause::Released {
+            lease: lease.clone(),
+            attempt,
+            told: done.is_ok(),
+        };
+        witness.note(cause).await;
+        refused_rightly(&done, held, lease);
+        done
+    }
+
+    async fn take_fetches_now(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
+        let witness = &self.way.witness;
+        let taken = self.inner.work.take_fetches(request).await;
+        let fetches = taken.as_deref().unwrap_or_default();
+        for fetch in fetches {
+            self.way.tell(&format!("fetch {}", fetch.task.id));
+            witness.book().enter_fetch(fetch);
+        }
+        if !fetches.is_empty() || taken.is_err() {
+            witness.observe().await;
+        }
+        taken
+    }
+
+    async fn settle_fetch_now(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError> {
+        let (witness, id) = (&self.way.witness, fetch.task.id);
+        let holds = {
+            let mut book = witness.book();
+            if let Fetched::Failed { failure, .. } = &fetched {
+                book.note(Cause::FetchFailed {
+                    task: id,
+                    failure: failure.clone(),
+                });
+            }
+            book.phase(id) == Some(Phase::Waiting) && book.is_fetched_by(fetch)
+        };
+        let settled = self.inner.work.settle_fetch(fetch, fetched.clone()).await;
+        self.way
+            .tell(&format!("fetched {id} {fetched:?} {}", told(&settled)));
+        match &settled {
+            Ok(()) => assert!(holds, "P3: a stale fetch was obeyed: {fetch:?}"),
+            Err(StoreError::LeaseLost(_)) => witness.book().saw("stale fetch refused".to_owned()),
+            Err(_) => {}
+        }
+        witness.observe().await;
+        settled
+    }
+}
+
+/// A lease that is the task's is not refused.
+fn refused_rightly(done: &Result<(), StoreError>, held: bool, lease: &Lease) {
+    let refused = matches!(done, Err(StoreError::LeaseLost(_)));
+    assert!(
+        !refused || !held,
+        "P10: a good lease was refused: {lease:?}"
+    );
+}
+
+#[async_trait]
+impl Work for SeenStore {
+    async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
+        let call = self.take_fetches_now(request);
+        self.way.there_and_back(call).await
+    }
+
+    async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError> {
+        let call = self.settle_fetch_now(fetch, fetched);
+        self.way.there_and_back(call).await
+    }
+
+    async fn charge_references(&self, task: TaskId, bytes: u64) -> Result<(), StoreError> {
+        let call = self.inner.work.charge_references(task, bytes);
+        self.way.there_and_back(call).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        let asked_ms = self.way.witness.clock.steady_ms();
+        let call = self.claim_now(request, asked_ms);
+        self.way.there_and_back(call).await
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        lease_ms: u64,
+        renewal: Renewal,
+    ) -> Result<(), StoreError> {
+        assert_eq!(lease_ms, LEASE_MS);
+        let asked_ms = self.way.witness.clock.steady_ms();
+        let call = self.renew_now(lease, renewal, asked_ms);
+        self.way.there_and_back(call).await
+    }
+
+    async fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> Result<(), StoreError> {
+        let call = self.inner.work.put_preview(lease, preview);
+        self.way.there_and_back(call).await
+    }
+
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError> {
+        let call = async {
+            let lost = self.inner.work.lost(leases).await;
+            for (place, how) in lost.as_deref().unwrap_or_default() {
+                let lease = &leases[*place];
+                assert!(
+                    !self.way.witness.book().holds(lease),
+                    "P10: a live lease was called lost, {how}: {lease:?}"
+                );
+            }
+            lost
+        };
+        self.way.there_and_back(call).await
+    }
+
+    async fn finish(
+        &self,
+        lease: &Lease,
+        outcome: Outcome,
+        retention_ms: u64,
+    ) -> Result<(), StoreError> {
+        assert_eq!(retention_ms, RETENTION_MS);
+        let call = self.finish_now(lease, outcome);
+        self.way.there_and_back(call).await
+    }
+
+    async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError> {
+        let call = self.release_now(lease, attempt);
+        self.way.there_and_back(call).await
+    }
+
+    fn unclean_starts(&self) -> u64 {
+        self.inner.work.unclean_starts()
+    }
+
+    async fn settle(&self) -> Result<(), StoreError> {
+        let call = self.inner.work.settle();
+        self.way.there_and_back(call).await
+    }
+
+    fn work_hints(&self) -> watch::Receiver<u64> {
+        let real = self.inner.work.work_hints();
+        self.way.witness.hint(Counter::Work, real)
+    }
+
+    fn withdrawals(&self) -> watch::Receiver<u64> {
+        let real = self.inner.work.withdrawals();
+        self.way.witness.hint(Counter::Withdrawals, real)
+    }
+}
