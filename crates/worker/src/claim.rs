@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kinora_contract::Standstill;
 use kinora_store::{Claim, ClaimRequest, Outage};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::backoff::Turn;
@@ -87,20 +87,25 @@ pub(crate) async fn claim_until_drain(
         }
         while runs.try_join_next().is_some() {}
         if idle {
-            tokio::select! {
-                biased;
-                // Without hints the poll alone must do.
-                Ok(()) = hints.changed() => {}
-                () = freed.notified() => {}
-                () = tokio::time::sleep(POLL_EVERY) => {}
-                () = shutdown.draining() => {}
-            }
+            wait_for_work(&mut hints, &freed, &shutdown).await;
         }
     }
     while runs.try_join_next().is_some() {}
     let running = runs.len();
     finish_runs(&worker, runs, &shutdown).await;
     running
+}
+
+/// Waits until there may be a task to claim and a slot for it.
+async fn wait_for_work(hints: &mut watch::Receiver<u64>, freed: &Notify, shutdown: &Shutdown) {
+    tokio::select! {
+        biased;
+        // Without hints the poll alone must do.
+        Ok(()) = hints.changed() => {}
+        () = freed.notified() => {}
+        () = tokio::time::sleep(POLL_EVERY) => {}
+        () = shutdown.draining() => {}
+    }
 }
 
 /// What a run's engine has: dropped when nothing of it is left, in this order.

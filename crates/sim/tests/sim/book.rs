@@ -262,6 +262,11 @@ impl Book {
         let Some(known) = self.tasks.get(&id) else {
             return;
         };
+        let moves_leases =
+            |cause: &Cause| matches!(cause, Cause::Renewed { .. } | Cause::Reopened { .. });
+        if found == Some(&known.task) && !self.causes.iter().any(moves_leases) {
+            return;
+        }
         let next = found.map(|task| self.explain(known, task));
         match next {
             Some(next) => {

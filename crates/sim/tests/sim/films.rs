@@ -16,8 +16,8 @@ use tokio::time::sleep;
 use crate::process::Pulse;
 use crate::witness::Witness;
 
-const STEPS_MAX: u64 = 8;
-const STEP_MS_MAX: u64 = 4_000;
+const STEPS_MAX: u64 = 10;
+const STEP_MS_MAX: u64 = 6_000;
 /// Jobs whose ticket is kept, in a hundred.
 const KEEPS: u64 = 50;
 const CALL_OFFS_FAIL: u64 = 20;

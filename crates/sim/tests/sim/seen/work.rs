@@ -161,15 +161,7 @@ impl SeenStore {
             told(&done)
         ));
         if attempt == Attempt::Forgiven && !pulse.stops() {
-            let ran_out = witness.believed_until_ms(pulse.k, &lease.task.to_string())
-                <= witness.clock.steady_ms();
-            witness.book().saw(
-                match ran_out {
-                    true => "lease ran out unrenewed",
-                    false => "given back for a fault of the service",
-                }
-                .to_owned(),
-            );
+            self.gave_back_rightly(lease);
         }
         let cause = Cause::Released {
             lease: lease.clone(),
@@ -179,6 +171,23 @@ impl SeenStore {
         witness.note(cause).await;
         refused_rightly(&done, held, lease);
         done
+    }
+
+    /// A task is given back for a fault of the service, or where its lease could not be renewed.
+    fn gave_back_rightly(&self, lease: &Lease) {
+        let (witness, k) = (&self.way.witness, self.way.pulse.k);
+        let until_ms = witness.believed_until_ms(k, &lease.task.to_string());
+        let well_since_ms = witness.well_since_ms()[k].unwrap_or(u64::MAX);
+        let ran_out = until_ms <= witness.clock.steady_ms();
+        assert!(
+            !ran_out || well_since_ms >= until_ms.saturating_sub(LEASE_MS),
+            "P5: worker {k}, which is well, let its lease run out: {lease:?}"
+        );
+        let what = match ran_out {
+            true => "lease ran out unrenewed",
+            false => "given back for a fault of the service",
+        };
+        witness.book().saw(what.to_owned());
     }
 
     async fn take_fetches_now(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {

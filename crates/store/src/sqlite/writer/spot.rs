@@ -10,7 +10,7 @@ use std::task::Poll;
 use super::{Job, State};
 
 /// The writer and what waits for it.
-pub(in super::super) struct Spot(Mutex<Desk>);
+pub(in super::super) struct Spot(Box<Mutex<Desk>>);
 
 struct Desk {
     state: State,
@@ -20,7 +20,7 @@ struct Desk {
 impl Spot {
     pub(super) fn of(state: State) -> Self {
         let queue = VecDeque::new();
-        Self(Mutex::new(Desk { state, queue }))
+        Self(Box::new(Mutex::new(Desk { state, queue })))
     }
 
     /// Queues `job`, and returns once it is done. One whose caller goes away meanwhile is done with the next.
