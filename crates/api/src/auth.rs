@@ -1,5 +1,5 @@
-//! Who asks: `Authorization: Bearer KEY`. Missing, malformed, unknown, revoked and expired keys
-//! are one and the same answer. A key is found by its hash; its text goes nowhere.
+//! Authentication by `Authorization: Bearer KEY`. Missing, malformed, unknown, revoked and expired
+//! keys get the same answer. Keys are looked up by hash; the key text is never stored or logged.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl FromRequestParts<SharedApi> for Writer {
     }
 }
 
-/// The key of a request, when it is usable, within its rate and has `scope`.
+/// Returns the key of a request if it is usable, within its rate limit and has `scope`.
 pub(crate) async fn authorize(
     api: &Api,
     headers: &HeaderMap,
@@ -51,7 +51,7 @@ pub(crate) async fn authorize(
     let found = api.keys.find_key(&sha256, now_ms).await?;
     let usable = found.filter(|key| key.is_usable(now_ms));
     let key = usable.ok_or_else(unauthorized)?;
-    // The listener hands out the meter; who calls the router without it is not metered.
+    // The listener provides the meter; requests that reach the router without it are not metered.
     if let Some(context) = extensions.get::<SharedContext>() {
         let standing = context
             .meter

@@ -1,5 +1,5 @@
-//! Body bytes to fields, from JSON or from a form alike. Bounded before it is read; a body that is
-//! compressed or in another character set than UTF-8 is refused.
+//! Parses request bodies, JSON or form, into fields. Limits the size before reading, and refuses
+//! compressed bodies and character sets other than UTF-8.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
@@ -15,7 +15,7 @@ use crate::header_value::check_charset;
 use crate::listen::is_too_slow;
 use crate::multipart;
 
-/// Reads the fields of a request of either form.
+/// Reads the fields of a JSON or form request.
 pub(crate) async fn fields(
     headers: &HeaderMap,
     body: Body,
@@ -76,7 +76,7 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::of(code, "Content-Encoding", message))
 }
 
-/// The whole body; `incomplete` is the code of one that ends early.
+/// Reads the whole body; `incomplete` is the error code for a body that ends early.
 async fn read(headers: &HeaderMap, body: Body, incomplete: ErrorCode) -> Result<Bytes, ApiError> {
     let declared = headers
         .get(header::CONTENT_LENGTH)

@@ -1,6 +1,5 @@
-//! Bytes that connections hold in memory: request bodies, answers that nobody has read yet, and
-//! the buffers of connections that carry much. One budget for the process, and of it a share for
-//! each owner, so that one client's bytes never take the room of another's.
+//! The memory budget for connections: request bodies, unread answers, and buffers that grew. Each
+//! owner may use a share of the process-wide budget, so one client cannot starve the others.
 
 #![expect(
     clippy::disallowed_methods,
@@ -15,14 +14,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// One owner has at most the budget divided by this.
+/// Each owner may use at most the budget divided by this.
 const SHARES: u64 = 4;
-/// The site that an IPv6 client's address belongs to: its holder has as many smaller networks as
-/// it likes.
+/// IPv6 clients are grouped by this prefix, since one site has as many smaller networks as it
+/// likes.
 const SITE_BITS: u32 = 48;
-/// Between two looks of somebody who waits for room. Telling all of them at each release would
-/// cost more: releases are many, and so may they be.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often a waiting task checks for room. Waking every waiter at each release would cost more.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The budget of the process. Clones share it.
 #[derive(Clone, Debug)]
@@ -40,30 +38,30 @@ struct Used {
     of: HashMap<Owner, u64>,
 }
 
-/// Whose bytes they are.
+/// Who owns the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    /// A client's address, or the site of an IPv6 one.
+    /// A client's IPv4 address, or its IPv6 site.
     Address(IpAddr),
-    /// A project, whatever its clients' addresses.
+    /// A project, across all of its clients.
     Project(Arc<str>),
-    /// Trusted proxies, who speak for many clients: bounded by the whole budget alone.
+    /// Trusted proxies, which forward many clients: limited only by the whole budget.
     Proxies,
 }
 
-/// There is no room for further bytes.
+/// The budget has no room for more bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Full {
-    /// The owner holds its share.
-    #[error("one client holds its share of the memory for connections")]
+    /// The owner has reached its share.
+    #[error("client has reached its share of the memory for connections")]
     Owner,
-    /// All owners together hold the whole budget.
-    #[error("the memory for connections is used up")]
+    /// The whole budget is in use.
+    #[error("memory for connections is full")]
     All,
 }
 
 impl Full {
-    /// The cause of `error`, when it is this.
+    /// Finds this error in the source chain of `error`.
     pub(crate) fn within(error: &(dyn Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
         while let Some(error) = next {
@@ -77,7 +75,7 @@ impl Full {
 }
 
 impl Owner {
-    /// The owner that the client at `address` is.
+    /// The owner for the client at `address`.
     pub(crate) fn of_address(address: IpAddr) -> Self {
         Self::Address(match address.to_canonical() {
             IpAddr::V6(address) => {
@@ -90,7 +88,7 @@ impl Owner {
 }
 
 impl Buffers {
-    /// A budget of `max` bytes.
+    /// Creates a budget of `max` bytes.
     pub(crate) fn new(max: u64) -> Self {
         Self(Arc::new(Inner {
             max,
@@ -98,7 +96,7 @@ impl Buffers {
         }))
     }
 
-    /// `bytes` for `owner`, given back when dropped.
+    /// Takes `bytes` for `owner`; dropping the result returns them.
     pub(crate) fn try_take(&self, owner: &Owner, bytes: u64) -> Result<Held, Full> {
         let mut held = Held {
             from: self.clone(),
@@ -109,7 +107,7 @@ impl Buffers {
         Ok(held)
     }
 
-    /// The same, once there is room, after `patience` at the latest.
+    /// Like [`Self::try_take`], but waits up to `patience` for room.
     pub(crate) async fn take(
         &self,
         owner: &Owner,
@@ -119,14 +117,14 @@ impl Buffers {
         let deadline = Instant::now() + patience;
         loop {
             match self.try_take(owner, bytes) {
-                Err(_) if Instant::now() < deadline => sleep(LOOK_EVERY).await,
+                Err(_) if Instant::now() < deadline => sleep(POLL_INTERVAL).await,
                 done => return done,
             }
         }
     }
 
-    /// `bytes` for `owner` whether there is room or not: for what can no longer be refused. It
-    /// counts for whoever comes next.
+    /// Takes `bytes` for `owner` even if that exceeds the budget, for answers that can no longer be
+    /// refused. Later requests have that much less room.
     pub(crate) fn take_anyway(&self, owner: &Owner, bytes: u64) -> Held {
         self.lock().add(owner, bytes);
         Held {
@@ -136,7 +134,7 @@ impl Buffers {
         }
     }
 
-    /// Whether more than half of all, or of what `owner` may have, is taken.
+    /// Whether more than half of the budget, or of the share of `owner`, is in use.
     pub(crate) fn is_scarce(&self, owner: &Owner) -> bool {
         let used = self.lock();
         let own = used.of.get(owner).copied().unwrap_or(0);
@@ -181,7 +179,7 @@ impl Buffers {
         self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes held by everybody.
+    /// Bytes in use by all owners.
     #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.lock().all
@@ -190,7 +188,7 @@ impl Buffers {
 
 impl Used {
     fn add(&mut self, owner: &Owner, bytes: u64) {
-        // Nobody would ever give back nothing, and so remove the entry.
+        // Nothing would ever remove the entry of an owner with zero bytes.
         if bytes == 0 {
             return;
         }
@@ -204,7 +202,7 @@ impl Used {
     }
 }
 
-/// Bytes of an owner; given back when dropped.
+/// Bytes taken by an owner; dropping this returns them.
 #[derive(Debug)]
 pub(crate) struct Held {
     from: Buffers,
@@ -220,7 +218,7 @@ impl Held {
         Ok(())
     }
 
-    /// Gives back what is more than `bytes`.
+    /// Returns all but `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
         self.from.give_back(&self.owner, less);
@@ -300,7 +298,7 @@ mod tests {
         let begun = Instant::now();
         let refused = buffers.take(&one, 1, wait).await;
         assert_eq!(refused.unwrap_err(), Full::Owner);
-        assert!(begun.elapsed() >= wait && begun.elapsed() < wait + LOOK_EVERY);
+        assert!(begun.elapsed() >= wait && begun.elapsed() < wait + POLL_INTERVAL);
         let (taken, ()) = tokio::join!(buffers.take(&one, 100, wait), async move {
             tokio::time::sleep(wait / 2).await;
             drop(held);

@@ -1,5 +1,5 @@
-//! Conditions of a request for bytes that have an entity tag (RFC 9110, section 13). Nothing served
-//! here has a date of its last change, so conditions on dates are ignored, as the RFC demands.
+//! Conditional requests by entity tag (RFC 9110, section 13). Nothing served here has a
+//! modification date, so conditions on dates are ignored, as the RFC requires.
 
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,19 +7,19 @@ use kinora_contract::ErrorCode;
 
 use crate::error::ApiError;
 
-/// What a request's conditions say of the bytes that it would get.
+/// The outcome of a request's conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// They are wanted.
+    /// Send the content.
     Met,
-    /// The client has them: 304.
+    /// The client already has the content: 304.
     NotModified,
-    /// They are not the ones that the client means: 412.
+    /// The content is not the one the client expects: 412.
     Failed,
 }
 
 impl Condition {
-    /// Judges `If-Match` and `If-None-Match` against the current tag, as in `"abc"`.
+    /// Checks `If-Match` and `If-None-Match` against the current tag, quotes included: `"abc"`.
     pub(crate) fn of(headers: &HeaderMap, etag: &str) -> Self {
         if headers.contains_key(header::IF_MATCH) && !names(headers, &header::IF_MATCH, etag) {
             return Self::Failed;
@@ -29,14 +29,14 @@ impl Condition {
         if known { Self::NotModified } else { Self::Met }
     }
 
-    /// The answer where the bytes are not to be sent; headers on them are the caller's.
+    /// The answer that replaces the content, if any. The caller adds headers such as `ETag`.
     pub(crate) fn refused(self) -> Option<Response> {
         match self {
             Self::Met => None,
             Self::NotModified => Some(StatusCode::NOT_MODIFIED.into_response()),
             Self::Failed => {
-                let message = "The content is not the one that 'If-Match' names; leave it out, or \
-                               send the 'ETag' of an answer.";
+                let message =
+                    "The content does not match 'If-Match'; omit it, or send the current 'ETag'.";
                 let code = ErrorCode::PreconditionFailed;
                 Some(ApiError::of(code, "If-Match", message).into_response())
             }
@@ -44,16 +44,16 @@ impl Condition {
     }
 }
 
-/// Whether a list of strong validators holds `etag`, or is `*`.
+/// Whether a list of strong validators contains `etag` or is `*`.
 pub(crate) fn names(headers: &HeaderMap, name: &HeaderName, etag: &str) -> bool {
     listed(headers, name).any(|one| one == "*" || one == etag)
 }
 
-/// The members of a list header, over all of its lines.
+/// The members of a list header, across all of its lines.
 fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(name).iter();
     let texts = lines.filter_map(|value| value.to_str().ok());
-    // Our tags hold hexadecimal digits alone: a comma inside of quotes is in none of them.
+    // Our tags contain only hexadecimal digits, so a comma never belongs to one of them.
     texts.flat_map(|text| text.split(',')).map(str::trim)
 }
 

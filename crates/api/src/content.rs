@@ -1,5 +1,5 @@
-//! `GET /v1/videos/{id}/content`: the bytes, by key or by signed address, with ranges and
-//! validators. A signed address opens one variant of one task until it expires.
+//! `GET /v1/videos/{id}/content`: serves result files, by key or by signed URL, with ranges and
+//! validators. A signed URL opens one variant of one task until it expires.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::refusals::OfContent;
 use crate::security::MEDIA_POLICY;
 use crate::state::{Api, SharedApi};
 
-/// When a client should ask for content again that is not ready.
+/// How soon a client should retry content that is not ready.
 const NOT_READY_RETRY_SECONDS: u64 = 2;
 
 /// Download a result.
@@ -63,7 +63,7 @@ pub(crate) async fn content(
     let query = query.unwrap_or_default();
     let variant = variant(&query)?;
     let found = match address(&api, id, variant, &query) {
-        // Whoever holds a good address needs no key: one that comes along is not looked at.
+        // A valid signed URL needs no key; a key that comes with it is ignored.
         Address::Opens => api.tasks.task(id).await?,
         address => find(&api, id, address, &headers, &extensions).await?,
     };
@@ -75,7 +75,7 @@ pub(crate) async fn content(
     send(&api, id, variant, file, &headers).await
 }
 
-/// The asked-for variant; other parameters are those of a signature.
+/// The requested variant; the other parameters belong to the signature.
 fn variant(query: &str) -> Result<Variant, ApiError> {
     let mut variant = None;
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -101,11 +101,11 @@ fn variant(query: &str) -> Result<Variant, ApiError> {
     Ok(variant.unwrap_or(Variant::Video))
 }
 
-/// What the signature of a request's address says.
+/// The verdict on the signature in the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Address {
     Opens,
-    /// Signed by this service, and past its time.
+    /// Signed by this service, but expired.
     Expired,
     Wrong,
     Unsigned,
@@ -123,7 +123,7 @@ fn address(api: &Api, id: TaskId, variant: Variant, query: &str) -> Address {
     }
 }
 
-/// The task by the request's key, where its `address` does not open.
+/// Finds the task by the request's key, for a URL whose signature does not open it.
 async fn find(
     api: &Api,
     id: TaskId,
@@ -137,7 +137,7 @@ async fn find(
     }
     let found = match auth::authorize(api, headers, extensions, Scope::Read).await {
         Ok(key) => api.tasks.get(&key.key.project, id).await?,
-        // A rate limit or a store that is away must not turn into an answer that is final.
+        // A rate limit or an unavailable store must not become a final answer.
         Err(error) if address == Address::Expired && is_useless_key(&error) => None,
         Err(error) => return Err(error),
     };
@@ -189,7 +189,7 @@ async fn send(
     let range = headers
         .get(header::RANGE)
         .and_then(|value| value.to_str().ok());
-    // A client that holds an older file wants the whole new one.
+    // A client that holds an older file gets the whole new one.
     let stale = headers.contains_key(header::IF_RANGE) && !names(headers, &header::IF_RANGE, &etag);
     let (status, part) = match stretch(range.filter(|_| !stale), file.bytes) {
         Stretch::Whole => (StatusCode::OK, 0..file.bytes),
@@ -220,7 +220,7 @@ async fn send(
     Ok(response)
 }
 
-/// The bytes of a file in `part`, once it is sure that all of them are there.
+/// Opens `part` of a file after checking that the whole file is there.
 async fn open(
     api: &Api,
     id: TaskId,
@@ -239,7 +239,7 @@ async fn open(
     }
 }
 
-/// A result never changes: its client may keep it, and a browser may play it.
+/// A result never changes, so clients may cache it; browsers may play it.
 fn keepable(headers: &mut HeaderMap) {
     headers.insert(
         header::CACHE_CONTROL,
@@ -252,7 +252,7 @@ fn keepable(headers: &mut HeaderMap) {
 }
 
 fn unsatisfiable(length: u64) -> Response {
-    let message = format!("The range is outside of the file, which has {length} bytes.");
+    let message = format!("The range is outside the file, which has {length} bytes.");
     let error = ApiError::of(ErrorCode::RangeNotSatisfiable, "Range", message);
     let mut response = error.into_response();
     insert_text(

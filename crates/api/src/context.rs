@@ -1,16 +1,16 @@
-//! What the listener hands to an endpoint along with its request, as one extension.
+//! What the listener passes to an endpoint along with its request, as one request extension.
 
 use std::sync::Arc;
 
 use crate::buffers::Buffers;
 use crate::rates::Meter;
 
-/// A request's part of what the listener shares out.
+/// The listener's shared resources, as one request uses them.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// Counts the request to its key.
+    /// Counts the request against its key.
     pub(crate) meter: Meter,
-    /// The memory for connections.
+    /// The memory budget for connections.
     pub(crate) buffers: Buffers,
 }
 

@@ -1,27 +1,27 @@
-//! Which pages of other origins a browser lets speak to this service: none, unless configured.
-//! Keys travel in a header that such a page must hold itself; cookies are never involved.
+//! CORS: which origins a browser lets call this service; none unless configured. Pages must send
+//! the key in a header themselves; cookies are never used.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// Seconds that a browser may remember what it was allowed.
+/// How long browsers may cache a preflight answer, in seconds.
 const REMEMBERED_SECONDS: u64 = 600;
 
-/// The origins whose pages may call.
+/// The origins whose pages may call this service.
 #[derive(Clone, Debug, Default)]
 pub struct Cors {
     origins: Vec<HeaderValue>,
     any: bool,
 }
 
-/// A text that is no origin.
+/// The text is not an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no origin, as in https://app.example.com, and not \"*\"")]
+#[error("{0:?} is neither an origin, as in https://app.example.com, nor \"*\"")]
 pub struct BadOrigin(String);
 
 impl Cors {
-    /// Pages of `origins`; `*` is all.
+    /// Allows pages of `origins`; `*` allows all.
     ///
     /// # Errors
     /// [`BadOrigin`] for a text that no browser would send as an origin.
@@ -50,7 +50,7 @@ impl Cors {
         self.origins.contains(origin).then(|| origin.clone())
     }
 
-    /// The answer to a browser that asks beforehand, when this is one and it may.
+    /// Answers a preflight request from an allowed origin; `None` for anything else.
     pub(crate) fn preflight(&self, request: &Request<Body>) -> Option<Response> {
         let headers = request.headers();
         if request.method() != Method::OPTIONS
@@ -65,7 +65,7 @@ impl Cors {
             header::ACCESS_CONTROL_ALLOW_METHODS,
             HeaderValue::from_static("GET, POST, DELETE"),
         );
-        // SDKs add headers of their own; none of them opens anything here.
+        // SDKs add their own headers; none of them grants access here.
         if let Some(asked) = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
             out.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
         }
@@ -76,7 +76,7 @@ impl Cors {
         Some(response)
     }
 
-    /// What a browser must find on an answer to a request that had the headers `asked`.
+    /// Writes the CORS headers of an answer; `asked` comes from [`Self::granted`].
     pub(crate) fn grant(&self, asked: Option<HeaderValue>, headers: &mut HeaderMap) {
         if self.is_off() {
             return;
@@ -91,7 +91,7 @@ impl Cors {
         }
     }
 
-    /// The grant that a request with these headers has, for [`Self::grant`].
+    /// The origin to grant, for [`Self::grant`].
     pub(crate) fn granted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         if self.is_off() {
             return None;
@@ -100,7 +100,7 @@ impl Cors {
     }
 }
 
-/// Scheme, host and perhaps a port, in lower case as browsers send it.
+/// A scheme, a host and an optional port, in lower case as browsers send them.
 fn origin(text: &str) -> Option<HeaderValue> {
     let (scheme, host) = text.split_once("://")?;
     let named = |part: &str, others: &str| {

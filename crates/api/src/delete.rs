@@ -1,4 +1,4 @@
-//! `DELETE /v1/videos/{id}`: task and files go; an unfinished task is stopped first.
+//! `DELETE /v1/videos/{id}`: deletes a task and its files, and stops it first if it is unfinished.
 
 use axum::extract::State;
 use kinora_contract::VideoDeleted;
@@ -39,8 +39,7 @@ pub(crate) async fn delete(
     }))
 }
 
-/// Removes the files, as chores that are leased to this request. Those that cannot be removed now are taken up again by
-/// a worker.
+/// Removes the files, as chores leased to this request. A worker retries the ones that fail.
 async fn remove_files(api: &Api, files: Vec<Chore>) {
     let mut done = Vec::with_capacity(files.len());
     for chore in files {
@@ -59,6 +58,6 @@ async fn remove_files(api: &Api, files: Vec<Chore>) {
     if !done.is_empty()
         && let Err(error) = api.tasks.settle_deleted(done).await
     {
-        tracing::warn!(%error, "removal of files not noted; it will be repeated");
+        tracing::warn!(%error, "file removal not recorded; it will be repeated");
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the document's bytes, as the router had them built, and their entity tag.
+//! `GET /openapi.json`: the document as the router built it, with its entity tag.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::conditional::Condition;
 use crate::state::SharedApi;
 
-/// The route that serves the document, which is this JSON text.
+/// The route that serves the document `text`, which is JSON.
 pub(crate) fn route(text: String) -> MethodRouter<SharedApi> {
     let document = Document::new(text);
     get(async move |headers: HeaderMap| document.answer(&headers))
@@ -20,7 +20,7 @@ pub(crate) fn route(text: String) -> MethodRouter<SharedApi> {
 #[derive(Clone, Debug)]
 struct Document {
     text: Bytes,
-    /// As in `"abc"`.
+    /// With its quotes, as in `"abc"`.
     etag: String,
 }
 
@@ -44,7 +44,8 @@ impl Document {
             Some(refused) if refused.status() != StatusCode::NOT_MODIFIED => return refused,
             Some(not_modified) => not_modified,
         };
-        // A new version of the service has another document: ask, but do not take it twice.
+        // A new version of the service changes the document: clients revalidate, but download it
+        // once.
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         if let Ok(etag) = HeaderValue::from_str(&self.etag) {

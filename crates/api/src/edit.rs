@@ -1,5 +1,5 @@
-//! `POST /v1/videos/edits` and `POST /v1/videos/{id}/remix`: OpenAI's spellings of an edit. Both
-//! become a submit, and are judged, stored and answered as one.
+//! `POST /v1/videos/edits` and `POST /v1/videos/{id}/remix`: OpenAI's endpoints for editing. Both
+//! become a submit and take the same path from there.
 
 use axum::body::Body;
 use axum::extract::State;

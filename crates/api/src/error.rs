@@ -1,5 +1,5 @@
-//! Refusals on the wire: the envelope, its headers, and what a fault of the service looks like.
-//! The private cause goes along with the response as a [`Fault`], for the log, and is never sent.
+//! Error responses: the envelope, its headers, and errors of the service itself. The private cause
+//! travels with the response as a [`Fault`], for the log, and is never sent.
 
 use std::fmt::Display;
 
@@ -11,51 +11,51 @@ use kinora_store::StoreError;
 use crate::buffers::Full;
 use crate::wire::json_response;
 
-/// How long a client should wait when the store is away.
+/// How soon a client should retry while the store is unavailable.
 const STORAGE_RETRY_SECONDS: u64 = 2;
 
-/// When a client should come again while this process stops: another one takes over, or this one
-/// is started anew.
+/// How soon a client should retry while this process stops: by then another one has taken over, or
+/// this one has restarted.
 const STOPPING_RETRY_SECONDS: u64 = 5;
 
-/// How long a client should wait when connections hold all the memory that they may.
+/// How soon a client should retry while the memory for connections is full.
 const FULL_RETRY_SECONDS: u64 = 5;
 
-/// Why the service could not do what it was asked for: for the log alone.
+/// Why the service failed to handle a request: for the log only.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    /// Something that should not happen: each is logged.
+    /// A bug or a broken invariant: each one is logged.
     Internal(String),
-    /// The store or the blob store is full or away: logged once for as long as it lasts.
+    /// The task store or the blob store is full or unavailable: logged once per outage.
     Storage(String),
-    /// Connections hold all the memory that they may: logged once for as long as it lasts.
+    /// The memory for connections is full: logged once per episode.
     Overload,
 }
 
-/// A refusal and the headers that go with it.
+/// A refusal with its headers.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
     fault: Option<Fault>,
     refusal: Refusal,
     retry_after_seconds: Option<u64>,
-    /// The official SDKs retry some statuses by themselves; this overrules them.
+    /// The official SDKs retry some statuses on their own; this header overrides them.
     should_retry: Option<bool>,
-    /// Whether the connection is closed after it.
+    /// Whether to close the connection afterwards.
     closing: bool,
 }
 
 impl ApiError {
-    /// A refusal because of `param`.
+    /// A refusal caused by `param`.
     pub(crate) fn of(code: ErrorCode, param: &str, message: impl Into<String>) -> Self {
         Refusal::of(code, param, message).into()
     }
 
-    /// A refusal that no single field is at fault for.
+    /// A refusal that no single field causes.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Refusal::new(code, message).into()
     }
 
-    /// Its stable code.
+    /// The stable error code.
     pub(crate) const fn code(&self) -> ErrorCode {
         self.refusal.code
     }
@@ -74,21 +74,21 @@ impl ApiError {
         self
     }
 
-    /// Closes the connection after it.
+    /// Closes the connection after this answer.
     #[must_use]
     pub(crate) const fn closing(mut self) -> Self {
         self.closing = true;
         self
     }
 
-    /// The same refusal in the words of another endpoint.
+    /// Rewords the refusal for another endpoint.
     #[must_use]
     pub(crate) fn reworded(mut self, words: impl FnOnce(Refusal) -> Refusal) -> Self {
         self.refusal = words(self.refusal);
         self
     }
 
-    /// An unknown task, or another project's: the two look the same.
+    /// The task does not exist or belongs to another project: clients cannot tell the two apart.
     pub(crate) fn video_not_found() -> Self {
         Self::new(ErrorCode::VideoNotFound, "There is no such video.")
     }
@@ -101,7 +101,7 @@ impl ApiError {
         )
     }
 
-    /// A body that did not arrive in time: nothing was done, so the same request may be sent again.
+    /// The body did not arrive in time. The request had no effect, so the client may send it again.
     pub(crate) fn too_slow() -> Self {
         let message = "The body did not arrive in time; send the request again.";
         Self::new(ErrorCode::RequestTimeout, message).closing()
@@ -112,7 +112,7 @@ impl ApiError {
         Self::new(ErrorCode::ShuttingDown, message).retry_after(STOPPING_RETRY_SECONDS)
     }
 
-    /// A fault of the service.
+    /// An internal error.
     pub(crate) fn internal(cause: &dyn Display) -> Self {
         Self::new(
             ErrorCode::InternalError,
@@ -121,13 +121,13 @@ impl ApiError {
         .because(Fault::Internal(cause.to_string()))
     }
 
-    /// The store or the blob store is full or away.
+    /// The task store or the blob store is full or unavailable.
     pub(crate) fn storage(cause: &dyn Display) -> Self {
         Self::away("Storage unavailable; try again soon.")
             .because(Fault::Storage(cause.to_string()))
     }
 
-    /// The same where it is known and was logged when it began.
+    /// Like [`Self::storage`], for an outage that the log already has.
     pub(crate) fn away(message: &str) -> Self {
         Self::new(ErrorCode::StorageUnavailable, message).retry_after(STORAGE_RETRY_SECONDS)
     }

@@ -1,4 +1,4 @@
-//! The files of a result, by the name under which a client asks for them.
+//! The files of a result, under the names that clients use.
 
 use kinora_contract::{Artifact, StoredFile};
 
@@ -28,7 +28,7 @@ impl Variant {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// What an address needs before its signature; the default variant needs nothing.
+    /// What precedes the signature in a URL's query; empty for the default variant.
     pub(crate) const fn query(self) -> &'static str {
         match self {
             Self::Video => "",
@@ -45,7 +45,7 @@ impl Variant {
         }
     }
 
-    /// The ending of a downloaded file's name.
+    /// The suffix of a downloaded file's name.
     pub(crate) const fn ending(self) -> &'static str {
         match self {
             Self::Video => ".mp4",

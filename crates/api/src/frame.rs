@@ -1,5 +1,5 @@
-//! What is around every answer: header limits, a request id, the key's rate, headers for browsers,
-//! and an envelope for whatever went wrong outside of an endpoint, a panic included.
+//! Everything around an endpoint: header limits, the request id, the key's rate, headers for
+//! browsers, and error envelopes for failures outside endpoints, panics included.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -27,7 +27,7 @@ use crate::security::harden;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What every request of a listener meets before and after its endpoint.
+/// What every request passes through before and after its endpoint.
 #[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) router: Router,
@@ -39,8 +39,8 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Answers a request of `client`, or passes on that it is `refused` already. The answer has
-    /// the room in memory that it needs of the connection's `room`.
+    /// Answers a request of `client`, or sends the refusal that the listener has already decided
+    /// on. Takes memory for the answer from the connection's `room`.
     pub(crate) async fn answer(
         &self,
         client: IpAddr,
@@ -94,7 +94,7 @@ impl Front {
     }
 }
 
-/// Runs the endpoint; a panic in it is a refusal like any other.
+/// Runs the endpoint; a panic becomes an internal error.
 async fn guarded(mut router: Router, request: Request<Body>) -> Response {
     let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
     match answered {

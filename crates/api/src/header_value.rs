@@ -1,11 +1,11 @@
-//! Parameters of a header's value, as in `multipart/form-data; boundary="x"` (RFC 9110, 5.6.6): read
-//! leniently, since what is made of them is judged by the caller.
+//! Parses the parameters of a header value, as in `multipart/form-data; boundary="x"` (RFC 9110,
+//! 5.6.6). Parsing is lenient: callers validate the result.
 
 use kinora_contract::ErrorCode;
 
 use crate::error::ApiError;
 
-/// Name in lower case and value without its quotes, of each parameter in the order sent.
+/// Name (in lower case) and value (unquoted) of each parameter, in the order sent.
 pub(crate) fn parameters(value: &str) -> Vec<(String, String)> {
     let pieces = split(value).into_iter().skip(1);
     pieces
@@ -16,7 +16,7 @@ pub(crate) fn parameters(value: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The stretches between semicolons that stand outside of quotes.
+/// Splits at semicolons outside quotes.
 fn split(value: &str) -> Vec<&str> {
     let (mut quoted, mut escaped, mut start) = (false, false, 0);
     let mut pieces = Vec::new();
@@ -54,7 +54,7 @@ fn unquoted(value: &str) -> String {
     text
 }
 
-/// Refuses every character set but UTF-8 and its subset ASCII; `param` is what the type belongs to.
+/// Refuses character sets other than UTF-8 and its subset ASCII; the error names `param`.
 pub(crate) fn check_charset(content_type: &str, param: &str) -> Result<(), ApiError> {
     let known = ["utf-8", "utf8", "us-ascii", "ascii"];
     let is_known = |charset: &str| known.iter().any(|one| charset.eq_ignore_ascii_case(one));

@@ -1,5 +1,6 @@
-//! `/healthz`: the process runs. `/readyz`: it can take work and do it: the stores can be read and written,
-//! and nothing stops. Anybody may ask, so that the answer costs no write: the parts that write know.
+//! `/healthz`: the process runs. `/readyz`: it can take and run tasks: the stores can be read and
+//! written, and the process is not stopping. Both are open to anyone, so neither writes: the
+//! components that write report their state.
 
 use axum::extract::State;
 use kinora_contract::{Standstill, TaskId};
@@ -44,21 +45,21 @@ pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Health>
     if let Some(message) = standstill(&api) {
         return Err(ApiError::away(message));
     }
-    // No project has an empty name: this asks the store itself, and finds nothing.
+    // No project has an empty name: this queries the store and finds nothing.
     api.tasks.get("", TaskId::from_parts(0, [0; 10])).await?;
     Ok(Answer(Health { status: "ok" }))
 }
 
-/// What keeps the service from its work. A submit is refused in the first two cases, and taken in the others.
+/// Why the service cannot work. The first two cases refuse submits; the others accept them.
 fn standstill(api: &Api) -> Option<&'static str> {
     if !api.tasks.is_writable() {
-        return Some("The task store cannot be written; submits are refused until it can.");
+        return Some("The task store is not writable; submits are refused.");
     }
     if !api.settings.reserve.has_room() {
-        return Some("Disk space is below the reserve; submits are refused until there is more.");
+        return Some("Disk space is below the reserve; submits are refused.");
     }
     api.readiness.standstill().map(|why| match why {
-        Standstill::Results => "Results cannot be stored; accepted tasks wait until they can.",
+        Standstill::Results => "The result store is not writable; accepted tasks wait.",
         Standstill::Worker => {
             "The worker has died; accepted tasks wait until the service is restarted."
         }

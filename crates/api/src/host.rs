@@ -1,5 +1,5 @@
-//! The `Host` header, which says whom a request is for (RFC 9112, section 3.2). Nothing here depends
-//! on its value; but a proxy in front may, and a request that two servers read differently is refused.
+//! Checks the `Host` header (RFC 9112, section 3.2). Nothing here depends on its value, but a proxy
+//! in front may, and two servers must not read one request differently.
 
 use std::net::Ipv6Addr;
 
@@ -8,10 +8,10 @@ use kinora_contract::ErrorCode;
 
 use crate::error::ApiError;
 
-/// Longest name of a host, in bytes (RFC 1035, section 2.3.4).
+/// Maximum length of a host name, in bytes (RFC 1035, section 2.3.4).
 const NAME_BYTES_MAX: usize = 255;
 
-/// Refuses a request without the one valid `Host` that HTTP/1.1 demands. HTTP/1.0 may do without.
+/// Refuses a request without the one valid `Host` that HTTP/1.1 requires. HTTP/1.0 may omit it.
 pub(crate) fn check(version: Version, headers: &HeaderMap) -> Result<(), ApiError> {
     let mut all = headers.get_all(header::HOST).iter();
     let message = match (all.next(), all.next()) {
@@ -20,13 +20,13 @@ pub(crate) fn check(version: Version, headers: &HeaderMap) -> Result<(), ApiErro
         (Some(_), Some(_)) => "'Host' was sent more than once.",
         (Some(only), None) => match only.to_str() {
             Ok(text) if is_host(text) => return Ok(()),
-            _ => "'Host' must be a host name or an address, and may have a port.",
+            _ => "'Host' must be a host name or an IP address, with an optional port.",
         },
     };
     Err(ApiError::of(ErrorCode::InvalidValue, "Host", message).closing())
 }
 
-/// Whether `text` is a host and perhaps a port, as in a URL (RFC 3986, section 3.2.2).
+/// Whether `text` is a host with an optional port, as in a URL (RFC 3986, section 3.2.2).
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
         Some(Some((address, port))) => (address.parse::<Ipv6Addr>().is_ok(), port),
@@ -40,13 +40,14 @@ fn is_host(text: &str) -> bool {
     host && is_port(port)
 }
 
-/// A name or an IPv4 address. Of what RFC 3986 allows, names that resolve have no more than this.
+/// A name or an IPv4 address. RFC 3986 allows more characters, but names that resolve use only
+/// these.
 fn is_name(text: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(known)
 }
 
-/// Nothing, or a colon with or without a number after it.
+/// Empty, or a colon followed by an optional number.
 fn is_port(text: &str) -> bool {
     match text.strip_prefix(':') {
         None => text.is_empty(),

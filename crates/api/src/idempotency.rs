@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: its syntax, and what the store is told of it.
+//! `Idempotency-Key`: parses the header and describes the request for the store.
 
 use axum::http::HeaderMap;
 use kinora_contract::limits::{IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX};
@@ -10,7 +10,7 @@ use crate::error::ApiError;
 const HEADER: &str = "Idempotency-Key";
 const BOUND_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
 
-/// The idempotency of a request, when it asks for any.
+/// The idempotency of a request that sends the header.
 pub(crate) fn of_request(
     headers: &HeaderMap,
     request: &SubmitRequest,
@@ -26,7 +26,7 @@ pub(crate) fn of_request(
     }))
 }
 
-/// The header's value: one, 1 to 255 visible ASCII characters.
+/// The header's value: sent once, 1 to 255 visible ASCII characters.
 fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut all = headers.get_all(HEADER).iter();
     let Some(value) = all.next() else {

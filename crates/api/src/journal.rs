@@ -1,6 +1,6 @@
-//! What the log says of requests. A fault that should not happen is an `ERROR` line, any other answer
-//! a `DEBUG` line. While storage is away, each request that needs it fails: the log says so when that
-//! begins and when it is over, not for each request.
+//! The log of requests. An internal error is an `ERROR` line, any other answer a `DEBUG` line.
+//! While storage is unavailable every request that needs it fails, so the log reports the start and
+//! the end of an outage, not each request.
 
 use std::net::IpAddr;
 
@@ -10,20 +10,20 @@ use kinora_store::Outage;
 use crate::error::Fault;
 use crate::request_id::RequestId;
 
-/// Answers under this path come from storage.
+/// Answers under this path need storage.
 const STORED: &str = "/v1/videos";
 
-/// Writes the log of a listener's requests.
+/// Logs the requests of a listener.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// Apart, since a full disk refuses writes alone.
+    /// Separate from writes, since a full disk fails only writes.
     reads: Outage,
     writes: Outage,
-    /// Memory for connections.
+    /// The memory for connections.
     room: Outage,
 }
 
-/// A request, as far as the log names it.
+/// The parts of a request that the log names.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) id: RequestId,
@@ -43,9 +43,9 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// Notes the answer to a request.
+    /// Logs the answer to a request.
     pub(crate) fn note(&self, asked: &Asked<'_>, status: StatusCode, fault: Option<Fault>) {
-        // Also what the store logs of an outage names the request that met it first.
+        // In scope, so the store's own outage message names the first request that met it.
         asked
             .id
             .scope_sync(|| self.note_within(asked, status, fault));
@@ -71,7 +71,7 @@ impl Journal {
                 return;
             }
             Some(Fault::Storage(cause)) => storage.note_failure(&cause),
-            Some(Fault::Overload) => self.room.note_failure(&"memory for connections used up"),
+            Some(Fault::Overload) => self.room.note_failure(&"memory for connections is full"),
             None => {}
         }
         tracing::debug!(%method, path, %client, status, "answered");

@@ -1,6 +1,6 @@
-//! HTTP. [`router()`] lists every route; each endpoint is one file; [`listen`](mod@listen) serves
-//! them. It turns requests into calls of `kinora-contract` and `kinora-store`, and what comes
-//! back into answers. It never generates anything and never sees a worker.
+//! The HTTP API. [`router()`] lists every route; each endpoint is one file; [`listen`](mod@listen)
+//! serves them. Endpoints translate requests into calls of `kinora-contract` and `kinora-store` and
+//! the results into answers. This crate generates no video and knows no worker.
 
 #![forbid(unsafe_code)]
 

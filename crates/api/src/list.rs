@@ -1,4 +1,4 @@
-//! `GET /v1/videos`: a project's tasks, a page at a time.
+//! `GET /v1/videos`: lists a project's tasks, one page at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::request_id::RequestId;
 use crate::state::{Api, SharedApi};
 use crate::wire::json_bytes;
 
-/// How long a page waits until the project has taken enough of its earlier ones.
+/// How long a page waits for clients of its project to receive earlier pages.
 const ROOM_PATIENCE: Duration = Duration::from_secs(2);
 
 /// List video tasks.
@@ -51,7 +51,7 @@ pub(crate) async fn list(
     let asked = PageQuery::parse(pairs.iter().map(|(name, value)| (&**name, &**value)))?;
     let project = key.key.project.clone();
     let turn = api.turns.own(&project).await?;
-    // Before anything is read, so that memory is bounded however many ask at once.
+    // Taken before reading, so concurrent requests cannot exceed the memory budget.
     let held = match &context {
         Some(Extension(context)) => Some(room(&context.buffers, &project).await?),
         None => None,
@@ -67,7 +67,8 @@ pub(crate) async fn list(
             Order::Descending
         },
     };
-    // On its own: a client that hangs up must not end the turn, nor give back the room, before the work.
+    // Spawned: a client that hangs up must not end the turn or release the memory before the work
+    // ends.
     let reading = tokio::spawn(RequestId::carried(async move {
         let page = api.tasks.list(request).await?;
         let ids: Vec<TaskId> = page.tasks.iter().map(|task| task.id).collect();
@@ -84,14 +85,15 @@ pub(crate) async fn list(
     Ok(respond(body, held))
 }
 
-/// Room for a page of the project, which counts until the client has taken it.
+/// Memory for a page of the project, held until the client has received it.
 async fn room(buffers: &Buffers, project: &str) -> Result<Held, Full> {
     let owner = Owner::Project(project.into());
     let bytes = PAGE_BYTES_MAX as u64;
     buffers.take(&owner, bytes, ROOM_PATIENCE).await
 }
 
-/// The page as JSON, in memory of about its size: grown by doubling, it would take twice what is counted.
+/// Writes the page as JSON into a buffer of about its size: growing by doubling could take twice
+/// the counted memory.
 fn write(api: &Api, page: &Page, positions: &[Option<u64>]) -> Result<Vec<u8>, ApiError> {
     let bytes = page.tasks.iter().map(|task| listed_bytes(task)).sum();
     let data: Vec<VideoObject> = page

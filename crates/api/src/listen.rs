@@ -1,6 +1,6 @@
-//! The listener: our own accept loop on hyper, since the framework's has no deadlines. It bounds
-//! connections, their pace and headers, and ends orderly: what was begun is answered.
-//! HTTP/1.1 only, in the clear or under TLS.
+//! The listener: our own accept loop on hyper, since axum's has no deadlines. It limits
+//! connections, their pace and their headers, and stops gracefully: requests in progress are
+//! answered. HTTP/1.1 only, in the clear or under TLS.
 
 mod bodies;
 mod door;
@@ -41,7 +41,7 @@ use crate::journal::Journal;
 use crate::proxies::TrustedProxies;
 use crate::rates::RateLimits;
 use crate::request_id::RequestIds;
-use bodies::{Holding, Punctual};
+use bodies::{Holding, TimedBody};
 use door::Door;
 use envelope_io::EnvelopeIo;
 use pace::{Answering, Deadlines, PacedIo, Phase};
@@ -56,12 +56,12 @@ pub use settings::ListenSettings;
 pub use stop::Stop;
 pub use tls::{Tls, TlsError};
 
-/// Serves `router` on `listener` until `stop` is done, then ends the answers that were begun.
+/// Serves `router` on `listener` until `stop` is done, then finishes the answers in progress.
 pub async fn serve(listener: TcpListener, router: Router, settings: ListenSettings, stop: Stop) {
     serve_guarded(listener, router, settings, Guards::default(), stop).await;
 }
 
-/// As [`serve`], with other guards than the usual.
+/// Like [`serve`], with custom guards.
 pub async fn serve_guarded(
     listener: TcpListener,
     router: Router,
@@ -97,16 +97,16 @@ pub async fn serve_guarded(
     }
 }
 
-/// What all connections of a listener share.
+/// State shared by all connections of a listener.
 struct Service {
     front: Front,
     proxies: TrustedProxies,
-    /// Places of clients behind proxies; those who connect themselves have theirs at the door.
+    /// Counts clients behind proxies; the door counts clients that connect directly.
     addresses: Addresses,
     deadlines: Deadlines,
     body_timeout: Duration,
     tls: Option<Tls>,
-    /// Cancelled when a stop begins: each answer is then the last of its connection.
+    /// Cancelled when a stop begins; from then on each answer closes its connection.
     stopping: CancellationToken,
 }
 
@@ -142,7 +142,7 @@ impl Service {
         }
     }
 
-    /// Serves one connection to its end.
+    /// Serves one connection until it ends.
     async fn connection(self: Arc<Self>, stream: TcpStream, peer: IpAddr, connection: Connection) {
         let room = Arc::new(self.room(peer));
         let io = PacedIo::new(stream, self.deadlines, room.clone());
@@ -161,7 +161,7 @@ impl Service {
         }
     }
 
-    /// What the connection of `peer` takes of the memory for connections.
+    /// The memory account of a connection from `peer`.
     fn room(&self, peer: IpAddr) -> Room {
         let owner = match self.proxies.trusts(peer) {
             true => Owner::Proxies,
@@ -188,9 +188,9 @@ impl Service {
             async move { Ok::<_, Infallible>(service.answer(peer, room, busy, request).await) }
         });
         let http = http1::Builder::new()
-            // The socket below keeps the time, and tells a head from an idle connection.
+            // [`PacedIo`] below keeps the deadlines, and tells a head from an idle connection.
             .header_read_timeout(None)
-            // Wider than our own limit, which answers in the envelope with the figures.
+            // Above our own limit, whose refusal is an envelope that names the figures.
             .max_buf_size(HEADER_BYTES_MAX * 2)
             .serve_connection(io, answering);
         if let Err(error) = connection.serve(http).await {
@@ -206,7 +206,7 @@ impl Service {
         request: Request<Incoming>,
     ) -> Response<Holding<Answered>> {
         let client = self.proxies.client(peer, request.headers());
-        // A proxy's connection carries many clients: there, each request takes a place.
+        // A proxy's connection carries many clients, so there each request takes a place.
         let (place, refused) = match self.proxies.trusts(peer) {
             false => (None, None),
             true => match self.addresses.take(client) {
@@ -225,7 +225,7 @@ impl Service {
                 reason = "a limit of waiting for a client, by the runtime's own timers"
             )]
             let deadline = Instant::now() + self.body_timeout;
-            Punctual::boxed_body(body, deadline, taken.clone(), busy.clone())
+            TimedBody::boxed_body(body, deadline, taken.clone(), busy.clone())
         });
         let mut response = self.front.answer(client, refused, &room, request).await;
         if let Some(taken) = taken {
@@ -243,7 +243,7 @@ impl Service {
     }
 }
 
-/// What is given back when an answer is through.
+/// Resources released when the answer has been sent.
 type Answered = (Arc<Answering>, Option<AddressPlace>, Option<Arc<Held>>);
 
 fn too_many_of(client: IpAddr) -> ApiError {

@@ -1,6 +1,6 @@
-//! Files of completed tasks that are not as they were stored: gone or cut behind the service's back.
-//! The answer says so, never that the video has expired. The log has one error for each file, and a line for
-//! each request.
+//! Result files that are missing or truncated on disk although their task is completed. The answer
+//! says so, and never that the video has expired. The log has one error per file and one line per
+//! request.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +10,15 @@ use kinora_store::Tasks;
 
 use crate::error::ApiError;
 
-/// Maximum number of remembered files; past it every file is logged as an error again.
+/// Maximum number of remembered files; beyond it, files are logged as errors again.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The keys of files that were logged as lost.
+/// The keys of files already logged as lost.
 #[derive(Clone, Debug, Default)]
 pub struct LostFiles(Arc<Mutex<HashSet<String>>>);
 
 impl LostFiles {
-    /// Whether this file was not logged before.
+    /// Whether this file has not been logged before.
     fn is_new(&self, key: &str) -> bool {
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.len() >= REMEMBERED_MAX {
@@ -27,8 +27,8 @@ impl LostFiles {
         logged.insert(key.to_owned())
     }
 
-    /// The answer where a file of a task that was completed has the length `found` instead of its own, or
-    /// is not there: the task may have been deleted or have expired meanwhile.
+    /// The answer for a file of a completed task that has the length `found`, or is missing. The
+    /// task may have been deleted or have expired meanwhile.
     pub(crate) async fn refusal(
         &self,
         tasks: &dyn Tasks,
@@ -49,10 +49,10 @@ impl LostFiles {
                         key = file.key,
                         bytes = file.bytes,
                         found,
-                        "result file lost: it is gone or cut; restore it from a backup"
+                        "result file lost: missing or truncated; restore it from a backup"
                     );
                 } else {
-                    // So that this answer's request id leads to its cause as well.
+                    // Lets this answer's request id lead to its cause as well.
                     tracing::info!(task = %id, key = file.key, "result file still lost");
                 }
                 let message =

@@ -1,5 +1,5 @@
-//! The parts of a multipart body into fields. Every part is text: a file is refused, since
-//! references are given as URLs.
+//! Parses a multipart body into fields. Every part is text; files are refused, since references are
+//! given as URLs.
 
 use axum::http::{HeaderMap, HeaderName, header};
 use bytes::Bytes;
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use crate::error::ApiError;
 use crate::header_value::{check_charset, parameters};
 
-/// What a refusal quotes of a part's name, which may be nearly as long as the body.
+/// Maximum length quoted of a part's name, which may be nearly as long as the body.
 const NAME_CHARS_SHOWN: usize = 64;
 
-/// Reads the fields of a whole body whose parts `boundary` separates.
+/// Reads the fields of a whole body with parts separated by `boundary`.
 pub(crate) async fn fields(body: Bytes, boundary: String) -> Result<Map<String, Value>, ApiError> {
     let whole = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(body)]);
     let mut parts = multer::Multipart::new(whole, boundary);
@@ -41,7 +41,7 @@ pub(crate) async fn fields(body: Bytes, boundary: String) -> Result<Map<String, 
 /// Refuses a file, and text that is not plain UTF-8.
 fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError> {
     let disposition = parameters(&text_of(headers, &header::CONTENT_DISPOSITION));
-    // `filename*` is the same in the encoding of RFC 8187.
+    // `filename*` is the same name in the encoding of RFC 8187.
     let is_file = |name: &str| matches!(name, "filename" | "filename*");
     if disposition.iter().any(|(name, _)| is_file(name)) {
         let message = format!("'{name}' is a file; give reference material as a URL.");
@@ -58,10 +58,10 @@ fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError> {
     Err(ApiError::of(ErrorCode::UnsupportedEncoding, name, message))
 }
 
-/// Of mail, and deprecated in forms (RFC 7578, 4.7).
+/// A mail header, deprecated in forms (RFC 7578, 4.7).
 const TRANSFER_ENCODING: HeaderName = HeaderName::from_static("content-transfer-encoding");
 
-/// The value of a header, empty when it is absent. Names of files may hold bytes that are no ASCII.
+/// The value of a header, empty if absent. File names may contain non-ASCII bytes.
 fn text_of(headers: &HeaderMap, name: &HeaderName) -> String {
     let value = headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     String::from_utf8_lossy(value).trim().to_owned()

@@ -1,5 +1,5 @@
-//! The OpenAPI document, generated from the handlers and types, and made exact by the tables of the
-//! contract. `docs/openapi.json` is its golden copy: a change of the contract is a visible difference.
+//! The OpenAPI document, generated from handlers and types and refined by the contract's tables.
+//! `docs/openapi.json` is its golden copy, so every change of the API shows up as a diff.
 
 mod exact;
 
@@ -26,7 +26,7 @@ use utoipa::openapi::{OpenApi, Server};
 )]
 struct Frame;
 
-/// The frame with its security scheme and its server, which is the one that serves the document.
+/// The frame with its security scheme; the server is the one that serves the document.
 pub(crate) fn frame() -> OpenApi {
     let mut document = Frame::openapi();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
@@ -36,8 +36,7 @@ pub(crate) fn frame() -> OpenApi {
     document
 }
 
-/// The whole document of a service that has the routes of `described` and serves the models of
-/// `catalog`, as JSON text.
+/// The whole document for the routes of `described` and the models of `catalog`, as JSON text.
 pub(crate) fn text(described: OpenApi, catalog: &Catalog) -> String {
     let mut document = serde_json::to_value(described).unwrap_or_else(|error| {
         tracing::error!(%error, "OpenAPI document not serialised");

@@ -1,5 +1,5 @@
-//! The task that a path names. A malformed id is refused here, in the envelope: the framework's own
-//! refusal would be plain text.
+//! The task id in a path. A malformed id is refused here, in the envelope; axum's own refusal would
+//! be plain text.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -7,7 +7,7 @@ use kinora_contract::TaskId;
 
 use crate::error::ApiError;
 
-/// The `{id}` of a path. Whatever is no id is an unknown task, and no store is asked.
+/// The `{id}` of a path. A malformed id counts as an unknown task, without asking the store.
 pub(crate) struct PathId(pub(crate) TaskId);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {

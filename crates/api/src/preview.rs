@@ -1,5 +1,5 @@
-//! The thumbnail of a video that is being made: the last preview of its run. It changes from one
-//! look to the next, so nothing of it is kept anywhere.
+//! The thumbnail of an unfinished video: the latest preview of its run. It keeps changing, so it is
+//! never cached.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::files::Variant;
 use crate::security::MEDIA_POLICY;
 use crate::state::Api;
 
-/// The preview, where `variant` is asked for while a run has one.
+/// The preview, if `variant` is the thumbnail and the task's run has one.
 pub(crate) async fn preview(
     api: &Api,
     task: &Task,

@@ -1,5 +1,5 @@
-//! Who a client is behind proxies. Only a proxy that the operator trusts is believed about whom
-//! it speaks for; everybody else may write into `X-Forwarded-For` what they like.
+//! The address of a client behind proxies. Only proxies that the operator trusts may name it;
+//! anyone can write anything into `X-Forwarded-For`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 
-/// Which addresses are proxies of the operator's own.
+/// The addresses of the operator's own proxies.
 #[derive(Clone)]
 pub struct TrustedProxies(Option<Arc<dyn Fn(IpAddr) -> bool + Send + Sync>>);
 
 impl TrustedProxies {
-    /// No proxy is trusted: a client is who connects.
+    /// Trusts no proxy: the client is the peer of the connection.
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// Those for which `trusts` holds; it is asked with IPv4 addresses in IPv4 form.
+    /// Trusts the addresses for which `trusts` holds; IPv4 addresses arrive in IPv4 form.
     pub fn those(trusts: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(trusts)))
     }
@@ -29,8 +29,8 @@ impl TrustedProxies {
             .is_some_and(|trusts| trusts(address.to_canonical()))
     }
 
-    /// The client of a request that `peer` sent: the last address before the trusted proxies.
-    /// Whatever is unreadable ends the search at the proxy that passed it on.
+    /// The client of a request sent by `peer`: the last address before the trusted proxies. An
+    /// unreadable entry ends the search at the proxy that forwarded it.
     pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         if !self.trusts(client) {
@@ -59,7 +59,7 @@ impl fmt::Debug for TrustedProxies {
     }
 }
 
-/// An address, as proxies write it: alone, in brackets, or with a port.
+/// An address as proxies write it: bare, in brackets, or with a port.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
     let with_port = || text.parse().ok().map(|both: SocketAddr| both.ip());

@@ -1,9 +1,9 @@
-//! `Range` requests for one stretch of bytes (RFC 9110, section 14). Several stretches at once
-//! are not served in parts: the whole is sent instead, as the RFC allows.
+//! `Range` requests for a single range of bytes (RFC 9110, section 14). A request for several
+//! ranges gets the whole file, as the RFC allows.
 
 use std::ops::Range;
 
-/// What to send of a file.
+/// The part of a file to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stretch {
     /// All of it, with 200.
@@ -14,7 +14,7 @@ pub(crate) enum Stretch {
     Unsatisfiable,
 }
 
-/// Reads the header against a file of `length` bytes. What is not understood is ignored.
+/// Parses the header for a file of `length` bytes. Ranges it does not understand are ignored.
 pub(crate) fn stretch(header: Option<&str>, length: u64) -> Stretch {
     let Some(spec) = header.and_then(|text| text.strip_prefix("bytes=")) else {
         return Stretch::Whole;
@@ -52,7 +52,7 @@ fn position(text: &str) -> Position {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Position::Malformed;
     }
-    // More digits than fit are past any file's end.
+    // A number too large for `u64` is past the end of any file.
     Position::At(text.parse().unwrap_or(u64::MAX))
 }
 

@@ -1,6 +1,6 @@
-//! Requests per minute of each key: a bucket that fills steadily. A key may spend a
-//! minute's worth at once, and then as fast as the bucket fills. Lives in memory, so a restart
-//! fills all buckets.
+//! Rate limits per key, in requests per minute: a token bucket that refills steadily. A key may
+//! spend a minute's worth at once, and then as fast as the bucket refills. Buckets live in memory,
+//! so a restart refills all of them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -8,10 +8,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use kinora_contract::UnixMs;
 
-/// What one request takes out of a bucket. A limit of `n` a minute adds `n` per millisecond, so
-/// that everything is exact in whole numbers.
+/// The cost of one request. A limit of `n` per minute adds `n` per millisecond, which keeps the
+/// arithmetic exact in integers.
 const REQUEST: u64 = 60_000;
-/// Below this many buckets none is looked for that could be forgotten.
+/// With fewer buckets than this, full ones are not removed.
 const FORGET_FROM: usize = 1024;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit-requests");
@@ -21,7 +21,7 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset-requests");
 /// The buckets of all keys.
 #[derive(Debug)]
 pub(crate) struct RateLimits {
-    /// For keys without a limit of their own; 0 is none.
+    /// For keys without their own limit; 0 is unlimited.
     default_per_minute: u32,
     buckets: Mutex<Buckets>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct RateLimits {
 #[derive(Debug, Default)]
 struct Buckets {
     of_keys: HashMap<String, Bucket>,
-    /// At this size, full ones are forgotten.
+    /// The size at which full buckets are removed.
     forget_at: usize,
 }
 
@@ -40,20 +40,20 @@ struct Bucket {
     at_ms: UnixMs,
 }
 
-/// Where a key stands after a request.
+/// A key's rate limit after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     /// Requests per minute.
     limit: u32,
-    /// Requests that could follow at once.
+    /// Requests that may follow immediately.
     remaining: u32,
-    /// Until the bucket is full again.
+    /// Time until the bucket is full again.
     reset_ms: u64,
-    /// For a request that was one too many: when there is room again.
+    /// For a request over the limit: when to retry.
     pub(crate) retry_after_seconds: Option<u64>,
 }
 
-/// A request's way to the buckets, and back to its answer's headers.
+/// Gives an endpoint access to the buckets, and the answer's headers the result.
 #[derive(Debug)]
 pub(crate) struct Meter {
     limits: std::sync::Arc<RateLimits>,
@@ -68,7 +68,7 @@ impl RateLimits {
         }
     }
 
-    /// Counts a request of the key `id`; `None` when it has no limit.
+    /// Counts a request of the key `id`; `None` if the key has no limit.
     fn take(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<Standing> {
         let limit = own.unwrap_or(self.default_per_minute);
         if limit == 0 {
@@ -90,7 +90,7 @@ impl RateLimits {
 }
 
 impl Buckets {
-    /// A full bucket is the same as none: those are forgotten whenever their number has doubled.
+    /// A full bucket equals none: full ones are removed each time the number of buckets doubles.
     fn add(&mut self, id: String, bucket: Bucket) {
         if self.of_keys.len() >= self.forget_at.max(FORGET_FROM) {
             let now_ms = bucket.at_ms;
@@ -109,7 +109,7 @@ impl Bucket {
         u64::from(self.per_minute) * REQUEST
     }
 
-    /// Adds what has come since. A clock that was set back only stops the filling for a moment.
+    /// Adds what has accrued since. If the clock is set back, refilling only pauses for a moment.
     fn fill(&mut self, now_ms: UnixMs) {
         let passed_ms = now_ms.saturating_sub(self.at_ms);
         let come = passed_ms.saturating_mul(self.per_minute.into());
@@ -135,7 +135,7 @@ impl Bucket {
 }
 
 impl Standing {
-    /// Tells the client, in OpenAI's headers.
+    /// Writes the limit into the answer, in OpenAI's headers.
     pub(crate) fn write(self, headers: &mut HeaderMap) {
         headers.insert(LIMIT, self.limit.into());
         headers.insert(REMAINING, self.remaining.into());
@@ -145,7 +145,7 @@ impl Standing {
     }
 }
 
-/// A span of time as OpenAI writes it: `250ms`, `12s`, `6m0s`.
+/// A time span as OpenAI writes it: `250ms`, `12s`, `6m0s`.
 fn span(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms}ms"),
@@ -164,13 +164,14 @@ impl Meter {
         }
     }
 
-    /// Counts this request to the key `id`, once; what comes back is also for [`Self::standing`].
+    /// Counts this request once against the key `id`; [`Self::standing`] returns the same result
+    /// later.
     pub(crate) fn count(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<Standing> {
         let standing = self.limits.take(id, own, now_ms)?;
         Some(*self.standing.get_or_init(|| standing))
     }
 
-    /// Where the request's key stands, when it has a limit.
+    /// The rate limit of the request's key, if it has one.
     pub(crate) fn standing(&self) -> Option<Standing> {
         self.standing.get().copied()
     }
@@ -247,7 +248,7 @@ mod tests {
     fn p08_buckets_of_keys_that_went_away_are_forgotten() {
         let limits = RateLimits::new(60);
         for number in 0..50_000_u64 {
-            // Each second a new key: after one more, its bucket is full again.
+            // A new key every second: one second later its bucket is full again.
             limits.take(&format!("key_{number}"), None, NOW + number * 1000);
         }
         assert!(limits.buckets.lock().unwrap().of_keys.len() <= FORGET_FROM);

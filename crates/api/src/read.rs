@@ -1,4 +1,4 @@
-//! `GET /v1/videos/{id}`: the task as it stands. Never a scan, never a file.
+//! `GET /v1/videos/{id}`: the current state of a task. Never scans and never reads a file.
 
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode};
@@ -12,11 +12,11 @@ use crate::refusals::OfRead;
 use crate::state::SharedApi;
 use crate::wire::json_bytes;
 
-/// When a client should ask again while work goes on.
+/// How soon a client should poll again while the task is unfinished.
 const POLL_AFTER_MS: u64 = 1_000;
-/// What each task ahead adds to that.
+/// Added for each task ahead in the queue.
 const POLL_AFTER_MS_PER_TASK_AHEAD: u64 = 250;
-/// The longest wait that is ever proposed.
+/// The longest suggested wait.
 const POLL_AFTER_MS_MAX: u64 = 10_000;
 
 /// Query a video task.
@@ -49,7 +49,7 @@ pub(crate) async fn read(
 
 fn poll_after_ms(task: &Task, position: Option<u64>) -> u64 {
     let queued = task.status() == Some(Status::Queued);
-    // A queued task without a position is far back, or was submitted this moment.
+    // A queued task without a position is far back, or was submitted just now.
     let unknown = if queued { u64::MAX } else { 0 };
     let ahead = position.unwrap_or(unknown);
     let wait = POLL_AFTER_MS.saturating_add(ahead.saturating_mul(POLL_AFTER_MS_PER_TASK_AHEAD));

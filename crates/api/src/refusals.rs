@@ -1,5 +1,4 @@
-//! Which refusals each endpoint can give. They are described per status, with the codes that the
-//! status may carry there.
+//! The error codes that each endpoint may return. The document lists them per status.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use utoipa::IntoResponses;
 use utoipa::openapi::response::Response;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 
-/// Of every endpoint: what the listener refuses, and faults.
+/// Every endpoint: refusals of the listener and internal errors.
 const ANY: &[ErrorCode] = &[
     InvalidValue,
     UriTooLong,
@@ -17,9 +16,9 @@ const ANY: &[ErrorCode] = &[
     InternalError,
     Overloaded,
 ];
-/// Of every endpoint that wants a key.
+/// Every endpoint that needs a key.
 const KEY: &[ErrorCode] = &[InvalidApiKey, ScopeMissing, StorageUnavailable];
-/// Of every endpoint that reads a body.
+/// Every endpoint that reads a body.
 const BODY: &[ErrorCode] = &[
     InvalidJson,
     MalformedBody,
@@ -32,7 +31,7 @@ const BODY: &[ErrorCode] = &[
     UnsupportedMediaType,
     UnsupportedEncoding,
 ];
-/// Of every endpoint that makes a task.
+/// Every endpoint that creates a task.
 const TASK: &[ErrorCode] = &[
     UnsupportedValue,
     UnsupportedParameter,
@@ -130,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_code_is_described_where_it_can_be_given_and_once() {
-        // For a method that no endpoint describes.
+        // Returned for a method that no endpoint describes.
         let undescribed = [MethodNotAllowed];
         for code in ErrorCode::ALL {
             let given = |sets: &&&[&[ErrorCode]]| {

@@ -1,7 +1,7 @@
-//! Task objects as JSON, written once for each change of a task: clients ask for the same task
-//! again and again. An entry belongs to one state of its task, told by the address of the store's
-//! record of it, so a task that has changed, or is gone, never answers from here. The addresses in
-//! an object expire with the task, by a time that is part of that state. Bounded in bytes.
+//! A cache of task objects as JSON, written once per change of a task, since clients poll the same
+//! task repeatedly. An entry belongs to one state of its task, identified by the address of the
+//! store's record, so a changed or deleted task never hits the cache. The URLs in an object expire
+//! with the task, at a time that is part of that state. The size is limited in bytes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,13 +11,13 @@ use bytes::Bytes;
 use kinora_contract::limits::RENDERED_BYTES_MAX;
 use kinora_contract::{Task, TaskId};
 
-/// Locks, so that polls on several cores seldom meet.
+/// Number of locks, so polls on several cores rarely contend.
 const SHARDS: usize = 16;
-/// What an entry takes beside its text: its places in the map, and the record's memory, which an
-/// entry keeps from being used for another.
+/// What an entry takes besides its text: its slots in the map, and the record's allocation, which
+/// the entry keeps from being reused.
 const ENTRY_BYTES: usize = 256 + size_of::<Task>();
 
-/// Task objects that were written before. Clones share them.
+/// The cache of task objects. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Rendered(Arc<Inner>);
 
@@ -25,12 +25,12 @@ pub struct Rendered(Arc<Inner>);
 struct Inner {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
-    /// Bytes of one generation of a shard.
+    /// Maximum bytes per generation of a shard.
     generation_bytes_max: usize,
 }
 
-/// Two generations: what was asked for lately, and what was before. When the younger one is full,
-/// the older one goes.
+/// Two generations: recently used entries and older ones. When the young one is full, the old one
+/// is dropped.
 #[derive(Debug, Default)]
 struct Shard {
     young: HashMap<TaskId, Entry>,
@@ -40,7 +40,7 @@ struct Shard {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    /// Holds the record's address, and nothing that it contains.
+    /// Keeps the record's address from being reused, but not its contents alive.
     state: Weak<Task>,
     queue_position: Option<u64>,
     json: Bytes,
@@ -61,7 +61,7 @@ impl Rendered {
         }))
     }
 
-    /// The object of `task` at `queue_position`, if it was written before.
+    /// The cached object of `task` at `queue_position`.
     pub(crate) fn get(&self, task: &Arc<Task>, queue_position: Option<u64>) -> Option<Bytes> {
         let mut shard = self.shard(task.id);
         if let Some(entry) = shard.young.get(&task.id) {
@@ -73,7 +73,7 @@ impl Rendered {
         Some(json)
     }
 
-    /// Keeps the object of `task` at `queue_position`.
+    /// Caches the object of `task` at `queue_position`.
     pub(crate) fn put(&self, task: &Arc<Task>, queue_position: Option<u64>, json: Bytes) {
         let entry = Entry {
             state: Arc::downgrade(task),

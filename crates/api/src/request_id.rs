@@ -1,5 +1,5 @@
-//! The identifier of a request: in its answer as `x-request-id`, and in every log line that is
-//! written while it is answered.
+//! The request identifier: sent as `x-request-id`, and part of every log line written while the
+//! request is handled.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use kinora_contract::hex;
 
 const PREFIX: &[u8; 4] = b"req_";
 const RANDOM_BYTES: usize = 6;
-/// Digits of a number at least.
+/// Minimum number of digits of the number.
 const NUMBER_DIGITS_MIN: usize = 8;
 const CHARS_MAX: usize = PREFIX.len() + 2 * RANDOM_BYTES + 16;
 
 tokio::task_local! {
-    /// The request that this task answers.
+    /// The request that the current async task handles.
     static CURRENT: RequestId;
 }
 
@@ -50,7 +50,7 @@ impl RequestIds {
 }
 
 impl RequestId {
-    /// The request that the calling task answers, if it answers one: for log lines.
+    /// The request that the calling task handles, if any: for log lines.
     pub fn current() -> Option<Self> {
         CURRENT.try_with(|id| *id).ok()
     }
@@ -65,7 +65,7 @@ impl RequestId {
         CURRENT.sync_scope(self, work)
     }
 
-    /// Lets a task of its own run `work` as part of the present request, if there is one.
+    /// Makes `work`, to be spawned as an async task, part of the current request, if there is one.
     pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
         let id = Self::current();
         async move {
@@ -76,7 +76,7 @@ impl RequestId {
         }
     }
 
-    /// Lets a thread of its own do `work` as part of the present request, if there is one.
+    /// Makes `work`, to be run on another thread, part of the current request, if there is one.
     pub(crate) fn inherited<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
         let id = Self::current();
         move || match id {
@@ -88,7 +88,7 @@ impl RequestId {
     /// The value of `x-request-id`.
     pub(crate) fn header(self) -> HeaderValue {
         let (text, length) = self.digits();
-        // Letters, digits and an underscore are a header's value.
+        // Letters, digits and an underscore are always a valid header value.
         HeaderValue::from_bytes(&text[..length]).unwrap_or(HeaderValue::from_static(""))
     }
 

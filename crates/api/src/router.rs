@@ -1,4 +1,4 @@
-//! Every route, in one place. Whatever matches none is refused in the same envelope.
+//! Every route, in one place. Unknown paths and methods get the same error envelope.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     cancel, content, delete, edit, health, list, models, openapi, read, submit, unsupported,
 };
 
-/// The routes that are in the OpenAPI document.
+/// The routes in the OpenAPI document.
 fn described() -> OpenApiRouter<SharedApi> {
     OpenApiRouter::with_openapi(openapi::frame())
         .routes(routes!(submit::submit, list::list))
@@ -42,7 +42,7 @@ pub fn router(api: Api) -> Router {
         .with_state(Arc::new(api))
 }
 
-/// The OpenAPI document of a service that serves the models of `catalog`, as JSON text.
+/// The OpenAPI document of a service with the models of `catalog`, as JSON text.
 pub fn document(catalog: &Catalog) -> String {
     openapi::text(described().split_for_parts().1, catalog)
 }

@@ -1,8 +1,8 @@
-//! Headers that keep browsers from doing more with an answer than it is meant for.
+//! Headers that restrict what browsers may do with an answer.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// On every answer that sets nothing else itself.
+/// On every answer that does not set them itself.
 pub(crate) const ALWAYS: [(HeaderName, &str); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
@@ -13,12 +13,12 @@ pub(crate) const ALWAYS: [(HeaderName, &str); 4] = [
     ),
 ];
 
-/// For results. A browser that opens one makes a page of its own around it, whose player is
-/// bound by the same policy: it may load the result itself and be laid out, nothing else.
+/// For results. A browser that opens one builds its own page around it, under the same policy: the
+/// player may load the result and apply styles, nothing else.
 pub(crate) const MEDIA_POLICY: &str = "default-src 'none'; media-src 'self'; img-src 'self'; style-src 'unsafe-inline'; \
      frame-ancestors 'none'";
 
-/// Adds what is missing.
+/// Adds the missing headers.
 pub(crate) fn harden(headers: &mut HeaderMap) {
     for (name, value) in ALWAYS {
         headers

@@ -1,4 +1,4 @@
-//! What every endpoint shares. Opened by the binary, handed out by reference count.
+//! State shared by all endpoints. The binary builds it; endpoints hold it by reference count.
 
 use std::sync::Arc;
 
@@ -29,51 +29,51 @@ pub struct Api {
     pub blobs: Arc<dyn BlobStore>,
     /// The served models.
     pub catalog: Arc<Catalog>,
-    /// Makes and checks result addresses.
+    /// Signs and verifies result URLs.
     pub signer: Arc<Signer>,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
-    /// Gives each task its identifier.
+    /// Generates task identifiers.
     pub ids: Arc<TaskIds>,
     /// Random bytes.
     pub entropy: Arc<dyn Entropy>,
-    /// What an operator may choose.
+    /// Operator settings.
     pub settings: Arc<Settings>,
-    /// Who reads lists when.
+    /// Schedules the reading of lists.
     pub turns: Turns,
-    /// Task objects as they were written before.
+    /// Cached task objects.
     pub rendered: Rendered,
-    /// Whether accepted tasks can be run, as the worker says.
+    /// Whether accepted tasks can run, as reported by the worker.
     pub readiness: Readiness,
-    /// Results that are not as they were stored.
+    /// Result files that are missing or truncated.
     pub lost: LostFiles,
-    /// Cancelled when the process is stopping: submits are refused from then on.
+    /// Cancelled when the process stops: from then on submits are refused.
     pub stopping: CancellationToken,
 }
 
 /// The service, shared by all endpoints.
 pub(crate) type SharedApi = Arc<Api>;
 
-/// What an operator may choose.
+/// Operator settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What result addresses begin with, without a slash at the end.
+    /// Prefix of result URLs, without a trailing slash.
     pub base_url: String,
-    /// Waiting tasks of all projects at most.
+    /// Maximum number of waiting tasks, all projects together.
     pub waiting_max: u64,
-    /// Unfinished tasks of one project at most, unless its key says otherwise.
+    /// Maximum number of unfinished tasks per project, unless the key has its own.
     pub project_unfinished_max: u64,
-    /// Tasks of one project at most that are not expired.
+    /// Maximum number of unexpired tasks per project.
     pub project_tasks_max: u64,
-    /// Stored bytes of one project at most.
+    /// Maximum stored bytes per project.
     pub project_bytes_max: u64,
-    /// Stored bytes of all projects at most.
+    /// Maximum stored bytes, all projects together.
     pub bytes_max: u64,
-    /// Disk space that submits leave to what was accepted before.
+    /// Disk space that submits must leave for accepted tasks.
     pub reserve: Reserve,
-    /// Ports at which references may be asked.
+    /// Ports that reference URLs may use.
     pub reference_ports: Ports,
-    /// How long a finished task and its files are kept, in milliseconds.
+    /// How long finished tasks and their files are kept, in milliseconds.
     pub retention_ms: u64,
 }
 
@@ -87,12 +87,12 @@ impl Api {
         Ok(bytes)
     }
 
-    /// A fresh task identifier of this moment.
+    /// A new task identifier with the current time.
     pub(crate) fn new_task_id(&self) -> Result<TaskId, ApiError> {
         Ok(self.ids.next(self.clock.now_ms(), self.random()?))
     }
 
-    /// The bounds on a key's submits.
+    /// The limits on a key's submits.
     pub(crate) fn bounds(&self, unfinished_max: Option<u32>) -> QueueBounds {
         QueueBounds {
             waiting_max: self.settings.waiting_max,
@@ -104,12 +104,12 @@ impl Api {
         }
     }
 
-    /// The public object of a task; a refusal for an expired one.
+    /// The public object of a task; refused if the task has expired.
     pub(crate) async fn object(&self, task: &Task) -> Result<VideoObject, ApiError> {
         self.object_at(task, self.position(task).await?)
     }
 
-    /// The same of a task whose position is known.
+    /// Like [`Self::object`], for a task with a known position.
     pub(crate) fn object_at(
         &self,
         task: &Task,
@@ -119,7 +119,7 @@ impl Api {
         object.ok_or_else(ApiError::expired)
     }
 
-    /// How many tasks are expected to start before it.
+    /// How many tasks are expected to start before this one.
     pub(crate) async fn position(&self, task: &Task) -> Result<Option<u64>, ApiError> {
         if task.status() != Some(Status::Queued) {
             return Ok(None);
@@ -128,7 +128,7 @@ impl Api {
         Ok(positions.first().copied().flatten())
     }
 
-    /// The same as JSON, which is written once for each change of a task.
+    /// Like [`Self::object_at`], as JSON from the cache.
     pub(crate) fn object_json(
         &self,
         task: &Arc<Task>,
@@ -139,13 +139,13 @@ impl Api {
         }
         let json = serde_json::to_vec(&self.object_at(task, position)?);
         let json = json.map_err(|error| ApiError::internal(&error))?;
-        // Without the room that it has grown by: this much is counted.
+        // Drops the spare capacity: the cache counts only the length.
         let json = Bytes::from(json.into_boxed_slice());
         self.rendered.put(task, position, json.clone());
         Ok(json)
     }
 
-    /// The signed addresses of a completed task's files; they expire with the task.
+    /// The signed URLs of a completed task's files; they expire with the task.
     fn links(&self, task: &Task) -> Links {
         let expires_at_s = task.expires_at_ms.unwrap_or(task.created_at_ms) / 1000;
         let link = |variant: Variant| {

@@ -1,4 +1,4 @@
-//! `POST /v1/videos`: judge, store, answer. The answer is given after the task is on disk.
+//! `POST /v1/videos`: validates, stores and answers. The answer is sent once the task is on disk.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -48,7 +48,7 @@ pub(crate) async fn submit(
     accept(&api, &key.key, &headers, &request).await
 }
 
-/// Judges and stores `request`, and answers with its task.
+/// Validates and stores `request`, and answers with its task.
 pub(crate) async fn accept(
     api: &Api,
     key: &NewKey,
@@ -58,7 +58,7 @@ pub(crate) async fn accept(
     Submit::new(api, key, headers, request)?.accept().await
 }
 
-/// A request on its way to a task.
+/// A request on its way to becoming a task.
 #[derive(Debug)]
 pub(crate) struct Submit<'a> {
     api: &'a Api,
@@ -82,7 +82,8 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Judges and stores the request, and answers with its task, or with its twin's.
+    /// Validates and stores the request, and answers with its task, or with that of an earlier
+    /// identical request.
     pub(crate) async fn accept(self) -> Result<Response, ApiError> {
         let new = match self.judge().await {
             Ok(new) => new,
@@ -93,8 +94,8 @@ impl<'a> Submit<'a> {
         answer(self.api, insertion).await
     }
 
-    /// Refuses, unless the same request was accepted under the same key before: what has changed
-    /// since (the draft deleted, the model withdrawn) takes no answer back.
+    /// Refuses, unless the same request was accepted under the same key before: later changes (a
+    /// deleted draft, a withdrawn model) do not revoke that answer.
     pub(crate) async fn refuse(self, refusal: ApiError) -> Result<Response, ApiError> {
         let Some(idempotency) = &self.idempotency else {
             return Err(refusal);
@@ -144,7 +145,7 @@ fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {
     }
 }
 
-/// A bound of 0 is never met: the client must not wait for it.
+/// With a limit of 0 the client must not retry.
 fn check_submits_allowed(bounds: QueueBounds) -> Result<(), ApiError> {
     if bounds.project_unfinished_max > 0 && bounds.waiting_max > 0 {
         return Ok(());
@@ -154,7 +155,7 @@ fn check_submits_allowed(bounds: QueueBounds) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorCode::SubmitsNotAllowed, message))
 }
 
-/// The complete spec; of a final or an edit it comes from an earlier task of the same project.
+/// The complete spec; for a final or an edit it comes from an earlier task of the same project.
 async fn spec(api: &Api, project: &str, intent: Intent) -> Result<VideoSpec, ApiError> {
     let now_ms = api.clock.now_ms();
     match intent {
@@ -201,7 +202,7 @@ async fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
     }
 }
 
-/// Waiting does not help, but for days: SDKs must not send the request again by themselves.
+/// Waiting helps only after days, so SDKs must not retry on their own.
 fn over_quota(quota: Quota) -> ApiError {
     let message = match quota {
         Quota::Task => {
@@ -216,7 +217,7 @@ fn over_quota(quota: Quota) -> ApiError {
             "This project has used up its storage; delete finished videos, or wait until some expire."
         }
         Quota::Bytes => {
-            "The storage of this service is used up; delete finished videos, or ask its operator for more."
+            "The storage of this service is full; delete finished videos, or ask the operator for more."
         }
     };
     ApiError::new(ErrorCode::StorageQuotaExceeded, message).final_answer()

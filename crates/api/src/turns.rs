@@ -1,6 +1,6 @@
-//! Turns at reading lists: a page may take a thousand times what a poll takes, so only a few are
-//! read at a time, and of these a project has its share. A turn is kept until the work is done,
-//! also when nobody waits for the page any more: who asks and hangs up gains nothing.
+//! Limits concurrent list requests: a page may cost a thousand times as much as a poll, so only a
+//! few are read at a time, and each project gets a share. A turn lasts until the work is done even
+//! if the client hangs up, so hanging up gains nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +11,11 @@ use tokio::time::timeout;
 
 use crate::buffers::Full;
 
-/// Pages that are read and written at a time.
+/// Maximum number of pages read and written at a time.
 const TURNS: usize = 4;
-/// Of these, for one project.
+/// Maximum per project.
 const TURNS_OF_PROJECT: usize = 2;
-/// From this many projects on, those that read nothing are forgotten.
+/// From this many projects on, idle ones are removed.
 const FORGET_FROM: usize = 256;
 /// How long a request waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,14 +30,14 @@ struct Inner {
     of_projects: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
-/// A turn of a project; over when dropped.
+/// A project's turn; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Turn {
     _all: OwnedSemaphorePermit,
     _of_project: OwnTurn,
 }
 
-/// A project's own turn, which does not count against others yet.
+/// A project's own permit, before it competes with other projects.
 #[derive(Debug)]
 pub(crate) struct OwnTurn {
     _permit: OwnedSemaphorePermit,
@@ -53,7 +53,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// One of the turns of `project`, once it has one.
+    /// Waits for one of the permits of `project`.
     pub(crate) async fn own(&self, project: &str) -> Result<OwnTurn, Full> {
         let turn = self.of_project(project).acquire_owned();
         match timeout(PATIENCE, turn).await {
@@ -62,8 +62,8 @@ impl Turns {
         }
     }
 
-    /// One of all turns, for a project that has one of its own. They are given in the order in
-    /// which they are asked for, so that each project waits for few others.
+    /// Waits for one of all turns, for a project that holds its own permit. They are granted in
+    /// order, so each project waits for few others.
     pub(crate) async fn next(&self, own: OwnTurn) -> Result<Turn, Full> {
         let turn = self.0.all.clone().acquire_owned();
         match timeout(PATIENCE, turn).await {
@@ -111,7 +111,7 @@ mod tests {
         }
         let waiting = turns.clone();
         let waiting = tokio::spawn(async move { turn(&waiting, "greedy").await.map(|_| ()) });
-        // At once, although another asked before.
+        // Immediately, although another asked first.
         let begun = tokio::time::Instant::now();
         let polite = turn(&turns, "polite").await.unwrap();
         assert!(begun.elapsed().is_zero());

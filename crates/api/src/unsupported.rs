@@ -1,4 +1,4 @@
-//! OpenAI's routes that this service does not offer: a clear refusal instead of a bare 404.
+//! OpenAI's routes that this service does not offer: a clear error instead of a bare 404.
 
 use kinora_contract::ErrorCode;
 

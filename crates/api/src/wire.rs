@@ -1,4 +1,4 @@
-//! Values to bytes: JSON answers.
+//! Builds JSON answers.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
 
-/// Headers of an answer in all, about: with room for them at once, the map does not grow by steps.
+/// About the number of headers in an answer: reserved at once, the map does not grow in steps.
 const HEADERS: usize = 12;
 
-/// A JSON answer. Our own types always serialise; if one did not, the answer is a bare 500.
+/// A JSON answer. Our own types always serialise; if one did not, the answer would be a bare 500.
 pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => json_bytes(status, bytes),
@@ -20,7 +20,7 @@ pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Respo
     }
 }
 
-/// An answer of JSON that is written already.
+/// An answer from JSON that is already written.
 pub(crate) fn json_bytes(status: StatusCode, bytes: impl Into<Bytes>) -> Response {
     let mut response = Response::new(Body::from(bytes.into()));
     *response.status_mut() = status;

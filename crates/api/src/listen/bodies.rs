@@ -1,5 +1,5 @@
-//! Bodies on their way: a request's, which must have arrived whole by a deadline, and an
-//! answer's, which holds what must not be given back before its last byte is handed over.
+//! Bodies in transit: a request's, which must arrive whole by a deadline, and an answer's, which
+//! holds resources until its last byte is sent.
 
 #![expect(
     clippy::disallowed_methods,
@@ -25,7 +25,7 @@ use super::room::BodyRoom;
 #[error("the body did not arrive in time")]
 struct TooSlow;
 
-/// Whether an error of a body says that it did not arrive in time.
+/// Whether the cause of a body's error is [`TooSlow`].
 pub(crate) fn is_too_slow(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -37,32 +37,32 @@ pub(crate) fn is_too_slow(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// What is still read of a body that its endpoint did not want: closing over it could take the
-/// answer along, and the connection is worth more than these bytes.
+/// Maximum read of a body that its endpoint did not want. Closing with unread bytes could destroy
+/// the answer, and keeping the connection is worth reading these.
 const UNWANTED_BYTES_MAX: u64 = 64 * 1024;
 
-/// A request's body with a deadline for the whole of it, holding `H` until it is through.
-pub(super) struct Punctual<B, H>
+/// A request body with a deadline for the whole of it; holds `H` until it ends.
+pub(super) struct TimedBody<B, H>
 where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     H: Send + 'static,
 {
-    /// Gone once it was too slow: then the connection ends.
+    /// `None` once the deadline has passed: then the connection ends.
     body: Option<B>,
     deadline: Instant,
-    /// Set when the body is first waited for: most are there at once.
+    /// Set at the first wait: most bodies are already complete.
     alarm: Option<Pin<Box<Sleep>>>,
     room: Option<Arc<BodyRoom>>,
     held: Option<H>,
 }
 
-impl<B, H> Punctual<B, H>
+impl<B, H> TimedBody<B, H>
 where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
     H: Send + Unpin + 'static,
 {
-    /// `body` as the endpoints take it; `room` is where its bytes count.
+    /// Wraps `body` for the endpoints; `room` counts its bytes.
     pub(super) fn boxed_body(
         body: B,
         deadline: Instant,
@@ -87,7 +87,7 @@ where
     }
 }
 
-impl<B, H> HttpBody for Punctual<B, H>
+impl<B, H> HttpBody for TimedBody<B, H>
 where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -100,7 +100,7 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        // Also asked when bytes are there: a drip always has some.
+        // Checked even when bytes are ready: a dripping client always has some.
         if Instant::now() >= self.deadline {
             return Poll::Ready(self.too_slow());
         }
@@ -138,7 +138,7 @@ where
     }
 }
 
-impl<B, H> Drop for Punctual<B, H>
+impl<B, H> Drop for TimedBody<B, H>
 where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     H: Send + 'static,
@@ -150,7 +150,7 @@ where
             return;
         };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(see_off(body, self.deadline, self.held.take()));
+            runtime.spawn(read_rest(body, self.deadline, self.held.take()));
         }
     }
 }
@@ -174,14 +174,14 @@ where
     drop(held);
 }
 
-/// What is handed over of an answer at a time. hyper copies what it is given, and keeps the
-/// memory for the copy as long as the connection lives.
+/// Maximum piece of an answer per write. hyper copies each piece and keeps that buffer as long as
+/// the connection lives.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// An answer's body in small pieces, holding `H` until it is dropped.
+/// An answer body in small pieces; holds `H` until dropped.
 pub(super) struct Holding<H> {
     body: Body,
-    /// What is left of a large piece.
+    /// The remainder of a large piece.
     rest: Bytes,
     _held: H,
 }
@@ -258,12 +258,12 @@ mod tests {
     async fn a_dripped_body_ends_at_the_deadline_of_the_whole() {
         let begun = Instant::now();
         let deadline = begun + Duration::from_secs(10);
-        let short = Punctual::boxed_body(dripping(15), deadline, None, ());
+        let short = TimedBody::boxed_body(dripping(15), deadline, None, ());
         assert_eq!(short.collect().await.unwrap().to_bytes().len(), 15);
 
         let begun = Instant::now();
         let deadline = begun + Duration::from_secs(10);
-        let long = Punctual::boxed_body(dripping(100), deadline, None, ());
+        let long = TimedBody::boxed_body(dripping(100), deadline, None, ());
         let error = long.collect().await.unwrap_err();
         assert!(is_too_slow(&error), "{error}");
         assert_eq!(begun.elapsed().as_secs(), 10);
@@ -275,7 +275,7 @@ mod tests {
             let begun = Instant::now();
             let deadline = begun + Duration::from_secs(10);
             let (held, released) = tokio::sync::oneshot::channel::<()>();
-            drop(Punctual::boxed_body(dripping(count), deadline, None, held));
+            drop(TimedBody::boxed_body(dripping(count), deadline, None, held));
             released.await.unwrap_err();
             assert_eq!(begun.elapsed().as_secs(), seconds, "{count}");
         }

@@ -1,6 +1,7 @@
-//! The door: who connects gets a place among all and among those of its address, or is told why
-//! not. While the service is full, the next one waits a little for a place; once it has been full
-//! for that long, everybody is refused at once until a place is free.
+//! Admission of connections: each takes a place among all and among those of its address, or is
+//! refused with a reason. When the service is full, the next connection waits a short time for a
+//! place; once it has been full for that long, connections are refused immediately until one
+//! closes.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,44 +18,44 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::places::{AddressPlace, Addresses};
-use super::plain::{self, Partings};
+use super::plain::{self, Lingering};
 use super::{Guards, ListenSettings};
 use crate::proxies::TrustedProxies;
 use crate::request_id::RequestIds;
 
-/// How long a full service lets the next connection wait.
+/// How long the next connection waits for a place.
 const FULL_WAIT: Duration = Duration::from_secs(5);
-/// Between two attempts to accept a connection when the system has no more for it.
+/// Pause between accept attempts while the system has no resources for connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// When a refused client should try again: short, since places are given back all the time.
+/// How soon a refused client should retry: short, since places free up all the time.
 pub(super) const RETRY_SECONDS: u64 = 5;
 
 pub(super) const ADDRESS_FULL: &str =
     "Too many open connections from this address; reuse or close some.";
 const ALL_FULL: &str = "The service has too many open connections; try again soon.";
 
-/// Lets connections in.
+/// Admits or refuses connections.
 pub(super) struct Door {
     places: Arc<Semaphore>,
     addresses: Addresses,
     proxies: TrustedProxies,
     full_since: Option<Instant>,
-    /// The last connection could not be accepted.
+    /// Whether the last accept failed.
     failing: bool,
-    partings: Partings,
+    lingering: Lingering,
     ids: RequestIds,
-    /// Under TLS nothing can be said before a handshake: who is refused is just closed.
+    /// Under TLS nothing can be sent before a handshake: refused connections are just closed.
     mute: bool,
 }
 
-/// A connection's places; given back when dropped.
+/// A connection's places; dropping this frees them.
 #[derive(Debug)]
 pub(super) struct Entry {
     _place: OwnedSemaphorePermit,
     _of_address: Option<AddressPlace>,
 }
 
-/// Why somebody is not let in.
+/// Why a connection is refused.
 #[derive(Debug)]
 enum Full {
     Address,
@@ -74,13 +75,13 @@ impl Door {
             proxies: guards.trusted_proxies.clone(),
             full_since: None,
             failing: false,
-            partings: Partings::default(),
+            lingering: Lingering::default(),
             ids,
             mute: guards.tls.is_some(),
         }
     }
 
-    /// The next connection that is let in; `None` when one came to nothing.
+    /// The next admitted connection; `None` if an attempt failed or was refused.
     pub(super) async fn next(
         &mut self,
         listener: &TcpListener,
@@ -93,31 +94,31 @@ impl Door {
             }
         };
         if std::mem::take(&mut self.failing) {
-            tracing::info!("connections are accepted again");
+            tracing::info!("accepting connections again");
         }
-        // Small answers are the rule; waiting to fill a packet would only slow polls.
+        // Answers are mostly small; waiting to fill a packet would only slow down polls.
         let _ = stream.set_nodelay(true);
         match self.enter(peer).await {
             Ok(entry) => Some((stream, peer, entry)),
             Err(full) => {
-                tracing::debug!(client = %peer, ?full, "a connection was refused");
+                tracing::debug!(client = %peer, ?full, "connection refused");
                 self.refuse(stream, &full);
                 None
             }
         }
     }
 
-    /// Out of descriptors or memory, mostly: the connection stays in line, and asking again at once
-    /// would only spin. Logged once until it is over.
+    /// Usually out of descriptors or memory. The connection stays in the backlog, and retrying at
+    /// once would spin. Logged once per outage.
     async fn accept_failed(&mut self, error: &std::io::Error) {
         if !std::mem::replace(&mut self.failing, true) {
-            tracing::warn!(%error, "connections cannot be accepted; trying again");
+            tracing::warn!(%error, "accepting connections failed; retrying");
         }
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
     async fn enter(&mut self, peer: IpAddr) -> Result<Entry, Full> {
-        // A proxy's connections are many clients'.
+        // A proxy's connections carry many clients.
         let of_address = match self.proxies.trusts(peer) {
             true => None,
             false => Some(self.addresses.take(peer).ok_or(Full::Address)?),
@@ -151,7 +152,7 @@ impl Door {
         };
         let refusal = Refusal::new(code, message);
         let answer = plain::answer(status, &refusal, self.ids.next(), Some(RETRY_SECONDS));
-        self.partings.refuse(stream, answer);
+        self.lingering.refuse(stream, answer);
     }
 }
 

@@ -1,7 +1,7 @@
-//! A connection whose unreadable requests are refused in the envelope. When hyper cannot read a
-//! request it answers by itself, without a body; here that answer is replaced by one with the body
-//! that clients know. What hyper would read although its framing is at fault is made unreadable, so
-//! that it is refused in its turn, after the requests before it. Everything else passes untouched.
+//! Wraps refusals of unreadable requests in the envelope. When hyper cannot parse a request it
+//! answers without a body; this replaces that answer by one with the body that clients expect.
+//! Requests that hyper would accept despite faulty framing are made unreadable, so hyper refuses
+//! them in turn, after the requests before them. All other bytes pass through unchanged.
 
 use std::io;
 use std::pin::Pin;
@@ -17,17 +17,17 @@ use crate::request_id::{RequestId, RequestIds};
 /// hyper's own refusals are shorter than this.
 const BARE_BYTES_MAX: usize = 256;
 
-/// What hyper gets to read in the place of what follows a fault: no method, name, value, chunk or
-/// trailer holds a NUL, and a parser that waits for the end of a head has it.
+/// What hyper reads in place of the bytes after a fault: a NUL is invalid in a method, name, value,
+/// chunk or trailer, and the empty line ends any head that hyper waits for.
 const UNREADABLE: &[u8] = b"\0\r\n\r\n";
 
 pub(super) struct EnvelopeIo<T> {
     inner: T,
     ids: RequestIds,
     framing: Framing,
-    /// What is left to be read once a fault was found.
+    /// The part of [`UNREADABLE`] that hyper has not read yet.
     unreadable: &'static [u8],
-    /// A replacement that is still to be written.
+    /// Replacement bytes not written yet.
     pending: Vec<u8>,
 }
 
@@ -43,7 +43,7 @@ impl<T> EnvelopeIo<T> {
     }
 }
 
-/// The status of a bare refusal: a head alone, without the request id that all of ours carry.
+/// The status of a bare refusal: only a head, without the request id that all our answers carry.
 fn bare_status(bytes: &[u8]) -> Option<&str> {
     if bytes.len() > BARE_BYTES_MAX {
         return None;
@@ -61,7 +61,7 @@ fn bare_status(bytes: &[u8]) -> Option<&str> {
         .filter(|status| status.starts_with('4'))
 }
 
-/// The answer to a request whose framing is at `fault`, or that hyper refused with `status`.
+/// The answer to a request with a framing `fault`, or that hyper refused with `status`.
 fn replacement(status: &str, fault: Option<Fault>, request_id: RequestId) -> Vec<u8> {
     if let Some(fault) = fault {
         let (status, refusal) = fault.refusal();
@@ -130,7 +130,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for EnvelopeIo<T> {
         };
         let id = self.ids.next();
         self.pending = replacement(status, self.framing.fault(), id);
-        // Taken whole; what replaces it goes out with the next flush.
+        // Accepts all bytes; the replacement goes out with the next flush.
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -144,7 +144,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for EnvelopeIo<T> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 
-    // Vectored writes stay off, so that a bare head always comes in one piece.
+    // No vectored writes, so a bare head always arrives in one piece.
 }
 
 #[cfg(test)]

@@ -1,34 +1,33 @@
-//! Follows, in the bytes of a connection, where each request begins and ends, and finds what the
-//! parser behind it would let through although two servers may read it differently: lines that end
-//! with a bare LF, and more than one statement of a body's length (RFC 9112, sections 2.2 and 6.3).
+//! Tracks where each request on a connection begins and ends, and finds faults that hyper's parser
+//! accepts although two servers may read them differently: lines that end with a bare LF, and
+//! conflicting body lengths (RFC 9112, sections 2.2 and 6.3).
 //!
-//! It reads lines of heads and of chunked bodies; bodies it skips by their length. Of a line that is
-//! split over reads it keeps [`KEPT_BYTES_MAX`]. It judges nothing else: names, values, methods and
-//! versions are the parser's.
+//! It reads the lines of heads and chunked bodies and skips bodies by length. Of a line split over
+//! reads it keeps [`KEPT_BYTES_MAX`]. Names, values, methods and versions are left to the parser.
 
 use kinora_contract::limits::REQUEST_LINE_BYTES_MAX;
 use kinora_contract::{ErrorCode, Refusal};
 
-/// What is kept of a line's beginning: more than a framing header or a chunk's size needs.
+/// Maximum length kept of a line: more than a framing header or a chunk size needs.
 const KEPT_BYTES_MAX: usize = 128;
 
-/// What is wrong with the framing of a request.
+/// A fault in the framing of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A line ends with LF alone.
     BareLineFeed,
-    /// The request line is over its bound.
+    /// The request line is too long.
     LongRequestLine,
     /// `Transfer-Encoding` is not `chunked`, is sent twice, or together with `Content-Length`.
     TransferEncoding,
-    /// `Content-Length` is no number, or is sent twice.
+    /// `Content-Length` is not a number, or is sent twice.
     ContentLength,
     /// The size or the end of a chunk is unreadable.
     Chunk,
 }
 
 impl Fault {
-    /// The status line's end and the refusal that says so.
+    /// The status line's text and the refusal for this fault.
     pub(super) fn refusal(self) -> (&'static str, Refusal) {
         let bad = "400 Bad Request";
         let of =
@@ -64,33 +63,33 @@ impl Fault {
     }
 }
 
-/// Where in the stream of requests the next byte lies.
+/// The section that the next byte belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
     /// In the request line, or in an empty line before it.
     RequestLine,
-    /// In a header, or in the empty line that ends the head.
+    /// A header line, or the empty line that ends the head.
     Header,
-    /// In a body of which so many bytes are to come.
+    /// A body with this many bytes left.
     Body(u64),
-    /// In the line that gives a chunk's size.
+    /// The line with a chunk's size.
     ChunkSize,
-    /// In a chunk of which so many bytes are to come.
+    /// A chunk with this many bytes left.
     ChunkData(u64),
-    /// In the line break after a chunk.
+    /// The line break after a chunk.
     ChunkEnd,
-    /// In a trailer, or in the empty line that ends the body.
+    /// A trailer line, or the empty line that ends the body.
     Trailer,
 }
 
-/// What a head says of its body.
+/// The body framing that a head declares.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stated {
     length: Option<u64>,
     chunked: bool,
 }
 
-/// Follows the framing of one connection's requests.
+/// Tracks the framing of one connection's requests.
 #[derive(Debug)]
 pub(super) struct Framing {
     place: Within,
@@ -111,12 +110,12 @@ impl Default for Framing {
 }
 
 impl Framing {
-    /// What was found, if anything; nothing is looked at after it.
+    /// The fault, if one was found; nothing is read after it.
     pub(super) const fn fault(&self) -> Option<Fault> {
         self.fault
     }
 
-    /// Follows the next `bytes`, and returns where a fault was found in them: at this byte.
+    /// Reads the next `bytes`, and returns the index of the byte at which it found a fault.
     pub(super) fn follow(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() && self.fault.is_none() {
@@ -144,7 +143,7 @@ impl Framing {
         self.fault.map(|_| at.saturating_sub(1))
     }
 
-    /// Takes what `bytes` hold of the current line, and returns how many these are.
+    /// Consumes the part of `bytes` that belongs to the current line, and returns its length.
     fn follow_line(&mut self, bytes: &[u8]) -> usize {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         self.line.push(&bytes[..end.unwrap_or(bytes.len())]);
@@ -156,8 +155,8 @@ impl Framing {
             return bytes.len();
         };
         if self.fault.is_none() {
-            match self.next_place() {
-                Ok(place) => self.place = place,
+            match self.next_section() {
+                Ok(section) => self.section = section,
                 Err(fault) => self.fault = Some(fault),
             }
         }
@@ -171,7 +170,7 @@ impl Framing {
         if self.line.last != b'\r' {
             return Err(Fault::BareLineFeed);
         }
-        match self.place {
+        match self.section {
             // Empty lines before a request are tolerated (RFC 9112, section 2.2).
             Within::RequestLine if is_empty => Ok(Within::RequestLine),
             Within::RequestLine => {
@@ -202,13 +201,13 @@ impl Framing {
     }
 }
 
-/// How many of `bytes` belong to a stretch of which `left` are to come.
+/// How many of `bytes` belong to a run with `left` bytes to go.
 fn skip(left: u64, bytes: &[u8]) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len())
 }
 
 impl Stated {
-    /// Takes a header's line, where it is of the two that state a body's length.
+    /// Reads a header line if it is one of the two that declare a body's length.
     fn take(&mut self, line: &Line) -> Result<(), Fault> {
         let kept = line.kept();
         let Some(colon) = kept.iter().position(|byte| *byte == b':') else {
@@ -232,7 +231,7 @@ impl Stated {
     }
 }
 
-/// The size in a chunk's first line, whatever extensions follow it.
+/// The size in a chunk's size line, ignoring extensions.
 fn chunk_size(line: &Line) -> Option<u64> {
     let kept = line.kept();
     let end = kept.iter().position(|byte| !byte.is_ascii_hexdigit());
@@ -244,14 +243,14 @@ fn chunk_size(line: &Line) -> Option<u64> {
     digits(size, 16).filter(|_| ended)
 }
 
-/// A number of digits alone, without a sign.
+/// Parses digits without a sign.
 fn digits(text: &[u8], radix: u32) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let all = !text.is_empty() && text.chars().all(|one| one.is_digit(radix));
     all.then(|| u64::from_str_radix(text, radix).ok())?
 }
 
-/// The current line, as far as it has come and without its LF.
+/// The current line so far, without its LF.
 #[derive(Debug, Default)]
 struct Line {
     beginning: Vec<u8>,
@@ -268,24 +267,24 @@ impl Line {
         self.last = bytes.last().copied().unwrap_or(self.last);
     }
 
-    /// For the next line; the room is kept.
+    /// Prepares for the next line; keeps the allocation.
     fn clear(&mut self) {
         self.beginning.clear();
         self.bytes = 0;
         self.last = 0;
     }
 
-    /// Bytes of the line, less the CR that it ends with.
+    /// Length of the line without its final CR.
     fn text_bytes(&self) -> usize {
         self.bytes - usize::from(self.last == b'\r')
     }
 
-    /// What is kept of the line, less the CR that it ends with.
+    /// The kept part of the line without its final CR.
     fn kept(&self) -> &[u8] {
         &self.beginning[..self.text_bytes().min(self.beginning.len())]
     }
 
-    /// Whether all of it is kept.
+    /// Whether the kept part is the whole line.
     fn is_whole(&self) -> bool {
         self.text_bytes() <= self.beginning.len()
     }

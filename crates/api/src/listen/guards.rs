@@ -1,4 +1,4 @@
-//! What the listener guards against, with values that suit a service on the open network.
+//! Limits of the listener, with defaults that suit a service on the open network.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::Tls;
 use crate::cors::Cors;
 use crate::proxies::TrustedProxies;
 
-/// Bounds and manners of a listener beyond [`super::ListenSettings`].
+/// Limits and options of a listener beyond [`super::ListenSettings`].
 #[derive(Clone, Debug)]
 pub struct Guards {
     /// From the start of a connection to its first byte.
@@ -15,21 +15,21 @@ pub struct Guards {
     pub idle_timeout: Duration,
     /// From the end of a request's headers to the end of its body.
     pub request_timeout: Duration,
-    /// How long a client may leave an answer untaken.
+    /// How long a client may leave an answer unread.
     pub write_timeout: Duration,
-    /// Connections of one client address at a time; of one client behind a trusted proxy,
-    /// requests at a time.
+    /// Maximum number of connections per client address; behind a trusted proxy, maximum number of
+    /// concurrent requests per client.
     pub connections_per_address_max: usize,
-    /// Bytes of bodies, unread answers and grown buffers that all connections together may hold in
-    /// memory; one client, a quarter of it.
+    /// Maximum bytes of bodies, unread answers and grown buffers that all connections together may
+    /// hold in memory; one client may hold a quarter of it.
     pub buffered_bytes_max: u64,
-    /// Requests per minute of a key without a limit of its own; 0 is none.
+    /// Requests per minute of a key without its own limit; 0 is unlimited.
     pub requests_per_minute: u32,
-    /// Whose word on a client's address is taken.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: TrustedProxies,
-    /// Which other origins' pages may call.
+    /// Other origins whose pages may call the API.
     pub cors: Cors,
-    /// Serves under TLS, and then only so.
+    /// Serves TLS only, if set.
     pub tls: Option<Tls>,
 }
 

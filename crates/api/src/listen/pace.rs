@@ -1,6 +1,6 @@
-//! The pace of a connection: how long it may be silent, take over a head, idle, or leave an
-//! answer untaken. It lies directly on the socket, below TLS, and ends the connection with an
-//! error that closes it. It knows of requests only what it is told: when one is being answered.
+//! The pace of a connection: how long it may stay silent, send a head, idle, or leave an answer
+//! unread. It wraps the socket directly, below TLS, and ends the connection with an I/O error. The
+//! service tells it when a request is being answered.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,15 +19,15 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Room;
 
-/// What a client must take of an answer within [`Deadlines::write`] once it does not keep up.
+/// Bytes that a slow client must read within each [`Deadlines::write`].
 const WRITE_BYTES_MIN: usize = 16 * 1024;
-/// An answer that is in memory whole must be taken within about this many of these times, however
-/// large it is: nobody holds much for long.
+/// A client must read an answer that is whole in memory within about this many of these periods,
+/// whatever its size, so nobody holds much memory for long.
 const WRITE_WINDOWS_MAX: u64 = 8;
-/// A head that is longer counts against the memory for connections.
+/// Longer heads count against the memory for connections.
 const HEAD_BYTES_FREE: usize = 8 * 1024;
 
-/// How long a connection may take, each step counted from its own beginning.
+/// How long a connection may take; each step has its own start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadlines {
     /// From the start of the connection to its first byte.
@@ -36,20 +36,20 @@ pub(crate) struct Deadlines {
     pub(crate) head: Duration,
     /// From the end of an answer to the first byte of the next request.
     pub(crate) idle: Duration,
-    /// While a client does not take what is sent to it.
+    /// How long a client may stop reading what is sent to it.
     pub(crate) write: Duration,
 }
 
-/// What a connection is doing, and since when: shared between its socket and its service.
+/// What a connection is doing, and since when; shared between its socket and its service.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase(Arc<Mutex<Now>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Now {
     step: Step,
-    /// `None` until a deadline is first counted from it: most requests come whole, and wait for nothing.
+    /// `None` until a deadline needs it: most requests arrive whole and never wait.
     since: Option<Instant>,
-    /// What must be taken of the answer within [`Deadlines::write`].
+    /// Bytes of the answer that the client must read within [`Deadlines::write`].
     write_bytes_min: usize,
     /// Number of the latest request.
     request: u64,
@@ -57,13 +57,13 @@ struct Now {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Nothing has come yet.
+    /// Nothing has arrived yet.
     Silent,
-    /// The head of a request is coming.
+    /// The head of a request is arriving.
     Head,
     /// A request is being answered.
     Answering,
-    /// An answer is over, the next request has not begun.
+    /// The last answer is complete; the next request has not begun.
     Idle,
 }
 
@@ -98,18 +98,18 @@ impl Phase {
         *self.lock()
     }
 
-    /// When the present step began, as far as a deadline can tell.
+    /// When the current step began, as far as a deadline can tell.
     fn since(&self) -> Instant {
         *self.lock().since.get_or_insert_with(Instant::now)
     }
 
-    /// The first bytes of a request have come.
+    /// The first bytes of a request have arrived.
     fn begin_head(&self) {
         let mut now = self.lock();
         *now = Now::of(Step::Head, now.request);
     }
 
-    /// Back to the beginning: what was read so far was no request, but a TLS handshake.
+    /// Starts over: the bytes so far were a TLS handshake, not a request.
     pub(crate) fn restart(&self) {
         let mut now = self.lock();
         *now = Now::since_now(Step::Silent, now.request);
@@ -127,7 +127,7 @@ impl Phase {
     }
 }
 
-/// Kept until the last byte of an answer is handed over, and of its request taken.
+/// Held until the last byte of an answer is sent and its request has been read.
 #[derive(Debug)]
 pub(crate) struct Answering {
     phase: Phase,
@@ -135,7 +135,7 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// The answer has `bytes`, all of them in memory until the client takes them.
+    /// The answer has `bytes`, all in memory until the client reads them.
     pub(crate) fn must_be_taken(&self, bytes: u64) {
         let each = usize::try_from(bytes / WRITE_WINDOWS_MAX).unwrap_or(usize::MAX);
         if each > WRITE_BYTES_MIN {
@@ -149,22 +149,22 @@ impl Drop for Answering {
         let mut now = self.phase.lock();
         // The rest of an unwanted body may be dropped after a pipelined request has begun.
         if now.request == self.request {
-            // Now, and not at the next look at the socket, which may be much later.
+            // Now rather than at the next poll of the socket, which may come much later.
             *now = Now::since_now(Step::Idle, self.request);
         }
     }
 }
 
-/// A socket that keeps its connection's [`Deadlines`].
+/// A socket that enforces its connection's [`Deadlines`].
 #[derive(Debug)]
 pub(crate) struct PacedIo<T> {
     inner: T,
     deadlines: Deadlines,
     phase: Phase,
     room: Arc<Room>,
-    /// What came of the head that is being read.
+    /// Bytes received of the current head.
     head_bytes: usize,
-    /// Since when the client has not kept up, and what it took meanwhile.
+    /// Since when the client has fallen behind, and how many bytes it has read since.
     stall: Option<(Instant, usize)>,
     read_alarm: Alarm,
     write_alarm: Alarm,
@@ -188,7 +188,7 @@ impl<T> PacedIo<T> {
         self.phase.clone()
     }
 
-    /// `count` bytes came: if none were expected of a request yet, its head begins.
+    /// Counts `count` received bytes; the first ones of a request begin its head.
     fn arrived(&mut self, count: usize) -> io::Result<()> {
         let step = self.phase.get().step;
         if matches!(step, Step::Silent | Step::Idle) {
@@ -212,14 +212,14 @@ impl<T> PacedIo<T> {
             Step::Silent => self.phase.since() + self.deadlines.first_byte,
             Step::Head => self.phase.since() + self.deadlines.head,
             Step::Idle => self.phase.since() + self.deadlines.idle,
-            // Never: a body has a deadline of its own, which can still be answered. But hyper
-            // may look for the next request before it lets go of this answer, and not again:
-            // so look whenever the connection could have been idle for too long.
+            // Never: a body has its own deadline, which still allows an answer. But hyper may poll
+            // for the next request before it drops this answer, and then not again: so wake up
+            // whenever the connection could have been idle for too long.
             Step::Answering => Instant::now() + self.deadlines.idle,
         }
     }
 
-    /// `count` bytes were taken of `offered`.
+    /// The client read `count` bytes of `offered`.
     fn taken(&mut self, count: usize, offered: usize) {
         let Some((since, before)) = self.stall else {
             return;
@@ -284,8 +284,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
     }
 }
 
-/// A timer that is set back only when it rings too early: deadlines mostly move away, and then
-/// a request costs no timer at all.
+/// A timer that is only reset when it fires too early: deadlines mostly move later, and then a
+/// request costs no timer at all.
 #[derive(Debug, Default)]
 struct Alarm(Option<Pin<Box<Sleep>>>);
 

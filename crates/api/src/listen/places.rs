@@ -1,25 +1,25 @@
-//! Places of addresses: how many connections, or requests through a proxy, one client address
-//! has at a time. A place is given back when it is dropped. Whoever has one address of IPv6 has
-//! 2^64 of them, often a /56 and sometimes a /48: those count as well, with more places.
+//! Limits on open connections, or requests through a proxy, per client address. Dropping a place
+//! frees it. The holder of one IPv6 address has 2^64 of them, often a /56 and sometimes a /48, so
+//! these networks are limited too, with more places.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The networks of IPv6 that count as one client: length of the prefix, and how many times the
-/// places of one address it has.
+/// The IPv6 networks that count as one client: prefix length, and how many times the places of one
+/// address it gets.
 const NETWORKS: [(u8, usize); 3] = [(64, 1), (56, 2), (48, 4)];
 
-/// Counts what each address has open. Cheap to clone: all clones count together.
+/// Counts the open places of each address. Cheap to clone; clones share the counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     open: Arc<Mutex<HashMap<Network, usize>>>,
     max: usize,
-    /// Of any one network, however many addresses it has.
+    /// Maximum for any network, however many addresses it has.
     network_max: usize,
 }
 
-/// What counts as one: an address of IPv4, or a network of IPv6.
+/// The unit of counting: an IPv4 address or an IPv6 network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Network {
     first: IpAddr,
@@ -34,7 +34,7 @@ pub(crate) struct AddressPlace {
 }
 
 impl Addresses {
-    /// `max` places for each address, and of `all` places never more than half for anybody.
+    /// Allows `max` places per address, and never more than half of `all` places to anyone.
     pub(crate) fn new(max: usize, all: usize) -> Self {
         let half = (all / 2).max(1);
         Self {
@@ -44,8 +44,8 @@ impl Addresses {
         }
     }
 
-    /// A place for `address`; `None` when it, or a network that it belongs to, has all that it may
-    /// have.
+    /// Takes a place for `address`; `None` if it, or a network it belongs to, has reached its
+    /// maximum.
     pub(crate) fn take(&self, address: IpAddr) -> Option<AddressPlace> {
         let mut open = self.lock();
         let is_free = |(network, times): (Network, usize)| {
@@ -85,7 +85,7 @@ impl Drop for AddressPlace {
 }
 
 /// The networks that a client at `address` counts in, and how many times an address's places each
-/// of them has.
+/// gets.
 fn networks_of(address: IpAddr) -> impl Iterator<Item = (Network, usize)> {
     let address = address.to_canonical();
     let lengths = match address {

@@ -1,5 +1,5 @@
-//! Refusals outside of any request that hyper could answer: written by hand, in the envelope and
-//! with the headers that every answer has. They always end the connection.
+//! Refusals outside any request that hyper could answer: written by hand, in the envelope and with
+//! the headers of every answer. They always close the connection.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use tokio::sync::Semaphore;
 use crate::request_id::RequestId;
 use crate::security::ALWAYS;
 
-/// Refused connections that are seen off at a time; further ones are just closed.
-const PARTINGS_MAX: usize = 64;
-/// How long one is seen off.
-const PARTING_LIMIT: Duration = Duration::from_secs(2);
-/// What is read of its request meanwhile.
-const PARTING_BYTES_MAX: u64 = 64 * 1024;
+/// Maximum number of refused connections that linger; further ones are closed at once.
+const LINGERING_MAX: usize = 64;
+/// Maximum time that one lingers.
+const LINGER_LIMIT: Duration = Duration::from_secs(2);
+/// Maximum bytes read from one meanwhile.
+const LINGER_BYTES_MAX: u64 = 64 * 1024;
 
 /// The whole answer, from the status line (`503 Service Unavailable`) to the body.
 pub(super) fn answer(
@@ -44,32 +44,32 @@ pub(super) fn answer(
     text.into_bytes()
 }
 
-/// Sees refused connections off.
+/// Refused connections that are still being read from, so their clients receive the answer.
 #[derive(Clone, Debug)]
-pub(super) struct Partings(Arc<Semaphore>);
+pub(super) struct Lingering(Arc<Semaphore>);
 
-impl Default for Partings {
+impl Default for Lingering {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(PARTINGS_MAX)))
+        Self(Arc::new(Semaphore::new(LINGERING_MAX)))
     }
 }
 
-impl Partings {
-    /// Sends `answer` and closes. What the client sent is read, within bounds: closing over it
-    /// would make the system withdraw the answer as well.
+impl Lingering {
+    /// Sends `answer`, reads what the client sent, within bounds, and closes: closing with unread
+    /// bytes would reset the connection and lose the answer.
     pub(super) fn refuse(&self, mut stream: TcpStream, answer: Vec<u8>) {
         let Ok(place) = self.0.clone().try_acquire_owned() else {
             return;
         };
         tokio::spawn(async move {
-            let parting = async {
+            let lingering = async {
                 stream.write_all(&answer).await?;
                 stream.shutdown().await?;
-                let mut rest = stream.take(PARTING_BYTES_MAX);
+                let mut rest = stream.take(LINGER_BYTES_MAX);
                 tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
             };
-            // Whether the client heard it or not: it is over.
-            let _ = tokio::time::timeout(PARTING_LIMIT, parting).await;
+            // Whether or not the client received the answer, the connection ends here.
+            let _ = tokio::time::timeout(LINGER_LIMIT, lingering).await;
             drop(place);
         });
     }

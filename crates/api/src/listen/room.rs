@@ -1,5 +1,5 @@
-//! The room that a connection and its requests take of the memory for connections. A connection
-//! that carries little takes none: what it needs then is bounded by the number of connections.
+//! The memory that a connection and its requests take from the budget. A connection with little
+//! traffic takes none: the limit on connections bounds its needs.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,21 +12,21 @@ use hyper::body::Body as _;
 
 use crate::buffers::{Buffers, Full, Held, Owner};
 
-/// What a head, a body or an answer may have without counting.
+/// The size below which a head, body or answer is not counted.
 pub(super) const FREE_BYTES: u64 = 16 * 1024;
-/// What reading more than that may make of a connection's buffers: hyper's, grown to its bound,
-/// and what a head was read into before it grew.
+/// Counted for a connection that reads more than that: hyper's buffer at its maximum, and the
+/// smaller buffer it grew from.
 const READING_BYTES: u64 = 128 * 1024;
-/// What writing more than that may make of them: hyper's, and one piece of a file.
+/// Counted for a connection that writes more than that: hyper's buffer and one piece of a file.
 const WRITING_BYTES: u64 = 128 * 1024;
-/// Counted for each piece of a body beside its bytes: chunks may be as small as one byte.
+/// Counted for each piece of a body on top of its bytes: a chunk may be a single byte.
 const PIECE_BYTES: u64 = 64;
-/// A body is there twice while it is read: its bytes, and the fields made of them.
+/// A body exists twice while it is parsed: its bytes and its fields.
 const BODY_COPIES: u64 = 2;
-/// How long an answer waits for room.
+/// How long an answer waits for memory.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A connection's room. Once its buffers have grown they stay, and so does what they count for.
+/// A connection's memory. Buffers never shrink, so what they count for stays taken.
 #[derive(Debug)]
 pub(crate) struct Room {
     buffers: Buffers,
@@ -45,7 +45,7 @@ impl Room {
         }
     }
 
-    /// For a head or a body that does not come in little.
+    /// Takes memory for a large head or body.
     pub(super) fn read_much(&self) -> Result<(), Full> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if reading.is_none() {
@@ -54,11 +54,11 @@ impl Room {
         Ok(())
     }
 
-    /// Takes room for the answer to a request of `client`, unless its endpoint has.
+    /// Takes memory for the answer to a request of `client`, unless its endpoint already has.
     pub(crate) async fn admit(&self, response: &mut Response, client: IpAddr) -> Result<(), Full> {
         match Wanted::of(response) {
             None => Ok(()),
-            // Apart: the timers of a wait would make the future of every request large.
+            // Boxed: the timers of a wait would enlarge the future of every request.
             Some(wanted) => Box::pin(self.admit_large(wanted, response, client)).await,
         }
     }
@@ -82,7 +82,7 @@ impl Room {
         Ok(())
     }
 
-    /// The same for an answer that must be given: its request has changed something.
+    /// Like [`Self::admit`], for an answer that must be sent: its request has changed something.
     pub(crate) fn admit_anyway(&self, response: &mut Response, client: IpAddr) {
         let Some(wanted) = Wanted::of(response) else {
             return;
@@ -98,7 +98,7 @@ impl Room {
         self.close_if_scarce(response);
     }
 
-    /// Buffers that have grown go with their connection.
+    /// Closing the connection frees its grown buffers.
     fn close_if_scarce(&self, response: &mut Response) {
         if self.buffers.is_scarce(&self.owner) {
             let close = HeaderValue::from_static("close");
@@ -119,9 +119,9 @@ impl Room {
     }
 }
 
-/// What an answer wants that is not small.
+/// The memory that a large answer needs.
 struct Wanted {
-    /// Bytes that are in memory, unless its endpoint has taken room for them.
+    /// Bytes in memory that its endpoint has not already taken memory for.
     bytes: u64,
 }
 
@@ -137,12 +137,12 @@ impl Wanted {
     }
 }
 
-/// The bytes of an answer that is in memory whole. What comes from a file is read piece by piece.
+/// The length of an answer that is whole in memory. Files are read piece by piece.
 pub(super) fn in_memory(body: &Body) -> Option<u64> {
     body.size_hint().exact()
 }
 
-/// What a request's body takes, until the request is answered.
+/// The memory of a request's body, until the request is answered.
 #[derive(Debug)]
 pub(super) struct BodyRoom {
     connection: Arc<Room>,
@@ -159,7 +159,7 @@ impl BodyRoom {
         }
     }
 
-    /// Takes room for a piece of `bytes`.
+    /// Takes memory for a piece of `bytes`.
     pub(super) fn take(&self, bytes: usize) -> Result<(), Full> {
         let more = bytes as u64 * BODY_COPIES + PIECE_BYTES;
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,7 +177,7 @@ impl BodyRoom {
         }
     }
 
-    /// The body is used up: the request is answered.
+    /// Returns the body's memory once the request is answered.
     pub(super) fn give_back(&self) {
         *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = (0, None);
     }
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(body.take(500_000), Err(Full::Owner));
         body.give_back();
         assert_eq!(buffers.used(), READING_BYTES, "the buffers have grown");
-        // As many as fit by their bytes alone: each single one has its own cost.
+        // As many as fit by their bytes alone: each has its own overhead.
         let pieces = (0..1_000_000).take_while(|_| body.take(1).is_ok()).count();
         assert!(pieces < 16_000, "{pieces}");
         drop((body, connection));
@@ -227,7 +227,7 @@ mod tests {
         let mut refused = answer(500_000);
         let full = connection.admit(&mut refused, CLIENT).await;
         assert_eq!(full, Err(Full::Owner));
-        // What has changed something is answered all the same.
+        // A request that has changed something is answered anyway.
         let mut given = answer(500_000);
         connection.admit_anyway(&mut given, CLIENT);
         assert_eq!(buffers.used(), WRITING_BYTES + 1_000_000);

@@ -1,16 +1,16 @@
-//! What every listener must be told; [`super::Guards`] has the rest, with usual values.
+//! The settings that every listener needs; [`super::Guards`] has the rest, with defaults.
 
 use std::time::Duration;
 
 /// How the listener behaves.
 #[derive(Clone, Debug)]
 pub struct ListenSettings {
-    /// Connections at a time; further ones wait a little, then they are refused.
+    /// Maximum number of connections; further ones wait a little, then they are refused.
     pub connections_max: usize,
     /// From the first byte of a request to the end of its headers; also for a TLS handshake.
     pub header_timeout: Duration,
-    /// After [`super::Stop::done`], how long answers that were begun may take.
+    /// Maximum time for answers in progress after [`super::Stop::done`].
     pub drain_limit: Duration,
-    /// Random bytes that make request ids of this process its own.
+    /// Random bytes that make this process's request ids unique.
     pub request_id_prefix: [u8; 6],
 }

@@ -1,5 +1,6 @@
-//! The orderly stop of a listener, in two steps. First it says goodbye with every answer and serves
-//! on; then it takes no further connection, closes idle ones and lets answers run to their end.
+//! The graceful stop of a listener, in two steps. First every answer closes its connection while
+//! the listener serves on; then it accepts no more connections, closes idle ones and finishes
+//! answers.
 
 use std::pin::pin;
 
@@ -7,12 +8,12 @@ use hyper_util::server::graceful::GracefulConnection;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// The two steps of a stop. Cancelling a token takes that step; neither is ever taken back.
+/// The two steps of a stop. Cancelling a token takes that step; both steps are irreversible.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
-    /// A stop begins: from now on each answer is the last of its connection.
+    /// A stop begins: from now on each answer closes its connection.
     pub begun: CancellationToken,
-    /// Nothing is left to serve: no further connection is accepted, and idle ones are closed.
+    /// Serving ends: the listener accepts no more connections and closes idle ones.
     pub done: CancellationToken,
 }
 
@@ -31,12 +32,12 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// Counts a further connection.
+    /// Counts a new connection.
     pub(super) fn open(&self) -> Connection {
         Connection(self.0.subscribe())
     }
 
-    /// Closes every idle connection, and returns when the others have sent their last answer.
+    /// Closes idle connections, and returns when the others have sent their last answer.
     pub(super) async fn end(self) {
         self.0.send_replace(true);
         self.0.closed().await;
@@ -44,17 +45,17 @@ impl Connections {
 }
 
 impl Connection {
-    /// Serves `io` to its end: the client's, or the one after [`Connections::end`].
+    /// Serves `io` until the client ends it, or until its last answer after [`Connections::end`].
     pub(super) async fn serve<C: GracefulConnection>(mut self, io: C) -> Result<(), C::Error> {
         let mut io = pin!(io);
         let ending = async {
             let _ = self.0.wait_for(|ending| *ending).await;
-            // By the next poll the runtime has looked for what arrived on sockets.
+            // By the next poll the runtime has seen the bytes that arrived on sockets.
             tokio::task::yield_now().await;
         };
         tokio::select! {
-            // The connection is polled first: a request that has arrived is answered, and not cut
-            // off because its connection still seemed idle.
+            // Polls the connection first: a request that has arrived is answered instead of being
+            // cut off because its connection still looked idle.
             biased;
             served = &mut io => return served,
             () = ending => {}
@@ -85,7 +86,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// A listener with a word at `/`, and at `/long` what the test sends piece by piece.
+    /// A listener with a short answer at `/`; at `/long` the test sends the answer piece by piece.
     struct Served {
         address: SocketAddr,
         stop: Stop,
@@ -136,7 +137,7 @@ mod tests {
         stream.write_all(request.as_bytes()).await.unwrap();
     }
 
-    /// Reads until what has come ends with `end`.
+    /// Reads until the received text ends with `end`.
     async fn read_to(stream: &mut TcpStream, end: &str) -> String {
         let mut text = String::new();
         while !text.ends_with(end) {
@@ -167,7 +168,7 @@ mod tests {
         }
         let mut idle = served.connect().await;
         ask(&mut idle, "/long").await;
-        // Once it is accepted: a connection that still waits to be is not served any more.
+        // Only once it is accepted: connections still in the backlog are no longer served.
         served.pieces.send("begun".into()).await.unwrap();
         read_to(&mut idle, "begun\r\n").await;
         assert!(!served.serving.is_finished());
@@ -214,7 +215,7 @@ mod tests {
             let mut stream = served.connect().await;
             ask(&mut stream, "/").await;
             read_to(&mut stream, "word").await;
-            // Nothing of the service runs between these two: both are seen at once.
+            // The service does not run between these two, so it sees both at once.
             ask(&mut stream, "/").await;
             served.stop.done.cancel();
             let mut answer = String::new();

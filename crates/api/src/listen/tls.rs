@@ -1,7 +1,6 @@
-//! TLS in front of HTTP/1.1: certificate and key from PEM files, one cryptographic provider
-//! (ring), versions 1.2 and 1.3. It serves what it was given; it asks no client for one. The
-//! files can be read anew while it serves, since certificates are renewed more often than
-//! services are restarted.
+//! TLS for HTTP/1.1: certificate and key from PEM files, one cryptographic provider (ring),
+//! versions 1.2 and 1.3, no client certificates. The files can be reloaded while serving, since
+//! certificates are renewed more often than services restart.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,21 +22,21 @@ pub struct Tls {
     current: Arc<Current>,
 }
 
-/// Why a certificate or key cannot be served.
+/// Why a certificate or key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or holds nothing of the kind.
-    #[error("{file} holds no {what} in PEM form")]
+    /// A file cannot be read, or contains no item of the expected kind.
+    #[error("{file} contains no {what} in PEM format")]
     File {
-        /// Which.
+        /// The file.
         file: String,
-        /// What was looked for.
+        /// The expected kind of item.
         what: &'static str,
-        /// Why.
+        /// The cause.
         source: pem::Error,
     },
-    /// Certificate and key do not fit each other, or are of a kind that is not served.
-    #[error("certificate and key cannot be used together")]
+    /// Certificate and key do not match, or are of an unsupported kind.
+    #[error("certificate and key do not match or are not supported")]
     Pair(#[from] rustls::Error),
 }
 
@@ -46,15 +45,15 @@ struct Files {
     key: PathBuf,
 }
 
-/// What handshakes are answered with at the moment.
+/// The key and certificate that handshakes currently use.
 #[derive(Debug)]
 struct Current(RwLock<Arc<CertifiedKey>>);
 
 impl Tls {
-    /// Reads the chain of `certificate`, the service's own first, and the `key` of that.
+    /// Reads the certificate chain, the service's own certificate first, and its `key`.
     ///
     /// # Errors
-    /// [`TlsError`] when one cannot be read or the two do not fit.
+    /// [`TlsError`] if a file cannot be read or the two do not match.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let files = Files {
             certificate: certificate.to_owned(),
@@ -73,10 +72,10 @@ impl Tls {
         })
     }
 
-    /// Reads the files anew, for connections from now on.
+    /// Reloads the files for new connections.
     ///
     /// # Errors
-    /// As [`Tls::from_files`]; what was served before is served on.
+    /// As [`Tls::from_files`]; the previous certificate stays in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         let fresh = Arc::new(self.files.read()?);
         *self

@@ -1,5 +1,5 @@
-//! What types alone do not say: lists of values, patterns and bounds, from the tables that the
-//! validation reads too. They are laid over the generated document as a merge patch (RFC 7386).
+//! Details that types cannot express: lists of values, patterns and bounds, from the same tables
+//! that validation reads. They are applied to the generated document as a merge patch (RFC 7386).
 
 use kinora_contract::limits::{
     IDEMPOTENCY_KEY_CHARS_MAX, METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX,
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::files::Variant;
 
-/// Lays everything over `document` that is known more exactly than by types.
+/// Applies all these details to `document`.
 pub(super) fn make_exact(document: &mut Value, catalog: &Catalog) {
     merge(
         document,
@@ -166,7 +166,7 @@ fn submit_fields(catalog: &Catalog) -> Value {
 const NOT_BLANK: &str = r"\S";
 
 fn task_id() -> Value {
-    // 128 bits in base 32: the first digit has three of them.
+    // 128 bits in base 32: the first digit holds three of them.
     json!({"type": "string", "pattern": "^video_[0-7][0-9a-hjkmnp-tv-z]{25}$"})
 }
 
@@ -241,7 +241,7 @@ fn model_names(catalog: &Catalog) -> Vec<&str> {
     names.collect()
 }
 
-/// Every size that some model takes.
+/// Every size that at least one model supports.
 fn sizes(catalog: &Catalog) -> Vec<String> {
     let mut sizes: Vec<Size> = Vec::new();
     for card in catalog.cards() {
@@ -259,7 +259,7 @@ fn ratios() -> Vec<&'static str> {
     named.chain(["adaptive"]).collect()
 }
 
-/// The same, or `null`, which means absent.
+/// The same schema, or `null`, which means absent.
 fn or_null(schema: &Value) -> Value {
     let mut schema = schema.clone();
     schema["type"] = json!([schema["type"], "null"]);

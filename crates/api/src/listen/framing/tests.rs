@@ -1,5 +1,5 @@
-//! The framing, alone and together with the parser behind it: whatever reads bring, the two see
-//! the same requests.
+//! Tests the framing alone and together with hyper: however the bytes arrive, both see the same
+//! requests.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use super::*;
 use crate::listen::envelope_io::EnvelopeIo;
 use crate::request_id::RequestIds;
 
-/// Follows `bytes` in pieces that end at `cuts`.
+/// Feeds `bytes` to the framing in pieces that end at `cuts`.
 fn followed(bytes: &[u8], cuts: &[usize]) -> Framing {
     let mut framing = Framing::default();
     for piece in pieces(bytes, cuts) {
@@ -76,8 +76,8 @@ fn request() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     })
 }
 
-/// What hyper makes of pieces of bytes behind the framing: the bodies of the requests that it
-/// read, and all that it wrote.
+/// Runs hyper behind the framing: returns the bodies of the requests that it read, and everything
+/// it wrote.
 async fn served(pieces: &[&[u8]]) -> (Vec<Option<Vec<u8>>>, String) {
     let (ours, theirs) = duplex(1 << 20);
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -95,7 +95,7 @@ async fn served(pieces: &[&[u8]]) -> (Vec<Option<Vec<u8>>>, String) {
     let serving = tokio::spawn(http1::Builder::new().serve_connection(io, answering));
     let (mut reading, mut writing) = tokio::io::split(theirs);
     for piece in pieces {
-        // The service may have closed already.
+        // The service may have closed the connection already.
         let _ = writing.write_all(piece).await;
         tokio::task::yield_now().await;
     }
@@ -164,12 +164,12 @@ proptest! {
         for head in [&b""[..], b"P / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"] {
             let bytes = [head, &bytes].concat();
             let (whole, cut) = (followed(&bytes, &[]), followed(&bytes, &cuts));
-            prop_assert_eq!((whole.fault, whole.place), (cut.fault, cut.place));
+            prop_assert_eq!((whole.fault, whole.section), (cut.fault, cut.section));
         }
     }
 }
 
-/// Length headers that two servers may read differently, each with the fault.
+/// Length headers that two servers may read differently, each with its fault.
 const LENGTHS: &[(&str, Fault)] = &[
     (
         "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -208,7 +208,7 @@ const LENGTHS: &[(&str, Fault)] = &[
     ("content-length:\r\n\r\nx", Fault::ContentLength),
 ];
 
-/// Requests that are refused, each with the fault.
+/// Requests that must be refused, each with its fault.
 fn refused() -> Vec<(String, Fault)> {
     let long = format!(
         "GET /{} HTTP/1.1\r\nhost: x\r\n\r\n",
@@ -228,7 +228,7 @@ fn refused() -> Vec<(String, Fault)> {
     whole.into_iter().chain(lengths).collect()
 }
 
-/// Each is sent whole and byte by byte.
+/// Sends each request whole and byte by byte.
 #[test]
 fn what_two_servers_may_read_differently_is_refused_in_the_envelope() {
     for (text, fault) in refused() {
@@ -252,7 +252,7 @@ fn what_two_servers_may_read_differently_is_refused_in_the_envelope() {
     }
 }
 
-/// Faults inside of a body end that request's body, and nothing behind it is read as a request.
+/// A fault in a body ends that request, and nothing after it is read as a request.
 #[test]
 fn a_broken_chunk_breaks_its_body_and_hides_no_request() {
     let head = "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";

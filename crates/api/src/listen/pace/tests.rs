@@ -1,4 +1,4 @@
-//! Each deadline, met and missed, on a clock that stands still but for the waits.
+//! Each deadline, met and missed, on a paused clock.
 
 use super::*;
 use crate::buffers::{Buffers, Owner};
@@ -137,7 +137,7 @@ async fn who_takes_single_bytes_has_not_kept_up_but_who_takes_enough_has() {
 #[tokio::test(start_paused = true)]
 async fn p15_a_large_answer_must_be_taken_faster() {
     const LARGE: usize = 1 << 20;
-    // Of 1 MiB, 128 KiB in each three seconds: 64 KiB a second will do, 16 will not.
+    // Of 1 MiB, 128 KiB every three seconds: 64 KiB a second is enough, 16 is not.
     for (each, outcome) in [(16 * 1024, false), (64 * 1024, true)] {
         let (mut io, mut theirs) = paced(8 * 1024);
         let answering = io.phase().answering();
