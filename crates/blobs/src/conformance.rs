@@ -1,5 +1,5 @@
-//! What every blob store must do, as tests: run [`all`] against an implementation. Each case
-//! gets empty stores of its own.
+//! The contract of every blob store, as tests: run [`all`] against an implementation. Each case
+//! gets its own empty stores.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -20,8 +20,8 @@ use crate::{BlobError, BlobStore, PAGE_MAX, measure_bytes};
 use handles::Alternating;
 use looks::{listed, pattern, read};
 
-/// Runs every case twice: on one handle, and with every call on the other one of two handles. `make` gives an
-/// empty store that was opened twice, as by two processes.
+/// Runs every case twice: on one handle, and alternating between two handles. `make` returns an
+/// empty store opened twice, as by two processes.
 pub async fn all<S, F>(make: impl Fn() -> F)
 where
     S: BlobStore,
@@ -169,7 +169,7 @@ async fn a_list_has_every_blob_of_its_prefix_once(store: &impl BlobStore) {
     assert!(entries.iter().all(|entry| entry.bytes == 5));
 }
 
-/// What is deleted and put behind a list's back neither ends it nor makes it miss others.
+/// Deletes and puts during a listing neither end it nor make it skip other blobs.
 async fn a_list_holds_its_place(store: &impl BlobStore) {
     let mut keys: Vec<String> = (0..PAGE_MAX + 100)
         .map(|n| format!("v/{:02}/{n:05}", n % 50))
@@ -180,7 +180,7 @@ async fn a_list_holds_its_place(store: &impl BlobStore) {
     let mut pages = store.list("v/");
     let mut found = Vec::new();
     while let Some(page) = pages.try_next().await.unwrap() {
-        // As the look for orphans does.
+        // As the orphan sweep does.
         for entry in page {
             store.delete(&entry.key).await.unwrap();
             found.push(entry.key);
@@ -197,7 +197,7 @@ async fn a_list_holds_its_place(store: &impl BlobStore) {
 async fn a_probe_leaves_nothing(store: &impl BlobStore) {
     let body = Bytes::from_static(b"x");
     store.put_bytes("kept", body.clone()).await.unwrap();
-    // Beside puts and beside each other.
+    // Concurrent with puts and with other probes.
     let probes = future::join_all((0..4).map(|_| store.probe()));
     let puts = (0..4).map(|number| store.put_bytes(["a", "b", "c", "d"][number], body.clone()));
     let (probed, put) = future::join(probes, future::join_all(puts)).await;

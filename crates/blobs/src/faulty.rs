@@ -1,5 +1,5 @@
-//! A [`BlobStore`] around another that fails before doing, fails after having done, or lets
-//! others go first, as its [`Plan`] says. For tests: it adds nothing and hides nothing else.
+//! A [`BlobStore`] wrapper that fails before a call, fails after it, or yields to others first, as
+//! its [`Plan`] says. For tests: it changes nothing else.
 
 #[cfg(test)]
 mod tests;
@@ -19,19 +19,19 @@ use url::Url;
 
 use crate::{BlobError, BlobStore, ByteStream, EntryStream};
 
-/// The methods of [`BlobStore`] that may go wrong.
+/// The methods of [`BlobStore`] that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// [`BlobStore::put_file`]. Failed after it was done, it leaves a blob under the key, as a connection
-    /// does that breaks before the answer.
+    /// [`BlobStore::put_file`]. Failing after the call leaves a blob under the key, like a
+    /// connection that breaks before the answer.
     PutFile,
     /// [`BlobStore::put_bytes`], as [`Method::PutFile`].
     PutBytes,
-    /// [`BlobStore::checksum`], and what is built on it.
+    /// [`BlobStore::checksum`] and everything built on it.
     Checksum,
     /// [`BlobStore::head`].
     Head,
-    /// [`BlobStore::read`]. Failed after it was done, it is a stream that breaks off.
+    /// [`BlobStore::read`]. Failing after the call breaks off the stream.
     Read,
     /// [`BlobStore::delete`].
     Delete,
@@ -49,12 +49,12 @@ pub struct FaultyBlobs {
 }
 
 impl FaultyBlobs {
-    /// `inner`, with the faults of `plan`.
+    /// Wraps `inner` with the faults of `plan`.
     pub fn new(inner: Arc<dyn BlobStore>, plan: Arc<Plan<Method>>) -> Self {
         Self { inner, plan }
     }
 
-    /// Does `call`, which is not begun before it is awaited, as the plan says.
+    /// Runs `call`, which must not start before it is awaited, as the plan says.
     async fn call<T>(
         &self,
         method: Method,

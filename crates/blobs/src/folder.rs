@@ -1,4 +1,4 @@
-//! The files of a blob store in a folder, beside a process that has it open: for backups, which link or copy
+//! Direct access to a blob store's files while a process has the store open: backups link or copy
 //! them. It opens no store and empties no staging folder, and like a store it never overwrites.
 
 use std::fs::{self, File};
@@ -17,32 +17,32 @@ pub struct Folder {
     objects: PathBuf,
 }
 
-/// How a file comes from one folder into another.
+/// How to transfer a file from one folder to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// By a second name: takes no room, and survives the removal of the first.
+    /// By a hard link: takes no space, and survives the removal of the original.
     Link,
     /// By a copy, which is synced.
     Copy,
 }
 
 impl Folder {
-    /// The store in the folder `root`, which may be absent.
+    /// The store in the folder `root`, which may not exist.
     pub fn at(root: &Path) -> Self {
         Self {
             objects: objects_of(root),
         }
     }
 
-    /// Where its files are.
+    /// The folder of its files.
     pub fn path(&self) -> &Path {
         &self.objects
     }
 
-    /// The length of a file; `None` where there is none.
+    /// The length of a file; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`BlobError`] when it cannot be known.
+    /// [`BlobError`] if the length cannot be determined.
     pub fn bytes(&self, key: &str) -> Result<Option<u64>, BlobError> {
         match fs::metadata(self.file(key)?) {
             Ok(found) if found.is_file() => Ok(Some(found.len())),
@@ -52,10 +52,10 @@ impl Folder {
         }
     }
 
-    /// Reads a file to its end for its length and SHA-256.
+    /// Reads a whole file for its length and SHA-256.
     ///
     /// # Errors
-    /// [`BlobError::NotFound`], or why it cannot be read.
+    /// [`BlobError::NotFound`], or another [`BlobError`] if it cannot be read.
     pub fn measure(&self, key: &str) -> Result<StoredFile, BlobError> {
         let mut file = File::open(self.file(key)?).map_err(|error| absent(key, error))?;
         let (bytes, sha256) = measure(&mut file)?;
@@ -66,11 +66,11 @@ impl Folder {
         })
     }
 
-    /// Gives `to` the file. Folders are made, and not synced.
+    /// Transfers a file to `to`. Creates folders, but does not sync them.
     ///
     /// # Errors
-    /// [`BlobError::NotFound`] where it is absent here, [`BlobError::Exists`] where it is there already;
-    /// otherwise why it could not be linked or copied.
+    /// [`BlobError::NotFound`] if it is absent here, [`BlobError::Exists`] if `to` already has it;
+    /// otherwise the error of the link or copy.
     pub fn transfer(&self, key: &str, to: &Self, how: Transfer) -> Result<(), BlobError> {
         let (from, to) = (self.file(key)?, to.file(key)?);
         fs::create_dir_all(to.parent().unwrap_or(&to))?;
@@ -83,10 +83,10 @@ impl Folder {
         }
     }
 
-    /// Makes an empty file, as stores leave for a mark.
+    /// Creates an empty file, as stores use for marks.
     ///
     /// # Errors
-    /// [`BlobError::Exists`] where there is one of this key, or why it cannot be made.
+    /// [`BlobError::Exists`] if the key is taken, or another [`BlobError`] if it cannot be created.
     pub fn put_empty(&self, key: &str) -> Result<(), BlobError> {
         let path = self.file(key)?;
         fs::create_dir_all(path.parent().unwrap_or(&path))?;

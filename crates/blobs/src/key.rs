@@ -1,20 +1,20 @@
-//! What a blob key may look like. Everything else is refused before any path is built of it,
-//! so that no key leaves the store's folder on any file system.
+//! The syntax of blob keys. Invalid keys are refused before a path is built from them, so no key
+//! escapes the store's folder on any file system.
 
 use std::fmt;
 
 use crate::BlobError;
 
-/// Longest key, in bytes.
+/// Maximum length of a key, in bytes.
 pub const KEY_BYTES_MAX: usize = 240;
 
-/// A judged key: segments of `a` to `z`, `0` to `9`, `_`, `-` and `.`, joined by `/`; no segment
-/// is empty, begins with a dot or is longer than the whole may be.
+/// A valid key: segments of `a` to `z`, `0` to `9`, `_`, `-` and `.`, joined by `/`; no segment is
+/// empty or begins with a dot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobKey<'a>(&'a str);
 
 impl<'a> BlobKey<'a> {
-    /// Judges a key.
+    /// Validates a key.
     ///
     /// # Errors
     /// [`BlobError::InvalidKey`].
@@ -26,7 +26,7 @@ impl<'a> BlobKey<'a> {
         if key.len() <= KEY_BYTES_MAX && key.split('/').all(segment) {
             Ok(Self(key))
         } else {
-            // The refused text may be hostile and long: a beginning is enough to find it.
+            // The text may be hostile and long; its beginning is enough to find it.
             Err(BlobError::InvalidKey(key.chars().take(80).collect()))
         }
     }

@@ -1,6 +1,6 @@
-//! Where result bytes live. [`BlobStore`] is the interface, [`LocalBlobs`] a folder of this
-//! machine, [`open()`] finds the implementation by URL, and [`sign`] makes result addresses that
-//! open without a key. It knows nothing of tasks beyond their ids, and never overwrites.
+//! Stores result files. [`BlobStore`] is the interface, [`LocalBlobs`] a folder on this machine,
+//! [`open()`] selects the implementation by URL, and [`sign`] makes result URLs that open without a
+//! key. It knows only the ids of tasks, and never overwrites.
 
 #![forbid(unsafe_code)]
 
@@ -24,5 +24,5 @@ pub use open::{open, open_beside, root, shown};
 pub use reserve::Reserve;
 pub use store::{BlobEntry, BlobError, BlobStore, ByteStream, EntryStream, PAGE_MAX};
 
-/// Threads of the runtime that a store of this crate uses at most.
+/// Maximum number of runtime threads used by a store of this crate.
 pub const THREADS: usize = local::THREADS;

@@ -1,4 +1,4 @@
-//! Length and SHA-256 of files and bytes, in the form in which they are stored: lower-case hexadecimal.
+//! The length and SHA-256 of files and bytes, as stored: lower-case hexadecimal.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -7,18 +7,18 @@ use std::path::Path;
 use kinora_contract::StoredFile;
 use sha2::{Digest, Sha256};
 
-/// Bytes that are hashed at once.
+/// Buffer size for hashing.
 const HASH_BYTES: usize = 256 * 1024;
 
-/// Length and SHA-256 of the file at `path`, which is read to its end.
+/// The length and SHA-256 of the file at `path`, which is read completely.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If the file cannot be read.
 pub fn measure_file(path: &Path) -> io::Result<(u64, String)> {
     measure(&mut File::open(path)?)
 }
 
-/// `bytes` as the file of this key.
+/// Describes `bytes` as the file of this key.
 pub fn measure_bytes(key: &str, bytes: &[u8]) -> StoredFile {
     StoredFile {
         key: key.to_owned(),
@@ -27,12 +27,12 @@ pub fn measure_bytes(key: &str, bytes: &[u8]) -> StoredFile {
     }
 }
 
-/// Length and SHA-256 of what is left of `from`.
+/// The length and SHA-256 of the rest of `from`.
 pub(crate) fn measure(from: &mut File) -> io::Result<(u64, String)> {
     copy_measured(from, &mut io::sink())
 }
 
-/// Copies what is left of `from`, and measures it.
+/// Copies the rest of `from`, and measures it.
 pub(crate) fn copy_measured(from: &mut File, to: &mut impl Write) -> io::Result<(u64, String)> {
     let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
     let mut buffer = vec![0_u8; HASH_BYTES];

@@ -1,22 +1,22 @@
-//! Finds a blob store by its address. A new implementation is one arm here. Addresses may contain secrets:
-//! errors name the scheme alone, and people are shown [`shown`].
+//! Selects a blob store by its URL. A new implementation is one arm here. URLs may contain secrets:
+//! errors name only the scheme, and people see [`shown`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::{BlobError, BlobStore, LocalBlobs};
 
-/// Opens the store at `url`: `file:` with a path (`file:results`, `file:///var/lib/results`), or
-/// a plain path. Reads and creates folders: call it before serving.
+/// Opens the store at `url`: `file:` with a path (`file:results`, `file:///var/lib/results`), or a
+/// plain path. Blocks on disk access: call it before serving.
 ///
 /// # Errors
-/// [`BlobError::UnknownScheme`], or why the store cannot be opened.
+/// [`BlobError::UnknownScheme`], or the error of opening the store.
 pub fn open(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
     Ok(Arc::new(LocalBlobs::open(root(url)?)?))
 }
 
-/// Opens the store at `url` to read, list and delete: nothing is made, and puts are refused. For commands
-/// that work beside a service.
+/// Opens the store at `url` to read, list and delete: creates nothing and refuses puts. For
+/// commands that run beside a service.
 ///
 /// # Errors
 /// [`BlobError::UnknownScheme`].
@@ -24,10 +24,10 @@ pub fn open_beside(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
     Ok(Arc::new(LocalBlobs::beside(root(url)?)))
 }
 
-/// The folder of the store at `url`, which is neither opened nor made.
+/// The folder of the store at `url`, without opening or creating it.
 ///
 /// # Errors
-/// [`BlobError::UnknownScheme`] for a store that is no folder of this machine.
+/// [`BlobError::UnknownScheme`] for a store that is not a local folder.
 pub fn root(url: &str) -> Result<PathBuf, BlobError> {
     match url.split_once(':') {
         Some(("file", path)) => Ok(path.strip_prefix("//").unwrap_or(path).into()),
@@ -36,8 +36,8 @@ pub fn root(url: &str) -> Result<PathBuf, BlobError> {
     }
 }
 
-/// Where the store at `url` is, for people and logs: the absolute path of a folder, or scheme, host and path of
-/// an address. Credentials and parameters are left out.
+/// The location of the store at `url`, for people and logs: the absolute path of a folder, or
+/// scheme, host and path of a URL. Omits credentials and parameters.
 pub fn shown(url: &str) -> String {
     match root(url) {
         Ok(folder) => {
@@ -52,7 +52,7 @@ fn address_shown(url: &str) -> String {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let Some(rest) = rest.strip_prefix("//") else {
-        // Not of the usual form: nobody knows where a secret would stand.
+        // An unusual form: a secret could be anywhere in it.
         return format!("{scheme}:...");
     };
     let (authority, path) = match rest.split_once('/') {
@@ -64,7 +64,7 @@ fn address_shown(url: &str) -> String {
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
     match path.contains('@') {
-        // A password with an unescaped slash reaches into the path.
+        // A password with an unescaped slash extends into the path.
         true => format!("{scheme}://..."),
         false => format!("{scheme}://{host}{path}"),
     }

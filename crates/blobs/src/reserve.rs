@@ -1,5 +1,6 @@
-//! A reserve of free disk space: below it nothing new is taken in, so that what was taken in can still be
-//! published. The file system is asked twice a second at most; in between the last answer stands.
+//! A reserve of free disk space: below it the service accepts nothing new, so that accepted work
+//! can still be published. Checks the file system at most twice a second and caches the answer in
+//! between.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,12 +9,12 @@ use std::time::Duration;
 use kinora_contract::{Clock, Stopwatch};
 use rustix::fs::statvfs;
 
-/// How long an answer stands.
+/// How long an answer is cached.
 const FRESH: Duration = Duration::from_millis(500);
-/// The reserve is at most this part of the file system: small ones must be usable as well.
+/// The reserve is at most 1/PART of the file system, so that small ones stay usable.
 const PART: u64 = 50;
 
-/// Watches the file systems of some folders; clones share what was seen last.
+/// Watches the file systems of some folders; clones share the last answer.
 #[derive(Clone, Debug, Default)]
 pub struct Reserve(Option<Arc<Watched>>);
 
@@ -28,15 +29,15 @@ struct Watched {
 /// The last answer.
 #[derive(Debug)]
 struct Seen {
-    /// None: not asked yet.
+    /// `None` before the first check.
     at: Option<Stopwatch>,
     room: bool,
     is_looking: bool,
 }
 
 impl Reserve {
-    /// A reserve of `bytes_min` bytes, or of 2 % where that is less, on the file system of each of
-    /// `folders`. 0: none. `clock` tells how old an answer is.
+    /// A reserve of `bytes_min` bytes, or of 2 % if that is less, on the file system of each of
+    /// `folders`. 0: none. `clock` measures the age of an answer.
     pub fn new(folders: Vec<PathBuf>, bytes_min: u64, clock: Arc<dyn Clock>) -> Self {
         let watched = Watched {
             folders,
@@ -51,7 +52,7 @@ impl Reserve {
         Self((bytes_min > 0).then(|| Arc::new(watched)))
     }
 
-    /// A reserve that is never there, for tests of what happens then.
+    /// A reserve that always reports no room, for tests.
     #[cfg(feature = "faulty")]
     #[must_use]
     pub fn without_room() -> Self {
@@ -61,7 +62,7 @@ impl Reserve {
             Arc::new(kinora_contract::ManualClock::default()),
         );
         if let Some(watched) = &reserve.0 {
-            // Nobody is let in to look again.
+            // Looks like a check in progress, so no caller checks again.
             *watched.seen() = Seen {
                 at: None,
                 room: false,
@@ -71,8 +72,8 @@ impl Reserve {
         reserve
     }
 
-    /// Whether there is room besides the reserve. A file system that does not say so is taken to have
-    /// some: writing to it will tell.
+    /// Whether there is space beyond the reserve. If a file system does not report its space,
+    /// assumes that there is some: a write will fail if not.
     pub fn has_room(&self) -> bool {
         self.0.as_ref().is_none_or(|watched| watched.has_room())
     }
@@ -81,7 +82,7 @@ impl Reserve {
 impl Watched {
     fn has_room(&self) -> bool {
         let mut seen = self.seen();
-        // One caller looks at a time: on a file system that hangs nobody else waits for the answer.
+        // One caller checks at a time: on a file system that hangs, the others do not wait.
         if seen.is_looking || seen.at.as_ref().is_some_and(|at| at.elapsed() < FRESH) {
             return seen.room;
         }
@@ -116,9 +117,9 @@ impl Watched {
 
 fn log_turn(room: bool) {
     if room {
-        tracing::info!("disk space recovered; submits and references are taken again");
+        tracing::info!("disk space recovered; accepting submits and references again");
     } else {
-        tracing::error!("disk space below the reserve; submits and references are refused");
+        tracing::error!("disk space below the reserve; refusing submits and references");
     }
 }
 

@@ -1,6 +1,6 @@
-//! Signed result addresses: whoever holds one may read that variant of that task's result until
-//! its time, and nothing else. HMAC-SHA256 (RFC 2104) over everything that it grants. It refuses
-//! every spelling of a query but the one that [`Signer::sign`] gives.
+//! Signed result URLs: the holder may read one variant of one task's result until it expires, and
+//! nothing else. HMAC-SHA256 (RFC 2104) over everything it grants. Only the exact spelling that
+//! [`Signer::sign`] produces is accepted.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -11,10 +11,10 @@ use hmac::{Hmac, KeyInit, Mac};
 use kinora_contract::{TaskId, hex};
 use sha2::{Digest, Sha256};
 
-/// Separates these signatures from every other use of the secret.
+/// Separates these signatures from all other uses of the secret.
 const DOMAIN: &str = "kinora result address, version 1";
 
-/// 32 secret bytes. Never shown, not even to a debugger's print.
+/// 32 secret bytes. Never printed, not even by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
@@ -24,12 +24,12 @@ impl Secret {
         Self(bytes)
     }
 
-    /// Reads the secret from the file at `path`, 64 hexadecimal digits. Where there is no file,
-    /// one is made with random bytes, readable by its owner only and synced before it is used.
+    /// Reads the secret from the file at `path`, 64 hexadecimal digits. If there is no file,
+    /// creates one with random bytes, readable only by its owner and synced before use.
     ///
     /// # Errors
-    /// When the file cannot be read or made, or holds anything else: a damaged secret is never
-    /// replaced, since that would silently void every address handed out.
+    /// If the file cannot be read or created, or contains anything else: a damaged secret is never
+    /// replaced, since that would silently invalidate every URL handed out.
     pub fn load_or_create(path: &Path) -> io::Result<Self> {
         match fs::read_to_string(path) {
             Ok(text) => Self::parse(&text),
@@ -64,7 +64,7 @@ impl Secret {
                 kinora_durable::sync_name(path)?;
                 Ok(Self(bytes))
             }
-            // Another process made it first, and whole.
+            // Another process created it first, whole.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 Self::parse(&fs::read_to_string(path)?)
             }
@@ -72,7 +72,7 @@ impl Secret {
         }
     }
 
-    /// Names the secret without telling it; part of what is signed.
+    /// Identifies the secret without revealing it; part of the signed text.
     fn id(&self) -> String {
         let digest = Sha256::new()
             .chain_update(DOMAIN)
@@ -88,14 +88,14 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Makes and judges signed addresses.
+/// Makes and verifies signed URLs.
 #[derive(Clone, Debug)]
 pub struct Signer {
     current: Keyed,
     previous: Option<Keyed>,
 }
 
-/// A secret, ready to sign: the part of every signature that is the same is computed once.
+/// A secret, ready to sign: the constant part of every signature is computed once.
 #[derive(Clone)]
 struct Keyed {
     mac: Hmac<Sha256>,
@@ -105,7 +105,7 @@ struct Keyed {
 
 impl Keyed {
     fn new(secret: &Secret) -> Self {
-        // RFC 2104 pads a key that is shorter than the hash's block with zeros.
+        // RFC 2104 pads a key shorter than the hash's block with zeros.
         let mut block = [0_u8; 64];
         block[..32].copy_from_slice(&secret.0);
         Self {
@@ -115,7 +115,7 @@ impl Keyed {
     }
 
     fn mac(&self, task: TaskId, variant: &str, expires_at_s: u64) -> Hmac<Sha256> {
-        // Lengths make the message unambiguous whatever the variant's name holds.
+        // The length makes the message unambiguous, whatever the variant's name contains.
         let length = variant.len();
         let id = &self.id;
         let message = format!("{DOMAIN}\nGET\n{task}\n{length}:{variant}\n{expires_at_s}\n{id}");
@@ -130,8 +130,8 @@ impl fmt::Debug for Keyed {
 }
 
 impl Signer {
-    /// Signs with `current`, and accepts what was signed with `previous` too, so that a secret
-    /// can be rotated without voiding the addresses that are out.
+    /// Signs with `current`, and also accepts signatures of `previous`, so a secret can be rotated
+    /// without invalidating existing URLs.
     pub fn new(current: Secret, previous: Option<Secret>) -> Self {
         Self {
             current: Keyed::new(&current),
@@ -139,9 +139,9 @@ impl Signer {
         }
     }
 
-    /// The query that opens `variant` of this task's result before `expires_at_s` (Unix
-    /// seconds): `expires=1760000000&signature=` and 64 hexadecimal digits. A result address
-    /// may put `variant=NAME&` in front of it.
+    /// The query that opens `variant` of this task's result before `expires_at_s` (Unix seconds):
+    /// `expires=1760000000&signature=` and 64 hexadecimal digits. A result URL may put
+    /// `variant=NAME&` in front of it.
     pub fn sign(&self, task: TaskId, variant: &str, expires_at_s: u64) -> String {
         let tag = self.current.mac(task, variant, expires_at_s).finalize();
         let mut query = format!("expires={expires_at_s}&signature=");
@@ -149,10 +149,10 @@ impl Signer {
         query
     }
 
-    /// Judges the raw query of a request for `variant` of this task's result. Exactly what
-    /// [`Signer::sign`] gave is accepted, with or without a leading `variant=NAME&`: other
-    /// orders, further or doubled parameters and percent-encodings are not. The comparison
-    /// takes the same time for every wrong signature.
+    /// Verifies the raw query of a request for `variant` of this task's result. Only what
+    /// [`Signer::sign`] returned is accepted, with or without a leading `variant=NAME&`: other
+    /// orders, extra or repeated parameters and percent-encodings are refused. The comparison takes
+    /// the same time for every wrong signature.
     ///
     /// # Errors
     /// [`SignatureError`].
@@ -185,17 +185,17 @@ impl Signer {
     }
 }
 
-/// Why a signed address is refused.
+/// Why a signed URL is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// Not the spelling that is handed out.
-    #[error("not a signed address")]
+    /// Not the spelling of a signed URL.
+    #[error("not a signed URL")]
     Malformed,
     /// Not signed by this service for this task, variant and time.
     #[error("wrong signature")]
     Wrong,
-    /// Rightly signed, and past its time.
-    #[error("the address has expired")]
+    /// Correctly signed, but expired.
+    #[error("the signed URL has expired")]
     Expired,
 }
 

@@ -1,5 +1,6 @@
-//! The judgement of one address: public, or forbidden and why. Deny by default: only what the
-//! IANA registries call global unicast passes. It knows no names, ports or exceptions.
+//! Classifies a single address as public, or forbidden with a reason. Deny by default: only
+//! addresses that the IANA registries list as global unicast are allowed. Names, ports and
+//! exceptions are handled elsewhere.
 //!
 //! Source: the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its updates).
 
@@ -8,21 +9,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::network::Network;
 
-/// What [`judge`] says.
+/// The result of [`judge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Global unicast: anybody on the Internet could reach it, so the service may.
+    /// Global unicast: anyone on the Internet could reach it, so the service may.
     Public,
-    /// Not to be dialled.
+    /// Must not be dialled.
     Forbidden(Reason),
 }
 
-/// Why an address is forbidden. For logs.
+/// Why an address is forbidden, for logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason(&'static str);
 
 impl Reason {
-    /// The name of what it is instead of public.
+    /// The name of the address range.
     pub(crate) const fn name(self) -> &'static str {
         self.0
     }
@@ -34,7 +35,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// IPv4 that is not global unicast. What is absent is public.
+/// IPv4 networks that are not global unicast. All others are public.
 const V4_FORBIDDEN: &[(Network, &str)] = &[
     (v4([0, 0, 0, 0], 8), "this network"),
     (v4([10, 0, 0, 0], 8), "private use"),
@@ -55,12 +56,12 @@ const V4_FORBIDDEN: &[(Network, &str)] = &[
     (v4([240, 0, 0, 0], 4), "reserved or broadcast"),
 ];
 
-/// The only part of IPv6 that is given out as global unicast (RFC 4291, section 2.4).
+/// The only part of IPv6 that is assigned as global unicast (RFC 4291, section 2.4).
 const V6_GLOBAL: Network = v6([0x2000, 0, 0, 0], 3);
 
-/// What within [`V6_GLOBAL`] is not public after all.
+/// Networks within [`V6_GLOBAL`] that are not public.
 const V6_FORBIDDEN: &[(Network, &str)] = &[
-    // Holds Teredo, 2001::/32, whose addresses embed an IPv4 one.
+    // Contains Teredo, 2001::/32, whose addresses embed an IPv4 one.
     (v6([0x2001, 0, 0, 0], 23), "IETF protocol assignments"),
     (v6([0x2001, 0xdb8, 0, 0], 32), "documentation"),
     (v6([0x3fff, 0, 0, 0], 20), "documentation"),
@@ -73,12 +74,12 @@ const SIX_TO_FOUR: Network = v6([0x2002, 0, 0, 0], 16);
 /// Tunnels to the IPv4 address in its last 32 bits, inverted (RFC 4380).
 const TEREDO: Network = v6([0x2001, 0, 0, 0], 32);
 
-/// Judges `address` as it would be dialled.
+/// Classifies `address` as it would be dialled.
 ///
-/// Addresses that carry an IPv4 address are unwrapped, for a gateway on the way may send the
-/// packet there. IPv4-mapped and NAT64 addresses are what the embedded address is. The old
-/// tunnels (IPv4-compatible, 6to4, Teredo, ISATAP) are forbidden whatever they embed: no public
-/// medium lies only there, and what a tunnel's end does cannot be judged from here.
+/// Embedded IPv4 addresses are unwrapped, because a gateway on the way may send the packet there.
+/// IPv4-mapped and NAT64 addresses are classified by the embedded address. The old tunnels
+/// (IPv4-compatible, 6to4, Teredo, ISATAP) are always forbidden: no public server is reachable only
+/// there, and this machine cannot know what the tunnel's end does.
 pub fn judge(address: IpAddr) -> Verdict {
     match address {
         IpAddr::V4(address) => judge_v4(address),
@@ -86,8 +87,8 @@ pub fn judge(address: IpAddr) -> Verdict {
     }
 }
 
-/// Where a packet to `address` may come out: the IPv4 address within a mapped or a NAT64 one, or
-/// `address` itself.
+/// The address that a packet to `address` may reach: the IPv4 address embedded in a mapped or NAT64
+/// one, or `address` itself.
 pub(crate) fn meant(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if NAT64.contains(address.into()) => {
@@ -118,7 +119,7 @@ fn judge_v6(address: Ipv6Addr) -> Verdict {
     named(V6_FORBIDDEN, address.into()).map_or(Verdict::Public, forbid)
 }
 
-/// The name of the tunnel that `address` leads into.
+/// The name of the tunnel that `address` belongs to.
 fn tunnel(address: Ipv6Addr) -> Option<&'static str> {
     let segments = address.segments();
     let compatible = segments[..6] == [0; 6];

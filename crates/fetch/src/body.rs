@@ -1,5 +1,5 @@
-//! A response body into a new file: counted, paced, and gone again unless it is whole. It
-//! never overwrites and never looks at the bytes, nor at who sends them.
+//! Saves a response body to a new file: counted, paced, and removed again unless it is complete.
+//! Never overwrites a file, and never inspects the bytes or the sender.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,49 +13,49 @@ use kinora_contract::{Clock, Stopwatch};
 use kinora_pool::Pool;
 use tokio::time::timeout;
 
-/// Bytes that are written at once.
+/// Buffer size for writes.
 const WRITE_BYTES: usize = 128 * 1024;
 
-/// How much must come in what time.
+/// The minimum rate of a body.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// In this time,
+    /// In each window of this length,
     pub window: Duration,
-    /// so many bytes.
+    /// at least this many bytes must arrive.
     pub bytes_min: u64,
 }
 
-/// Why there is no file.
+/// Why no file was saved.
 #[derive(Debug)]
 pub enum SaveError {
-    /// More than allowed, declared or sent.
+    /// The body exceeds the limit, as declared or as sent.
     TooLarge,
-    /// Less than its pace.
+    /// The body is slower than this pace.
     TooSlow(Pace),
-    /// The sender ended early.
+    /// The sender closed the connection early.
     Broken(hyper::Error),
-    /// The file is there already or cannot be written.
+    /// The file already exists or cannot be written.
     Storage(io::Error),
 }
 
-/// Where a body goes, and what it must keep to.
+/// Where a body goes, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Saving<'a> {
     /// The new file.
     pub to: &'a Path,
-    /// The longest body, in bytes.
+    /// Maximum length of the body, in bytes.
     pub bytes_max: u64,
-    /// The slowest body.
+    /// Minimum rate of the body.
     pub pace: Pace,
-    /// The threads that write.
+    /// The threads that write to disk.
     pub disk: &'a Pool,
     /// Measures the pace.
     pub clock: &'a Arc<dyn Clock>,
 }
 
-/// Writes `body` to a new file, tells `on_bytes` of each piece's length, and returns the whole
-/// length in bytes. The file is not synced. Unless this returns `Ok`, no file stays behind, also
-/// when the future is dropped.
+/// Writes `body` to a new file, passes the length of each piece to `on_bytes`, and returns the
+/// whole length in bytes. The file is not synced. Unless this returns `Ok`, no file remains, even
+/// if the future is dropped.
 ///
 /// # Errors
 /// [`SaveError`].
@@ -105,7 +105,7 @@ async fn copy(
         }
         let begun = Stopwatch::start(clock);
         file.write(&data).await.map_err(SaveError::Storage)?;
-        // A busy disk is no fault of the sender.
+        // The sender is not to blame for a busy disk.
         window_end += begun.elapsed();
         on_bytes(more);
         window_bytes = window_bytes.saturating_add(more);
@@ -118,18 +118,18 @@ async fn copy(
     Ok(bytes)
 }
 
-/// A file that removes itself unless it is kept.
+/// A file that is removed on drop unless it is kept.
 struct Partial {
     file: Arc<File>,
-    /// What is not written yet.
+    /// Bytes not written yet.
     buffer: Vec<u8>,
     disk: Pool,
-    /// Where it lies, until it is kept.
+    /// The file's path, until it is kept.
     path: Option<PathBuf>,
 }
 
 impl Partial {
-    /// Opened on a thread that hands over the guard with the file: whoever stops waiting for it
+    /// The thread that opens the file returns it with its guard, so a caller that stops waiting
     /// drops both.
     async fn create(path: &Path, disk: &Pool) -> io::Result<Self> {
         let (path, own) = (path.to_owned(), disk.clone());
@@ -172,7 +172,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Nobody is left to tell; a leftover is found by the sweep of its folder.
+            // Errors cannot be reported from here; the sweep of the folder finds leftovers.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -1,6 +1,6 @@
-//! Bounds the bytes that a project fetches in an hour. A declared size is reserved before the bytes
-//! arrive, so that the sum never exceeds the bound, however many fetches run at a time. It starts
-//! empty with the process.
+//! Limits the bytes that a project fetches per hour. A declared size is reserved before the bytes
+//! arrive, so concurrent fetches cannot exceed the limit together. The count starts at zero with
+//! the process.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,27 +9,27 @@ use std::time::Duration;
 use kinora_contract::{Clock, Stopwatch};
 
 const HOUR: Duration = Duration::from_secs(3_600);
-/// Bytes are counted together that came within the same minute.
+/// Bytes received within the same minute are counted together.
 const GRAIN: Duration = Duration::from_secs(60);
 
-/// The bytes of all projects; clones are the same.
+/// The byte counts of all projects; clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
-    /// None: no bound.
+    /// `None`: no limit.
     bytes_max: Option<u64>,
     projects: Arc<Mutex<HashMap<Arc<str>, Spent>>>,
     clock: Arc<dyn Clock>,
 }
 
-/// A project's last hour. One without anything is absent.
+/// A project's last hour. Projects without bytes or reservations have no entry.
 #[derive(Debug, Default)]
 struct Spent {
-    /// When, and how much, oldest first.
+    /// When and how many bytes, oldest first.
     grains: VecDeque<(Stopwatch, u64)>,
     reserved: u64,
 }
 
-/// Bytes that may come. Those that came are counted when it is dropped, the others given back.
+/// Reserved bytes. Dropping it counts the bytes received and releases the rest.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Budget,
@@ -47,8 +47,8 @@ impl Budget {
         }
     }
 
-    /// Reserves `bytes` for `project`, or says how long it should wait before it asks again. A
-    /// file larger than the whole bound is let through alone.
+    /// Reserves `bytes` for `project`, or returns how long to wait before asking again. A file
+    /// larger than the whole limit may be fetched on its own.
     pub(crate) fn reserve(&self, project: &str, bytes: u64) -> Result<Reservation, Duration> {
         let project: Arc<str> = project.into();
         let mut projects = self.projects();
@@ -90,7 +90,7 @@ impl Spent {
         came.sum::<u64>().saturating_add(self.reserved)
     }
 
-    /// When the oldest bytes are an hour old; soon where only reservations are in the way.
+    /// When the oldest bytes are an hour old; soon if only reservations are in the way.
     fn frees_after(&self) -> Duration {
         let oldest = self.grains.front();
         oldest.map_or(GRAIN, |(at, _)| {
@@ -100,7 +100,7 @@ impl Spent {
 }
 
 impl Reservation {
-    /// Counts bytes that came.
+    /// Counts received bytes.
     pub(crate) fn count(&mut self, bytes: u64) {
         self.came = self.came.saturating_add(bytes);
     }
@@ -125,7 +125,7 @@ impl Drop for Reservation {
                 }
             }
         }
-        // Projects of the last hour alone are remembered.
+        // Only projects active in the last hour keep an entry.
         projects.retain(|_, spent| {
             spent.forget();
             spent.reserved > 0 || !spent.grains.is_empty()
@@ -153,11 +153,11 @@ mod tests {
         let budget = bounded(Some(100));
         spend(&budget, "a", 60);
         let held = budget.reserve("a", 40).unwrap();
-        // What is under way counts as if it had come.
+        // Reserved bytes count as if they had arrived.
         let wait = budget.reserve("a", 1).unwrap_err();
         assert!(wait > Duration::ZERO && wait <= HOUR, "{wait:?}");
         spend(&budget, "b", 100);
-        // What did not come is given back.
+        // Bytes that did not arrive are released.
         drop(held);
         spend(&budget, "a", 40);
         assert!(budget.reserve("a", 1).is_err());

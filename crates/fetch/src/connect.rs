@@ -1,5 +1,5 @@
-//! TCP and TLS to one of the judged addresses. It dials nothing else: no name reaches the
-//! operating system here, and no environment variable is asked for a proxy.
+//! Connects to a permitted address, over TCP and TLS. Nothing else is dialled: this module passes
+//! no name to the operating system and reads no proxy from the environment.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use crate::policy::Policy;
 use crate::target::Target;
 use crate::turns::{HostKey, Turn, Turns};
 
-/// A plain or an encrypted connection.
+/// A plain or encrypted connection.
 pub(crate) type Stream = Box<dyn Duplex>;
 
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
 
-/// TLS 1.2 and 1.3 on the public roots and `extra_roots_pem`; no session outlives its fetch.
+/// TLS 1.2 and 1.3 with the public roots and `extra_roots_pem`; sessions are never resumed.
 ///
 /// # Errors
-/// When the PEM is not one or more certificates.
+/// If the PEM does not contain at least one certificate.
 pub(crate) fn tls(extra_roots_pem: Option<&[u8]>) -> Result<TlsConnector, OptionsError> {
     let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     if let Some(pem) = extra_roots_pem {
@@ -53,15 +53,15 @@ pub(crate) fn tls(extra_roots_pem: Option<&[u8]>) -> Result<TlsConnector, Option
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// A connection that counts among those to its host.
+/// A connection that counts towards its host's limit.
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
-    /// By its address, and by its name if it has one. Dropped after the stream: the next
-    /// connection begins when this one is closed.
+    /// By address, and by name if there is one. Declared after the stream, so that it closes before
+    /// the next connection begins.
     pub(crate) turns: Vec<Turn>,
 }
 
-/// What connecting takes.
+/// What a connection attempt needs.
 pub(crate) struct Connector<'a> {
     pub(crate) tls: &'a TlsConnector,
     pub(crate) policy: &'a Policy,
@@ -70,13 +70,13 @@ pub(crate) struct Connector<'a> {
 }
 
 impl Connector<'_> {
-    /// Connects to the first address that answers within `limit`, which the waits for turns do not
-    /// count to. Each attempt gets an equal share of the time left, so that one filtered address
-    /// does not use up all of it.
+    /// Connects to the first address that answers within `limit`, not counting the waits for turns.
+    /// Each attempt gets an equal share of the time left, so one filtered address cannot use up all
+    /// of it.
     ///
     /// # Errors
-    /// The cause of the last attempt; `Later` when there was no turn or no descriptor;
-    /// `Forbidden` when a connection came out at this machine.
+    /// The cause of the last attempt; `Later` without a turn or a descriptor; `Forbidden` for a
+    /// connection that ended at this machine.
     pub(crate) async fn connect(
         &self,
         target: &Target,
@@ -118,8 +118,8 @@ impl Connector<'_> {
             true => FetchError::Later(Cause::Connect { address, source }),
             false => FetchError::Unreachable(Cause::Connect { address, source }),
         })?;
-        // A connection from an address to itself never left this machine: the address may be
-        // routed here although no interface has it.
+        // A connection from an address to itself never left this machine: the address may be routed
+        // here although no interface has it.
         let local = stream.local_addr().map(|local| local.ip().to_canonical());
         let peer = address.ip().to_canonical();
         if local.is_ok_and(|local| local == peer) && !self.policy.allows(peer, address.port()) {

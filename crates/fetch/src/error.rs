@@ -1,6 +1,6 @@
-//! What can go wrong with a fetch. A client sees one of five codes and how far the fetch got
-//! ([`Reached`]), which is what the caller can mend. Everything else is a [`Cause`], for the log
-//! alone. None of them ever holds a path or a query of a URL, which may be a signature.
+//! Errors of a fetch. A client sees one of five codes and how far the fetch got ([`Reached`]),
+//! which is what the caller can fix. The exact [`Cause`] is for the log only. None of them ever
+//! contains the path or query of a URL, which may be a signature.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,34 +13,34 @@ use crate::body::SaveError;
 use crate::reached::Reached;
 use crate::resolve::LookupError;
 
-/// Why there is no file. Its text is the public one; the private cause is its `source`.
+/// Why a fetch failed. Its text is public; the private cause is its `source`.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The bytes could not be had: a name that does not resolve, a closed or filtered port, a bad
-    /// certificate, any status but 200. [`Reached`] tells apart what a client may know.
+    /// The file could not be fetched: a name that does not resolve, a closed or filtered port, a
+    /// bad certificate, any status but 200. [`Reached`] says which, as far as a client may know.
     #[error("{}", FailureCode::ReferenceUnreachable.sentence())]
     Unreachable(#[source] Cause),
-    /// The URL leads where the service does not look. Nothing was sent there.
+    /// The URL points to an address or port that the service does not use. Nothing was sent there.
     #[error("{}", FailureCode::ReferenceForbiddenAddress.sentence())]
     Forbidden(#[source] Cause),
-    /// More bytes than asked for, declared or sent.
+    /// The file is larger than allowed, as declared or as sent.
     #[error("{}", FailureCode::ReferenceTooLarge.sentence())]
     TooLarge,
-    /// The connection stood, and the bytes came too slowly.
+    /// The connection was established, but the bytes arrived too slowly.
     #[error("{}", FailureCode::ReferenceTimeout.sentence())]
     Timeout(#[source] Cause),
     /// The file could not be written.
     #[error("{}", FailureCode::StorageFailed.sentence())]
     Storage(#[source] io::Error),
-    /// This service cannot ask at the moment: a queue or a budget is used up, or the system has no
-    /// descriptor left. It says nothing about the reference; the same fetch may do later.
-    #[error("the reference cannot be fetched at the moment")]
+    /// The service cannot fetch right now: a queue or a budget is exhausted, or the system has no
+    /// descriptors left. The reference is not at fault; the same fetch may succeed later.
+    #[error("the reference cannot be fetched right now")]
     Later(#[source] Cause),
 }
 
 impl FetchError {
-    /// What the client is told. The sentence begins with a small letter because the name of the
-    /// reference comes before it.
+    /// The failure shown to the client. The sentence begins in lower case because the name of the
+    /// reference precedes it.
     pub fn failure(&self) -> Failure {
         let code = match self {
             Self::Unreachable(_) | Self::Later(_) => FailureCode::ReferenceUnreachable,
@@ -50,7 +50,7 @@ impl FetchError {
             Self::Storage(_) => FailureCode::StorageFailed,
         };
         match (self, self.reached()) {
-            // Its code says more than how far it got, which is nowhere.
+            // The code alone says more: the fetch never began.
             (Self::Forbidden(_), _) => {
                 Failure::new(code, "the URL leads to an address that is not allowed.")
             }
@@ -59,13 +59,13 @@ impl FetchError {
         }
     }
 
-    /// Whether the reference is at fault: the same fetch would fail again, and its task should.
-    /// Otherwise this service is, and the task should wait.
+    /// Whether the reference is at fault: then the same fetch would fail again, and the task should
+    /// fail. Otherwise the service is, and the task should wait.
     pub const fn is_final(&self) -> bool {
         !matches!(self, Self::Storage(_) | Self::Later(_))
     }
 
-    /// How far the fetch got, for the client; none where the service is at fault.
+    /// How far the fetch got, for the client; `None` if the service is at fault.
     pub fn reached(&self) -> Option<Reached> {
         match self {
             Self::Unreachable(cause) | Self::Forbidden(cause) | Self::Timeout(cause) => {
@@ -76,7 +76,7 @@ impl FetchError {
         }
     }
 
-    /// For [`FetchError::Later`], how long to wait at least before the next try.
+    /// For [`FetchError::Later`], the minimum wait before the next attempt.
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Later(Cause::Budget { frees_after }) => Some(*frees_after),
@@ -86,10 +86,10 @@ impl FetchError {
     }
 }
 
-/// When a queue that was full may have room again.
+/// How soon a full queue may have room again.
 const RETRY_SOON: Duration = Duration::from_secs(5);
 
-/// Why, for the log.
+/// The cause, for the log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -97,113 +97,112 @@ pub enum Cause {
     #[error("not a URL: {0}")]
     Url(#[source] url::ParseError),
     /// Neither http nor https.
-    #[error("the scheme {0:?} is not read")]
+    #[error("unsupported scheme {0:?}")]
     Scheme(String),
-    /// The URL carries a user or a password.
-    #[error("the URL carries user information")]
+    /// The URL contains a user or a password.
+    #[error("the URL contains user information")]
     UserInfo,
-    /// The URL cannot be asked for in HTTP/1.1.
-    #[error("the URL does not fit a request line")]
+    /// The URL cannot be sent in HTTP/1.1.
+    #[error("the URL does not form a valid request line")]
     RequestLine(#[source] hyper::http::Error),
-    /// A privileged port that is not the web's.
+    /// A privileged port other than 80 and 443.
     #[error("port {0} is neither 80, 443 nor at least 1024")]
     Port(u16),
-    /// An answer that is not public.
+    /// An address that is not public.
     #[error("{host} is {address}: {reason}")]
     Address {
         /// The host as parsed.
         host: String,
-        /// Address and port that would have been dialled.
+        /// The address and port that would have been dialled.
         address: SocketAddr,
-        /// What it is instead of public.
+        /// Why the address is not public.
         reason: &'static str,
     },
-    /// The addresses of this machine cannot be listed.
-    #[error("this machine's own addresses cannot be listed")]
+    /// The system did not list the addresses of this machine.
+    #[error("listing this machine's own addresses failed")]
     Interfaces(#[source] io::Error),
-    /// The resolver gave no addresses.
+    /// The resolver returned no addresses.
     #[error("{host} does not resolve")]
     Resolve {
         /// The host as parsed.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         #[source]
         source: LookupError,
     },
-    /// Too many connections to this host, and no turn in time.
-    #[error("no turn in time for one more connection to {0}")]
+    /// Too many connections to this host; no turn in time.
+    #[error("too many connections to {0}; none became free in time")]
     HostBusy(String),
-    /// The project has had its bytes of the hour.
-    #[error("the project has fetched as much as it may in an hour")]
+    /// The project has reached its bytes per hour.
+    #[error("the project has reached its fetch limit for this hour")]
     Budget {
-        /// When there is room again, at the earliest.
+        /// The earliest time until there is room again.
         frees_after: Duration,
     },
-    /// The resolver knows the name and no address.
+    /// The name exists but has no address.
     #[error("{0} has no address")]
     NoAddress(String),
-    /// Refused, reset, or no way there.
-    #[error("no connection to {address}")]
+    /// Refused, reset or unreachable.
+    #[error("connecting to {address} failed")]
     Connect {
-        /// What was dialled.
+        /// The dialled address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The connection came out at this machine, although no interface has the address.
+    /// The connection ended at this machine, although no interface has the address.
     #[error("{0} leads to this machine itself")]
     Itself(SocketAddr),
-    /// A host that no certificate can name.
-    #[error("the host is no name for TLS")]
+    /// A host that cannot appear in a certificate.
+    #[error("the host is not a valid TLS server name")]
     TlsName,
-    /// The handshake failed: no TLS there, or a certificate that does not hold.
-    #[error("no TLS session with {address}")]
+    /// The handshake failed: not TLS, or an invalid certificate.
+    #[error("TLS handshake with {address} failed")]
     Tls {
-        /// What was dialled.
+        /// The dialled address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Name, connection and handshake took too long.
-    #[error("no connection to {0} in time")]
+    /// Look-up, connection and handshake took too long.
+    #[error("connecting to {0} timed out")]
     ConnectTimeout(String),
-    /// The peer does not speak HTTP/1.1, sends endless headers, or stopped within the body.
+    /// The peer does not speak HTTP/1.1, sends headers without end, or stopped within the body.
     #[error("the HTTP exchange failed")]
     Http(#[source] hyper::Error),
-    /// Any status but 200 and the redirects.
+    /// A status other than 200 and the redirects.
     #[error("the answer has status {0}")]
     Status(u16),
-    /// A redirect that names no place.
+    /// A redirect without a valid location.
     #[error("the redirect has no readable Location")]
     Location,
     /// A redirect from https to http.
     #[error("the redirect leads from https to http")]
     Downgrade,
-    /// One redirect more than allowed.
+    /// More redirects than allowed.
     #[error("more than {0} redirects")]
     Redirects(usize),
-    /// The body is compressed, although nobody asked for it.
+    /// The body is compressed, although the request did not allow it.
     #[error("the body is encoded as {0:?}")]
     Encoding(String),
-    /// All hops together took too long.
-    #[error("the time for a fetch of this size is over")]
+    /// The whole fetch took too long.
+    #[error("the fetch timed out")]
     TotalTimeout,
-    /// The body came too slowly.
-    #[error("the body comes more slowly than {bytes_min} bytes in {window_ms} ms")]
+    /// The body arrived too slowly.
+    #[error("the body is slower than {bytes_min} bytes in {window_ms} ms")]
     Rate {
-        /// What should have come.
+        /// The minimum number of bytes.
         bytes_min: u64,
-        /// In what time.
+        /// The time in which they should have arrived.
         window_ms: u128,
     },
 }
 
 impl Cause {
-    /// How far the fetch got. Addresses that are not asked, ports where nobody listens, ports that
-    /// are filtered and ports that speak something else are one and the same: a task must not be
-    /// a port scanner.
+    /// How far the fetch got. Forbidden addresses, closed ports, filtered ports and ports that
+    /// speak another protocol all look the same: a task must not work as a port scanner.
     fn reached(&self) -> Reached {
         match self {
             Self::Url(_) | Self::Scheme(_) | Self::UserInfo | Self::RequestLine(_) => {
@@ -238,13 +237,13 @@ impl Cause {
     }
 }
 
-/// Whether a handshake failed for the certificate: then there is a web server.
+/// Whether the certificate failed the handshake: then there is a web server.
 fn is_certificate(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
 
-/// What the system is short of when it opens no more connections: that is no fault of a reference.
+/// Whether the system ran out of resources for connections, which is no fault of the reference.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     let numbers = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     error

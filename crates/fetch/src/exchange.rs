@@ -1,6 +1,5 @@
-//! One request over one connection, and what its answer's head says: the body, another place, or
-//! nothing of use. It sends four fixed headers, nothing of anybody's, and never the same
-//! connection twice.
+//! One request over one connection, and the head of its response: a body, a redirect or an error.
+//! Sends four fixed headers, nothing about users, and never reuses a connection.
 
 use bytes::Bytes;
 use http_body_util::Empty;
@@ -18,32 +17,32 @@ use url::{Position, Url};
 use crate::connect::Connection;
 use crate::error::{Cause, FetchError};
 
-/// The bound of a response head, of a chunk's head and of trailers, in bytes.
+/// Maximum size of a response head, a chunk head or trailers, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 
-/// A response whose head was read.
+/// A response after its head was read.
 #[derive(Debug)]
 pub(crate) struct Answer {
     response: Response<Incoming>,
-    /// Moves the bytes and holds the turns; ends with this value, so that a fetch given up closes
-    /// its connection.
+    /// Drives the connection and holds its turns; dropping it closes the connection, so an
+    /// abandoned fetch frees its turns.
     driver: JoinSet<()>,
 }
 
-/// What the head of a response leads to.
+/// What a response head leads to.
 #[derive(Debug)]
 pub(crate) enum Head {
-    /// The body is the file.
+    /// The body is the requested file.
     Body(Incoming, JoinSet<()>),
-    /// Ask here instead, after judging it.
+    /// A redirect; the caller must check its URL first.
     Elsewhere(Url),
 }
 
-/// Asks for `url` over `connection` and reads the head of the answer. The caller bounds the time.
+/// Requests `url` over `connection` and reads the response head. The caller limits the time.
 ///
 /// # Errors
-/// When the peer does not answer in HTTP/1.1, or with a head of more than [`HEAD_BYTES_MAX`].
+/// If the peer does not answer in HTTP/1.1, or sends a head larger than [`HEAD_BYTES_MAX`].
 pub(crate) async fn ask(url: &Url, connection: Connection) -> Result<Answer, Cause> {
     let request = request(url).map_err(Cause::RequestLine)?;
     let Connection { stream, turns } = connection;
@@ -55,10 +54,10 @@ pub(crate) async fn ask(url: &Url, connection: Connection) -> Result<Answer, Cau
     let mut driver = JoinSet::new();
     let driven = (connection, turns);
     driver.spawn(async move {
-        // An aborted task is dropped a moment later. Only then is the connection closed, and its
-        // turns are the next ones'.
+        // An aborted task is dropped a moment later; only then is the connection closed, and its
+        // turns are free.
         let (connection, _turns) = driven;
-        // What goes wrong here is also told to whoever reads the response.
+        // The reader of the response sees the same error.
         let _ = connection.await;
     });
     let response = sender.send_request(request).await.map_err(Cause::Http)?;
@@ -75,11 +74,11 @@ fn request(url: &Url) -> Result<Request<Empty<Bytes>>, hyper::http::Error> {
 }
 
 impl Answer {
-    /// What follows from status and headers; `asked` is the URL that this answers.
+    /// Interprets status and headers; `asked` is the requested URL.
     ///
     /// # Errors
-    /// For every other status, a redirect to nowhere or from https to http, and a body in any
-    /// encoding.
+    /// For any other status, a redirect without a location or from https to http, and an encoded
+    /// body.
     pub(crate) fn head(self, asked: &Url) -> Result<Head, FetchError> {
         let headers = self.response.headers();
         match self.response.status() {
@@ -89,13 +88,14 @@ impl Answer {
             | StatusCode::SEE_OTHER
             | StatusCode::TEMPORARY_REDIRECT
             | StatusCode::PERMANENT_REDIRECT => {
-                // Browsers, and so servers, take UTF-8 here, although the standard says ASCII.
+                // Browsers, and therefore servers, use UTF-8 here, although the standard says
+                // ASCII.
                 let location = headers.get(LOCATION);
                 let location = location.and_then(|text| str::from_utf8(text.as_bytes()).ok());
                 let location = location.ok_or(FetchError::Unreachable(Cause::Location))?;
                 let next = asked.join(location);
                 let next = next.map_err(|error| FetchError::Unreachable(Cause::Url(error)))?;
-                // What was asked for in secret is not asked for in the clear.
+                // A URL requested over https must not be requested in the clear.
                 if (asked.scheme(), next.scheme()) == ("https", "http") {
                     return Err(FetchError::Unreachable(Cause::Downgrade));
                 }
@@ -108,7 +108,7 @@ impl Answer {
         Ok(Head::Body(self.response.into_body(), self.driver))
     }
 
-    /// Refuses the answer when header `name` says anything but `only`.
+    /// Refuses the response if header `name` has a value other than `only`.
     fn plain(&self, name: HeaderName, only: &str) -> Result<(), FetchError> {
         for value in self.response.headers().get_all(name) {
             if !value.as_bytes().eq_ignore_ascii_case(only.as_bytes()) {

@@ -1,6 +1,5 @@
-//! The fetch as a whole: hop after hop until there is a body, each hop judged anew, all under one
-//! deadline. From one fetch to the next it keeps nothing but counts: connections by host, bytes by
-//! project.
+//! The whole fetch: it follows redirects until there is a body, checks each hop anew, and keeps one
+//! deadline. Between fetches it stores only counts: connections per host and bytes per project.
 
 use std::fmt;
 use std::path::Path;
@@ -26,23 +25,23 @@ use crate::surroundings::{Interfaces, Surroundings, SystemInterfaces};
 use crate::target::aim;
 use crate::turns::{HostKey, Turns};
 
-/// Threads of the runtime that write what is fetched.
+/// Number of runtime threads that write fetched files.
 pub const DISK_THREADS: usize = 8;
 
-/// What is to be fetched, for whom, and where it goes.
+/// What to fetch, for whom, and where to store it.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// On whose behalf: look-ups, connections and bytes are shared among projects.
+    /// The project that pays for it: projects share look-ups, connections and bytes fairly.
     pub project: &'a str,
-    /// As the client gave it.
+    /// The URL as the client sent it.
     pub url: &'a str,
     /// The new file.
     pub to: &'a Path,
-    /// The longest file, in bytes.
+    /// Maximum length of the file, in bytes.
     pub bytes_max: u64,
 }
 
-/// Reads reference URLs into files, any number at a time.
+/// Fetches reference URLs into files, any number at a time.
 pub struct Fetcher {
     options: Options,
     policy: Policy,
@@ -55,10 +54,11 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher that asks the operating system for names and interfaces, and measures its patience by `clock`.
+    /// A fetcher that uses the operating system's resolver and interfaces, and measures time by
+    /// `clock`.
     ///
     /// # Errors
-    /// When the options cannot be used.
+    /// If the options are invalid.
     pub fn new(options: Options, clock: Arc<dyn Clock>) -> Result<Self, OptionsError> {
         let resolver = SystemResolver::new(options.lookup_timeout, clock.clone());
         Self::with(
@@ -69,11 +69,11 @@ impl Fetcher {
         )
     }
 
-    /// A fetcher that asks `resolver`, whose answers are judged like any other's, and takes the
-    /// machine to have `interfaces`.
+    /// A fetcher with a custom `resolver`, whose answers are checked like any other's, and custom
+    /// `interfaces`.
     ///
     /// # Errors
-    /// When the options cannot be used.
+    /// If the options are invalid.
     pub fn with(
         options: Options,
         resolver: Arc<dyn Resolve>,
@@ -98,16 +98,16 @@ impl Fetcher {
         })
     }
 
-    /// Writes what the URL holds to the new file, which is not synced, and returns its length in
-    /// bytes. Unless this returns `Ok` there is no such file, also when the future is dropped.
+    /// Saves the file at the URL to a new file, without syncing it, and returns its length in
+    /// bytes. Unless this returns `Ok` there is no such file, even if the future is dropped.
     ///
     /// # Errors
-    /// [`FetchError`]; more than `bytes_max` bytes are `TooLarge`, and an existing file is
-    /// `Storage` and stays as it is.
+    /// [`FetchError`]; more than `bytes_max` bytes are `TooLarge`; an existing file is `Storage`
+    /// and stays unchanged.
     pub async fn fetch(&self, request: &Request<'_>) -> Result<u64, FetchError> {
         let parsed = Url::parse(request.url);
         let mut url = parsed.map_err(|error| FetchError::Unreachable(Cause::Url(error)))?;
-        // Nobody is asked for what could not be taken.
+        // Without any budget left there is no point in connecting.
         drop(self.reserve(request.project, 1)?);
         let mut patience = Patience::new(&self.options, &self.clock);
         for _ in 0..=self.options.redirects_max {
@@ -130,8 +130,8 @@ impl Fetcher {
         Err(FetchError::Unreachable(Cause::Redirects(redirects_max)))
     }
 
-    /// Resolves, judges and connects. Running out of time here is no `Timeout`: a filtered port
-    /// must look like a closed one.
+    /// Resolves, checks and connects. A timeout here is not `Timeout`: a filtered port must look
+    /// like a closed one.
     async fn reach(
         &self,
         url: &Url,
@@ -140,14 +140,14 @@ impl Fetcher {
     ) -> Result<Connection, FetchError> {
         let named = match url.host() {
             Some(Host::Domain(name)) => {
-                // With the root's dot it is the same host.
+                // A trailing dot names the same host.
                 let key = HostKey::Name(name.trim_end_matches('.').to_owned());
                 Some(patience.turn(&self.turns, key, project).await?)
             }
             _ => None,
         };
         let aimed = aim(url.clone(), project, self.resolver.as_ref(), &self.policy);
-        // A resolver bounds its own time; whatever it does, it gets no more.
+        // Resolvers limit their own time; this is the backstop.
         let limit = self.options.lookup_timeout.saturating_mul(2);
         let target = timeout(limit, aimed).await.unwrap_or_else(|_| {
             let host = url.host_str().unwrap_or_default().to_owned();
@@ -166,7 +166,7 @@ impl Fetcher {
         Ok(connection)
     }
 
-    /// A body into the file, within the time for its size.
+    /// Saves the body, within the time allowed for its size.
     async fn save(
         &self,
         request: &Request<'_>,

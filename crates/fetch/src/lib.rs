@@ -1,20 +1,20 @@
-//! Reads reference URLs into files. [`Fetcher::fetch`] is the only door; read on in the order in
-//! which a URL crosses it:
+//! Fetches reference URLs into files. [`Fetcher::fetch`] is the only entry point; the modules in
+//! the order in which a URL passes them:
 //!
-//! 1. `turns` and `budget` bound the connections to one host and the bytes of one project in an
-//!    hour; `patience` bounds the time.
-//! 2. `target`: the URL is parsed, its host resolved once (`resolve`, `lookups`), every answer
-//!    judged.
-//! 3. `policy`: the judgement: what the operator names (`network`), what is near (`surroundings`),
-//!    what is public (`address`, [`judge`]).
-//! 4. `connect`: TCP and TLS to exactly a judged address, within one deadline.
+//! 1. `turns` and `budget` limit the connections per host and the bytes per project and hour;
+//! `patience` limits the time.
+//! 2. `target`: parses the URL, resolves its host once (`resolve`, `lookups`) and checks every
+//! answer.
+//! 3. `policy`: decides: what the operator lists (`network`), what is local (`surroundings`), what
+//! is public (`address`, [`judge`]).
+//! 4. `connect`: TCP and TLS to exactly a permitted address, within one deadline.
 //! 5. `exchange`: one request, one bounded response head; redirects go back to 2.
-//! 6. `body`: the bytes into a new file, counted, never slower than the minimum rate.
+//! 6. `body`: saves the bytes to a new file, counted, never below the minimum rate.
 //!
-//! `error` says what went wrong, `reached` how far the fetch got.
+//! `error` says what failed, `reached` how far the fetch got.
 //!
-//! It refuses proxies from the environment, connection reuse, cookies, decompression and any
-//! opinion on what the bytes are.
+//! It uses no proxy from the environment, no connection reuse, no cookies and no decompression, and
+//! does not interpret the bytes.
 
 #![forbid(unsafe_code)]
 

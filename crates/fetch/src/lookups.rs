@@ -1,7 +1,7 @@
-//! Look-ups that block, on a few threads of their own: a resolver that does not answer holds
-//! these, and nothing else. Projects take turns, a project that holds threads leaves as many free
-//! to others, and equal questions of one project are asked once. Nothing is remembered but, for
-//! some seconds, what failed: an answer is judged and dialled by whoever asked for it.
+//! Blocking look-ups on a few dedicated threads, so a resolver that hangs blocks nothing else.
+//! Projects take turns, a project never takes more threads than it leaves free for others, and
+//! identical queries of one project are merged. Only failures are cached, for a few seconds: an
+//! answer goes only to the fetch that asked for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
@@ -15,13 +15,13 @@ use kinora_contract::{Clock, Stopwatch};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Threads that look names up.
+/// Maximum number of look-up threads.
 const THREADS_MAX: usize = 8;
-/// Look-ups that wait for a thread, of one project and of all.
+/// Maximum number of look-ups that wait for a thread, per project and in total.
 const PROJECT_WAITING_MAX: usize = 256;
 const WAITING_MAX: usize = 2_048;
-/// How long a failure is remembered.
-const FAILURE_KEPT: Duration = Duration::from_secs(5);
+/// How long a failure is cached.
+const FAILURE_TTL: Duration = Duration::from_secs(5);
 const FAILURES_MAX: usize = 1_024;
 
 /// Why a name has no addresses.
@@ -30,18 +30,18 @@ pub enum LookupError {
     /// The name does not exist, or has no address.
     #[error("no such name")]
     NoSuchName,
-    /// The resolver says that it cannot tell.
+    /// The resolver could not answer.
     #[error("the resolver failed: {0}")]
     Failed(Arc<io::Error>),
-    /// No answer in time.
+    /// The resolver did not answer in time.
     #[error("the resolver did not answer in time")]
     TimedOut,
-    /// Too many look-ups are waiting: this one was not begun.
+    /// Too many look-ups are waiting; this one did not start.
     #[error("too many look-ups are waiting")]
     Busy,
 }
 
-/// How names are looked up on a thread that may block for as long as it takes.
+/// Looks up names on a thread that may block indefinitely.
 pub trait Lookup: Send + Sync + Debug {
     /// All addresses of `host`.
     ///
@@ -52,7 +52,7 @@ pub trait Lookup: Send + Sync + Debug {
 
 type Answer = Result<Vec<IpAddr>, LookupError>;
 
-/// See the module; clones are the same.
+/// See the module documentation; clones share everything.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookups {
     shared: Arc<Shared>,
@@ -65,14 +65,14 @@ struct Shared {
     board: Mutex<Board>,
 }
 
-/// Who asks what.
+/// A host and the project that asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Question {
     project: Arc<str>,
     host: Arc<str>,
 }
 
-/// How far a question is.
+/// The progress of a query.
 #[derive(Clone, Debug)]
 enum Stage {
     Waiting,
@@ -80,15 +80,15 @@ enum Stage {
     Answered(Answer),
 }
 
-/// Everything that is asked at the moment.
+/// All current queries.
 #[derive(Debug)]
 struct Board {
     clock: Arc<dyn Clock>,
     stages: HashMap<Question, watch::Sender<Stage>>,
-    /// Projects with waiting hosts; the first is next.
+    /// Projects with waiting hosts; the first one is next.
     turns: VecDeque<(Arc<str>, VecDeque<Arc<str>>)>,
     waiting: usize,
-    /// Threads at work, by project. A project without any is absent.
+    /// Busy threads per project. Idle projects have no entry.
     working: HashMap<Arc<str>, usize>,
     failures: HashMap<Arc<str>, (Stopwatch, LookupError)>,
 }
@@ -105,10 +105,10 @@ impl Lookups {
         }
     }
 
-    /// The addresses of `host`, asked for by `project`.
+    /// The addresses of `host`, looked up for `project`.
     ///
     /// # Errors
-    /// `Busy` when there was no thread in time, `TimedOut` when there was and it gave no answer.
+    /// `Busy` if no thread became free in time, `TimedOut` if one did but got no answer.
     pub(crate) async fn resolve(&self, project: &str, host: &str) -> Answer {
         let mut stage = self.ask(project, host)?;
         let limit = self.shared.timeout;
@@ -122,12 +122,12 @@ impl Lookups {
                 Stage::Answered(answer) => answer.clone(),
                 _ => Err(LookupError::TimedOut),
             },
-            // The thread panicked, and the question with it.
+            // The thread panicked and dropped the query.
             Ok(Err(_)) | Err(_) => Err(LookupError::TimedOut),
         }
     }
 
-    /// Puts a question on the board, or joins the same one.
+    /// Adds a query, or joins an identical one.
     fn ask(&self, project: &str, host: &str) -> Result<watch::Receiver<Stage>, LookupError> {
         let question = Question {
             project: project.into(),
@@ -156,7 +156,7 @@ impl Shared {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a thread for every question that may have one now.
+    /// Starts a thread for each query that may run now.
     fn start(self: &Arc<Self>, board: &mut Board) {
         while let Some(question) = board.next() {
             let (shared, first) = (self.clone(), question.clone());
@@ -168,7 +168,7 @@ impl Shared {
         }
     }
 
-    /// Looks up one name after the other, as long as it may have a next one.
+    /// Looks up one name after another until there is no next one for this thread.
     fn work(self: &Arc<Self>, first: Question) {
         let mut next = Some(first);
         while let Some(question) = next {
@@ -177,7 +177,7 @@ impl Shared {
             let mut board = self.board();
             board.settle(&question, answer);
             next = board.next();
-            // Where the thread goes to another project, this one may begin another look-up as well.
+            // If the thread moves to another project, this one may start another look-up.
             self.start(&mut board);
         }
     }
@@ -195,19 +195,19 @@ impl Board {
         }
     }
 
-    /// What is remembered of a failed look-up.
+    /// The cached failure of a host.
     fn failure(&mut self, host: &str) -> Option<LookupError> {
         let (since, failure) = self.failures.get(host)?;
-        if since.elapsed() < FAILURE_KEPT {
+        if since.elapsed() < FAILURE_TTL {
             return Some(failure.clone());
         }
         self.failures.remove(host);
         None
     }
 
-    /// Puts a new question behind the others of its project, unless too many wait.
+    /// Appends a query to those of its project, unless too many are waiting.
     fn add(&mut self, question: Question) -> Option<watch::Receiver<Stage>> {
-        // While no thread comes free, nobody else takes out those that were given up.
+        // While no thread becomes free, only this removes abandoned queries.
         if self.waiting >= PROJECT_WAITING_MAX {
             self.forget_abandoned();
         }
@@ -230,7 +230,7 @@ impl Board {
         Some(watched)
     }
 
-    /// Removes the waiting questions that nobody waits for any more.
+    /// Removes waiting queries that nobody waits for any more.
     fn forget_abandoned(&mut self) {
         let Self {
             stages,
@@ -255,8 +255,8 @@ impl Board {
         });
     }
 
-    /// Takes the next question for a thread: of the first project in turn that may have another
-    /// one, which is last in turn then. Questions that nobody waits for any more are dropped.
+    /// Takes the next query for a thread: from the first project in turn that may use another
+    /// thread, which then moves to the end. Drops abandoned queries.
     fn next(&mut self) -> Option<Question> {
         loop {
             let free = THREADS_MAX - self.working.values().sum::<usize>();
@@ -281,7 +281,7 @@ impl Board {
         }
     }
 
-    /// Tells whoever waits, and gives the thread's place back.
+    /// Delivers the answer and frees the thread's slot.
     fn settle(&mut self, question: &Question, answer: Answer) {
         if let Some(working) = self.working.get_mut(&question.project) {
             *working -= 1;
@@ -293,7 +293,7 @@ impl Board {
             && !matches!(failure, LookupError::Busy)
         {
             self.failures
-                .retain(|_, (since, _)| since.elapsed() < FAILURE_KEPT);
+                .retain(|_, (since, _)| since.elapsed() < FAILURE_TTL);
             if self.failures.len() < FAILURES_MAX {
                 let kept = (Stopwatch::start(&self.clock), failure.clone());
                 self.failures.insert(question.host.clone(), kept);
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!((board.waiting, board.stages.len()), (1, 1));
     }
 
-    /// Every name hangs until the test releases it.
+    /// Every look-up hangs until the test releases it.
     #[derive(Debug, Default)]
     struct Hanging {
         hosts: Mutex<Hosts>,
@@ -382,7 +382,7 @@ mod tests {
         // Each has two threads, and leaves the last two to others.
         let _asked = hosts.map(|host| lookups.ask(&host[..1], host).unwrap());
         assert_eq!(lookups.shared.board().waiting, 2);
-        // It goes to a, and b may have another instead of its own.
+        // The free thread goes to a, and b may start another instead of its own.
         names.release("b1");
         names.until_asked("a3");
         names.until_asked("b3");

@@ -1,5 +1,5 @@
-//! A network in CIDR form, as an operator writes it: `10.0.0.0/8`, `fd00::/8`, `192.0.2.7`.
-//! It refuses host bits, so that a slip of the prefix is an error and not a wider hole.
+//! A network in CIDR notation, as an operator writes it: `10.0.0.0/8`, `fd00::/8`, `192.0.2.7`.
+//! Host bits are refused, so a mistyped prefix is an error rather than a wider hole.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,32 +15,32 @@ pub struct Network {
 /// Why a text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// The part before the slash is no IP address.
+    /// The part before the slash is not an IP address.
     #[error("{0:?} is not an IPv4 or IPv6 address, as in 10.0.0.0/8 or fd00::/8")]
     Address(String),
-    /// The part after the slash is no number in range.
+    /// The part after the slash is not a number in range.
     #[error("{given:?} is not a prefix length from 0 to {max}")]
     Prefix {
-        /// What was given.
+        /// The given text.
         given: String,
-        /// The number of bits of such an address.
+        /// The number of bits of the address family.
         max: u8,
     },
-    /// Bits are set after the prefix.
+    /// Bits are set beyond the prefix.
     #[error("{given} has bits set after its prefix; the network is {meant}")]
     HostBits {
-        /// What was given.
+        /// The given text.
         given: String,
-        /// The network that it lies in.
+        /// The network that contains it.
         meant: Network,
     },
     /// An IPv4 network in IPv6 form.
-    #[error("{0} is IPv4 in IPv6 form; write it in IPv4 form")]
+    #[error("{0} is an IPv4 network in IPv6 form; write it in IPv4 form")]
     Mapped(String),
 }
 
 impl Network {
-    /// A network that is known to be well-formed.
+    /// A network known to be well-formed.
     pub(crate) const fn literal(base: IpAddr, prefix_bits: u8) -> Self {
         Self { base, prefix_bits }
     }
@@ -50,7 +50,7 @@ impl Network {
         self.base.is_ipv4()
     }
 
-    /// Whether `address` lies within. The two families never mix.
+    /// Whether `address` is in this network. The two families never mix.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.base, address) {
             (IpAddr::V4(base), IpAddr::V4(address)) => {
@@ -67,8 +67,8 @@ impl Network {
         }
     }
 
-    /// The network of `prefix_bits` bits that `address` lies in.
-    /// More bits than the address has are all of them.
+    /// The network with `prefix_bits` bits that contains `address`. Longer prefixes are cut to the
+    /// length of the address.
     pub(crate) fn around(address: IpAddr, prefix_bits: u8) -> Self {
         let prefix_bits = prefix_bits.min(if address.is_ipv4() { 32 } else { 128 });
         let base = match address {
@@ -115,7 +115,7 @@ impl FromStr for Network {
     }
 }
 
-/// Digits alone: the number parser would also take a sign.
+/// Digits only: the number parser would also accept a sign.
 fn prefix_bits(digits: &str, max: u8) -> Result<u8, NetworkError> {
     let plain = digits.bytes().all(|c| c.is_ascii_digit());
     match digits.parse() {

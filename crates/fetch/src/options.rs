@@ -1,5 +1,5 @@
-//! What an operator may set about fetching, with defaults that suit the public Internet. It
-//! offers no switch that turns the judgement of addresses off: exceptions are named networks.
+//! Fetch settings for operators, with defaults that suit the public Internet. There is no switch to
+//! disable address checks: exceptions are named networks.
 
 use std::time::Duration;
 
@@ -16,36 +16,36 @@ use crate::policy::Allowed;
 const DURATION_MAX: Duration = Duration::from_hours(24);
 const HOST_CONNECTIONS_MAX: usize = 4;
 
-/// The bounds of every fetch.
+/// The limits of every fetch.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Addresses that may be dialled although they are not public, or are this machine's.
+    /// Addresses that may be dialled although they are not public or belong to this machine.
     pub allow_networks: Vec<Allowed>,
-    /// Addresses that are never dialled, also where `allow_networks` names them.
+    /// Addresses that are never dialled, even if `allow_networks` contains them.
     pub deny_networks: Vec<Network>,
-    /// Connections to one host name, and to one address, of all fetches together.
+    /// Maximum number of connections per host name, and per address, across all fetches.
     pub host_connections_max: usize,
-    /// How long a fetch waits for its turn at a host, in all.
+    /// Maximum total wait of a fetch for turns at hosts.
     pub turn_timeout: Duration,
-    /// Bytes that one project may have fetched in an hour; none: no bound.
+    /// Maximum bytes that one project may fetch per hour; `None`: no limit.
     pub project_bytes_per_hour: Option<u64>,
-    /// For looking up the name of one hop; a look-up may wait as long for its turn before that.
+    /// Maximum time to look up the name of one hop, not counting an equally long wait for a thread.
     pub lookup_timeout: Duration,
-    /// For the connection and the TLS handshake of one hop together.
+    /// Maximum time for the connection and TLS handshake of one hop together.
     pub connect_timeout: Duration,
-    /// For everything, over all redirects, without the waits for turns.
+    /// Maximum time for the whole fetch with all redirects, not counting the waits for turns.
     pub total_timeout: Duration,
-    /// The same while the size is not known, and for bodies that do not declare it.
+    /// Like `total_timeout`, while the size is unknown or if the body does not declare it.
     pub unsized_timeout: Duration,
-    /// For a body that declares its size: this, and its size at the minimum rate.
+    /// Base time for a body that declares its size; the time at the minimum rate is added.
     pub base_timeout: Duration,
-    /// Within this time, `rate_min_bytes` more bytes of the body must have come.
+    /// At least `rate_min_bytes` of the body must arrive in each window of this length.
     pub rate_window: Duration,
-    /// See `rate_window`; the end of the body counts for any number of bytes.
+    /// See `rate_window`; the last window may have fewer.
     pub rate_min_bytes: u64,
-    /// How many redirects are followed.
+    /// Maximum number of redirects.
     pub redirects_max: usize,
-    /// Certificate authorities to trust besides the public ones, as PEM.
+    /// Additional trusted certificate authorities, as PEM.
     pub extra_roots_pem: Option<Vec<u8>>,
 }
 
@@ -70,28 +70,28 @@ impl Default for Options {
     }
 }
 
-/// Why options cannot be used.
+/// Why options are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
-    /// A limit in time that fails every fetch, or is none.
+    /// A time limit of zero, or longer than a day.
     #[error("{0} must be longer than zero and at most a day")]
     Duration(&'static str),
-    /// No connection at all.
+    /// No connections are allowed.
     #[error("host_connections_max must be at least 1")]
     NoConnections,
-    /// The extra roots cannot be read.
+    /// The extra roots are not valid PEM.
     #[error("the extra certificate authorities are not PEM: {0}")]
     Pem(String),
-    /// The extra roots hold nothing, which nobody means.
-    #[error("the extra certificate authorities hold no certificate")]
+    /// The extra roots contain no certificate, which is surely a mistake.
+    #[error("the extra certificate authorities contain no certificate")]
     NoCertificate,
-    /// A certificate that TLS does not take.
+    /// TLS rejected a certificate.
     #[error("TLS cannot be set up")]
     Tls(#[from] rustls::Error),
 }
 
 impl Options {
-    /// Refuses limits that no fetch could keep.
+    /// Refuses limits that no fetch could meet.
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
         for (name, limit) in [
             ("turn_timeout", self.turn_timeout),
@@ -112,8 +112,8 @@ impl Options {
         Ok(())
     }
 
-    /// How long a body of `bytes` may take: the base, and its bytes at the minimum rate. More
-    /// than `total_timeout` is left to that.
+    /// Maximum time for a body of `bytes`: the base plus its time at the minimum rate.
+    /// `total_timeout` applies in addition.
     pub(crate) fn time_for(&self, bytes: u64) -> Duration {
         let rate = self.rate_min_bytes as f64 / self.rate_window.as_secs_f64();
         let seconds = bytes as f64 / rate.max(1.0);

@@ -1,5 +1,5 @@
-//! The time of one fetch. Waiting for a turn is no fault of the host that is asked, so it counts
-//! to a bound of its own.
+//! The time limits of one fetch. Waiting for a turn is not the host's fault, so it has a limit of
+//! its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::error::{Cause, FetchError};
 use crate::options::Options;
 use crate::turns::{HostKey, Turn, Turns};
 
-/// What is left of the time of a fetch.
+/// The time that a fetch has left.
 #[derive(Debug)]
 pub(crate) struct Patience {
     clock: Arc<dyn Clock>,
-    /// When it is over, whatever the size, by the steady time of the clock.
+    /// When the whole fetch times out, by the clock's steady time.
     total: Duration,
-    /// When it is over while the size is not known.
+    /// When it times out while the size is unknown.
     unsized_until: Duration,
     turns_left: Duration,
 }
@@ -36,7 +36,7 @@ impl Patience {
     /// Waits for a turn at a host.
     ///
     /// # Errors
-    /// `Later` when there is none in time.
+    /// `Later` if no turn became free in time.
     pub(crate) async fn turn(
         &mut self,
         turns: &Turns,
@@ -52,20 +52,20 @@ impl Patience {
         turn.ok_or_else(|| FetchError::Later(Cause::HostBusy(key.to_string())))
     }
 
-    /// Measures a part of the time.
+    /// Starts a time measurement.
     pub(crate) fn stopwatch(&self) -> Stopwatch {
         Stopwatch::start(&self.clock)
     }
 
-    /// How long connecting may take, if it may take `limit` at most.
+    /// The time left for connecting, but at most `limit`.
     pub(crate) fn at_most(&self, limit: Duration) -> Duration {
         limit.min(self.left_until(self.unsized_until))
     }
 
-    /// The outcome of `work`, which tells the size.
+    /// Runs `work`, which learns the size.
     ///
     /// # Errors
-    /// `Timeout` once the time without a size is over.
+    /// `Timeout` once the time for an unknown size is over.
     pub(crate) async fn unsized_time<T>(
         &self,
         work: impl Future<Output = Result<T, FetchError>>,
@@ -73,10 +73,10 @@ impl Patience {
         within(self.left_until(self.unsized_until), work).await
     }
 
-    /// The outcome of `work`, which may take `limit` from now on where the size is known.
+    /// Runs `work`, within `limit` if the size is known.
     ///
     /// # Errors
-    /// `Timeout` once that is over, or the time of the whole fetch.
+    /// `Timeout` once that limit or the time of the whole fetch is over.
     pub(crate) async fn sized_time<T>(
         &self,
         limit: Option<Duration>,

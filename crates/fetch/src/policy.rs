@@ -1,5 +1,5 @@
-//! Which address may be dialled on which port: what the operator refuses, what the operator
-//! allows, what is too near, what is public. It resolves nothing and dials nothing.
+//! Decides which address may be dialled on which port: denied by the operator, allowed by the
+//! operator, local, or public. It neither resolves nor dials.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,28 +12,28 @@ use crate::error::{Cause, FetchError};
 use crate::network::{Network, NetworkError};
 use crate::surroundings::{Nearness, Surroundings};
 
-/// A network that may be dialled although it is not public: `10.0.0.0/8`, or on one port alone,
+/// A network that may be dialled although it is not public: `10.0.0.0/8`, or only on one port:
 /// `10.0.0.0/8:8443`, `[fd00::/8]:8443`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Allowed {
     network: Network,
-    /// None: the ports that strangers may be asked on, see [`is_usual_port`].
+    /// `None`: the usual ports, see [`is_usual_port`].
     port: Option<u16>,
 }
 
 /// Why a text is not an [`Allowed`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllowedError {
-    /// The network is wrong.
+    /// The network is invalid.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// The part after the network is no port.
+    /// The part after the network is not a port.
     #[error("{0:?} is not a port from 1 to 65535")]
     Port(String),
 }
 
 impl Allowed {
-    /// The one port on which it may be dialled, where one is named.
+    /// The only allowed port, if one is named.
     pub const fn port(&self) -> Option<u16> {
         self.port
     }
@@ -61,7 +61,7 @@ impl FromStr for Allowed {
     fn from_str(text: &str) -> Result<Self, AllowedError> {
         let (network, port) = match text.strip_prefix('[') {
             Some(bracketed) => bracketed.split_once("]:").unwrap_or((text, "")),
-            // More than one colon is an IPv6 network.
+            // More than one colon means an IPv6 network.
             None if text.matches(':').count() == 1 => text.split_once(':').unwrap_or((text, "")),
             None => return Ok(Self::from(text.parse::<Network>()?)),
         };
@@ -88,7 +88,7 @@ impl fmt::Display for Allowed {
     }
 }
 
-/// What may be dialled.
+/// The dialling policy.
 #[derive(Debug)]
 pub(crate) struct Policy {
     allowed: Vec<Allowed>,
@@ -109,14 +109,14 @@ impl Policy {
         }
     }
 
-    /// Whether `host`, which is `address`, may be dialled. What the operator denies is refused
-    /// first; what the operator allows is not judged any further.
+    /// Whether `host`, which resolved to `address`, may be dialled. Denied networks are refused
+    /// first; allowed networks skip all further checks.
     ///
     /// # Errors
-    /// `Forbidden` with the reason; `Later` when this machine cannot say what its addresses are.
+    /// `Forbidden` with the reason; `Later` if this machine cannot list its own addresses.
     pub(crate) fn permit(&self, host: &str, address: SocketAddr) -> Result<(), FetchError> {
-        // What is dialled for an IPv4-mapped address is the IPv4 one; what a gateway may make of
-        // another one is looked at as well.
+        // For an IPv4-mapped address the system dials the IPv4 one; the address that a gateway may
+        // translate to is checked as well.
         let (dialled, meant) = (address.ip().to_canonical(), meant(address.ip()));
         let forbid = |reason| {
             Err(FetchError::Forbidden(Cause::Address {
@@ -147,7 +147,7 @@ impl Policy {
         }
     }
 
-    /// Whether the operator allows this address and port by name.
+    /// Whether the operator explicitly allows this address and port.
     pub(crate) fn allows(&self, address: IpAddr, port: u16) -> bool {
         self.allowed.iter().any(|one| one.covers(address, port))
     }
@@ -198,7 +198,7 @@ mod tests {
         )
     }
 
-    /// Why it is refused; none when it may be dialled.
+    /// Why an address is refused; `None` if it may be dialled.
     fn refusal(policy: &Policy, address: &str) -> Option<String> {
         match policy.permit("host.test", address.parse().unwrap()) {
             Ok(()) => None,
@@ -265,7 +265,7 @@ mod tests {
             ("192.168.0.1:8080", false),
             ("[fd00::1]:25", true),
             ("[fd00::1]:80", false),
-            // An own address, named.
+            // One of the machine's own addresses, allowed by name.
             ("198.41.0.4:8080", true),
             ("198.41.0.5:8080", false),
         ] {

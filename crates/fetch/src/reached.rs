@@ -1,29 +1,29 @@
-//! How far a fetch got, as a client may know it. The private half of a cause has no place here:
-//! no address, and nothing that tells an address that is not asked from a port that is closed.
+//! How far a fetch got, in terms that a client may see: no addresses, and nothing that
+//! distinguishes a forbidden address from a closed port.
 
 use std::fmt;
 
-/// How far a fetch got before it failed. Its text follows the name of a field, as in
+/// How far a fetch got before it failed. The text follows the name of a field, as in
 /// `reference_images[1]: the host name does not exist`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reached {
-    /// No host was asked: the URL, or one that it redirects to, cannot be requested.
+    /// No request was sent: the URL, or one that it redirects to, is invalid.
     NotAsked,
     /// The host name does not exist, or has no address.
     NoSuchHost,
-    /// The host name could not be looked up, or not in time.
+    /// The host name could not be looked up, at all or in time.
     LookupFailed,
-    /// No web server: the address is not asked, the port is closed, filtered, or speaks something
-    /// else.
+    /// No web server: the address is forbidden, or the port is closed, filtered, or speaks another
+    /// protocol.
     NoConnection,
-    /// A server whose certificate does not hold for its name.
+    /// The server's certificate is not valid for its name.
     BadCertificate,
-    /// An answer with a status other than 200 and the redirects.
+    /// A status other than 200 and the redirects.
     Answered(u16),
-    /// A body that is compressed, although nobody asked for that.
+    /// The body is compressed, although the request did not allow it.
     Encoded,
-    /// A redirect that names no place.
+    /// A redirect without a valid location.
     RedirectedNowhere,
     /// A redirect from https to http.
     Downgraded,
@@ -31,9 +31,9 @@ pub enum Reached {
     RedirectedTooOften(usize),
     /// More bytes than allowed.
     TooLarge,
-    /// A connection on which the bytes came too slowly.
+    /// The body arrived too slowly.
     TooSlow,
-    /// A connection on which not all bytes came in time.
+    /// The body did not arrive completely in time.
     TooLate,
 }
 
@@ -47,13 +47,13 @@ impl fmt::Display for Reached {
             Self::BadCertificate => "the server's certificate is not valid for its name",
             Self::Answered(status) => return write!(f, "the server answered {status}"),
             Self::Encoded => "the server sent the file compressed",
-            Self::RedirectedNowhere => "the server answered a redirect to nowhere",
+            Self::RedirectedNowhere => "the server sent a redirect without a valid location",
             Self::Downgraded => "the server redirects from https to http",
             Self::RedirectedTooOften(most) => {
                 return write!(f, "the server redirects more than {most} times");
             }
             Self::TooLarge => "the file is larger than allowed",
-            Self::TooSlow => "the file came too slowly",
+            Self::TooSlow => "the file arrived too slowly",
             Self::TooLate => "the file did not arrive in time",
         })
     }

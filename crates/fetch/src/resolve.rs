@@ -1,5 +1,5 @@
-//! Names to addresses, behind an interface so that tests can lie. It judges nothing: every
-//! answer goes through the same judgement, whoever gave it.
+//! Resolves names to addresses, behind a trait so that tests can fake it. It checks nothing: all
+//! answers pass the same policy, whatever their source.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -13,27 +13,27 @@ use kinora_contract::Clock;
 use crate::lookups::Lookups;
 pub use crate::lookups::{Lookup, LookupError};
 
-/// Asked once per hop, never for a host that is an address already.
+/// Called once per hop, and never for a host that is already an address.
 #[async_trait]
 pub trait Resolve: Send + Sync + Debug {
     /// All addresses of `host`, a domain name in ASCII form, best first, for `project`.
     ///
     /// # Errors
-    /// [`LookupError`]. The caller bounds the time as well.
+    /// [`LookupError`]. The caller limits the time as well.
     async fn resolve(&self, project: &str, host: &str) -> Result<Vec<IpAddr>, LookupError>;
 }
 
-/// The resolver of the operating system, on threads of its own.
+/// The operating system's resolver, on its own threads.
 #[derive(Clone, Debug)]
 pub struct SystemResolver(Lookups);
 
 impl SystemResolver {
-    /// A resolver whose look-ups may take `timeout`, and wait as long for their turn before that.
+    /// A resolver whose look-ups may take `timeout`, after waiting up to `timeout` for a thread.
     pub fn new(timeout: Duration, clock: Arc<dyn Clock>) -> Self {
-        Self::with_lookup(timeout, Arc::new(OfSystem), clock)
+        Self::with_lookup(timeout, Arc::new(GetAddrInfo), clock)
     }
 
-    /// The same with another way to look names up.
+    /// Like [`SystemResolver::new`], with a custom look-up.
     pub fn with_lookup(timeout: Duration, lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Self {
         Self(Lookups::new(timeout, lookup, clock))
     }
@@ -46,14 +46,14 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// `getaddrinfo`, with the hosts file, search domains and name services that the system has.
+/// `getaddrinfo`, with the system's hosts file, search domains and name services.
 #[derive(Debug)]
-struct OfSystem;
+struct GetAddrInfo;
 
-impl Lookup for OfSystem {
+impl Lookup for GetAddrInfo {
     fn look_up(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         let hints = AddrInfoHints {
-            // Without it every address comes once for each kind of socket.
+            // Without it, every address appears once per socket type.
             socktype: dns_lookup::SockType::Stream.into(),
             ..AddrInfoHints::default()
         };
@@ -62,7 +62,7 @@ impl Lookup for OfSystem {
                 LookupErrorKind::NoName | LookupErrorKind::NoData => LookupError::NoSuchName,
                 _ => LookupError::Failed(Arc::new(error.into())),
             })?;
-        // A family that is not known here is no address to dial.
+        // Unknown address families cannot be dialled.
         Ok(answers
             .flatten()
             .map(|answer| answer.sockaddr.ip())

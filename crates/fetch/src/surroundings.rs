@@ -1,7 +1,7 @@
-//! Where this machine stands: its own addresses and the networks that it is attached to. Whatever
-//! trusts local traffic listens there, so they are no places for references, however public the
-//! registries call them. It knows what the interfaces say; routes without an address on the link,
-//! and addresses that a gateway translates to this machine, are for the operator to name.
+//! The machine's own addresses and attached networks. Services that trust local traffic listen
+//! there, so references must not point to them, even if the registries call them public. It knows
+//! only what the interfaces report; operators must deny routes without an address on the link, and
+//! addresses that a gateway translates to this machine.
 
 use std::fmt::Debug;
 use std::io;
@@ -14,15 +14,15 @@ use kinora_contract::{Clock, Stopwatch};
 
 use crate::network::Network;
 
-/// How long the interfaces are believed to be as they were.
-const KEPT: Duration = Duration::from_secs(2);
+/// How long the list of interfaces is cached.
+const INTERFACES_TTL: Duration = Duration::from_secs(2);
 
 /// An address of an interface, with the network on its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attached {
     /// The machine's own address.
     pub address: IpAddr,
-    /// What the interface reaches without a gateway.
+    /// The network that the interface reaches without a gateway.
     pub network: Network,
 }
 
@@ -31,7 +31,7 @@ pub trait Interfaces: Send + Sync + Debug {
     /// Every address of every interface.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// If the system does not list them.
     fn attached(&self) -> io::Result<Vec<Attached>>;
 }
 
@@ -64,7 +64,7 @@ impl Interfaces for SystemInterfaces {
     }
 }
 
-/// What an address is to this machine.
+/// How an address relates to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nearness {
     Own,
@@ -72,7 +72,7 @@ pub(crate) enum Nearness {
     Elsewhere,
 }
 
-/// The interfaces, listed anew when the last list is older than [`KEPT`].
+/// The interfaces, listed again once the last list is older than [`INTERFACES_TTL`].
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     interfaces: Box<dyn Interfaces>,
@@ -89,15 +89,15 @@ impl Surroundings {
         }
     }
 
-    /// How near `address` is.
+    /// How `address` relates to this machine.
     ///
     /// # Errors
-    /// When the interfaces cannot be listed: then nothing is known to be elsewhere.
+    /// If the interfaces cannot be listed: then no address is known to be elsewhere.
     pub(crate) fn nearness(&self, address: IpAddr) -> io::Result<Nearness> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known
             .as_ref()
-            .is_none_or(|(since, _)| since.elapsed() > KEPT)
+            .is_none_or(|(since, _)| since.elapsed() > INTERFACES_TTL)
         {
             *known = Some((Stopwatch::start(&self.clock), self.interfaces.attached()?));
         }

@@ -1,6 +1,6 @@
-//! From a URL to the addresses that may be dialled for it. The judgement is on what the parser
-//! made of the host and on every answer of one resolution; the texts are never looked at. One
-//! forbidden answer forbids the URL: a name that mixes is a name that plays.
+//! From a URL to the addresses that may be dialled for it. The policy checks the parsed host and
+//! every answer of a single resolution, never the text. One forbidden answer forbids the URL: a
+//! name that mixes public and private addresses is suspicious.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,24 +11,24 @@ use crate::error::{Cause, FetchError};
 use crate::policy::Policy;
 use crate::resolve::{LookupError, Resolve};
 
-/// How many answers of each family are dialled, so that neither hides the other where it has no
-/// way out. All are judged.
+/// Maximum number of dialled addresses per family, so neither family hides the other if it has no
+/// route. All answers are checked.
 const FAMILY_ADDRESSES_MAX: usize = 2;
 
-/// Where one hop goes.
+/// The destination of one hop.
 #[derive(Debug)]
 pub(crate) struct Target {
     /// http or https, with a host and without user information.
     pub(crate) url: Url,
-    /// Judged and distinct, at least one, and at most [`FAMILY_ADDRESSES_MAX`] of each family.
+    /// Permitted and distinct, at least one, at most [`FAMILY_ADDRESSES_MAX`] per family.
     pub(crate) addresses: Vec<SocketAddr>,
 }
 
 impl Target {
-    /// Whose certificate is expected; none for http.
+    /// The name expected in the certificate; `None` for http.
     ///
     /// # Errors
-    /// For https and a host that no certificate can name.
+    /// For https with a host that cannot appear in a certificate.
     pub(crate) fn tls_name(&self) -> Result<Option<ServerName<'static>>, Cause> {
         if self.url.scheme() == "http" {
             return Ok(None);
@@ -43,10 +43,10 @@ impl Target {
     }
 }
 
-/// Resolves the host of `url` once, for `project`, and judges every answer.
+/// Resolves the host of `url` once, for `project`, and checks every answer.
 ///
 /// # Errors
-/// `Forbidden` without any packet sent to the host, `Unreachable` without an address.
+/// `Forbidden` before any packet is sent to the host; `Unreachable` without an address.
 pub(crate) async fn aim(
     url: Url,
     project: &str,
@@ -90,7 +90,7 @@ fn unresolved(host: &str, source: LookupError) -> FetchError {
     }
 }
 
-/// Host and port of a URL of the only form that is read.
+/// Host and port of a URL, if it has the only supported form.
 fn parts(url: &Url) -> Result<(Host<String>, u16), FetchError> {
     if !matches!(url.scheme(), "http" | "https") {
         let scheme = url.scheme().to_owned();

@@ -1,7 +1,7 @@
-//! Connections to one host, few at a time: nobody attacks a third party through the service.
-//! Projects take turns: a free connection goes to the project that has the fewest to that host, and
-//! of equals to the fetch that has waited longest. A project that has one already never takes the
-//! last free one, so that no project can shut the others out.
+//! Limits concurrent connections per host, so nobody can attack a third party through the service.
+//! Projects take turns: a free connection goes to the project with the fewest to that host, and
+//! among equals to the fetch that has waited longest. A project that already has one never takes
+//! the last free one, so no project can lock the others out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// A host as it is counted: by its name, and by each address of it.
+/// A host for counting: by name, and by each of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum HostKey {
     Name(String),
@@ -28,17 +28,17 @@ impl fmt::Display for HostKey {
     }
 }
 
-/// All connections, and the fetches that wait for one; clones share them.
+/// All connections and the fetches waiting for one; clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
     connections_max: usize,
     hosts: Arc<Mutex<HashMap<HostKey, Host>>>,
 }
 
-/// One host with connections. A host without any is absent.
+/// A host with connections. Hosts without any have no entry.
 #[derive(Debug, Default)]
 struct Host {
-    /// By project; a project without any is absent.
+    /// By project; projects without any have no entry.
     connections: HashMap<Arc<str>, usize>,
     /// In order of arrival.
     waiting: Vec<Waiting>,
@@ -50,13 +50,13 @@ struct Waiting {
     turn: oneshot::Sender<Turn>,
 }
 
-/// The right to have one connection to a host. Dropping it gives the connection to the next fetch.
+/// The right to one connection to a host. Dropping it passes the connection to the next fetch.
 #[derive(Debug)]
 pub(crate) struct Turn {
     turns: Turns,
     key: HostKey,
     project: Arc<str>,
-    /// Cleared when the fetch that it was meant for has gone.
+    /// Cleared if the receiving fetch is gone.
     counted: bool,
 }
 
@@ -86,7 +86,7 @@ impl Turns {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the free connections of a host to the fetches that wait.
+    /// Gives free connections of a host to waiting fetches.
     fn give(&self, key: &HostKey, hosts: &mut HashMap<HostKey, Host>) {
         let Some(host) = hosts.get_mut(key) else {
             return;
@@ -100,7 +100,7 @@ impl Turns {
                 counted: true,
             };
             if let Err(mut unwanted) = next.turn.send(turn) {
-                // It cannot give itself back under this lock.
+                // Its `drop` must not run under this lock.
                 unwanted.counted = false;
                 host.leave(&unwanted.project);
             }
@@ -112,8 +112,7 @@ impl Turns {
 }
 
 impl Host {
-    /// Takes out the next fetch that may have one of `connections_max`, and forgets those that have
-    /// given up.
+    /// Takes the next fetch that may have one of `connections_max`, and removes abandoned ones.
     fn next(&mut self, connections_max: usize) -> Option<Waiting> {
         self.waiting.retain(|waiting| !waiting.turn.is_closed());
         let taken: usize = self.connections.values().sum();
@@ -122,7 +121,7 @@ impl Host {
             let project = &self.waiting[place].project;
             self.connections.get(project).copied().unwrap_or(0)
         };
-        // The last free one is for a project that has none.
+        // The last free one is reserved for a project without any.
         let places = (0..self.waiting.len()).filter(|&place| match free {
             0 => false,
             1 => held(place) == 0,
@@ -202,7 +201,7 @@ mod tests {
             }
             let last = turns.take(key(), "busy", short).await;
             assert!(last.is_none(), "all {connections_max} of one project");
-            // Others get it one after the other, although the busy project waits as well.
+            // Others get it in turn, although the busy project waits as well.
             let still = tokio::spawn({
                 let turns = turns.clone();
                 async move { turns.take(key(), "busy", LONG).await }
@@ -212,11 +211,11 @@ mod tests {
                 assert!(turns.take(key(), project, LONG).await.is_some());
             }
             assert!(!still.is_finished());
-            // One of its own that it gives back is its own again.
+            // A connection that it returns may be its own again.
             held.pop();
             assert!(still.await.unwrap().is_some());
         }
-        // Where there is only one connection, any project may have it.
+        // With only one connection, any project may have it.
         let turns = Turns::new(1);
         assert!(turns.take(key(), "busy", LONG).await.is_some());
     }
@@ -244,7 +243,7 @@ mod tests {
         );
         let short = Duration::from_millis(1);
         assert!(turns.take(key(), "c", short).await.is_none());
-        // Another host is another matter.
+        // Another host has its own limit.
         let other = HostKey::Address([192, 0, 2, 1].into());
         assert!(turns.take(other, "c", short).await.is_some());
         drop(held.0);

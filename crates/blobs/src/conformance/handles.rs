@@ -1,5 +1,5 @@
-//! Two handles of one store as one: every call goes to the other handle than the last one. What one process
-//! has done, the next one must see.
+//! Two handles of one store that look like one: each call goes to the handle that the last one did
+//! not use. One process must see what another has done.
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Puts: once, again, at the same time, in vain.
+//! Puts: once, repeated, concurrent and failing.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::{BlobError, BlobStore, measure_bytes};
 /// SHA-256 of `abc` (FIPS 180-2, appendix B.1).
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-/// A file of this machine, as a worker leaves it.
+/// A local file, as a worker leaves it.
 pub(super) fn file(bytes: &[u8]) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
@@ -55,7 +55,7 @@ pub(super) async fn an_existing_key_is_never_overwritten(store: &impl BlobStore)
         .put_bytes("a/b", Bytes::from_static(b"first"))
         .await
         .unwrap();
-    // Of the same length, and of another.
+    // One of the same length, one of another.
     for other in [&b"other"[..], b"second"] {
         let from = file(other);
         let wanted = measure_bytes("a/b", other);
@@ -83,7 +83,7 @@ pub(super) async fn the_same_put_again_is_done(store: &impl BlobStore) {
     assert!(read(store, "a/b", 0..u64::MAX).await == bytes);
 }
 
-/// The caller of a put that was done knows nothing of it but the file's key, length and SHA-256.
+/// After a put the caller knows only the file's key, length and SHA-256.
 pub(super) async fn a_lost_answer_is_resolved(store: &impl BlobStore) {
     let bytes = pattern(70_000);
     let wanted = measure_bytes("a/b", &bytes);
@@ -114,7 +114,7 @@ pub(super) async fn of_concurrent_puts_one_wins_and_is_whole(store: &impl BlobSt
         bodies[winners[0]]
     );
 
-    // Deletes remove empty folders; puts beside them must not mind.
+    // Deletes remove empty folders; concurrent puts must cope.
     let keys: Vec<String> = (0..32).map(|n| format!("busy/folder/{n}")).collect();
     let churn = keys.iter().map(|key| async move {
         for _ in 0..8 {

@@ -1,5 +1,5 @@
-//! The wrapper with nothing to do passes the suite of what it wraps, and faults are what they
-//! are called.
+//! An idle wrapper passes the conformance suite of its inner store, and each fault does what its
+//! name says.
 #![cfg(feature = "conformance")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,7 +38,7 @@ async fn a_call_fails_before_or_after_it_is_done_and_a_read_breaks_off() {
         assert!(faulty.put_bytes("a/b", bytes.clone()).await.is_err());
         assert_eq!(real.head("a/b").await.unwrap(), there);
     }
-    // A lost answer is repeated by the same put, and by no other.
+    // Only the same put may repeat a lost answer.
     assert_eq!(
         faulty.put_bytes("a/b", bytes.clone()).await.unwrap().bytes,
         5

@@ -1,6 +1,7 @@
-//! The two folders of a store. One that somebody removed under a running service, such as a cleaner of
-//! temporary files, is made again: its blobs are gone, but new ones can be stored. Several processes may
-//! have the same store open: they share the blobs, and each stages in a folder of its own.
+//! The two folders of a store. If one is removed while the service runs, by a cleaner of temporary
+//! files for example, the store creates it again: its blobs are lost, but new ones can be stored.
+//! Several processes may open the same store: they share the blobs, and each has its own staging
+//! folder.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -13,32 +14,32 @@ use kinora_scratch::Scratch;
 
 use super::publish::{Staged, sync_folder};
 
-/// Where a store keeps its files.
+/// The paths and locks of a store.
 #[derive(Debug)]
 pub(super) struct Folders {
     /// The published files.
     pub(super) objects: PathBuf,
-    /// Held by the probe at work: its file has one name.
+    /// Held during a probe: all probes use the same file name.
     pub(super) probing: Mutex<()>,
-    /// None for a store that is only read, listed and deleted from.
+    /// `None` for a store opened only to read, list and delete.
     opened: Option<Opened>,
 }
 
 #[derive(Debug)]
 struct Opened {
-    /// The files that are being put.
+    /// The folder for files being put.
     staging: Scratch,
-    /// Numbers them.
+    /// The number of the next staged file.
     next: AtomicU64,
-    /// Another one is there when the volume of the results is not mounted any more.
+    /// The device changes when the volume of the results is unmounted.
     device: u64,
-    /// Shared by all that have the store open. Earlier versions hold it alone, and would empty the staging
-    /// folder under this one.
+    /// Shared by all processes that have the store open. Earlier versions lock it exclusively, and
+    /// would empty the staging folder under this one.
     _lock: File,
 }
 
 impl Folders {
-    /// Where they are in `root`, whether they are there or not.
+    /// The folders in `root`, whether they exist or not.
     pub(super) fn at(root: &Path) -> Self {
         Self {
             objects: root.join("objects"),
@@ -47,14 +48,14 @@ impl Folders {
         }
     }
 
-    /// Makes the folders in `root`, and removes files that processes which are gone have left there.
+    /// Creates the folders in `root`, and removes staged files of dead processes.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         let mut folders = Self::at(root);
         kinora_durable::make_folder(&folders.objects)?;
         let lock = File::open(root)?;
         if let Err(TryLockError::WouldBlock) = lock.try_lock_shared() {
             return Err(io::Error::other(
-                "a service of an earlier version uses these results",
+                "an earlier version of the service is using these results",
             ));
         }
         let staging = root.join("staging");
@@ -69,8 +70,8 @@ impl Folders {
         Ok(folders)
     }
 
-    /// Whether the volume is there on which the store was opened. Without it nothing is known to be absent, and
-    /// nothing may be stored: the folders of a mount point are hidden once it is mounted again.
+    /// Checks that the volume on which the store was opened is mounted. Without it no blob is known
+    /// to be absent, and storing is unsafe: a remount would hide the folders.
     pub(super) fn check_mounted(&self) -> io::Result<()> {
         let Some(opened) = &self.opened else {
             return Ok(());
@@ -78,11 +79,13 @@ impl Folders {
         let mut nearest = self.objects.ancestors();
         match nearest.find_map(|folder| fs::metadata(folder).ok()) {
             Some(found) if found.dev() == opened.device => Ok(()),
-            _ => Err(io::Error::other("the volume of the results is not mounted")),
+            _ => Err(io::Error::other(
+                "the volume of the result store is not mounted",
+            )),
         }
     }
 
-    /// A new name in the staging folder. Folders that are gone are made again.
+    /// A new path in the staging folder. Restores missing folders.
     pub(super) fn stage(&self) -> io::Result<Staged> {
         let opened = self.make_missing()?;
         let number = opened.next.fetch_add(1, Ordering::Relaxed);
@@ -97,7 +100,8 @@ impl Folders {
 
     fn make_missing(&self) -> io::Result<&Opened> {
         let opened = self.opened.as_ref();
-        let opened = opened.ok_or_else(|| io::Error::other("opened for reading alone"))?;
+        let opened =
+            opened.ok_or_else(|| io::Error::other("the blob store is open for reading only"))?;
         self.check_mounted()?;
         if !self.objects.try_exists()? {
             kinora_durable::make_folder(&self.objects)?;
@@ -111,7 +115,7 @@ impl Folders {
 }
 
 fn log_missing(folder: &Path) {
-    tracing::error!(folder = %folder.display(), "missing folder of the result store made again");
+    tracing::error!(folder = %folder.display(), "result store folder missing; created it again");
 }
 
 /// Earlier versions staged in the folder itself.

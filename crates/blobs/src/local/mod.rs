@@ -1,6 +1,6 @@
-//! Blobs as files of one folder: `objects/<key>` holds the published files, `staging/` those that are
-//! being put. A file appears under its key by a hard link of a synced file, so that it is
-//! there whole or not at all, and never replaces another.
+//! Blobs as files in a folder: `objects/<key>` holds published files, `staging/` those being put. A
+//! file is synced and then hard-linked to its key, so it appears whole or not at all, and never
+//! replaces another.
 
 mod blocking;
 mod folders;
@@ -31,10 +31,10 @@ use folders::Folders;
 const READING_THREADS: usize = 16;
 const WRITING_THREADS: usize = 8;
 const KEEPING_THREADS: usize = 4;
-/// Threads of the runtime that a store uses at most.
+/// Maximum number of runtime threads used by a store.
 pub(crate) const THREADS: usize = READING_THREADS + WRITING_THREADS + KEEPING_THREADS;
 
-/// A blob store in a folder of this machine. Several processes may have it open.
+/// A blob store in a local folder. Several processes may have it open.
 #[derive(Debug)]
 pub struct LocalBlobs {
     folders: Arc<Folders>,
@@ -44,11 +44,10 @@ pub struct LocalBlobs {
 }
 
 impl LocalBlobs {
-    /// Opens or makes the store in the folder `root`, and removes the files that were being put by processes
-    /// that are gone.
+    /// Opens or creates the store in the folder `root`, and removes staged files of dead processes.
     ///
     /// # Errors
-    /// [`BlobError::Unavailable`] when the folders cannot be made.
+    /// [`BlobError::Unavailable`] if the folders cannot be created.
     pub fn open(root: impl AsRef<Path>) -> Result<Self, BlobError> {
         let root = root.as_ref();
         let folders = Folders::open(root)?;
@@ -56,7 +55,8 @@ impl LocalBlobs {
         Ok(Self::of(folders))
     }
 
-    /// The store in the folder `root`, beside a process that may have it open: to read, list and delete.
+    /// The store in the folder `root`, while another process may have it open: to read, list and
+    /// delete.
     pub(crate) fn beside(root: impl AsRef<Path>) -> Self {
         Self::of(Folders::at(root.as_ref()))
     }
@@ -80,7 +80,7 @@ impl BlobStore for LocalBlobs {
     async fn put_file(&self, file: &StoredFile, from: &Path) -> Result<(), BlobError> {
         BlobKey::parse(&file.key)?;
         let (folders, file, from) = (self.folders.clone(), file.clone(), from.to_owned());
-        // One piece of work: whoever stops waiting for it leaves nothing half done.
+        // One unit of work: a caller that stops waiting leaves nothing half done.
         blocking(&self.writing, move || {
             let staged = folders.stage()?;
             publish::stage(&file, &from, &staged)?;
@@ -116,7 +116,7 @@ impl BlobStore for LocalBlobs {
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
         let (path, folders) = (self.path(key)?, self.folders.clone());
-        // Downloads ask for it: they must not wait behind removals.
+        // Downloads call it: they must not wait behind removals.
         blocking(&self.reading, move || match fs::metadata(path) {
             Ok(data) if data.is_file() => Ok(Some(data.len())),
             Ok(_) => Ok(None),
@@ -165,7 +165,7 @@ impl BlobStore for LocalBlobs {
     }
 }
 
-/// Where the published files of the store in the folder `root` are.
+/// The folder of published files for the store in `root`.
 pub(crate) fn objects_of(root: &Path) -> PathBuf {
     root.join("objects")
 }

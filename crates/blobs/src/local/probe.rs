@@ -1,5 +1,5 @@
-//! Whether a blob could be put now, found out by doing everything that a put does with a file of no
-//! blob: its name is no key, so that it is neither listed nor read. Blocking.
+//! Checks whether a put would succeed by running every step of one. The file's name is not a valid
+//! key, so it is neither listed nor read. Blocking.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -9,14 +9,14 @@ use std::sync::PoisonError;
 use super::folders::Folders;
 use super::publish::sync_folder;
 
-/// Followed by the name of the process's staging folder, so that processes do not meet.
+/// Followed by the name of the process's staging folder, so processes do not collide.
 const PREFIX: &str = ".probe-";
-/// The name in the staging folder, and in both folders of earlier versions.
+/// The name in the staging folder; earlier versions used it in both folders.
 const NAME: &str = ".probe";
-/// Less than the smallest results: room that a result could still use is enough.
+/// Smaller than the smallest results, so a probe never fails where a result would fit.
 const BYTES: usize = 64 * 1024;
 
-/// Puts a small file, reads it back and removes it, in folders that are made again where they are gone.
+/// Puts a small file, reads it back and removes it. Restores missing folders.
 pub(super) fn probe(folders: &Folders) -> io::Result<()> {
     let _alone = folders
         .probing
@@ -25,7 +25,7 @@ pub(super) fn probe(folders: &Folders) -> io::Result<()> {
     let (staging, owner) = folders.staging()?;
     let staged = staging.join(NAME);
     let named = folders.objects.join(format!("{PREFIX}{owner}"));
-    // An earlier probe may have failed to remove its own.
+    // An earlier probe may have failed to remove its files.
     remove(&staged)?;
     remove(&named)?;
     let put = put(&staged, &named, &folders.objects);
@@ -33,10 +33,10 @@ pub(super) fn probe(folders: &Folders) -> io::Result<()> {
     put.and(removed)
 }
 
-/// Removes the files that a crash in the middle of a probe has left. Processes that are alive keep theirs.
+/// Removes probe files of crashed processes, and leaves those of live ones.
 pub(super) fn remove_leftovers(folders: &Folders) {
     if let Err(error) = try_remove_leftovers(folders) {
-        tracing::debug!(%error, "leftover of a probe not removed");
+        tracing::debug!(%error, "leftover probe file not removed");
     }
 }
 
@@ -69,7 +69,7 @@ fn put(staged: &Path, named: &Path, objects: &Path) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::other(
-            "the file system does not keep what was written",
+            "the file system returned other bytes than were written",
         ))
     }
 }

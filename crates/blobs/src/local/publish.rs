@@ -1,5 +1,5 @@
-//! How a file comes under its key, and how it goes: the order of syncs that makes "published"
-//! mean "on disk". Blocking; runs on threads that may block.
+//! Publishes and removes files, with the order of syncs that makes "published" mean "on disk".
+//! Blocking: call it on threads that may block.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -12,10 +12,10 @@ use super::blocking::is_absent;
 use crate::BlobError;
 use crate::measure::{copy_measured, measure};
 
-/// A folder may vanish under a put, when a delete finds it empty: so often it is made again.
+/// Attempts to create a folder, which may vanish during a put if a delete finds it empty.
 const FOLDER_TRIES: usize = 8;
 
-/// A name in the staging folder, which goes whatever becomes of the put.
+/// A path in the staging folder; removed on drop, whether or not the put succeeds.
 pub(super) struct Staged(PathBuf);
 
 impl Staged {
@@ -32,17 +32,17 @@ impl Drop for Staged {
     fn drop(&mut self) {
         match fs::remove_file(&self.0) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                // A published blob stands: this is a second name of it.
-                tracing::warn!(%error, "a file stays in the staging folder until the next start");
+                // The published blob is safe: this is a second name for it.
+                tracing::warn!(%error, "staged file not removed; the next start removes it");
             }
             _ => {}
         }
     }
 }
 
-/// Brings the file at `from` to `staged`: by a second name, or by a copy where that cannot be had, as from
-/// another file system. What is copied is measured again; a second name needs no more than its length, since
-/// the bytes are those that were hashed when they were written.
+/// Brings the file at `from` to `staged`: by a hard link, or by a copy if linking fails, as between
+/// file systems. Copies are measured again; for a link the length suffices, since the bytes were
+/// hashed when they were written.
 pub(super) fn stage(file: &StoredFile, from: &Path, staged: &Staged) -> io::Result<()> {
     let found = fs::symlink_metadata(from)?;
     if !found.is_file() || found.len() != file.bytes {
@@ -62,19 +62,19 @@ pub(super) fn stage(file: &StoredFile, from: &Path, staged: &Staged) -> io::Resu
 fn not_as_measured() -> io::Error {
     io::Error::new(
         ErrorKind::InvalidData,
-        "the file is not the one that was measured",
+        "the file changed after it was measured",
     )
 }
 
 /// Publishes a staged file as `objects/key`: synced, linked, folders synced.
 pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &Staged) -> Result<(), BlobError> {
-    // The bytes before the name: a name that survives a crash never names a torn file.
+    // Bytes first, then the name: a name that survives a crash never points to a torn file.
     File::open(staged.path())?.sync_all()?;
     kinora_crash::point("blobs.synced");
     let path = objects.join(&file.key);
     let is_new = match link(staged.path(), &path).map_err(|error| (error.kind(), error)) {
         Ok(()) => true,
-        // An earlier put whose answer was lost, or one at the same time.
+        // An earlier put whose answer was lost, or a concurrent one.
         Err((ErrorKind::AlreadyExists, _)) if has(&path, file)? => false,
         Err((ErrorKind::AlreadyExists | ErrorKind::NotADirectory, _)) => {
             return Err(BlobError::Exists(file.key.clone()));
@@ -91,7 +91,7 @@ pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &Staged) -> Res
     Ok(())
 }
 
-/// Removes a blob and the folders that it leaves empty.
+/// Removes a blob and the folders that this leaves empty.
 pub(super) fn remove(objects: &Path, path: &Path) -> Result<(), BlobError> {
     match fs::remove_file(path) {
         Ok(()) => {}
@@ -117,7 +117,7 @@ pub(super) fn remove(objects: &Path, path: &Path) -> Result<(), BlobError> {
     Ok(())
 }
 
-/// Length and SHA-256 of the file at `path`; `None` where there is none.
+/// The length and SHA-256 of the file at `path`; `None` if it does not exist.
 pub(super) fn checksum(path: &Path) -> io::Result<Option<(u64, String)>> {
     let mut file = match File::open(path) {
         Err(error) if is_absent(&error) => return Ok(None),
@@ -129,7 +129,7 @@ pub(super) fn checksum(path: &Path) -> io::Result<Option<(u64, String)>> {
     measure(&mut file).map(Some)
 }
 
-/// Whether the file at `path` has the bytes of `wanted`, which are then synced.
+/// Whether the file at `path` has the bytes of `wanted`; if so, syncs it.
 fn has(path: &Path, wanted: &StoredFile) -> io::Result<bool> {
     let mut file = match File::open(path) {
         Err(error) if is_absent(&error) => return Ok(false),
@@ -143,7 +143,7 @@ fn has(path: &Path, wanted: &StoredFile) -> io::Result<bool> {
     Ok(true)
 }
 
-/// A second name for the file; unlike a rename it refuses to replace.
+/// Links the file to a second name; unlike a rename, this never replaces.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().unwrap_or(to);
     for _ in 0..FOLDER_TRIES {
@@ -155,8 +155,8 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     Err(ErrorKind::NotFound.into())
 }
 
-/// Syncs every folder from the file's up to `objects`. All of them, since a folder that another
-/// put has just made may not be synced yet.
+/// Syncs every folder from the file's up to `objects`, since a concurrent put may have just created
+/// one and not synced it yet.
 fn sync_upwards(objects: &Path, path: &Path) -> io::Result<()> {
     for folder in path.ancestors().skip(1) {
         sync_folder(folder)?;

@@ -1,5 +1,5 @@
-//! A file as a stream of chunks. Each is read when the one before it was taken, by a thread of the
-//! readers' own pool, so that no number of slow readers holds a thread.
+//! Streams a file in chunks. Each chunk is read when the previous one was taken, by a thread of the
+//! reading pool, so slow readers never hold a thread.
 
 use std::fs::File;
 use std::io;
@@ -36,7 +36,7 @@ pub(super) fn chunks(file: File, range: Range<u64>, pool: Pool) -> ByteStream {
     Box::pin(chunks)
 }
 
-/// Up to `length` bytes; none at the end of the file.
+/// Reads up to `length` bytes; none at the end of the file.
 fn chunk_at(file: &File, start: u64, length: usize) -> io::Result<Bytes> {
     let mut bytes = vec![0; length];
     loop {

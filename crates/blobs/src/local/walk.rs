@@ -1,6 +1,5 @@
-//! Lists the files under a prefix: one pass over the folders, which are held open, so that nothing
-//! is read twice and nothing is kept in memory. Files that are no blobs (their names are no keys)
-//! are left out.
+//! Lists the files under a prefix in one pass, with the folders held open, so nothing is read twice
+//! or collected in memory. Files whose names are not keys are skipped.
 
 use std::fs::{self, DirEntry, ReadDir};
 use std::io;
@@ -33,26 +32,26 @@ pub(super) fn pages(folders: Arc<Folders>, prefix: String, pool: Pool) -> EntryS
     }))
 }
 
-/// The place that a list has come to.
+/// The position of a listing.
 struct Walk {
     folders: Arc<Folders>,
     prefix: String,
-    /// The folders that are being read, the innermost last; `None` before the first page.
+    /// The open folders, innermost last; `None` before the first page.
     open: Option<Vec<Folder>>,
     /// How often a folder was opened.
     #[cfg(test)]
     opened: usize,
 }
 
-/// A folder that is being read.
+/// An open folder.
 struct Folder {
-    /// Its key with a slash at its end; empty for the outermost.
+    /// Its key with a trailing slash; empty for the outermost.
     at: String,
     entries: ReadDir,
 }
 
 impl Walk {
-    /// The next blobs; none at the end.
+    /// The next blobs; empty at the end.
     fn page(&mut self) -> Result<Vec<BlobEntry>, BlobError> {
         let mut open = match self.open.take() {
             Some(open) => open,
@@ -100,7 +99,7 @@ impl Walk {
     }
 }
 
-/// The folder, opened, unless it was deleted since it was seen.
+/// Opens the folder; `None` if it was deleted meanwhile.
 fn folder(path: &Path, at: String) -> io::Result<Option<Folder>> {
     match fs::read_dir(path) {
         Err(error) if is_absent(&error) => Ok(None),
@@ -154,7 +153,7 @@ mod tests {
         };
         let pages = [(); 3].map(|()| walk.page().unwrap().len());
         assert_eq!(pages, [PAGE_MAX, PAGE_MAX, 0]);
-        // With the one that holds them all.
+        // Plus the outermost one.
         assert_eq!(walk.opened, FOLDERS + 1);
     }
 }

@@ -181,7 +181,7 @@ fn p11_folders_that_are_removed_are_made_again() {
             }
         }
     }
-    server.wait_for_log(&["missing folder of the result store made again", "staging"]);
+    server.wait_for_log(&["result store folder missing; created it again", "staging"]);
     server.wait_for_log(&["missing scratch folder made again"]);
     becomes_ready(&server);
 }

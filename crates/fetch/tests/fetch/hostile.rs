@@ -309,7 +309,10 @@ async fn what_the_caller_can_mend_is_told() {
         ("/packed", "the server sent the file compressed."),
         ("/large", "the file is larger than allowed."),
         ("/round", "the server redirects more than 5 times."),
-        ("/nowhere", "the server answered a redirect to nowhere."),
+        (
+            "/nowhere",
+            "the server sent a redirect without a valid location.",
+        ),
     ] {
         let error = Bench::nameless(options()).fails(&server.url(path)).await;
         assert_eq!(error.failure().message, message, "{path}: {error:?}");
