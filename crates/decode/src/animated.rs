@@ -1,5 +1,5 @@
-//! WebP and GIF, of which the first frame is read when they move. Refuses a WebP whose canvas,
-//! frame, copy and code tables together would not fit the memory budget.
+//! WebP and GIF; of animations, the first frame. Refuses a WebP whose canvas, frame, copy and code
+//! tables together would exceed the memory budget.
 
 use std::io::Cursor;
 
@@ -11,18 +11,18 @@ use crate::orientation::Orientation;
 use crate::pixels::Samples;
 use crate::webp_codes;
 
-/// Bytes per pixel that reading an animated WebP holds: canvas, frame, copy (RGBA each) and the
+/// Memory per pixel for reading an animated WebP: canvas, frame and copy (RGBA each), and the
 /// planes of the frame.
 const WEBP_ANIMATED_PIXEL_BYTES: u64 = 16;
 
-/// The same of a still one: RGBA and the RGB copied from it, which is also room for the planes
+/// Memory per pixel for a still WebP: RGBA and the RGB copied from it, which also covers the planes
 /// of a lossy one.
 const WEBP_PIXEL_BYTES: u64 = 7;
 
 /// GIF pixels are read as RGBA.
 const GIF_CHANNELS: usize = 4;
 
-/// Most bytes of a GIF frame beside the canvas, which is up to 144 MB itself.
+/// Maximum bytes of a GIF frame beside the canvas, which may itself take 144 MB.
 const GIF_FRAME_BYTES_MAX: u64 = 100_000_000;
 
 pub(crate) fn webp_header(bytes: &[u8]) -> Result<Header, Cause> {
@@ -45,7 +45,7 @@ pub(crate) fn gif_header(bytes: &[u8]) -> Result<Header, Cause> {
     })
 }
 
-/// The pixels of a WebP whose header gave `size`.
+/// The pixels of a WebP; `size` comes from its header.
 pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let claimed = bytes.get(4..8).and_then(|four| four.try_into().ok());
     let body_bytes = u64::from(u32::from_le_bytes(claimed.unwrap_or([0xff; 4])));
@@ -72,7 +72,7 @@ pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     Ok(Samples { channels, data })
 }
 
-/// The first frame of a GIF whose header gave `size`, on its canvas, which is clear elsewhere.
+/// The first frame of a GIF on an otherwise transparent canvas; `size` comes from its header.
 pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let mut options = gif::DecodeOptions::new();
     options.set_color_output(gif::ColorOutput::RGBA);
@@ -86,7 +86,7 @@ pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let (width, height) = (size.0 as usize, size.1 as usize);
     let mut data = vec![0; width * height * GIF_CHANNELS];
     if left == 0 && frame_width == width && top + frame_height <= height {
-        // Whole rows of the canvas are read in place.
+        // A frame as wide as the canvas is read in place.
         let first = top * width * GIF_CHANNELS;
         let end = first + frame_height * width * GIF_CHANNELS;
         reader.read_into_buffer(&mut data[first..end])?;

@@ -1,5 +1,5 @@
-//! WAV, MP3, AAC, MP4, FLAC and Ogg through symphonia, with one reader offered per file: the one
-//! its first bytes call for. Durations of headers are not believed; damaged packets are skipped.
+//! WAV, MP3, AAC, MP4, FLAC and Ogg through symphonia, offering only the reader that matches the
+//! first bytes of the file. Durations in headers are not trusted; damaged packets are skipped.
 
 use std::io::Cursor;
 
@@ -18,15 +18,15 @@ use crate::downmix::{self, Stereo};
 use crate::edit_list::{self, Kept};
 use crate::{Cause, sound};
 
-/// Most packets that are read: the longest sound in the shortest packets, roughly.
+/// Maximum number of packets read: about the longest sound in the shortest packets.
 const PACKETS_MAX: usize = 100_000;
 
-/// Most frames that a header may announce for a packet, and most channels: decoders reserve their
-/// product at once, and cannot survive the refusal of a reservation.
+/// Maximum frames per packet and maximum channels that a header may declare: decoders allocate
+/// their product at once, and abort if the allocation fails.
 const PACKET_FRAMES_MAX: u64 = 1 << 17;
 const CHANNELS_MAX: usize = 32;
 
-/// The kinds of file that are read.
+/// The supported kinds of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Container {
     Wav,
@@ -39,7 +39,7 @@ pub(crate) enum Container {
 }
 
 impl Container {
-    /// The kind whose signature `bytes` begin with.
+    /// The kind of file whose signature `bytes` begin with.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let at = |range: std::ops::Range<usize>| bytes.get(range).unwrap_or(&[]);
         match at(0..4) {
@@ -79,7 +79,7 @@ impl Container {
     }
 }
 
-/// The sound, or as much of it as shows that it is too long.
+/// Decodes the sound, stopping once it is known to be too long.
 pub(crate) fn decode(container: Container, bytes: Vec<u8>) -> Result<Stereo, Cause> {
     let edit = match container {
         Container::Mp4 => edit_list::edit(&bytes),
@@ -133,7 +133,7 @@ pub(crate) fn decode(container: Container, bytes: Vec<u8>) -> Result<Stereo, Cau
     stereo.ok_or_else(|| "no sound".into())
 }
 
-/// The next packet; a file that was cut ends where it was cut.
+/// The next packet; a truncated file ends at the cut.
 fn next_packet(
     reader: &mut dyn FormatReader,
 ) -> Result<Option<symphonia::core::packet::Packet>, Cause> {
@@ -143,7 +143,7 @@ fn next_packet(
     }
 }
 
-/// How many packets were tried and how many were damaged.
+/// How many packets were decoded and how many were damaged.
 #[derive(Default)]
 pub(crate) struct Patience {
     good: usize,
@@ -151,7 +151,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Counts a packet; there is an end to it.
+    /// Counts a packet, up to [`PACKETS_MAX`].
     pub(crate) fn count(&mut self, good: bool) -> Result<(), Cause> {
         if good {
             self.good += 1;
@@ -164,7 +164,7 @@ impl Patience {
         Ok(())
     }
 
-    /// Refuses what was mostly damaged.
+    /// Refuses sound with more damaged than good packets.
     pub(crate) fn judge(&self) -> Result<(), Cause> {
         if self.bad > self.good {
             return Err(format!("{} of {} packets", self.bad, self.bad + self.good).into());

@@ -1,15 +1,15 @@
-//! Any number of channels to two, by ITU-R BS.775 (centre and surrounds at -3 dB, no low-frequency
-//! effects), scaled so that nothing can clip. Samples that are no number become silence.
+//! Mixes any number of channels down to two, by ITU-R BS.775 (centre and surrounds at -3 dB, no
+//! low-frequency effects), scaled so that nothing clips. Non-finite samples become silence.
 
 use symphonia::core::audio::{Channels, Position};
 
 /// -3 dB.
 const HALF_POWER: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
-/// What one channel adds to the left and to the right.
+/// What one channel contributes to left and right.
 pub(crate) type Gains = [f32; 2];
 
-/// Stereo sound that grows up to a bound.
+/// Stereo sound that grows up to a limit.
 pub(crate) struct Stereo {
     rate: u32,
     frames_max: usize,
@@ -37,17 +37,17 @@ impl Stereo {
         self.pcm.len() / 2
     }
 
-    /// Whether more was offered than fits.
+    /// Whether more frames were pushed than fit.
     pub(crate) fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// Interleaved, left first.
+    /// Interleaved samples, left first.
     pub(crate) fn into_pcm(self) -> Vec<f32> {
         self.pcm
     }
 
-    /// Mixes in `interleaved`, one sample per channel of `gains` and frame.
+    /// Mixes in `interleaved`: frames with one sample per channel of `gains`.
     pub(crate) fn push(&mut self, interleaved: &[f32], gains: &[Gains]) {
         for frame in interleaved.chunks_exact(gains.len().max(1)) {
             if self.frames() == self.frames_max {
@@ -96,7 +96,7 @@ pub(crate) fn vorbis_gains(channels: usize) -> Vec<Gains> {
     unclipped(placed.to_vec())
 }
 
-/// Mono to both, stereo as it is, and the mean of more channels of unknown place.
+/// Mono goes to both sides, stereo stays as it is, more channels in unknown positions are averaged.
 fn unplaced(channels: usize) -> Vec<Gains> {
     match channels {
         1 => vec![[1.0, 1.0]],
@@ -105,7 +105,7 @@ fn unplaced(channels: usize) -> Vec<Gains> {
     }
 }
 
-/// The same balance, with neither side above full scale when all channels are.
+/// Scales the gains, if needed, so that neither side clips when all channels are at full scale.
 fn unclipped(mut gains: Vec<Gains>) -> Vec<Gains> {
     let left: f32 = gains.iter().map(|gain| gain[0]).sum();
     let right: f32 = gains.iter().map(|gain| gain[1]).sum();

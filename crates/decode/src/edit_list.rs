@@ -1,26 +1,26 @@
-//! The edit list of an MP4's sound track (ISO/IEC 14496-12, section 8.6.6), read for one thing:
-//! the encoder's priming at the start and its padding at the end. Anything else in it is ignored,
-//! as is an edit list that skips more than priming could be.
+//! Reads the edit list of an MP4's sound track (ISO/IEC 14496-12, section 8.6.6) for the encoder's
+//! priming at the start and its padding at the end. Everything else in it is ignored, as is an edit
+//! list that skips more than priming would.
 
 use std::ops::Range;
 
-/// Longest start that is taken for priming.
+/// Maximum start that counts as priming.
 const PRIMING_SECONDS_MAX: f64 = 0.5;
 
 /// The only edit of a track, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Edit {
-    /// Where the sound begins in the decoded samples.
+    /// The start of the sound within the decoded samples.
     pub(crate) start_seconds: f64,
-    /// How long it is, when that is told.
+    /// The length of the sound, if stated.
     pub(crate) seconds: Option<f64>,
 }
 
-/// Which of the decoded frames belong to the sound.
+/// Selects the decoded frames that belong to the sound.
 pub(crate) struct Kept {
-    /// Frames still to be skipped.
+    /// Frames left to skip.
     skip: usize,
-    /// Frames still to be kept.
+    /// Frames left to keep.
     keep: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// What `edit` keeps of a sound of `rate`.
+    /// The frames that `edit` keeps of a sound with `rate` samples per second.
     pub(crate) fn of(edit: Option<Edit>, rate: u32) -> Self {
         let frames = |seconds: f64| (seconds * f64::from(rate)).round() as usize;
         edit.map_or_else(Self::default, |edit| Self {
@@ -52,7 +52,7 @@ impl Kept {
         start..start + kept
     }
 
-    /// Whether nothing more is kept.
+    /// Whether all remaining frames are dropped.
     pub(crate) fn is_over(&self) -> bool {
         self.keep == 0
     }
@@ -89,8 +89,8 @@ fn scale(header: &[u8]) -> Option<u32> {
         .filter(|&units| units > 0)
 }
 
-/// Duration and media time of the only entry with media; an empty edit before it is a delay that
-/// sound alone does not need.
+/// Duration and media time of the only entry with media. An empty edit before it is a delay, which
+/// does not matter for sound alone.
 fn only_edit(list: &[u8]) -> Option<(u64, u64)> {
     let wide = *list.first()? == 1;
     let (step, field) = if wide { (20, 8) } else { (12, 4) };
@@ -127,7 +127,7 @@ fn child<'a>(parent: &'a [u8], kind: &[u8; 4]) -> Option<&'a [u8]> {
         .map(|(_, body)| body)
 }
 
-/// The boxes in `bytes`, each with its body, up to the first that does not fit.
+/// The boxes in `bytes`, each with its body, up to the first malformed one.
 fn boxes(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     std::iter::from_fn(move || {
         let kind = bytes.get(4..8)?;

@@ -1,5 +1,5 @@
 //! Why a reference was refused: a stable public code, a public sentence with the figures, and a
-//! private cause. A cause never enters the public sentence.
+//! private cause, which never appears in the sentence.
 
 use std::error::Error;
 use std::io;
@@ -10,16 +10,16 @@ use kinora_contract::limits::{
 };
 use kinora_contract::{Failure, FailureCode};
 
-/// What a decoder had against a file: for the log, never for a client.
+/// A decoder's error about a file: for the log, never for a client.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why a file is not usable as a reference.
+/// Why a file cannot be used as a reference.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// Not an image that is read here, damaged, or too costly to read.
+    /// Not a supported image, damaged, or too expensive to read.
     #[error("unsupported image")]
     UnsupportedImage(#[source] Cause),
-    /// A side is too short.
+    /// The shorter side is too short.
     #[error("an image of {width} x {height} pixels is too small")]
     ImageTooSmall {
         /// Pixels, upright.
@@ -27,7 +27,7 @@ pub enum DecodeError {
         /// Pixels, upright.
         height: u32,
     },
-    /// A side is too long.
+    /// The longer side is too long.
     #[error("an image of {width} x {height} pixels is too large")]
     ImageTooLarge {
         /// Pixels, upright.
@@ -43,32 +43,32 @@ pub enum DecodeError {
         /// Pixels, upright.
         height: u32,
     },
-    /// Not sound that is read here, or damaged.
+    /// Not a supported sound file, or damaged.
     #[error("unsupported audio")]
     UnsupportedAudio(#[source] Cause),
-    /// Less sound than the shortest that is allowed.
+    /// The sound is shorter than allowed.
     #[error("{seconds:.3} s of sound are too short")]
     AudioTooShort {
         /// Decoded length.
         seconds: f64,
     },
-    /// More sound than the longest that is allowed; how much is not known, as reading stopped.
+    /// The sound is longer than allowed. Its length is unknown, since decoding stopped.
     #[error("the sound is too long")]
     AudioTooLong,
-    /// More bytes than a file of its kind may have.
+    /// The file exceeds the size limit of its kind.
     #[error("the file is over {bytes_max} bytes")]
     FileTooLarge {
-        /// The bound.
+        /// The limit.
         bytes_max: u64,
     },
-    /// The file could not be read from this machine's disk.
+    /// The file could not be read from the local disk.
     #[error("the file could not be read")]
     Io(#[from] io::Error),
 }
 
 impl DecodeError {
-    /// The failure of a task whose reference this is: its code and public sentence, which begins
-    /// with a small letter because the name of the reference comes before it.
+    /// The failure of a task with this reference: code and public sentence. The sentence begins in
+    /// lower case because the name of the reference precedes it.
     pub fn failure(&self) -> Failure {
         match self {
             Self::UnsupportedImage(_) => Failure::new(

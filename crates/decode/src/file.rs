@@ -1,5 +1,5 @@
-//! A reference file into memory, and third-party decoders kept on a leash. The bound holds for
-//! what is read, whatever the file's length claims to be or becomes meanwhile.
+//! Reads a reference file into memory, and contains panics of third-party decoders. The size limit
+//! applies to the bytes read, whatever length the file reports.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,10 +8,10 @@ use std::path::Path;
 
 use crate::{Cause, DecodeError};
 
-/// The bytes of the file at `path`, at most `bytes_max`.
+/// Reads the file at `path`, at most `bytes_max` bytes.
 ///
 /// # Errors
-/// [`DecodeError::FileTooLarge`] past the bound, [`DecodeError::Io`] when it cannot be read.
+/// [`DecodeError::FileTooLarge`] beyond the limit, [`DecodeError::Io`] if it cannot be read.
 pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, DecodeError> {
     let file = File::open(path)?;
     let expected = file.metadata()?.len();
@@ -26,8 +26,8 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, DecodeError> 
     Ok(bytes)
 }
 
-/// Runs a third-party decoder. A panic in it is an error of the file: nothing that it had in
-/// hand is used afterwards.
+/// Runs a third-party decoder. A panic counts as an error of the file; nothing that the decoder
+/// held is used afterwards.
 pub(crate) fn contained<T>(decode: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err("the decoder panicked".into()))
 }

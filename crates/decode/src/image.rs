@@ -1,6 +1,6 @@
-//! Reference images: JPEG, PNG, WebP and the first frame of GIF, told apart by their first
-//! bytes. Judges the upright size from headers before a pixel exists. Colour profiles are
-//! ignored: every image is taken as sRGB.
+//! Reference images: JPEG, PNG, WebP and the first frame of GIF, recognised by their first bytes.
+//! Checks the upright size in the headers before decoding pixels. Ignores colour profiles: every
+//! image is treated as sRGB.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use kinora_contract::limits::{
 use crate::orientation::Orientation;
 use crate::{Cause, DecodeError, animated, file, jpeg, pixels, png};
 
-/// Most bytes that reading one image may hold at any time, its file included.
+/// Maximum memory for reading one image, its file included.
 pub(crate) const MEMORY_BYTES_MAX: u64 = REFERENCE_DECODE_BYTES_MAX;
 
 /// A decoded image.
@@ -26,8 +26,8 @@ pub struct Image {
     pub rgb: Vec<u8>,
 }
 
-/// Judges and decodes the image at `path`, upright. It is scaled down (Lanczos, never up) to the
-/// smallest size of its own aspect ratio that still covers `cover`, `(width, height)` in pixels.
+/// Checks and decodes the image at `path`, upright. Scales it down (Lanczos, never up) to the
+/// smallest size of the same aspect ratio that still covers `cover`, `(width, height)` in pixels.
 ///
 /// # Errors
 /// [`DecodeError`], never one of the audio variants.
@@ -55,8 +55,8 @@ pub fn image(path: &Path, cover: (u32, u32)) -> Result<Image, DecodeError> {
     .map_err(DecodeError::UnsupportedImage)
 }
 
-/// The upright width and height in pixels of the image at `path`, from its headers alone, judged
-/// against the limits. The pixels may still prove unreadable.
+/// The upright width and height in pixels of the image at `path`, from its headers alone, checked
+/// against the limits. Decoding the pixels may still fail.
 ///
 /// # Errors
 /// [`DecodeError`], never one of the audio variants.
@@ -65,7 +65,7 @@ pub fn image_size(path: &Path) -> Result<(u32, u32), DecodeError> {
     judged(&bytes).map(|(_, header)| header.upright_size())
 }
 
-/// The types that are read.
+/// The supported formats.
 #[derive(Clone, Copy)]
 pub(crate) enum Format {
     Jpeg,
@@ -75,7 +75,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The type whose signature `bytes` begin with.
+    /// The format whose signature `bytes` begin with.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         if bytes.starts_with(b"\xff\xd8\xff") {
             Some(Self::Jpeg)
@@ -91,13 +91,13 @@ impl Format {
     }
 }
 
-/// What the headers of an image claim.
+/// Size and orientation in an image's headers.
 pub(crate) struct Header {
     /// Pixels, as stored.
     pub(crate) width: u32,
     /// Pixels, as stored.
     pub(crate) height: u32,
-    /// How the stored image is turned upright.
+    /// How to turn the stored image upright.
     pub(crate) orientation: Orientation,
 }
 

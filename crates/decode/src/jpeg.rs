@@ -1,6 +1,6 @@
-//! JPEG, baseline and progressive, grey, YCbCr, RGB and CMYK. The segments are walked first:
-//! a file that was cut, one of endless scans, and one whose coefficients would not fit the memory
-//! budget are refused before decoding. Formats: ITU-T T.81, annex B.
+//! JPEG, baseline and progressive, grey, YCbCr, RGB and CMYK. Walks the segments first, to refuse
+//! truncated files, files with too many scans, and files whose coefficients would exceed the memory
+//! budget before decoding them. Formats: ITU-T T.81, annex B.
 
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
@@ -11,7 +11,7 @@ use crate::Cause;
 use crate::image::{Header, MEMORY_BYTES_MAX};
 use crate::orientation::Orientation;
 
-/// Most scans of one image: encoders write about ten, and each costs a pass over all pixels.
+/// Maximum number of scans: encoders write about ten, and each costs a pass over all pixels.
 const SCANS_MAX: usize = 32;
 
 pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
@@ -25,7 +25,7 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
     })
 }
 
-/// `[height][width][3]` u8 of an image whose header gave `size`, `(width, height)`.
+/// Decodes an image to `[height][width][3]` u8; `size`, `(width, height)`, comes from its header.
 pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Vec<u8>, Cause> {
     let structure = Structure::of(bytes)?;
     let pixels = u64::from(size.0) * u64::from(size.1);
@@ -54,7 +54,7 @@ fn decoder(bytes: &[u8]) -> JpegDecoder<ZCursor<&[u8]>> {
     JpegDecoder::new_with_options(ZCursor::new(bytes), options)
 }
 
-/// What the segments of a whole JPEG say about the work that it makes.
+/// What the segments of a JPEG say about the cost of decoding it.
 #[derive(Default)]
 struct Structure {
     progressive: bool,
@@ -66,7 +66,7 @@ struct Structure {
 }
 
 impl Structure {
-    /// Walks all segments from the start to the end marker.
+    /// Walks all segments from the start marker to the end marker.
     fn of(bytes: &[u8]) -> Result<Self, Cause> {
         let mut structure = Self::default();
         let mut at = 2;
@@ -111,8 +111,8 @@ impl Structure {
         }
     }
 
-    /// Bytes of coefficients that must be held until the last scan: none when one scan has it
-    /// all. An upper bound, as the decoder pads for scans of single components.
+    /// Memory for coefficients held until the last scan: none if a single scan has all components.
+    /// An upper bound, since the decoder pads single-component scans.
     fn coefficient_bytes(&self, size: (u32, u32)) -> u64 {
         let whole = self.first_scan_components == self.sampling.len();
         if whole && !self.progressive {
@@ -143,8 +143,8 @@ impl Structure {
     }
 }
 
-/// The next marker at or after `at` that is neither stuffing nor a restart, and where its
-/// segment begins.
+/// The next marker at or after `at` that is neither stuffing nor a restart, and where its segment
+/// begins.
 fn next_marker(bytes: &[u8], mut at: usize) -> Option<(u8, usize)> {
     loop {
         at += bytes.get(at..)?.iter().position(|&byte| byte == 0xff)? + 1;
@@ -155,7 +155,7 @@ fn next_marker(bytes: &[u8], mut at: usize) -> Option<(u8, usize)> {
     }
 }
 
-/// The segment at `at`, its two bytes of length included.
+/// The segment at `at`, including its two length bytes.
 fn segment(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let length = u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]);
     bytes.get(at..at + usize::from(length.max(2)))

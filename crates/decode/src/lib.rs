@@ -1,6 +1,6 @@
-//! Reference files, hostile until proven otherwise, to pixels and samples. Content alone decides
-//! the type; sizes are judged before any pixel exists; memory and time are bounded by constants
-//! here. It fetches nothing, writes nothing and keeps nothing.
+//! Decodes untrusted reference files to pixels and samples. The content alone decides the type;
+//! sizes are checked before decoding pixels; constants here limit memory and time. This crate
+//! fetches, writes and stores nothing.
 
 #![forbid(unsafe_code)]
 

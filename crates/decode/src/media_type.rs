@@ -1,5 +1,5 @@
-//! What kind of file it is, by its first bytes: for those to whom a reference is passed on. Whether
-//! it can be read is not looked at.
+//! Detects the type of a reference by its first bytes, for engines that pass references on. It does
+//! not check whether the file can be decoded.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,14 +8,13 @@ use std::path::Path;
 use crate::container::Container;
 use crate::image::Format;
 
-/// An Ogg page's head, with the first packet's beginning, is the longest that is looked at.
+/// The longest header needed: an Ogg page header with the beginning of the first packet.
 const HEAD_BYTES: u64 = 512;
 
-/// The media type of the file at `path`, such as `image/png`; `None` for kinds that are not taken
-/// as references.
+/// The media type of the file at `path`, such as `image/png`; `None` for unsupported kinds.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// If the file cannot be read.
 pub fn media_type(path: &Path) -> io::Result<Option<&'static str>> {
     let mut head = Vec::new();
     File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;

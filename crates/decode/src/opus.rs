@@ -1,5 +1,5 @@
-//! Ogg Opus (RFC 7845) to 48 kHz: pre-skip, end trimming and output gain applied. Reads mapping
-//! families 0 and 1, that is up to eight placed channels.
+//! Decodes Ogg Opus (RFC 7845) to 48 kHz, with pre-skip, end trimming and output gain. Supports
+//! mapping families 0 and 1: up to eight positioned channels.
 
 use std::io::Cursor;
 
@@ -9,7 +9,7 @@ use crate::container::Patience;
 use crate::downmix::{self, Stereo};
 use crate::{Cause, SAMPLE_RATE, sound};
 
-/// The sound, or as much of it as shows that it is too long.
+/// Decodes the sound, stopping once it is known to be too long.
 pub(crate) fn decode(bytes: Vec<u8>) -> Result<Stereo, Cause> {
     let mut reader = OggOpusReader::new(Cursor::new(bytes))?;
     let head = reader.head().clone();
@@ -21,7 +21,7 @@ pub(crate) fn decode(bytes: Vec<u8>) -> Result<Stereo, Cause> {
     let mut stereo = sound::empty(SAMPLE_RATE)?;
     let mut patience = Patience::default();
     let mut block = vec![0.0; MAX_PACKET_SAMPLES * channels];
-    // A cut file ends in the middle of a page: what came before it counts.
+    // A truncated file ends in the middle of a page; the packets before it count.
     while let Ok(Some(packet)) = reader.read_packet() {
         let decoded = decoder.decode(&packet.data, &mut block);
         patience.count(decoded.is_ok())?;
@@ -57,7 +57,7 @@ impl Decoder {
         Ok(Self::Many(Box::new(decoder), gain))
     }
 
-    /// Decodes a packet into `block` and returns its frames.
+    /// Decodes a packet into `block` and returns its number of frames.
     fn decode(&mut self, packet: &[u8], block: &mut [f32]) -> Result<usize, Cause> {
         match self {
             Self::One(decoder) => Ok(decoder.decode(packet, MAX_PACKET_SAMPLES, block)?),

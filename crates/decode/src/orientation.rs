@@ -1,26 +1,26 @@
-//! How a camera was held: which way the stored picture is turned to stand upright.
+//! The orientation of a camera: how to turn the stored picture upright.
 //! Formats: Exif 2.32, 4.6.4 (tag 0x112); TIFF 6.0, section 2.
 
 use crate::Image;
 
 const CHANNELS: usize = 3;
 const ORIENTATION_TAG: u16 = 0x112;
-/// TIFF's type of 16 bits.
+/// The 16-bit type of TIFF.
 const SHORT: u16 = 3;
 
-/// What makes the stored picture upright, in this order. By default nothing.
+/// The steps that turn the stored picture upright, in this order. None by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Orientation {
-    /// Rows become columns.
+    /// Swap rows and columns.
     pub(crate) transposed: bool,
-    /// Left and right change places.
+    /// Mirror left and right.
     mirrored: bool,
-    /// Top and bottom change places.
+    /// Flip top and bottom.
     flipped: bool,
 }
 
 impl Orientation {
-    /// From the TIFF structure of EXIF; upright without one, or one that cannot be read.
+    /// Reads the TIFF structure of EXIF; upright if it is absent or unreadable.
     pub(crate) fn from_exif(tiff: Option<&[u8]>) -> Self {
         tiff.and_then(tag).map_or(Self::default(), Self::from_tag)
     }
@@ -43,7 +43,7 @@ impl Orientation {
         }
     }
 
-    /// The picture upright. Holds a second one only where rows become columns.
+    /// Turns the picture upright. Allocates a second one only to swap rows and columns.
     pub(crate) fn upright(self, image: Image) -> Image {
         let Image { width, height, rgb } = image;
         let (width, height, mut rgb) = if self.transposed {
@@ -69,7 +69,7 @@ impl Orientation {
     }
 }
 
-/// `[height][width][3]` as `[width][height][3]`.
+/// Transposes `[height][width][3]` to `[width][height][3]`.
 fn transposed(rgb: &[u8], width: usize) -> Vec<u8> {
     let pixels = rgb.as_chunks::<CHANNELS>().0;
     let mut turned = Vec::with_capacity(rgb.len());
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// Exif 2.32, 4.6.4: where the stored first row and first column are seen.
+    /// Exif 2.32, 4.6.4: where the stored first row and first column appear.
     #[test]
     fn each_of_the_eight_ways_is_turned_as_exif_says() {
         let cases = [
@@ -175,13 +175,13 @@ mod tests {
         for length in 0..tiff.len() - 2 {
             assert_eq!(tag(&tiff[..length]), None, "cut at {length}");
         }
-        // Of another type, or more than one.
+        // Another type, or more than one value.
         for (at, byte) in [(24, 4), (26, 2), (22, 0x13)] {
             let mut other = tiff.clone();
             other[at] = byte;
             assert_eq!(Orientation::from_exif(Some(&other)), Orientation::default());
         }
-        // A directory beyond the end.
+        // A directory past the end.
         tiff[4..8].fill(0xff);
         assert_eq!(tag(&tiff), None);
     }

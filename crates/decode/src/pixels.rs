@@ -1,9 +1,10 @@
-//! Decoded samples to the pixels that engines take: over white, shrunk. Each step works
-//! in place or frees what it took, because one full-size image may fill half the memory budget.
+//! Converts decoded samples to the pixels that engines expect: blended over white and scaled down.
+//! Each step works in place or frees its input, because one full-size image may take half the
+//! memory budget.
 
 use crate::{Cause, Image};
 
-/// Samples as a decoder gave them.
+/// Samples as decoded.
 pub(crate) struct Samples {
     /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
     pub(crate) channels: usize,
@@ -11,7 +12,7 @@ pub(crate) struct Samples {
     pub(crate) data: Vec<u8>,
 }
 
-/// `[height][width][3]` u8 of the same size, with transparent parts over white.
+/// Blends transparent parts over white: `[height][width][3]` u8 of the same size.
 pub(crate) fn over_white(samples: Samples) -> Vec<u8> {
     let Samples { channels, mut data } = samples;
     match channels {
@@ -39,14 +40,14 @@ pub(crate) fn over_white(samples: Samples) -> Vec<u8> {
     }
 }
 
-/// `value` at opacity `alpha` over white, rounded to the nearest.
+/// Blends `value` at opacity `alpha` over white, rounded to the nearest.
 fn blended(value: u8, alpha: u8) -> u8 {
     let (value, alpha) = (u32::from(value), u32::from(alpha));
     u8::try_from((value * alpha + 255 * (255 - alpha) + 127) / 255).unwrap_or(u8::MAX)
 }
 
-/// The image scaled down to the smallest size that covers `cover`, or as it is if that is not
-/// smaller. `rgb`: `[height][width][3]` u8 with `(width, height)` = `size`.
+/// Scales the image down to the smallest size that covers `cover`; an image that is already smaller
+/// stays as it is. `rgb`: `[height][width][3]` u8 with `(width, height)` = `size`.
 pub(crate) fn shrunk(rgb: Vec<u8>, size: (u32, u32), cover: (u32, u32)) -> Result<Image, Cause> {
     let (width, height) = covering(size, cover);
     if (width, height) == size {
@@ -56,7 +57,7 @@ pub(crate) fn shrunk(rgb: Vec<u8>, size: (u32, u32), cover: (u32, u32)) -> Resul
     Ok(Image { width, height, rgb })
 }
 
-/// The smallest size of the aspect ratio of `size` that covers `cover`, at most `size`.
+/// The smallest size with the aspect ratio of `size` that covers `cover`, at most `size`.
 fn covering(size: (u32, u32), cover: (u32, u32)) -> (u32, u32) {
     let (width, height) = (u64::from(size.0), u64::from(size.1));
     let (cover_width, cover_height) = (u64::from(cover.0.max(1)), u64::from(cover.1.max(1)));

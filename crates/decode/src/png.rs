@@ -1,5 +1,5 @@
-//! PNG, the default image of an animated one included. Text and colour profiles, which may
-//! inflate to hundreds of megabytes, are never inflated; 16 bits are cut to 8 row by row.
+//! PNG, including the default image of an animated one. Text and colour profiles, which may inflate
+//! to hundreds of megabytes, are never inflated; 16-bit samples are reduced to 8 bits row by row.
 
 use std::io::Cursor;
 
@@ -10,7 +10,7 @@ use crate::image::Header;
 use crate::orientation::Orientation;
 use crate::pixels::Samples;
 
-/// Most bytes of chunks that are held while the pixels are read.
+/// Maximum memory for chunks while reading pixels.
 const CHUNK_BYTES_MAX: usize = 4 << 20;
 
 pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
@@ -23,7 +23,7 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
     })
 }
 
-/// The pixels of an image whose header gave `size`.
+/// The pixels of an image; `size` comes from its header.
 pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let mut reader = reader(bytes)?;
     let (color, _) = reader.output_color_type();
@@ -34,7 +34,7 @@ pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     }
     let mut data = vec![0; expected];
     reader.next_frame(&mut data)?;
-    // Reads on to the end, so that a file that was cut is not taken for a whole one.
+    // Read to the end, so that a truncated file is not accepted as complete.
     reader.finish()?;
     Ok(Samples { channels, data })
 }

@@ -1,4 +1,4 @@
-//! Stereo sound to another rate, by FFT (rubato's synchronous resampler), without its delay.
+//! Resamples stereo sound by FFT (rubato's synchronous resampler), without the filter's delay.
 
 use rubato::audioadapter_buffers::direct::InterleavedSlice;
 use rubato::{Fft, FixedSync, Resampler, WindowFunction};
@@ -6,7 +6,7 @@ use rubato::{Fft, FixedSync, Resampler, WindowFunction};
 use crate::Cause;
 use crate::downmix::Stereo;
 
-/// Frames that one transform takes, roughly: long enough for a cutoff near the top.
+/// Approximate number of frames per transform: long enough for a cutoff near the top.
 const CHUNK_FRAMES: usize = 1_024;
 
 /// `[n][2]` f32 at `rate`.

@@ -1,6 +1,6 @@
-//! Reference sound: WAV, MP3, AAC (M4A and ADTS), FLAC, Ogg Vorbis, FLAC and Opus, told apart by
-//! their first bytes. Lengths are counted in decoded samples, never believed; decoding stops as
-//! soon as the longest allowed length is passed.
+//! Reference sound: WAV, MP3, AAC (M4A and ADTS), FLAC, Ogg Vorbis, FLAC and Opus, recognised by
+//! their first bytes. Lengths are counted in decoded samples, never taken from headers; decoding
+//! stops as soon as the sound exceeds the maximum length.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::{Cause, DecodeError, container, file, opus, resample};
 /// Samples per second and channel of every decoded sound.
 pub const SAMPLE_RATE: u32 = 48_000;
 
-/// How far past the longest length a sound may be: lossy encoders pad. The excess is cut off.
+/// How much a sound may exceed the maximum length: lossy encoders pad. The excess is cut off.
 const TOLERANCE_SECONDS: f64 = 0.1;
 
-/// Rates of real files. Others are lies that would make resampling costly.
+/// Rates found in real files. Others would only make resampling expensive.
 const SAMPLE_RATE_RANGE: std::ops::RangeInclusive<u32> = 4_000..=384_000;
 
 /// Decoded sound.
@@ -29,14 +29,14 @@ pub struct Sound {
 }
 
 impl Sound {
-    /// Its length.
+    /// The length in seconds.
     pub fn seconds(&self) -> f64 {
         (self.pcm.len() / 2) as f64 / f64::from(SAMPLE_RATE)
     }
 }
 
 /// Decodes the sound at `path` to 48 kHz stereo. Mono goes to both channels, more than two are
-/// mixed down, samples that are no number become silence.
+/// mixed down, and non-finite samples become silence.
 ///
 /// # Errors
 /// [`DecodeError`], never one of the image variants.
@@ -56,7 +56,7 @@ pub fn sound(path: &Path) -> Result<Sound, DecodeError> {
     Ok(Sound { pcm })
 }
 
-/// The sound at its own rate, or as much of it as shows that it is too long.
+/// Decodes the sound at its own rate, stopping once it is known to be too long.
 fn decoded(bytes: Vec<u8>) -> Result<Stereo, Cause> {
     let bytes = without_id3(bytes);
     match Container::of(&bytes).ok_or("no known signature")? {
@@ -65,7 +65,7 @@ fn decoded(bytes: Vec<u8>) -> Result<Stereo, Cause> {
     }
 }
 
-/// An empty sound of `rate` that takes as much as may be needed to judge it.
+/// An empty sound at `rate` with room to detect an excessive length.
 pub(crate) fn empty(rate: u32) -> Result<Stereo, Cause> {
     if !SAMPLE_RATE_RANGE.contains(&rate) {
         return Err(format!("a sample rate of {rate}").into());
@@ -78,8 +78,8 @@ fn frames(seconds: f64, rate: u32) -> usize {
     (seconds * f64::from(rate)).round() as usize
 }
 
-/// `bytes` without leading `ID3v2` tags (id3.org, `ID3v2.4.0`, section 3.1), which say nothing
-/// about the sound and may stand before any stream.
+/// Removes leading `ID3v2` tags (id3.org, `ID3v2.4.0`, section 3.1), which may precede any stream
+/// and say nothing about the sound.
 fn without_id3(mut bytes: Vec<u8>) -> Vec<u8> {
     let mut start = 0;
     while let Some(b"ID3") = bytes.get(start..start + 3) {

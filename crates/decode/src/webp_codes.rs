@@ -1,24 +1,24 @@
-//! How much memory the prefix codes of a lossless WebP would take. A few megabytes can declare
-//! 65,536 groups of five codes, over a gigabyte of tables, before the first pixel; so they are
-//! counted before they are decoded. Pixels are stepped over, never kept. Format: RFC 9649,
-//! sections 3.4 to 3.7.
+//! Measures the memory needed by the prefix codes of a lossless WebP. A few megabytes can declare
+//! 65,536 groups of five codes, over a gigabyte of tables, before the first pixel, so this counts
+//! them before decoding. It skips pixels without storing them. Format: RFC 9649, sections 3.4 to
+//! 3.7.
 
 use crate::Cause;
 
-/// Codes of green, red, blue, alpha and distance in every group.
+/// Alphabet sizes of green, red, blue, alpha and distance in every group.
 const ALPHABETS: [usize; 5] = [280, 256, 256, 256, 40];
 /// The order in which the lengths of the code-length code are stored.
 const LENGTH_ORDER: [usize; 19] = [
     17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
 ];
 const LENGTH_BITS_MAX: usize = 15;
-/// Codes up to this length cost the decoder a table entry of 4 bytes, longer ones tree nodes.
+/// Codes up to this length cost the decoder a table entry of 4 bytes; longer ones cost tree nodes.
 const TABLE_BITS_MAX: usize = 10;
 const NODE_BYTES: u64 = 32;
-/// A code itself, and what one of a single symbol costs.
+/// The cost of a code itself, or of a whole code with a single symbol.
 const CODE_BYTES: u64 = 96;
 
-/// Bytes of tables that decoding the lossless streams of `file` takes at most at a time.
+/// Maximum bytes of tables that decoding the lossless streams of `file` needs at a time.
 pub(crate) fn table_bytes(file: &[u8], canvas: (u32, u32)) -> Result<u64, Cause> {
     let mut most = 0;
     for (kind, body) in chunks(file.get(12..).unwrap_or(&[])) {
@@ -42,7 +42,7 @@ pub(crate) fn table_bytes(file: &[u8], canvas: (u32, u32)) -> Result<u64, Cause>
     Ok(most)
 }
 
-/// The chunks in `bytes`, with their kinds; the last may be cut.
+/// The chunks in `bytes`, with their kinds; the last may be truncated.
 fn chunks(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     std::iter::from_fn(move || {
         let kind = bytes.get(..4)?;
@@ -63,7 +63,7 @@ fn of_chunk(kind: &[u8], body: &[u8], frame: (u32, u32)) -> Result<u64, Cause> {
             bits.read(4)?;
             of_stream(&mut bits, size)
         }
-        // Alpha that is compressed is a lossless stream without its header.
+        // Compressed alpha is a lossless stream without a header.
         b"ALPH" if body.first().is_some_and(|flags| flags & 3 == 1) => {
             of_stream(&mut Bits::new(&body[1..]), frame)
         }
@@ -120,8 +120,8 @@ fn color_cache(bits: &mut Bits<'_>) -> Result<usize, Cause> {
     Ok(1 << size_bits)
 }
 
-/// Steps over an image within the stream and returns its largest group number, `red << 8 |
-/// green`. Copies and cached colours repeat earlier pixels, so that only literals count.
+/// Skips an image within the stream and returns its largest group number, `red << 8 | green`.
+/// Copies and cached colours repeat earlier pixels, so only literals count.
 fn largest_code(bits: &mut Bits<'_>, width: u32, height: u32) -> Result<u32, Cause> {
     let cache = color_cache(bits)?;
     let [green, red, blue, alpha, distance] = group(bits, cache)?;
@@ -146,7 +146,7 @@ fn largest_code(bits: &mut Bits<'_>, width: u32, height: u32) -> Result<u32, Cau
     Ok(largest)
 }
 
-/// A length or distance from its prefix.
+/// Reads a length or distance with this prefix.
 fn prefixed(bits: &mut Bits<'_>, prefix: u32) -> Result<u32, Cause> {
     if prefix < 4 {
         return Ok(prefix + 1);
@@ -232,7 +232,7 @@ impl Code {
         code
     }
 
-    /// The next symbol; one that is alone takes no bits.
+    /// The next symbol; a code with a single symbol takes no bits.
     fn next(&self, bits: &mut Bits<'_>) -> Result<u32, Cause> {
         if let [only] = self.symbols[..] {
             return Ok(only.into());
@@ -251,7 +251,7 @@ impl Code {
         Err("a broken code".into())
     }
 
-    /// What the decoder keeps for it.
+    /// The memory that the decoder uses for this code.
     fn bytes(&self) -> u64 {
         if self.symbols.len() < 2 {
             return CODE_BYTES;
@@ -266,7 +266,7 @@ impl Code {
     }
 }
 
-/// Bits, the lowest of each byte first.
+/// A bit reader, lowest bit of each byte first.
 struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -277,7 +277,7 @@ impl<'a> Bits<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The next `count` bits, at most 24.
+    /// Reads the next `count` bits, at most 24.
     fn read(&mut self, count: u32) -> Result<u32, Cause> {
         let mut value = 0;
         for index in 0..count {

@@ -1,5 +1,5 @@
-//! The sound track: interleaved samples in any chunking to AAC-LC or Opus packets.
-//! Trims or pads with silence to the picture's exact length; refuses to resample or remix.
+//! Encodes the sound track: interleaved samples in chunks of any size to AAC-LC or Opus packets.
+//! Trims or pads with silence to the picture's exact length; does not resample or remix.
 
 #[cfg(feature = "aac")]
 mod aac;
@@ -8,29 +8,29 @@ mod opus;
 use crate::spool::{Spool, SpooledTrack};
 use crate::{AudioCodec, AudioFormat, MediaError, RecorderOptions};
 
-/// How many packets of silence may be needed to push the last samples out of an encoder.
+/// Maximum number of silent packets needed to flush the last samples from an encoder.
 const FLUSH_PACKETS_MAX: usize = 16;
 
-/// The coded sound track.
+/// The encoded sound track.
 pub(crate) struct AudioTrack {
     pub(crate) spooled: SpooledTrack,
     pub(crate) config: AudioConfig,
-    /// Samples per channel that are to be heard.
+    /// Audible samples per channel.
     pub(crate) samples: u64,
 }
 
-/// What the sample entry and the edit list need to know.
+/// Data for the sample entry and the edit list.
 #[derive(Debug, Clone)]
 pub(crate) struct AudioConfig {
     pub(crate) codec: CodecConfig,
     pub(crate) channels: u16,
     /// Samples per channel in each packet.
     pub(crate) packet_samples: u32,
-    /// Samples that the decoder puts out before the first one pushed.
+    /// Samples that the decoder outputs before the first one pushed.
     pub(crate) priming: u16,
 }
 
-/// What a decoder must be told besides.
+/// Codec-specific decoder configuration.
 #[derive(Debug, Clone)]
 pub(crate) enum CodecConfig {
     #[cfg(feature = "aac")]
@@ -41,18 +41,19 @@ pub(crate) enum CodecConfig {
     Opus,
 }
 
-/// Encodes on the caller's thread: about a hundredth of real time.
+/// Encodes on the caller's thread, in about a hundredth of real time.
 pub(crate) struct AudioEncoder {
     codec: Box<dyn PacketEncoder + Send>,
     config: AudioConfig,
     spool: Spool,
     pending: Vec<f32>,
-    /// Samples per channel accepted so far, and the exact number wanted.
+    /// Samples per channel accepted so far, and the exact number expected.
     accepted: u64,
     wanted: u64,
 }
 
-/// One codec: interleaved samples of exactly one packet in, bytes out (none while it fills up).
+/// One codec: takes the interleaved samples of exactly one packet, outputs bytes (none while it
+/// fills up).
 trait PacketEncoder {
     fn encode(&mut self, pcm: &[f32], packet: &mut Vec<u8>) -> Result<(), MediaError>;
 }
@@ -86,12 +87,12 @@ impl AudioEncoder {
         })
     }
 
-    /// Takes interleaved samples, -1 to 1; what exceeds the picture's length is dropped.
+    /// Takes interleaved samples, -1 to 1; samples beyond the picture's length are dropped.
     pub(crate) fn push(&mut self, pcm: &[f32]) -> Result<(), MediaError> {
         let channels = usize::from(self.config.channels);
         if !pcm.len().is_multiple_of(channels) {
             return Err(MediaError::InvalidAudio(
-                "a chunk ends within a sample of all channels",
+                "a chunk is not a whole number of samples per channel",
             ));
         }
         let missing = usize::try_from(self.wanted - self.accepted).unwrap_or(usize::MAX);
@@ -114,7 +115,7 @@ impl AudioEncoder {
         Ok(())
     }
 
-    /// Pads with silence and pushes the encoder's delay out.
+    /// Pads with silence and flushes the encoder's delay.
     pub(crate) fn finish(mut self) -> Result<AudioTrack, MediaError> {
         let packet_len = self.config.packet_samples as usize * usize::from(self.config.channels);
         let heard = self.wanted + u64::from(self.config.priming);

@@ -1,6 +1,6 @@
-//! H.264 samples as MP4 stores them, to pictures (ISO/IEC 14496-15, 5.3.3; Rec. ITU-T H.264).
-//! Refuses pictures of another size than the file's index states, parameter sets that change,
-//! and whatever would make one sample cost more than one picture. Panics of the decoder are errors.
+//! Decodes H.264 samples as stored in MP4 (ISO/IEC 14496-15, 5.3.3; Rec. ITU-T H.264). Refuses
+//! pictures whose size differs from the file's index, changing parameter sets, and samples that
+//! would cost more than one picture. Panics of the decoder become errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,15 +12,16 @@ use crate::MediaError;
 use crate::boxes::Fields;
 use crate::format::MACROBLOCKS_MAX;
 
-/// Reference pictures of level 5.2 in macroblocks (Rec. ITU-T H.264, table A-1, `MaxDpbMbs`).
+/// Maximum reference pictures of level 5.2 in macroblocks (Rec. ITU-T H.264, table A-1,
+/// `MaxDpbMbs`).
 pub(crate) const DPB_MACROBLOCKS_MAX: u32 = 184_320;
-/// Reference pictures whatever their size (Rec. ITU-T H.264, A.3.1, item h).
+/// Maximum number of reference pictures of any size (Rec. ITU-T H.264, A.3.1, item h).
 pub(crate) const DPB_FRAMES_MAX: u32 = 16;
-/// Ours have one per picture; sliced encoders one per thread.
+/// Our own files have one per picture; sliced encoders write one per thread.
 const SLICES_MAX: usize = 64;
 const START_CODE: [u8; 3] = [0, 0, 1];
 
-/// The kinds of NAL units that matter here (Rec. ITU-T H.264, table 7-1).
+/// The relevant kinds of NAL units (Rec. ITU-T H.264, table 7-1).
 mod nal_type {
     pub(super) const SLICE: u8 = 1;
     pub(super) const PARTITION_A: u8 = 2;
@@ -36,15 +37,15 @@ pub(crate) struct AvcDecoder {
     width: u32,
     height: u32,
     macroblocks: u32,
-    /// Bytes of the length before each NAL unit of a sample.
+    /// Size in bytes of the length field before each NAL unit of a sample.
     length_bytes: usize,
     parameter_sets: Vec<Vec<u8>>,
-    /// The access unit in the making, kept for its allocation.
+    /// The current access unit, reused for its allocation.
     access_unit: Vec<u8>,
 }
 
 impl AvcDecoder {
-    /// `avcc` is the body of an `avcC` box whose pictures must measure `width` by `height`.
+    /// `avcc` is the body of an `avcC` box; its pictures must measure `width` by `height`.
     pub(crate) fn new(avcc: &[u8], width: u32, height: u32) -> Result<Self, MediaError> {
         let mut fields = Fields::new(avcc);
         let length_bytes = usize::from(fields.skip(4)?.u8()? & 3) + 1;
@@ -73,18 +74,18 @@ impl AvcDecoder {
         Ok(this)
     }
 
-    /// Most bytes that a sample can sensibly have: twice the picture uncompressed, plus messages.
+    /// Maximum plausible size of a sample: twice the uncompressed picture, plus messages.
     pub(crate) fn sample_bytes_max(&self) -> u32 {
         self.macroblocks * 384 * 2 + (64 << 10)
     }
 
-    /// Pictures that level 5.2 allows to wait for their turn.
+    /// Maximum number of pictures that may wait to be shown at level 5.2.
     pub(crate) fn waiting_max(&self) -> u32 {
         (DPB_MACROBLOCKS_MAX / self.macroblocks.max(1)).clamp(1, DPB_FRAMES_MAX)
     }
 
-    /// The one picture of `sample`, I420 and cropped to the stated size. After an error the
-    /// decoder's state is unknown, and it must not be used any more.
+    /// Decodes the one picture of `sample`, I420 and cropped to the stated size. After an error the
+    /// decoder's state is unknown, and it must not be used again.
     pub(crate) fn decode(&mut self, sample: &[u8]) -> Result<YuvFrame, MediaError> {
         self.access_unit.clear();
         let mut slices = 0;
@@ -111,27 +112,27 @@ impl AvcDecoder {
         }
         let frame = self
             .run()?
-            .ok_or(MediaError::Malformed("a sample holds no whole picture"))?;
+            .ok_or(MediaError::Malformed("a sample contains no whole picture"))?;
         if (frame.width, frame.height) != (self.width as usize, self.height as usize) {
-            return Err(MediaError::Malformed("a picture has another size"));
+            return Err(MediaError::Malformed("a picture has the wrong size"));
         }
         Ok(frame)
     }
 
-    /// Feeds the access unit to the decoder.
+    /// Passes the access unit to the decoder.
     fn run(&mut self) -> Result<Option<YuvFrame>, MediaError> {
         let decoded = guarded(|| self.decoder.decode(&self.access_unit))?;
         decoded.map_err(|cause| MediaError::Decode(cause.to_string()))
     }
 }
 
-/// Runs foreign code that is fed with a file's content; its panics become errors.
+/// Runs third-party code on a file's content; its panics become errors.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, MediaError> {
     catch_unwind(AssertUnwindSafe(call))
         .map_err(|_| MediaError::Decode("the decoder panicked".into()))
 }
 
-/// The next `count` parameter sets of an `avcC`.
+/// Reads the next `count` parameter sets of an `avcC`.
 fn read_sets(
     fields: &mut Fields<'_>,
     count: u8,
@@ -144,15 +145,15 @@ fn read_sets(
         fields.skip(bytes)?;
         let set = &body[..bytes];
         if set.first().is_none_or(|header| header & 0x1f != kind) {
-            return Err(MediaError::Malformed("a parameter set is of another kind"));
+            return Err(MediaError::Malformed("a parameter set has the wrong kind"));
         }
         sets.push(set.to_vec());
     }
     Ok(())
 }
 
-/// Refuses pictures of another size, and what this decoder would show wrongly or at any cost.
-/// Returns the macroblocks of a picture.
+/// Refuses pictures of another size, and streams that this decoder would show wrongly or at
+/// unbounded cost. Returns the macroblocks of a picture.
 fn check_sps(nal: &[u8], width: u32, height: u32) -> Result<u32, MediaError> {
     const WRONG_SIZE: MediaError = MediaError::Malformed("its pictures differ from their index");
     let unsupported = |what: &str| Err(MediaError::Decode(format!("unsupported: {what}")));
@@ -175,11 +176,11 @@ fn check_sps(nal: &[u8], width: u32, height: u32) -> Result<u32, MediaError> {
     if references > DPB_FRAMES_MAX || references * macroblocks > DPB_MACROBLOCKS_MAX {
         return unsupported("more reference pictures than level 5.2 has");
     }
-    // The decoder crops at the right and at the bottom only.
+    // The decoder crops only at the right and bottom.
     if sps.frame_crop_left != 0 || sps.frame_crop_top != 0 {
         return unsupported("pictures cropped at the left or the top");
     }
-    // It approximates this order, and fills such gaps one picture after the other.
+    // It approximates this order, and fills such gaps picture by picture.
     if sps.pic_order_cnt_type == 1 {
         return unsupported("picture order of type 1");
     }
@@ -201,7 +202,7 @@ fn split_nal<'a>(rest: &mut &'a [u8], length_bytes: usize) -> Result<&'a [u8], M
     Ok(nal)
 }
 
-/// The first slice must begin a picture and no other may: a sample is one picture.
+/// The first slice must begin a picture, and no other slice may: a sample is one picture.
 fn check_slice(nal: &[u8], slices_before: usize) -> Result<(), MediaError> {
     // `first_mb_in_slice` is 0 exactly if its Exp-Golomb code is the single bit 1.
     let begins = nal.get(1).is_some_and(|header| header & 0x80 != 0);
@@ -214,8 +215,8 @@ fn check_slice(nal: &[u8], slices_before: usize) -> Result<(), MediaError> {
     Ok(())
 }
 
-/// Appends `nal` as a byte stream has it (Rec. ITU-T H.264, annex B). A start code within would
-/// smuggle in units that nobody has looked at.
+/// Appends `nal` in byte stream format (Rec. ITU-T H.264, annex B). A start code within it would
+/// smuggle in unchecked units.
 fn append_nal(stream: &mut Vec<u8>, nal: &[u8]) -> Result<(), MediaError> {
     if nal.windows(3).any(|bytes| bytes == START_CODE) {
         return Err(MediaError::Malformed("a start code lies within a unit"));

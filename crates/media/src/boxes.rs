@@ -1,5 +1,5 @@
-//! Boxes and their fields in a byte slice, big-endian (ISO/IEC 14496-12, 4.2).
-//! Every read is checked; nothing is copied or allocated.
+//! Parses boxes and their fields in a byte slice, big-endian (ISO/IEC 14496-12, 4.2). Every read is
+//! checked; nothing is copied or allocated.
 
 use crate::MediaError;
 
@@ -21,12 +21,12 @@ pub(crate) fn children(mut body: &[u8]) -> impl Iterator<Item = Result<Child<'_>
     })
 }
 
-/// The first child of that kind.
+/// The first child of this kind.
 pub(crate) fn child<'a>(body: &'a [u8], wanted: &[u8; 4]) -> Result<&'a [u8], MediaError> {
     optional_child(body, wanted)?.ok_or(MediaError::Malformed("a required box is missing"))
 }
 
-/// The first child of that kind, if any.
+/// The first child of this kind, if any.
 pub(crate) fn optional_child<'a>(
     body: &'a [u8],
     wanted: &[u8; 4],
@@ -40,7 +40,7 @@ pub(crate) fn optional_child<'a>(
     Ok(None)
 }
 
-/// The first box and what follows it.
+/// The first box and the bytes after it.
 fn split_box(bytes: &[u8]) -> Result<(Child<'_>, &[u8]), MediaError> {
     let mut fields = Fields::new(bytes);
     let (size, kind) = (fields.u32()?, fields.array()?);
@@ -57,7 +57,7 @@ fn split_box(bytes: &[u8]) -> Result<(Child<'_>, &[u8]), MediaError> {
     Ok(((kind, &whole[header..]), rest))
 }
 
-/// Reads fields one after the other.
+/// Reads fields in sequence.
 pub(crate) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

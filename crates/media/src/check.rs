@@ -1,9 +1,9 @@
-//! Compares a probed file with the format it was to have.
-//! Refuses to guess: the first difference is named with both values.
+//! Compares a probed file with its intended format. The error names the first difference, with both
+//! values.
 
 use crate::{ClipFormat, Mismatch, ProbeInfo};
 
-/// Rejects a file that does not match its specification, saying what differs.
+/// Rejects a file that does not match its format, naming the difference.
 pub fn check(info: &ProbeInfo, format: &ClipFormat) -> Result<(), Mismatch> {
     if info.file_bytes == 0 {
         return Err(Mismatch::Empty);
@@ -45,7 +45,7 @@ pub fn check(info: &ProbeInfo, format: &ClipFormat) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// False for a value that is not a number.
+/// Whether the values are close; false for NaN.
 fn within(actual: f64, expected: f64, tolerance: f64) -> bool {
     (actual - expected).abs() <= tolerance
 }

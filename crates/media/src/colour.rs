@@ -39,7 +39,7 @@ pub(crate) fn rgb_to_i420(
     .map_err(|cause| MediaError::Picture(cause.to_string()))
 }
 
-/// How a file's pictures are to be read.
+/// How to interpret a file's pictures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Coding {
     range: YuvRange,
@@ -48,7 +48,7 @@ pub(crate) struct Coding {
 
 impl Coding {
     /// From the body of a `colr` box (ISO/IEC 14496-12, 12.1.5; code points of Rec. ITU-T H.273,
-    /// table 4). Without one, or for an unknown matrix: as we write.
+    /// table 4). Without one, or with an unknown matrix, assumes our own coding.
     pub(crate) fn read(colr: Option<&[u8]>) -> Result<Self, MediaError> {
         let mut coding = Self {
             range: YuvRange::Limited,
@@ -72,8 +72,8 @@ impl Coding {
     }
 }
 
-/// Converts `frame` into `[height][width][3] u8`. Chroma is repeated, not interpolated: the way
-/// back averages those four pixels, so that a picture that is only passed on stays within a level.
+/// Converts `frame` into `[height][width][3] u8`. Chroma is repeated, not interpolated: encoding
+/// averages those four pixels again, so an unchanged picture stays within one level.
 pub(crate) fn i420_to_rgb(frame: &YuvFrame, coding: Coding) -> Result<Vec<u8>, MediaError> {
     let side = |pixels: usize| {
         u32::try_from(pixels).map_err(|cause| MediaError::Picture(cause.to_string()))

@@ -1,5 +1,5 @@
-//! What can go wrong between frames and a file.
-//! Messages carry numbers, never paths: a path belongs in the caller's log, not in a task's error.
+//! Errors between frames and a file. Messages contain numbers but never paths: a path belongs in
+//! the caller's log, not in a task's error.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediaError {
-    /// The asked-for format or option is outside of what this crate makes.
+    /// The requested format or option is not supported.
     #[error("unusable clip format: {0}")]
     InvalidFormat(&'static str),
     /// A pushed frame is not exactly `height * width * 3` bytes.
-    #[error("a frame has {actual} bytes, {expected} were expected")]
+    #[error("a frame has {actual} bytes, expected {expected}")]
     FrameLength {
         /// `height * width * 3`.
         expected: usize,
@@ -19,14 +19,14 @@ pub enum MediaError {
         actual: usize,
     },
     /// More or fewer frames were pushed than [`crate::ClipFormat::frames`] says.
-    #[error("{actual} frames were pushed, the clip has {expected}")]
+    #[error("{actual} frames pushed, but the clip has {expected}")]
     FrameCount {
-        /// The count that the format promised.
+        /// The count in the format.
         expected: u32,
-        /// The count that arrived; for too many, the first that is too much.
+        /// The count pushed; for too many, the first one over.
         actual: u32,
     },
-    /// Sound was pushed that does not fit the format.
+    /// The pushed sound does not fit the format.
     #[error("unusable sound: {0}")]
     InvalidAudio(&'static str),
     /// The H.264 encoder failed.
@@ -39,7 +39,7 @@ pub enum MediaError {
     #[error("picture processing failed: {0}")]
     Picture(String),
     /// An encoder thread ended without a result.
-    #[error("an encoder thread was lost")]
+    #[error("an encoder thread died")]
     WorkerLost,
     /// The MP4 boxes could not be built.
     #[error("building the file failed: {0}")]
@@ -50,16 +50,16 @@ pub enum MediaError {
     /// The H.264 decoder refused a picture, or failed.
     #[error("video decoding failed: {0}")]
     Decode(String),
-    /// A film of somebody else's is not what was asked for.
-    #[error("the film is not what was asked for: {0}")]
+    /// A film made elsewhere does not match the request.
+    #[error("the film does not match the request: {0}")]
     NotAsAsked(#[from] Mismatch),
-    /// The process that was to read it said no, in its own words.
+    /// The process that reads films refused this one; the text is its own.
     #[error("{0}")]
     Refused(String),
-    /// The process that was to read it ended, or could not be started: another attempt may fare better.
+    /// The process that reads films ended or could not be started; another attempt may succeed.
     #[error("the process that reads films was lost: {0}")]
     Lost(String),
-    /// Nobody waits for it any more.
+    /// The caller no longer waits for the result.
     #[error("stopped")]
     Stopped,
     /// Reading or writing failed.
@@ -73,7 +73,7 @@ impl From<kinora_h264::Error> for MediaError {
     }
 }
 
-/// How a file differs from the format it was to have.
+/// How a file differs from its intended format.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Mismatch {
@@ -113,7 +113,7 @@ pub enum Mismatch {
         /// Seconds in the file.
         actual: f64,
     },
-    /// A sound track is missing or superfluous.
+    /// A sound track is missing or unexpected.
     #[error("sound in the file: {actual}, expected: {expected}")]
     Audio {
         /// Whether sound was expected.
@@ -121,7 +121,7 @@ pub enum Mismatch {
         /// Whether the file has it.
         actual: bool,
     },
-    /// The file holds no bytes.
+    /// The file has no bytes.
     #[error("the file is empty")]
     Empty,
 }

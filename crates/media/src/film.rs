@@ -1,6 +1,6 @@
-//! Looks into a film that somebody else made: whether it is one, whether it is what was asked for,
-//! and what its stills show. The file stays as it is; nothing is encoded anew.
-//! Memory stays flat whatever the film; the time is that of decoding each of its frames once.
+//! Examines a film made elsewhere: whether it is a valid film, whether it matches the request, and
+//! its stills. The file stays unchanged; nothing is re-encoded. Memory is constant; the time is
+//! that of decoding each frame once.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,49 +11,49 @@ use crate::stills::Stills;
 use crate::strict;
 use crate::{MediaError, Mismatch, ProbeInfo, Recording, VideoReader};
 
-/// A side may differ by less than this: models make sides that 16 or 32 pixels divide.
+/// Sides may differ by less than this: models make sides that are multiples of 16 or 32 pixels.
 const SIDE_GRID: u32 = 32;
-/// A length may differ by less than this: models make frames by four or eight, and one more, which
-/// at 8 to 16 frames per second comes to a second at most.
+/// Lengths may differ by less than this: models make frames in multiples of four or eight plus one,
+/// which at 8 to 16 frames per second amounts to at most a second.
 const SECONDS_GRID: f64 = 1.0;
-/// What stands for the pictures of a film that cannot be decoded here.
+/// Grey level of the stills for a film that cannot be decoded here.
 const PLAIN: u8 = 0x30;
 
-/// What becomes of a film whose pictures cannot be decoded here.
+/// What to do with a film whose pictures cannot be decoded here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Undecodable {
-    /// It is refused: nobody knows whether it plays.
+    /// Refuse it: nobody knows whether it plays.
     #[default]
     Refuse,
-    /// It is taken unseen, with plain stills, if its index is sound.
+    /// Accept it undecoded, with plain stills, if its index is valid.
     Keep,
 }
 
-/// What a film was to be.
+/// The requested properties of a film.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilmFormat {
-    /// Picture width in pixels; the film's may differ by less than 32.
+    /// Picture width in pixels; the film may differ by less than 32.
     pub width: u32,
-    /// Picture height in pixels; likewise.
+    /// Picture height in pixels, with the same tolerance.
     pub height: u32,
-    /// Length; the film's may differ by less than a second. `None` where it was left open.
+    /// Length in seconds; the film may differ by less than a second. `None` if the request left it
+    /// open.
     pub seconds: Option<u32>,
-    /// The most that a film may last, with the same tolerance.
+    /// Maximum length of a film in seconds, with the same tolerance.
     pub seconds_max: u32,
-    /// Whether there is to be sound; `None` where nobody could say so.
+    /// Whether sound is expected; `None` if unknown.
     pub audio: Option<bool>,
     /// Whether its pictures must be decodable here: progressive, 8 bit, 4:2:0.
     pub undecodable: Undecodable,
 }
 
-/// Reads the film at `path`: an MP4 with one H.264 track, and sound where it is to be. The tables of
-/// every track are checked, and every frame is decoded; the stills come from these frames. `go_on` is
-/// called for every frame, and may end it.
+/// Examines the film at `path`: an MP4 with one H.264 track, and sound if expected. Checks the
+/// tables of every track and decodes every frame; the stills come from these frames. Calls `go_on`
+/// for every frame, and stops if it returns false.
 ///
-/// # Errors
-/// [`MediaError::Malformed`], [`MediaError::NotAsAsked`] and [`MediaError::InvalidFormat`] for what
-/// is not such a film, [`MediaError::Decode`] for pictures that cannot be decoded and are not to be
-/// kept, [`MediaError::Stopped`], and what keeps the file from being read.
+/// [`MediaError::Malformed`], [`MediaError::NotAsAsked`] and [`MediaError::InvalidFormat`] for a
+/// film that does not match, [`MediaError::Decode`] for undecodable pictures unless they are
+/// accepted, [`MediaError::Stopped`], and read errors.
 pub fn examine(
     path: &Path,
     asked: &FilmFormat,
@@ -81,7 +81,7 @@ pub fn examine(
     })
 }
 
-/// A second picture track would be shown by some players and not by others.
+/// Some players would show a second picture track, and others would not.
 fn check_tracks(movie: &Movie) -> Result<(), MediaError> {
     let (mut pictures, mut sounds) = (0, 0);
     for track in movie.tracks() {
@@ -94,7 +94,7 @@ fn check_tracks(movie: &Movie) -> Result<(), MediaError> {
     match (pictures, sounds) {
         (1, 0 | 1) => Ok(()),
         _ => Err(MediaError::Malformed(
-            "it has more than one track of pictures or of sound, or none of pictures",
+            "it must have one picture track, and at most one sound track",
         )),
     }
 }
@@ -112,7 +112,7 @@ fn check(info: &ProbeInfo, asked: &FilmFormat) -> Result<(), Mismatch> {
     let actual = info.duration_seconds;
     let expected = f64::from(asked.seconds.unwrap_or(asked.seconds_max));
     let is_long_enough = asked.seconds.is_none() || actual > expected - SECONDS_GRID;
-    // Not-a-number is neither.
+    // NaN fails both.
     if !(is_long_enough && actual < expected + SECONDS_GRID) {
         return Err(Mismatch::Duration { expected, actual });
     }
@@ -125,12 +125,12 @@ fn check(info: &ProbeInfo, asked: &FilmFormat) -> Result<(), Mismatch> {
     }
 }
 
-/// As if it had been recorded here, so that the same bounds hold.
+/// The format as if recorded here, so the same limits apply.
 fn clip_format(info: &ProbeInfo) -> ClipFormat {
     ClipFormat {
         width: info.width,
         height: info.height,
-        // Saturates, and is judged with the rest.
+        // Saturates; validation rejects extreme values.
         fps: info.fps.round().max(1.0) as u32,
         frames: info.frames,
         audio: None,

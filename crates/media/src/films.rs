@@ -1,5 +1,5 @@
-//! Who opens films that exist: this process, or another one that the service trusts less. A film of
-//! somebody else is a stranger's file, and decoding is where such files do harm.
+//! Opens existing films, in this process or in a less trusted one: decoding a film made elsewhere
+//! is where a hostile file could do harm.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::{MediaError, ProbeInfo, Recording, VideoReader};
 
 /// Opens films. Shared by all threads of a process.
 pub trait Films: Send + Sync + fmt::Debug {
-    /// Looks into the film of somebody else at `path`, as [`examine`](crate::examine()) does.
+    /// Examines the film at `path`, as [`examine`](crate::examine()) does.
     ///
     /// # Errors
     /// As [`examine`](crate::examine()), and [`MediaError::Lost`].
@@ -20,13 +20,13 @@ pub trait Films: Send + Sync + fmt::Debug {
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Recording, MediaError>;
 
-    /// Reads the index of the film at `path`, and checks it against what its H.264 parameter sets say.
+    /// Reads the index of the film at `path`, and checks it against its H.264 parameter sets.
     ///
     /// # Errors
     /// As [`VideoReader::open`], and [`MediaError::Lost`].
     fn look(&self, path: &Path) -> Result<ProbeInfo, MediaError>;
 
-    /// Plays the film at `path` from its beginning; `info` is what [`Self::look`] told of it.
+    /// Plays the film at `path` from the beginning; `info` comes from [`Self::look`].
     ///
     /// # Errors
     /// As [`VideoReader::open`], and [`MediaError::Lost`].
@@ -42,7 +42,7 @@ pub trait PlayedFilm: Send {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, MediaError>;
 }
 
-/// Opens films in this very process.
+/// Opens films in the current process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InProcess;
 

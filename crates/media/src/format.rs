@@ -1,19 +1,19 @@
-//! What a clip is to be: picture size, rate, exact length, sound.
-//! Refuses formats that H.264 4:2:0 at level 5.2 or the sound encoders cannot carry.
+//! The format of a clip: picture size, rate, exact length, sound. Refuses formats that H.264 4:2:0
+//! at level 5.2 or the sound encoders do not support.
 
 use crate::MediaError;
 
-/// The largest picture of H.264 level 5.2 in macroblocks (Rec. ITU-T H.264, table A-1, `MaxFS`).
+/// Maximum picture size of H.264 level 5.2 in macroblocks (Rec. ITU-T H.264, table A-1, `MaxFS`).
 pub(crate) const MACROBLOCKS_MAX: u32 = 36_864;
-/// One hour at 60 frames/s: far above any clip, and sample tables stay a few megabytes.
+/// One hour at 60 frames/s: far above any clip, and sample tables stay within a few megabytes.
 pub(crate) const FRAMES_MAX: u32 = 216_000;
-/// Above it, one second of frames is no longer a useful unit for the closed runs.
+/// Above this, one second of frames is no longer a useful unit for closed runs.
 const FPS_MAX: u32 = 120;
 
 /// The only sample rate: native to Opus, common for AAC.
 pub(crate) const SAMPLE_RATE_HZ: u32 = 48_000;
 
-/// What a clip is to be.
+/// The format of a clip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClipFormat {
     /// Picture width in pixels: even, 16 to 4096.
@@ -24,11 +24,11 @@ pub struct ClipFormat {
     pub fps: u32,
     /// The exact number of frames, 1 to 216,000.
     pub frames: u32,
-    /// The sound track, if any. It is made exactly as long as the picture.
+    /// The sound track, if any. It becomes exactly as long as the picture.
     pub audio: Option<AudioFormat>,
 }
 
-/// The pulse-code modulated sound that will be pushed.
+/// The format of the pushed sound (PCM).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AudioFormat {
     /// Samples per second and channel: 48,000.
@@ -49,17 +49,16 @@ pub enum AudioCodec {
     Opus,
 }
 
-/// How a clip is encoded. The same frames and options give the same bytes, whatever the number
-/// of threads.
+/// Encoder settings. The same frames and settings give the same bytes, for any number of threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecorderOptions {
     /// Constant quantiser, 10 to 51: 24 for finals, 30 for drafts. Lower is better and larger.
     pub qp: u8,
-    /// Threads that encode closed runs of frames side by side; clamped to 1 to 16.
+    /// Number of threads that encode closed runs of frames in parallel; clamped to 1 to 16.
     pub encoder_threads: usize,
-    /// Ceiling on a run's size in thousandths of a bit per pixel: a run that would exceed it
-    /// (film grain, noise) is encoded with a raised quantiser. 300 is about 6.6 Mbit/s at
-    /// 1280x720, 24 frames/s.
+    /// Maximum size of a run in thousandths of a bit per pixel: a run that would exceed it (film
+    /// grain, noise) is encoded with a higher quantiser. 300 is about 6.6 Mbit/s at 1280x720, 24
+    /// frames/s.
     pub millibits_per_pixel_max: u32,
     /// Sound codec.
     pub audio_codec: AudioCodec,
@@ -86,13 +85,13 @@ impl ClipFormat {
         self.width as usize * self.height as usize * 3
     }
 
-    /// Samples per channel of a sound track exactly as long as the picture, rounded to nearest.
+    /// Samples per channel of a sound track as long as the picture, rounded to nearest.
     pub(crate) fn audio_samples(&self) -> u64 {
         let fps = u64::from(self.fps.max(1));
         (u64::from(self.frames) * u64::from(SAMPLE_RATE_HZ) + fps / 2) / fps
     }
 
-    /// Refuses what cannot be encoded, before anything is opened.
+    /// Refuses formats that cannot be encoded, before opening anything.
     pub(crate) fn validate(&self) -> Result<(), MediaError> {
         let side_ok = |side: u32| (16..=4096).contains(&side) && side.is_multiple_of(2);
         if !side_ok(self.width) || !side_ok(self.height) {
@@ -126,7 +125,7 @@ impl ClipFormat {
 }
 
 impl RecorderOptions {
-    /// Refuses settings that an encoder would only fail on later.
+    /// Refuses settings on which an encoder would fail later.
     pub(crate) fn validate(&self) -> Result<(), MediaError> {
         if !(10..=51).contains(&self.qp) {
             return Err(MediaError::InvalidFormat("the quantiser must be 10 to 51"));

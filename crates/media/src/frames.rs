@@ -1,13 +1,13 @@
-//! The pool of I420 pictures between the caller and the encoder threads.
-//! It bounds memory in bytes: whoever asks for one picture too many waits until one is encoded.
+//! The pool of I420 pictures between the caller and the encoder threads. It limits memory: when it
+//! is full, the caller waits until a picture is encoded.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use kinora_h264::Planes;
 
-/// Bytes of I420 that may wait for the encoders at any time, whatever the clip.
+/// Maximum bytes of I420 that may wait for the encoders at any time.
 pub(crate) const IN_FLIGHT_BYTES_MAX: usize = 192 << 20;
-/// However large the pictures, as many fit as an encoder looks at before it settles a quantiser.
+/// Minimum number of pictures of any size: as many as an encoder needs to settle a quantiser.
 const FRAMES_MIN: usize = 8;
 
 /// Hands out picture buffers and takes them back when a [`Frame`] is dropped.
@@ -33,7 +33,7 @@ pub(crate) struct Frame {
     pool: Arc<FramePool>,
 }
 
-/// Bytes of one I420 picture.
+/// The size of one I420 picture in bytes.
 pub(crate) fn i420_bytes(width: u32, height: u32) -> usize {
     width as usize * height as usize * 3 / 2
 }
@@ -50,7 +50,7 @@ impl FramePool {
         })
     }
 
-    /// Waits for room and hands out a buffer with arbitrary content; `None` once closed.
+    /// Waits for room and returns a buffer with arbitrary content; `None` once closed.
     pub(crate) fn acquire(self: &Arc<Self>) -> Option<Frame> {
         let mut state = self.lock();
         while state.in_flight >= self.frames_max && !state.closed {
@@ -72,7 +72,7 @@ impl FramePool {
         })
     }
 
-    /// Wakes everyone who waits and hands out nothing more: an encoder thread has failed.
+    /// Wakes all waiters and returns no more buffers: an encoder thread has failed.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.freed.notify_all();
@@ -84,7 +84,7 @@ impl FramePool {
 }
 
 impl Frame {
-    /// The three planes to write: luma, blue difference, red difference.
+    /// The three writable planes: luma, blue difference, red difference.
     pub(crate) fn planes_mut(&mut self) -> (&mut [u8], &mut [u8], &mut [u8]) {
         let luma = self.pool.width * self.pool.height;
         let (y, chroma) = self.bytes.split_at_mut(luma);

@@ -1,9 +1,9 @@
-//! Frames and sound to MP4, a poster and a spritesheet; a probe that reads a file back, and its
-//! frames again; a look into films that somebody else made.
+//! Records frames and sound to MP4 with a poster and a spritesheet, probes files, reads their
+//! frames back, and examines films made elsewhere.
 //!
-//! [`Recorder`] and [`VideoReader`] are streaming: work overlaps and memory stays flat whatever
-//! the clip.
-//! This crate refuses unbounded input, to trust any size that a file states, and to know of tasks.
+//! [`Recorder`] and [`VideoReader`] are streaming: work overlaps and memory stays constant for any
+//! clip. This crate accepts no unbounded input, trusts no size that a file states, and knows
+//! nothing of tasks.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,8 @@ pub use recorder::{Recorder, Recording};
 pub use stills::preview;
 pub use written::Written;
 
-/// Which H.264 encoder code was built in, for the start-up log: for example `"openh264 with assembly"`.
+/// The H.264 encoder variant of this build, for the start-up log: for example `"openh264 with
+/// assembly"`.
 pub fn video_encoder_variant() -> &'static str {
     kinora_h264::variant()
 }

@@ -1,6 +1,6 @@
-//! The boxes of a whole file: its index, where its media data lie, and its tracks.
-//! Trusts no size: every box must fit in its parent, every sample in the media data, and memory
-//! is bounded by [`MOOV_BYTES_MAX`]. There is no recursion, so depth cannot be abused either.
+//! The boxes of a whole file: its index, the ranges of its media data, and its tracks. No size is
+//! trusted: every box must fit in its parent, every sample in the media data, and
+//! [`MOOV_BYTES_MAX`] limits memory. There is no recursion, so nesting cannot be abused either.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,12 +10,12 @@ use crate::MediaError;
 use crate::boxes::{Fields, child, children, optional_child};
 use crate::sample_table::SampleTable;
 
-/// More than an hour's index needs.
+/// More than the index of an hour needs.
 const MOOV_BYTES_MAX: u64 = 16 << 20;
-/// Ours have 3; fragmented files have many, and are not accepted anyway.
+/// Our own files have 3; fragmented files have many, but are not supported anyway.
 const TOP_LEVEL_BOXES_MAX: usize = 64;
 
-/// The top level of a file: its index and where its media data lie.
+/// The top level of a file: its index and the ranges of its media data.
 pub(crate) struct Movie {
     pub(crate) moov: Vec<u8>,
     media: Vec<Range<u64>>,
@@ -54,14 +54,14 @@ impl Movie {
         })
     }
 
-    /// The tracks in the order of the file.
+    /// The tracks in file order.
     pub(crate) fn tracks(&self) -> impl Iterator<Item = Result<Track<'_>, MediaError>> {
         let entries = children(&self.moov)
             .filter(|entry| entry.as_ref().map_or(true, |(kind, _)| kind == b"trak"));
         entries.map(|entry| Track::read(entry?.1, &self.media))
     }
 
-    /// The first picture track, the only one that is played.
+    /// The first picture track, the only one played.
     pub(crate) fn picture_track(&self) -> Result<Track<'_>, MediaError> {
         for track in self.tracks() {
             let track = track?;
@@ -73,7 +73,7 @@ impl Movie {
     }
 }
 
-/// A top-level box's kind and where its body lies (ISO/IEC 14496-12, 4.2).
+/// A top-level box's kind and the range of its body (ISO/IEC 14496-12, 4.2).
 fn read_header(
     file: &mut File,
     position: u64,
@@ -116,7 +116,7 @@ fn read_body(file: &mut File, body: &Range<u64>) -> Result<Vec<u8>, MediaError> 
     Ok(content)
 }
 
-/// The parts of a `trak` that matter here.
+/// The relevant parts of a `trak`.
 pub(crate) struct Track<'a> {
     pub(crate) handler: [u8; 4],
     pub(crate) timescale: u32,
@@ -126,7 +126,7 @@ pub(crate) struct Track<'a> {
     media: &'a [Range<u64>],
 }
 
-/// How an H.264 track says it is coded.
+/// The stated coding of an H.264 track.
 pub(crate) struct PictureEntry<'a> {
     pub(crate) width: u32,
     pub(crate) height: u32,
@@ -134,7 +134,7 @@ pub(crate) struct PictureEntry<'a> {
     pub(crate) avcc: &'a [u8],
     /// The body of `colr`.
     pub(crate) colr: Option<&'a [u8]>,
-    /// Entries in all: samples may refer to any of them.
+    /// Total number of entries: samples may refer to any of them.
     pub(crate) entries: usize,
 }
 

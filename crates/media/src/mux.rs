@@ -1,5 +1,5 @@
-//! Coded tracks to an MP4 with its index first (fast start), samples interleaved by half seconds.
-//! Format: ISO/IEC 14496-12. Copies from the spools; never holds the clip in memory.
+//! Writes encoded tracks to an MP4 with its index first (fast start), samples interleaved every
+//! half second. Format: ISO/IEC 14496-12. Copies from the spools; never holds the clip in memory.
 
 mod chunks;
 mod entries;
@@ -18,7 +18,7 @@ use crate::{ClipFormat, MediaError};
 use chunks::{ChunkTrack, Interleaving};
 use index::Index;
 
-/// Writes the whole file to `path`, replacing what is there, from its first byte to its last.
+/// Writes the whole file to `path`, from first byte to last, replacing an existing one.
 pub(crate) fn write(
     path: &Path,
     format: &ClipFormat,
@@ -46,8 +46,8 @@ pub(crate) fn write(
         audio: audio.as_ref(),
         interleaving: &interleaving,
     };
-    // Offsets are counted from the start of the file, behind an index that contains them: its
-    // size does not depend on their values, so it is built twice.
+    // Offsets count from the start of the file, past the index that contains them. The size of the
+    // index does not depend on their values, so it is built twice.
     let mut moov = Vec::new();
     encode(&index.moov(0)?, &mut moov)?;
     let media_start = (head.len() + moov.len() + media_header.len()) as u64;

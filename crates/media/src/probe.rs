@@ -1,5 +1,5 @@
-//! Reads a file's own boxes back: what is really in it, not what it was to be.
-//! Refuses what is not an MP4 with H.264 video, and to believe any stated size.
+//! Reads a file's boxes back, to report what it really contains. Refuses anything but an MP4 with
+//! H.264 video, and trusts no stated size.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::MediaError;
 use crate::movie::Movie;
 
-/// What a file holds, measured on the file itself.
+/// The content of a file, measured on the file itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProbeInfo {
     /// Length of the picture track in seconds.
@@ -22,12 +22,12 @@ pub struct ProbeInfo {
     pub height: u32,
     /// Whether there is a sound track with samples.
     pub has_audio: bool,
-    /// Bytes of the whole file.
+    /// Size of the whole file in bytes.
     pub file_bytes: u64,
 }
 
-/// Reads back an MP4 with one H.264 track and possibly sound (ISO/IEC 14496-12 and -15).
-/// Any other or malformed file is an error.
+/// Probes an MP4 with one H.264 track and optional sound (ISO/IEC 14496-12 and -15). Any other or
+/// malformed file is an error.
 pub fn probe(path: &Path) -> Result<ProbeInfo, MediaError> {
     ProbeInfo::of(&Movie::read(&mut File::open(path)?)?)
 }

@@ -1,6 +1,6 @@
-//! A stored video's frames, one by one, for edits of earlier videos.
-//! Memory is the index and the pictures that wait for their turn, never a clip. Refuses files
-//! whose content differs from their index; meant for our own store, not for strangers' files.
+//! Reads the frames of a stored video one by one, for edits of earlier videos. Memory holds the
+//! index and the pictures waiting to be shown, never a clip. Refuses files whose content differs
+//! from their index; meant for our own store, not for untrusted files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,11 +16,11 @@ use crate::movie::Movie;
 use crate::sample_table::SampleRange;
 use crate::{MediaError, ProbeInfo};
 
-/// The frames of a stored video, one by one.
+/// Reads the frames of a stored video one by one.
 ///
 /// Reads an MP4 with one H.264 track of progressive 4:2:0 pictures, as [`crate::Recorder`] writes
-/// it; B pictures are put in presentation order. Every coded frame is returned once: edit lists
-/// and durations are not applied. Decoding happens in [`Self::next_frame`], on the caller's thread.
+/// it; B pictures are put in presentation order. Returns every coded frame once: edit lists and
+/// durations are not applied. Decodes in [`Self::next_frame`], on the caller's thread.
 pub struct VideoReader {
     file: File,
     info: ProbeInfo,
@@ -31,21 +31,21 @@ pub struct VideoReader {
     order: Order,
     decoded: u32,
     returned: u32,
-    /// Decoded pictures by their place in presentation order.
+    /// Decoded pictures by rank in presentation order.
     waiting: BTreeMap<u32, YuvFrame>,
     sample: Vec<u8>,
     failed: bool,
 }
 
-/// The order in which decoded pictures are shown.
+/// The order in which to show decoded pictures.
 enum Order {
     AsDecoded,
-    /// The place in presentation order of each sample.
+    /// Each sample's rank in presentation order.
     Ranks(Vec<u32>),
 }
 
 impl VideoReader {
-    /// Reads the file's index and checks it against what the H.264 parameter sets say.
+    /// Reads the file's index and checks it against the H.264 parameter sets.
     pub fn open(path: &Path) -> Result<Self, MediaError> {
         let mut file = File::open(path)?;
         let movie = Movie::read(&mut file)?;
@@ -59,9 +59,9 @@ impl VideoReader {
             return Err(MediaError::Malformed("its pictures are described twice"));
         }
         let decoder = AvcDecoder::new(entry.avcc, entry.width, entry.height)?;
-        let places = table.places()?;
+        let locations = table.locations()?;
         let bytes_max = decoder.sample_bytes_max();
-        if places.iter().any(|place| place.bytes > bytes_max) {
+        if locations.iter().any(|location| location.bytes > bytes_max) {
             return Err(MediaError::Malformed("a sample exceeds its picture"));
         }
         let order = match table.presentation_ranks()? {
@@ -80,7 +80,7 @@ impl VideoReader {
             info,
             decoder,
             coding: Coding::read(entry.colr)?,
-            places,
+            locations,
             order,
             decoded: 0,
             returned: 0,
@@ -90,18 +90,18 @@ impl VideoReader {
         })
     }
 
-    /// What the file's index says; the frames are as many and as large.
+    /// The content of the file according to its index; the frames match it in number and size.
     pub fn info(&self) -> &ProbeInfo {
         &self.info
     }
 
     /// `rgb [height][width][3] u8` of the next frame in presentation order, or `None` after the
-    /// last. After an error there are no more frames, only errors.
+    /// last. After an error every further call fails.
     pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, MediaError> {
         if self.failed {
             return Err(MediaError::Decode("an earlier picture has failed".into()));
         }
-        // Also when a step below leaves early.
+        // Stays set if a step below returns early.
         self.failed = true;
         let frame = self.advance()?;
         self.failed = false;
@@ -124,17 +124,17 @@ impl VideoReader {
         Ok(Some(rgb))
     }
 
-    /// The next picture in decoding order and its place in presentation order.
+    /// Decodes the next picture; returns its rank in presentation order.
     fn decode_next(&mut self) -> Result<(u32, YuvFrame), MediaError> {
         const LOST: MediaError = MediaError::Malformed("a frame is missing");
         let index = self.decoded as usize;
-        let place = *self.places.get(index).ok_or(LOST)?;
+        let location = *self.locations.get(index).ok_or(LOST)?;
         let rank = match &self.order {
             Order::AsDecoded => self.decoded,
             Order::Ranks(ranks) => *ranks.get(index).ok_or(LOST)?,
         };
-        self.sample.resize(place.bytes as usize, 0);
-        self.file.seek(SeekFrom::Start(place.offset))?;
+        self.sample.resize(location.bytes as usize, 0);
+        self.file.seek(SeekFrom::Start(location.offset))?;
         self.file.read_exact(&mut self.sample)?;
         let frame = self.decoder.decode(&self.sample)?;
         self.decoded += 1;
@@ -142,7 +142,7 @@ impl VideoReader {
     }
 }
 
-/// The most pictures that are decoded, but must wait for an earlier one. `ranks` is a permutation.
+/// Maximum number of decoded pictures that wait for an earlier one. `ranks` is a permutation.
 fn waiting_max(ranks: &[u32]) -> u32 {
     let mut seen = vec![false; ranks.len()];
     let (mut next, mut most) = (0, 0);

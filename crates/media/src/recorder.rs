@@ -1,5 +1,5 @@
-//! The recorder: frames and sound in, a complete MP4 and its stills out.
-//! It holds the caller back when the encoders are behind, and leaves nothing when dropped.
+//! The recorder: takes frames and sound, writes a complete MP4 and its stills. It blocks the caller
+//! when the encoders fall behind, and leaves no file if dropped.
 
 use std::path::{Path, PathBuf};
 
@@ -35,8 +35,8 @@ pub struct Recording {
 }
 
 impl Recorder {
-    /// Starts a clip that [`Recorder::finish`] will write to `path`. Coded samples wait in
-    /// nameless files in the same folder; `path` itself does not exist before.
+    /// Starts a clip that [`Recorder::finish`] writes to `path`. Until then, coded samples go to
+    /// unnamed files in the same folder, and `path` does not exist.
     pub fn create(
         path: &Path,
         format: ClipFormat,
@@ -94,8 +94,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes interleaved samples, -1 to 1, in any chunking, ahead of or behind the frames.
-    /// What exceeds the picture's length is dropped.
+    /// Takes interleaved samples, -1 to 1, in chunks of any size, ahead of or behind the frames.
+    /// Samples beyond the picture's length are dropped.
     pub fn push_audio(&mut self, pcm: &[f32]) -> Result<(), MediaError> {
         match &mut self.audio {
             Some(audio) => audio.push(pcm),
@@ -103,8 +103,8 @@ impl Recorder {
         }
     }
 
-    /// Completes the file: all frames must have been pushed; missing sound becomes silence.
-    /// The file is not synced to disk.
+    /// Completes the file: all frames must have been pushed; missing sound becomes silence. Does
+    /// not sync the file to disk.
     pub fn finish(self) -> Result<(Recording, Written), MediaError> {
         if self.pushed != self.format.frames {
             return Err(MediaError::FrameCount {
@@ -112,7 +112,7 @@ impl Recorder {
                 actual: self.pushed,
             });
         }
-        // The encoder threads work through their last runs meanwhile.
+        // Meanwhile the encoder threads finish their last runs.
         let poster_webp = self.stills.poster_webp()?;
         let spritesheet_jpeg = self.stills.spritesheet_jpeg()?;
         let audio = self.audio.map(AudioEncoder::finish).transpose()?;
@@ -131,7 +131,7 @@ impl Recorder {
     }
 }
 
-/// Removes a file that turned out incomplete.
+/// Removes an incomplete file.
 struct RemoveOnDrop<'a>(Option<&'a Path>);
 
 impl RemoveOnDrop<'_> {
@@ -143,7 +143,7 @@ impl RemoveOnDrop<'_> {
 impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(path) = self.0 {
-            // Nothing better can be done here; the error that led here is what is reported.
+            // Nothing better can be done; the caller gets the original error.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -1,6 +1,6 @@
-//! One closed run of pictures through one encoder.
-//! A run whose first pictures come out too large is started again with a higher quantiser, so
-//! that grain cannot balloon a file; the choice depends on the run's pictures alone.
+//! Encodes one closed run of pictures with one encoder. If the first pictures come out too large,
+//! the run restarts with a higher quantiser, so grain cannot inflate a file; the choice depends
+//! only on the run's own pictures.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
@@ -10,24 +10,24 @@ use kinora_h264::{Config, Encoder, ParameterSets};
 use crate::frames::Frame;
 use crate::{ClipFormat, MediaError, RecorderOptions};
 
-/// Pictures encoded before the quantiser is settled; they stay in memory until then.
+/// Number of pictures encoded before the quantiser is settled; they stay in memory until then.
 const TRIAL_FRAMES: u32 = 6;
-/// How far a run's quantiser may rise above the asked one.
+/// How far a run's quantiser may rise above the requested one.
 const QP_RAISE_MAX: u8 = 16;
 /// Finer differences are not worth another trial.
 const QP_STEP: u8 = 1;
 
-/// What all runs of a clip share.
+/// Settings shared by all runs of a clip.
 pub(crate) struct RunConfig {
     encoder: Config,
     qp_max: u8,
-    /// Ceiling on the mean bytes of a picture.
+    /// Maximum mean size of a picture in bytes.
     frame_bytes_max: u64,
-    /// Pictures that an IDR's cost is spread over.
+    /// Number of pictures over which to spread an IDR's cost.
     idr_interval: u64,
 }
 
-/// A run's coded samples, one after the other.
+/// A run's coded samples in sequence.
 pub(crate) struct EncodedRun {
     pub(crate) bytes: Vec<u8>,
     pub(crate) sizes: Vec<u32>,
@@ -50,7 +50,7 @@ impl RunConfig {
         }
     }
 
-    /// Mean bytes of a picture if a run goes on as it began: the IDR picture is spread over a
+    /// Mean size of a picture if the run continues as it began. The IDR picture is spread over a
     /// second even in shorter runs, because a single still must not be squeezed to that mean.
     fn mean_bytes(&self, sizes: &[u32]) -> u64 {
         let Some((idr, others)) = sizes.split_first() else {
@@ -66,7 +66,7 @@ impl RunConfig {
     }
 }
 
-/// Encodes `length` pictures from `frames`; `None` when the recorder was dropped meanwhile.
+/// Encodes `length` pictures from `frames`; `None` if the recorder was dropped meanwhile.
 pub(crate) fn encode_run(
     config: &RunConfig,
     length: u32,
@@ -96,8 +96,8 @@ pub(crate) fn encode_run(
     Ok(Some(run))
 }
 
-/// Finds the lowest quantiser at which the run's first pictures fit, by bisection: how fast
-/// grain shrinks with the quantiser cannot be foretold. The highest allowed one is taken unseen.
+/// Finds the lowest quantiser at which the first pictures fit, by bisection: how fast grain shrinks
+/// is unpredictable. The highest allowed one is accepted without checking the fit.
 fn settle(
     config: &RunConfig,
     trial: &[Frame],
@@ -158,7 +158,7 @@ fn encode_frame(
     // The file's list of sync samples has exactly the first picture of each run.
     if encoded.is_idr != run.sizes.is_empty() {
         return Err(MediaError::Mux(
-            "an IDR picture is not where it was asked for".into(),
+            "the encoder put an IDR picture in the wrong place".into(),
         ));
     }
     let size = u32::try_from(encoded.data.len())

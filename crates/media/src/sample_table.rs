@@ -1,5 +1,5 @@
-//! A track's sample table: how many samples, how long, and whether all lie in the media data.
-//! Work and memory are linear in the bytes of the table, whatever counts it states.
+//! A track's sample table: number and duration of samples, and whether all are within the media
+//! data. Work and memory are linear in the bytes of the table, whatever counts it states.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(crate) struct SampleTable<'a> {
     ticks: u64,
 }
 
-/// Where a sample lies in the file.
+/// The location of a sample in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SampleRange {
     pub(crate) offset: u64,
@@ -22,7 +22,7 @@ pub(crate) struct SampleRange {
 }
 
 impl<'a> SampleTable<'a> {
-    /// Reads the body of an `stbl` whose samples must lie within `media`, ranges of file offsets.
+    /// Reads the body of an `stbl`; its samples must be within `media`, ranges of file offsets.
     pub(crate) fn read(stbl: &'a [u8], media: &'a [Range<u64>]) -> Result<Self, MediaError> {
         let sizes = Sizes::read(child(stbl, b"stsz")?)?;
         let (timed_samples, ticks) = sum_times(child(stbl, b"stts")?)?;
@@ -63,11 +63,11 @@ impl<'a> SampleTable<'a> {
                 offset += u64::from(bytes);
             }
         })?;
-        Ok(places)
+        Ok(locations)
     }
 
-    /// Every sample's place in presentation order, from 0, in decoding order; `None` when both
-    /// orders are the same. The caller bounds [`Self::samples`] first.
+    /// The rank of every sample in presentation order, from 0, listed in decoding order; `None` if
+    /// both orders are the same. The caller must limit [`Self::samples`] first.
     pub(crate) fn presentation_ranks(&self) -> Result<Option<Vec<u32>>, MediaError> {
         let Some(ctts) = optional_child(self.stbl, b"ctts")? else {
             return Ok(None);
@@ -97,8 +97,8 @@ impl<'a> SampleTable<'a> {
         Ok(Some(ranks))
     }
 
-    /// Refuses times that stand still or run back: decoding times must rise from sample to sample, and no
-    /// two samples may be shown at once. The caller bounds [`Self::samples`] first.
+    /// Refuses times that do not advance: decoding times must rise from sample to sample, and no
+    /// two samples may be shown at once. The caller must limit [`Self::samples`] first.
     pub(crate) fn check_times(&self) -> Result<(), MediaError> {
         const WRONG: MediaError =
             MediaError::Malformed("the times of its samples are inconsistent");
@@ -106,7 +106,7 @@ impl<'a> SampleTable<'a> {
         for run in runs(child(self.stbl, b"stts")?)? {
             let (count, delta) = run?;
             left = left.checked_sub(count.into()).ok_or(WRONG)?;
-            // The last sample's length is nobody's beginning.
+            // No sample begins where the last one ends, so its length may be 0.
             let is_last = count == 1 && left == 0;
             if count == 0 || delta > i32::MAX.unsigned_abs() || (delta == 0 && !is_last) {
                 return Err(WRONG);
@@ -132,7 +132,7 @@ impl<'a> SampleTable<'a> {
         }
     }
 
-    /// The samples at which decoding may begin (`stss`) must rise and be there.
+    /// The samples at which decoding may begin (`stss`) must exist, in rising order.
     pub(crate) fn check_sync_samples(&self) -> Result<(), MediaError> {
         const WRONG: MediaError = MediaError::Malformed("its sync samples are inconsistent");
         let Some(stss) = optional_child(self.stbl, b"stss")? else {
@@ -165,8 +165,8 @@ impl<'a> SampleTable<'a> {
         (values.len() == samples).then_some(values).ok_or(WRONG)
     }
 
-    /// Visits the chunks (`stsc`, `stco` or `co64`), each with its offset and samples: all samples
-    /// must be placed, and each must lie in the media data.
+    /// Visits the chunks (`stsc`, `stco` or `co64`), each with its offset and samples. Every sample
+    /// must belong to a chunk and be within the media data.
     fn walk_chunks(&self, mut visit: impl FnMut(u64, Range<u64>)) -> Result<(), MediaError> {
         const WRONG: MediaError = MediaError::Malformed("the chunk table is inconsistent");
         let (mut offsets, wide) = match optional_child(self.stbl, b"stco")? {
@@ -198,9 +198,7 @@ impl<'a> SampleTable<'a> {
                     .iter()
                     .any(|data| data.start <= offset && end <= data.end)
             {
-                return Err(MediaError::Malformed(
-                    "samples lie outside of the media data",
-                ));
+                return Err(MediaError::Malformed("samples lie outside the media data"));
             }
             visit(offset, placed..placed + per_chunk);
             placed += per_chunk;
@@ -235,7 +233,7 @@ impl<'a> Sizes<'a> {
         })
     }
 
-    /// Bytes of one sample; 0 beyond the last.
+    /// The size of a sample in bytes; 0 beyond the last.
     fn of(&self, sample: u64) -> u32 {
         if self.same != 0 {
             return self.same;
@@ -245,7 +243,7 @@ impl<'a> Sizes<'a> {
         size.map_or(0, |size| u32::from_be_bytes(*size))
     }
 
-    /// Bytes of `count` samples from `first` on; `None` beyond the last sample.
+    /// Total bytes of `count` samples from `first` on; `None` beyond the last sample.
     fn sum(&self, first: u64, count: u64) -> Option<u64> {
         let end = first
             .checked_add(count)
@@ -277,7 +275,7 @@ fn sum_times(stts: &[u8]) -> Result<(u64, u64), MediaError> {
     for run in runs(stts)? {
         let (count, delta) = run?;
         let (count, delta) = (u64::from(count), u64::from(delta));
-        // Neither sum can overflow: entries are bounded by the bytes of the box.
+        // Neither sum can overflow: the size of the box limits the entries.
         samples += count;
         ticks = ticks
             .checked_add(count * delta)

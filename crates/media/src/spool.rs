@@ -1,5 +1,5 @@
-//! Coded samples on their way to the file: an unlinked temporary file and the samples' sizes.
-//! Nothing of it outlives the recorder, not even after a crash.
+//! Stores coded samples until the file is written: an unlinked temporary file and the samples'
+//! sizes. It never outlives the recorder, not even after a crash.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
@@ -11,15 +11,15 @@ pub(crate) struct Spool {
     sizes: Vec<u32>,
 }
 
-/// A finished spool, to be read once from its start.
+/// A finished spool; read it once from its start.
 pub(crate) struct SpooledTrack {
     pub(crate) samples: BufReader<File>,
-    /// Bytes of each sample.
+    /// The size of each sample in bytes.
     pub(crate) sizes: Vec<u32>,
 }
 
 impl Spool {
-    /// Opens a nameless file in `folder`, so that it lies on the same disk as the result.
+    /// Opens an unnamed file in `folder`, on the same disk as the result.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
         let file = BufWriter::with_capacity(256 << 10, tempfile::tempfile_in(folder)?);
         Ok(Self {
@@ -35,7 +35,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Samples so far.
+    /// Number of samples so far.
     pub(crate) fn len(&self) -> usize {
         self.sizes.len()
     }

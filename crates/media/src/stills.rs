@@ -1,5 +1,5 @@
-//! The poster and the spritesheet, sampled while the frames pass; previews of what is not done.
-//! Keeps one scaled picture and at most 25 small cells, never a whole frame.
+//! The poster and the spritesheet, sampled as the frames pass, and previews of unfinished videos.
+//! Stores one scaled picture and at most 25 small cells, never a whole frame.
 
 use jpeg_encoder::{ColorType, Encoder as JpegEncoder};
 use webp::WebPConfig;
@@ -13,7 +13,7 @@ const CELL_SIDE_MAX: u32 = 320;
 const GRID_SIDE_MAX: u32 = 5;
 const SPRITESHEET_QUALITY: u8 = 80;
 
-/// Collects what the stills need from passing frames.
+/// Collects pictures for the stills from passing frames.
 pub(crate) struct Stills {
     format: ClipFormat,
     poster: Option<Picture>,
@@ -59,9 +59,9 @@ impl Stills {
         }
     }
 
-    /// Looks at frame `index`; `rgb` is `[height][width][3] u8`.
+    /// Samples frame `index`; `rgb` is `[height][width][3] u8`.
     pub(crate) fn sample(&mut self, index: u32, rgb: &[u8]) -> Result<(), MediaError> {
-        // One third in: past a fade from black, before an ending.
+        // One third in: after a fade from black, before an ending.
         if index == self.format.frames / 3 {
             self.poster = Some(self.scaled(rgb, POSTER_SIDE_MAX)?);
         }
@@ -73,7 +73,7 @@ impl Stills {
         Ok(())
     }
 
-    /// The frame in the middle of cell `cell`'s share of the clip.
+    /// The frame in the middle of this cell's share of the clip.
     fn cell_frame(&self, cell: u32) -> u32 {
         let middle = (2 * u64::from(cell) + 1) * u64::from(self.format.frames);
         (middle / (2 * u64::from(self.sheet.cells))) as u32
@@ -103,21 +103,23 @@ impl Stills {
     }
 }
 
-/// A preview of a video that is not done: lossy WebP, the longest side at most 320 pixels. `rgb` is
+/// A preview of an unfinished video: lossy WebP, the longest side at most 320 pixels. `rgb` is
 /// `[height][width][3] u8`.
 ///
 /// # Errors
-/// [`MediaError::Picture`] for a picture that has no pixels, or not those that its size says.
+/// [`MediaError::Picture`] for an empty picture, or one that does not match its size.
 pub fn preview(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, MediaError> {
     let pixels = u64::from(width) * u64::from(height);
     if pixels == 0 || pixels.checked_mul(3) != Some(rgb.len() as u64) {
-        return Err(MediaError::Picture("a preview of another size".into()));
+        return Err(MediaError::Picture(
+            "a preview does not match its size".into(),
+        ));
     }
     Picture::scaled(width, height, rgb, PREVIEW_SIDE_MAX)?.webp()
 }
 
 impl Picture {
-    /// The picture `rgb`, scaled down where its longest side is over `side_max`.
+    /// Copies `rgb`, scaled down if its longest side exceeds `side_max`.
     fn scaled(width: u32, height: u32, rgb: &[u8], side_max: u32) -> Result<Self, MediaError> {
         let to = fitted(width, height, side_max);
         let rgb = if to == (width, height) {
@@ -137,7 +139,7 @@ impl Picture {
         let failed = || MediaError::Picture("a picture could not be encoded".into());
         let mut config = WebPConfig::new().map_err(|()| failed())?;
         config.quality = WEBP_QUALITY;
-        // Half the time of the default method 4 for a file 5 % larger.
+        // Half the time of the default method 4, for a file 5 % larger.
         config.method = 2;
         let webp = webp::Encoder::from_rgb(&self.rgb, self.width, self.height)
             .encode_advanced(&config)
@@ -147,7 +149,7 @@ impl Picture {
 }
 
 impl Sheet {
-    /// Copies `cell`, `[cell_height][cell_width][3] u8`, into the next free place.
+    /// Copies `cell`, `[cell_height][cell_width][3] u8`, into the next free cell.
     fn fill_next(&mut self, cell: &[u8]) {
         let (column, row) = (self.filled % self.columns, self.filled / self.columns);
         let row_bytes = self.cell_width as usize * 3;
@@ -166,7 +168,7 @@ impl Sheet {
     }
 }
 
-/// The picture's size scaled down, never up, so that its longest side is at most `side_max`.
+/// The picture's size scaled down, never up, to a longest side of at most `side_max`.
 fn fitted(width: u32, height: u32, side_max: u32) -> (u32, u32) {
     let longest = width.max(height);
     if longest <= side_max {
@@ -175,7 +177,7 @@ fn fitted(width: u32, height: u32, side_max: u32) -> (u32, u32) {
     let scaled = |side: u32| {
         let side =
             (u64::from(side) * u64::from(side_max) + u64::from(longest / 2)) / u64::from(longest);
-        // No longer than `side_max`.
+        // Cannot exceed `side_max`.
         (side as u32).max(1)
     };
     (scaled(width), scaled(height))

@@ -1,22 +1,22 @@
-//! What players rely on in a film of somebody else, beyond what decoding needs: the tables of every
-//! track, its times and lengths, and which part of it is shown. Refuses what says two things at once.
+//! Checks a film made elsewhere for what players rely on beyond decoding: the tables of every
+//! track, its times and lengths, and the part to show. Refuses contradictory statements.
 
 use crate::MediaError;
 use crate::boxes::{Fields, child, optional_child};
 use crate::format::FRAMES_MAX;
 use crate::movie::{Movie, Track};
 
-/// Sound of uncompressed samples has one per frame of 1/48,000 s.
+/// Uncompressed sound has one sample per frame of 1/48,000 s.
 const SAMPLES_MAX: u32 = 16 << 20;
-/// Stated lengths may be off by so much.
+/// Tolerance for stated lengths.
 const SECONDS_OFF_MAX: f64 = 1.0;
-/// Pixels need not be square, but nobody makes them longer than this.
+/// Pixels need not be square, but real ones are never longer than this.
 const PIXEL_RATIO_MAX: f64 = 4.0;
 
-/// Checks every track of a film whose tracks can be read.
+/// Checks every track of a film with readable tracks.
 ///
 /// # Errors
-/// [`MediaError::Malformed`] for the first thing that is wrong.
+/// [`MediaError::Malformed`] for the first fault.
 pub(crate) fn check(movie: &Movie) -> Result<(), MediaError> {
     let header = Header::read(child(&movie.moov, b"mvhd")?)?;
     if header.timescale == 0 {
@@ -29,7 +29,7 @@ pub(crate) fn check(movie: &Movie) -> Result<(), MediaError> {
 }
 
 fn check_track(track: &Track<'_>, movie_timescale: u32) -> Result<(), MediaError> {
-    // Reading it has checked sizes, and that every chunk lies within the media data.
+    // Reading the table has checked sizes, and that every chunk is within the media data.
     let table = track.table()?;
     let is_picture = &track.handler == b"vide";
     if table.samples() > if is_picture { FRAMES_MAX } else { SAMPLES_MAX } {
@@ -42,7 +42,9 @@ fn check_track(track: &Track<'_>, movie_timescale: u32) -> Result<(), MediaError
     if let Some(duration) = stated.duration {
         let stated = duration as f64 / f64::from(track.timescale);
         if (stated - seconds).abs() > SECONDS_OFF_MAX {
-            return Err(MediaError::Malformed("a track states another length"));
+            return Err(MediaError::Malformed(
+                "a track's stated length does not match its samples",
+            ));
         }
     }
     if is_picture {
@@ -51,7 +53,7 @@ fn check_track(track: &Track<'_>, movie_timescale: u32) -> Result<(), MediaError
     check_edits(track, seconds, movie_timescale)
 }
 
-/// The size at which the picture is shown must be about that of its pixels (`tkhd`, 8.3.2).
+/// The stated display size must be close to the size in pixels (`tkhd`, 8.3.2).
 fn check_shown_size(track: &Track<'_>) -> Result<(), MediaError> {
     let tkhd = child(track.trak, b"tkhd")?;
     let mut fields = Fields::new(tkhd);
@@ -67,15 +69,15 @@ fn check_shown_size(track: &Track<'_>) -> Result<(), MediaError> {
     match shown.into_iter().zip(coded).all(is_near) {
         true => Ok(()),
         false => Err(MediaError::Malformed(
-            "its picture is shown at another size",
+            "its display size does not match its pictures",
         )),
     }
 }
 
-/// An edit list (`elst`, 8.6.6) may begin late and leave out, but shows what is there, forwards and as
-/// fast as it was made.
+/// An edit list (`elst`, 8.6.6) may start late and skip parts, but must show existing media,
+/// forwards at normal speed.
 fn check_edits(track: &Track<'_>, seconds: f64, movie_timescale: u32) -> Result<(), MediaError> {
-    const WRONG: MediaError = MediaError::Malformed("its edit list shows what is not there");
+    const WRONG: MediaError = MediaError::Malformed("its edit list refers to missing media");
     let Some(edits) = optional_child(track.trak, b"edts")? else {
         return Ok(());
     };
@@ -93,7 +95,7 @@ fn check_edits(track: &Track<'_>, seconds: f64, movie_timescale: u32) -> Result<
         };
         let rate = fields.u32()?;
         if from == -1 {
-            // Nothing is shown for a while.
+            // An empty edit.
             continue;
         }
         let from = from as f64 / f64::from(track.timescale);
@@ -108,10 +110,10 @@ fn check_edits(track: &Track<'_>, seconds: f64, movie_timescale: u32) -> Result<
     }
 }
 
-/// What `mvhd` and `mdhd` have in common (8.2.2, 8.4.2).
+/// The fields common to `mvhd` and `mdhd` (8.2.2, 8.4.2).
 struct Header {
     timescale: u32,
-    /// `None`: it is not known.
+    /// `None` if unknown.
     duration: Option<u64>,
 }
 

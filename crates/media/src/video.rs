@@ -1,6 +1,6 @@
 //! Encoder threads: each takes whole closed runs of pictures and encodes them as they arrive;
-//! finished runs are spooled in order. Run lengths and quantisers depend on the clip alone, never
-//! on the threads, so the bytes are the same for any number of them.
+//! finished runs are spooled in order. Run lengths and quantisers depend only on the clip, so any
+//! number of threads gives the same bytes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::run::{EncodedRun, RunConfig, encode_run};
 use crate::spool::{Spool, SpooledTrack};
 use crate::{ClipFormat, MediaError, RecorderOptions};
 
-/// The coded picture track.
+/// The encoded picture track.
 pub(crate) struct VideoTrack {
     pub(crate) spooled: SpooledTrack,
     pub(crate) parameter_sets: ParameterSets,
@@ -34,14 +34,14 @@ pub(crate) struct VideoEncoder {
     left_in_run: u32,
 }
 
-/// One closed run of pictures on its way to a thread.
+/// A closed run of pictures on its way to a thread.
 struct Run {
     index: u32,
     length: u32,
     frames: Receiver<Frame>,
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Shared {
     pool: Arc<FramePool>,
     stopped: AtomicBool,
@@ -50,7 +50,7 @@ struct Shared {
 }
 
 struct Output {
-    /// `None` once the track was handed over.
+    /// `None` once the track is finished.
     spool: Option<Spool>,
     next_run: u32,
     waiting: BTreeMap<u32, EncodedRun>,
@@ -58,8 +58,8 @@ struct Output {
     error: Option<MediaError>,
 }
 
-/// How a clip is cut into closed runs: about equally long, none above two seconds, and short
-/// enough that two runs of large pictures fit in memory side by side.
+/// How to cut a clip into closed runs: about equally long, at most two seconds, and short enough
+/// that two runs of large pictures fit in memory together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunPlan {
     frames: u32,
@@ -79,7 +79,7 @@ impl RunPlan {
         }
     }
 
-    /// Pictures in run `index`; the longer runs come first.
+    /// Number of pictures in run `index`; the longer runs come first.
     pub(crate) fn run_length(self, index: u32) -> u32 {
         self.frames / self.runs + u32::from(index < self.frames % self.runs)
     }
@@ -131,7 +131,7 @@ impl VideoEncoder {
         Ok(encoder)
     }
 
-    /// A buffer for the next picture; waits while the encoders are behind.
+    /// A buffer for the next picture; blocks while the encoders are behind.
     pub(crate) fn next_frame(&self) -> Result<Frame, MediaError> {
         self.shared
             .pool
@@ -139,7 +139,7 @@ impl VideoEncoder {
             .ok_or_else(|| self.shared.take_error())
     }
 
-    /// Passes the next picture on. The caller has checked that the clip is not yet complete.
+    /// Passes on the next picture. The caller must check that the clip is not complete yet.
     pub(crate) fn push(&mut self, frame: Frame) -> Result<(), MediaError> {
         if self.left_in_run == 0 {
             let length = self.plan.run_length(self.next_run);
@@ -200,10 +200,10 @@ impl Drop for VideoEncoder {
 }
 
 impl Shared {
-    /// A thread's life: one run after the other until there are no more.
+    /// A thread's main loop: encodes one run after another until there are none left.
     fn work(&self, queue: &Mutex<Receiver<Run>>) {
         loop {
-            // The lock is held while waiting: runs are handed out in order, one waiter suffices.
+            // Holds the lock while waiting: runs are assigned in order, and one waiter is enough.
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(run) = next else { return };
             if self.stopped.load(Ordering::Relaxed) {
@@ -222,7 +222,7 @@ impl Shared {
         }
     }
 
-    /// Spools a finished run and all that waited for it.
+    /// Spools a finished run and the later ones that waited for it.
     fn store(&self, index: u32, run: EncodedRun) -> Result<(), MediaError> {
         let mut output = self.lock();
         let output = &mut *output;
@@ -245,7 +245,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Keeps the first error and wakes the caller.
+    /// Stores the first error and wakes the caller.
     fn fail(&self, error: MediaError) {
         self.lock().error.get_or_insert(error);
         self.stopped.store(true, Ordering::Relaxed);

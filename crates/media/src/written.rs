@@ -1,19 +1,19 @@
-//! A file's length and SHA-256, taken while it is written: nobody has to read it again for them.
+//! A file's length and SHA-256, computed while writing it, so nobody has to read it again.
 
 use std::io::{self, Write};
 
 use sha2::{Digest, Sha256};
 
-/// The bytes of a file that has been written to its end.
+/// The size and hash of a completely written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// How many there are.
+    /// The length.
     pub bytes: u64,
-    /// Their SHA-256 in lower-case hexadecimal.
+    /// The SHA-256 in lower-case hexadecimal.
     pub sha256: String,
 }
 
-/// Hashes what it passes on.
+/// Hashes the bytes it passes on.
 pub(crate) struct HashingWriter<W> {
     inner: W,
     hash: Sha256,
@@ -29,7 +29,7 @@ impl<W: Write> HashingWriter<W> {
         }
     }
 
-    /// What was written.
+    /// The size and hash of the bytes written.
     pub(crate) fn finish(self) -> Written {
         let digest = self.hash.finalize();
         Written {
@@ -41,7 +41,7 @@ impl<W: Write> HashingWriter<W> {
 
 impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // The inner writer may take a part only.
+        // The inner writer may accept only a part.
         let taken = self.inner.write(bytes)?;
         self.hash.update(&bytes[..taken]);
         self.bytes += taken as u64;
@@ -57,7 +57,7 @@ impl<W: Write> Write for HashingWriter<W> {
 mod tests {
     use super::*;
 
-    /// Takes three bytes at a time.
+    /// Accepts three bytes at a time.
     struct Slow(Vec<u8>);
 
     impl Write for Slow {

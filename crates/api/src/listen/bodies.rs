@@ -156,7 +156,7 @@ where
 }
 
 /// Reads the rest of `body`, within bounds.
-async fn see_off<B, H>(mut body: B, deadline: Instant, held: H)
+async fn read_rest<B, H>(mut body: B, deadline: Instant, held: H)
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {

@@ -1,4 +1,4 @@
-//! AAC-LC access units by the Fraunhofer FDK encoder, behind the feature `aac`.
+//! AAC-LC access units from the Fraunhofer FDK encoder, behind the feature `aac`.
 //! Format: ISO/IEC 14496-3, subpart 4. Raw access units, no ADTS headers.
 
 use fdk_aac::enc::{AudioObjectType, BitRate, ChannelMode, Encoder, EncoderParams, Transport};
@@ -7,7 +7,7 @@ use super::{AudioConfig, CodecConfig, PacketEncoder};
 use crate::MediaError;
 use crate::format::SAMPLE_RATE_HZ;
 
-/// 6,144 bits per channel is the most that an access unit may have (ISO/IEC 14496-3, 4.5.3.1).
+/// Maximum size of an access unit: 6,144 bits per channel (ISO/IEC 14496-3, 4.5.3.1).
 const PACKET_BYTES_MAX: usize = 2 * 6_144 / 8;
 
 struct Aac {
@@ -66,7 +66,7 @@ impl PacketEncoder for Aac {
             .map_err(|cause| MediaError::Audio(cause.to_string()))?;
         if info.input_consumed != self.pcm.len() {
             return Err(MediaError::Audio(
-                "the encoder took a part of a packet only".into(),
+                "the encoder accepted only part of a packet".into(),
             ));
         }
         packet.truncate(info.output_size);

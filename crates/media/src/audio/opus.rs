@@ -1,5 +1,5 @@
-//! Opus packets of 20 ms, the permissively licensed choice.
-//! Format: RFC 6716; in MP4 as "Encapsulation of Opus in ISO Base Media File Format" says.
+//! Opus packets of 20 ms, the permissively licensed choice. Format: RFC 6716; in MP4,
+//! "Encapsulation of Opus in ISO Base Media File Format".
 
 use opus_pure::{Application, MAX_PACKET_BYTES, OpusEncoder};
 
@@ -12,7 +12,7 @@ struct Opus {
     frame_samples: usize,
 }
 
-/// Opus in packets of 20 ms; its delay comes from the encoder itself.
+/// Opens Opus with packets of 20 ms; the encoder reports its own delay.
 pub(super) fn open(
     channels: u16,
     bitrate: u32,

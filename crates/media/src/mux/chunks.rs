@@ -1,5 +1,5 @@
-//! Which samples lie in which chunk, and in what order the chunks are written.
-//! A player that reads the file front to back never needs more than half a second ahead.
+//! Assigns samples to chunks, and orders the chunks. A player that reads the file front to back
+//! never needs more than half a second ahead.
 
 use crate::ClipFormat;
 use crate::audio::AudioTrack;
@@ -45,7 +45,7 @@ impl Interleaving {
             plan.push(ChunkTrack::Video, &video[video_done..video_end]);
             video_done = video_end;
             let audio_end = if video_done == video.len() {
-                // With the picture's end comes all of the remaining sound.
+                // The picture's end brings all of the remaining sound.
                 audio.len()
             } else {
                 let samples = half_second * u64::from(SAMPLE_RATE_HZ) / 2;

@@ -1,4 +1,4 @@
-//! Sample entries: how the picture and the sound are coded and shown.
+//! Sample entries: how picture and sound are coded and shown.
 //! Formats: ISO/IEC 14496-15 (`avc1`), 14496-14 (`mp4a`), 14496-12, 12.1.5 (`colr`), 8.5.2.2 (`btrt`).
 
 #[cfg(feature = "aac")]
@@ -78,7 +78,7 @@ pub(super) fn audio(track: &AudioTrack) -> Codec {
     }
 }
 
-/// Largest sample, busiest second and mean of a track whose samples last `ticks` each.
+/// Largest sample, busiest second and mean of a track with samples of `ticks` each.
 fn bit_rates(sizes: &[u32], ticks: u32, timescale: u32) -> Btrt {
     let bits = |sizes: &[u32]| sizes.iter().copied().map(u64::from).sum::<u64>() * 8;
     let saturated = |bits: u64| u32::try_from(bits).unwrap_or(u32::MAX);

@@ -1,5 +1,5 @@
-//! The `moov` box: tracks, times and tables.
-//! Sound gets an edit list that skips the encoder's priming, so that it starts on time.
+//! The `moov` box: tracks, times and tables. The sound's edit list skips the encoder's priming, so
+//! it starts on time.
 
 use mp4_atom::{
     AnySampleGroupEntry, Co64, Codec, Dinf, Dref, Edts, Elst, ElstEntry, FourCC, Hdlr, Mdhd, Mdia,
@@ -16,10 +16,10 @@ use crate::{ClipFormat, MediaError};
 
 const VIDEO_TRACK_ID: u32 = 1;
 const AUDIO_TRACK_ID: u32 = 2;
-/// Movie and picture ticks per frame: sound edits can then be expressed to a fraction of one.
+/// Movie and picture ticks per frame: fine enough for sound edits within a frame.
 const TICKS_PER_FRAME: u32 = 1_000;
 
-/// What the index is made of.
+/// The inputs of the index.
 pub(super) struct Index<'a> {
     pub(super) format: &'a ClipFormat,
     pub(super) video: &'a VideoTrack,
@@ -28,7 +28,7 @@ pub(super) struct Index<'a> {
 }
 
 impl Index<'_> {
-    /// The index of a file whose media data begin at `media_start`.
+    /// The index of a file with media data from `media_start` on.
     pub(super) fn moov(&self, media_start: u64) -> Result<Moov, MediaError> {
         let mut trak = vec![self.video_track(media_start)?];
         trak.extend(self.audio.map(|audio| self.audio_track(audio, media_start)));
@@ -110,7 +110,7 @@ impl Index<'_> {
         let (sgpd, sbgp) = pre_roll(audio);
         stbl.sgpd.push(sgpd);
         stbl.sbgp.push(sbgp);
-        // Never past the picture's end, though rounding may give one sample more.
+        // Never past the picture's end, though rounding may add a sample.
         let heard = audio.samples * u64::from(self.timescale()) / u64::from(SAMPLE_RATE_HZ);
         let heard = heard.min(self.duration());
         Trak {
@@ -146,7 +146,7 @@ impl Index<'_> {
         }
     }
 
-    /// The tables that every track has.
+    /// The tables common to all tracks.
     fn table(
         &self,
         track: ChunkTrack,
@@ -173,8 +173,8 @@ impl Index<'_> {
         }
     }
 
-    /// Offsets of 32 bits, or of 64 where the file needs them. The choice looks at sizes only,
-    /// with room for the index, so that it does not depend on `media_start`.
+    /// Offsets of 32 bits, or of 64 if the file needs them. The choice depends only on sizes, with
+    /// room for the index, and not on `media_start`.
     fn chunk_offsets(&self, track: ChunkTrack, media_start: u64) -> (Option<Stco>, Option<Co64>) {
         let offsets = self
             .interleaving
@@ -193,7 +193,7 @@ impl Index<'_> {
         }
     }
 
-    /// Runs of chunks with equally many samples.
+    /// Groups of consecutive chunks with the same number of samples.
     fn samples_per_chunk(&self, track: ChunkTrack) -> Stsc {
         let mut entries: Vec<StscEntry> = Vec::new();
         for (first_chunk, chunk) in (1..).zip(self.interleaving.of(track)) {
@@ -212,7 +212,7 @@ impl Index<'_> {
     }
 }
 
-/// Full packets, but for the last: what it holds past the end is not to be heard.
+/// Full packets except the last, which is cut at the end of the sound.
 fn packet_times(audio: &AudioTrack) -> Vec<SttsEntry> {
     let packet = audio.config.packet_samples;
     let full = (audio.spooled.sizes.len() as u32).saturating_sub(1);
@@ -228,7 +228,7 @@ fn packet_times(audio: &AudioTrack) -> Vec<SttsEntry> {
         .collect()
 }
 
-/// Shows `duration` movie ticks of the track from `media_time` on (ISO/IEC 14496-12, 8.6.6).
+/// Shows `duration` movie ticks of the track, starting at `media_time` (ISO/IEC 14496-12, 8.6.6).
 fn edit(duration: u64, media_time: u64) -> Edts {
     let entry = ElstEntry {
         segment_duration: duration,
@@ -250,7 +250,7 @@ fn same_file() -> Dinf {
     }
 }
 
-/// How many packets a decoder must hear before its output is right: one for AAC, 80 ms for Opus
+/// How many packets a decoder needs before its output is correct: one for AAC, 80 ms for Opus
 /// (ISO/IEC 14496-12, 10.1; "Encapsulation of Opus in ISO Base Media File Format", 4.3.6.2).
 fn pre_roll(audio: &AudioTrack) -> (Sgpd, Sbgp) {
     let distance: i16 = match audio.config.codec {

@@ -114,9 +114,7 @@ fn samples_must_lie_in_the_media_data() {
     let outcome = probe_bytes(&bytes);
     assert!(matches!(
         outcome,
-        Err(MediaError::Malformed(
-            "samples lie outside of the media data"
-        ))
+        Err(MediaError::Malformed("samples lie outside the media data"))
     ));
 }
 

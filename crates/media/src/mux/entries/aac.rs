@@ -1,4 +1,4 @@
-//! The sample entry of AAC sound, with its nest of MPEG-4 systems descriptors.
+//! The sample entry of AAC sound, with its nested MPEG-4 systems descriptors.
 //! Format: ISO/IEC 14496-14, 6.7.2 (`mp4a`); 14496-1, 7.2.6 (descriptors).
 
 use mp4_atom::esds::{DecoderConfig, DecoderSpecific, EsDescriptor, SLConfig};
