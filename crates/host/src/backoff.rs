@@ -1,32 +1,32 @@
-//! When a process that died may be started again: at once after the first death, then later and
-//! later, so that a broken engine does not spend the machine on its starts.
+//! When to restart a process that died: immediately after the first crash, then after growing
+//! pauses, so a broken engine does not spend the machine on restarts.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Counts deaths in a row.
+/// Counts consecutive crashes.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     deaths: u32,
-    /// Moments are steady times of one clock.
+    /// A steady time of the clock.
     not_before: Option<Duration>,
 }
 
 impl Backoff {
-    /// A process died at `now`.
+    /// Records a crash at `now`.
     pub(crate) fn died(&mut self, now: Duration) {
         self.deaths = self.deaths.saturating_add(1);
         self.not_before = now.checked_add(self.pause());
     }
 
-    /// A job came to its end.
+    /// Clears the count after a completed job.
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether none may be started yet.
+    /// Whether it is too early to start a process.
     pub(crate) fn holds(&self, now: Duration) -> bool {
         self.not_before.is_some_and(|then| now < then)
     }

@@ -1,6 +1,6 @@
-//! The process that reads a film: locks itself in, does one order on its only thread, and ends. A service
-//! that is gone is noticed by the next message, a decoder that does not come back by its limit of
-//! processor time.
+//! The process that reads a film: confines itself, executes one order on its only thread, and
+//! exits. It notices that the service is gone when it writes the next message; the limit on CPU
+//! time ends a decoder that hangs.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,20 +14,20 @@ use kinora_media::{FilmFormat, Films, InProcess, MediaError};
 use crate::film_message::{FilmFailure, FilmOrder, FilmTold, InfoHead};
 use crate::memory;
 use crate::sandbox;
-use crate::wire::{Bounds, Message, nonsense};
+use crate::wire::{Bounds, Message, invalid_data};
 
-/// How often signs of life are given.
+/// Time between keep-alive messages.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// Reads one film for the service that started this process. Takes standard input and output for
-/// itself. `clock` tells when a sign of life is due.
+/// Reads one film for the service that started this process. Takes over standard input and output.
+/// `clock` times the keep-alive messages.
 ///
 /// # Errors
-/// When the service does not make sense, or is gone.
+/// If the service sends an invalid message or is gone.
 pub fn serve_film(clock: &Arc<dyn Clock>) -> io::Result<()> {
     let output = rustix::io::dup(rustix::stdio::stdout())?;
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
-    memory::volunteer();
+    memory::prefer_oom_kill();
     let mut to = File::from(output);
     let mut from = io::stdin().lock();
     let mut next = || {
@@ -35,14 +35,14 @@ pub fn serve_film(clock: &Arc<dyn Clock>) -> io::Result<()> {
         order.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
     };
     let FilmOrder::Confine(confinement) = next()? else {
-        return Err(nonsense("the first order does not confine"));
+        return Err(invalid_data("the first order is not a confinement"));
     };
     FilmTold::Confined(sandbox::lock_in(&confinement)).write(&mut to)?;
     let ended = match next()? {
         FilmOrder::Examine(path, asked) => examine(&path, &asked.into(), &mut to, clock),
         FilmOrder::Look(path) => look(&path, &mut to),
         FilmOrder::Play(path) => play(&path, &mut to),
-        FilmOrder::Confine(_) => return Err(nonsense("a second confinement")),
+        FilmOrder::Confine(_) => return Err(invalid_data("a second confinement")),
     };
     match ended {
         Ok(()) => FilmTold::Done.write(&mut to),
@@ -51,10 +51,10 @@ pub fn serve_film(clock: &Arc<dyn Clock>) -> io::Result<()> {
     }
 }
 
-/// Why an order was not done.
+/// Why an order failed.
 enum Ended {
     Film(MediaError),
-    /// The service does not listen any more.
+    /// The service no longer reads our messages.
     Unheard(io::Error),
 }
 

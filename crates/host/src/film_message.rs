@@ -1,4 +1,5 @@
-//! What the service and a process that reads films tell each other. Such a process reads one film, once.
+//! Messages between the service and a process that reads films. Such a process reads one film,
+//! once.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,32 +8,32 @@ use kinora_media::{FilmFormat, MediaError, ProbeInfo, Undecodable};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Confinement;
-use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, nonsense};
+use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, invalid_data};
 
-/// The longest poster or spritesheet: 1,600 by 1,600 pixels take less as they are.
+/// Maximum size of a poster or spritesheet: 1,600 by 1,600 pixels take less even uncompressed.
 const STILL_BYTES_MAX: u32 = 8 << 20;
 
-/// What the service tells a process that reads films.
+/// Messages from the service to a process that reads films.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum FilmOrder {
-    /// What the process may touch: it locks itself in, and says so. The first order of all.
+    /// The first order: the process confines itself to this, and reports that it did.
     Confine(Confinement),
-    /// The film is to be looked into.
+    /// Examine the film.
     Examine(PathBuf, AskedHead),
-    /// The film's index is to be read.
+    /// Read the film's index.
     Look(PathBuf),
-    /// The film's frames are wanted, from the first on.
+    /// Play the film's frames, starting with the first.
     Play(PathBuf),
 }
 
-/// What a process that reads films tells the service.
+/// Messages from a process that reads films to the service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FilmTold {
-    /// The process has locked itself in; this is what could not be applied.
+    /// The process has confined itself, except for these parts.
     Confined(Vec<String>),
-    /// It goes on.
+    /// Keep-alive.
     Alive,
-    /// What the film's index says.
+    /// The content of the film's index.
     Info(InfoHead),
     /// The poster, WebP.
     Poster(Vec<u8>),
@@ -40,13 +41,13 @@ pub(crate) enum FilmTold {
     Spritesheet(Vec<u8>),
     /// The next frame.
     Frame(Vec<u8>),
-    /// There is nothing more.
+    /// There is no more output.
     Done,
     /// The film cannot be read.
     Failed(FilmFailure),
 }
 
-/// [`FilmFormat`], to be written down.
+/// [`FilmFormat`] in serialisable form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AskedHead {
     width: u32,
@@ -57,7 +58,7 @@ pub(crate) struct AskedHead {
     keep_undecodable: bool,
 }
 
-/// [`ProbeInfo`], to be written down.
+/// [`ProbeInfo`] in serialisable form.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct InfoHead {
     duration_seconds: f64,
@@ -72,9 +73,9 @@ pub(crate) struct InfoHead {
 /// Why a film cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FilmFailure {
-    /// The system refused to read the file, whatever is in it.
+    /// The system failed to read the file, whatever it contains.
     System(String),
-    /// The file ended early, or the like.
+    /// An unexpected end of file or a similar error.
     Io(String),
     /// The film is at fault.
     Film(String),
@@ -153,7 +154,8 @@ impl From<MediaError> for FilmFailure {
 impl From<FilmFailure> for MediaError {
     fn from(failure: FilmFailure) -> Self {
         match failure {
-            // Another attempt may fare better. It counts: a child's word alone does not blame this machine.
+            // Another attempt may succeed. It counts, because a child's word alone does not blame
+            // this machine.
             FilmFailure::System(text) => Self::Lost(text),
             FilmFailure::Io(text) => Self::Io(io::Error::other(text)),
             FilmFailure::Film(text) => Self::Refused(text),
@@ -173,7 +175,7 @@ impl Message for FilmOrder {
     fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self> {
         match kind {
             b'o' => Ok(serde_json::from_slice(&body)?),
-            _ => Err(nonsense("an unknown order")),
+            _ => Err(invalid_data("an unknown order")),
         }
     }
 }
@@ -210,7 +212,7 @@ impl Message for FilmTold {
             b'f' => Self::Frame(body),
             b'd' => Self::Done,
             b'e' => Self::Failed(serde_json::from_slice(&body)?),
-            _ => return Err(nonsense("an unknown message")),
+            _ => return Err(invalid_data("an unknown message")),
         })
     }
 }

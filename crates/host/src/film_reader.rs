@@ -1,6 +1,6 @@
-//! Films read in processes of their own, each for one film and then gone: an index, a look into a film of
-//! somebody else, or the frames of an edit's source. The process has nothing but the film, and is killed
-//! when it is silent or takes too much.
+//! Reads films in separate processes, one per film: reads an index, examines a film made elsewhere,
+//! or plays the source of an edit. The process has access only to the film, and is killed when it
+//! is silent or uses too much memory.
 
 use std::fmt;
 use std::path::Path;
@@ -17,28 +17,28 @@ use crate::process::{Heard, Process};
 use crate::sandbox::{self, Confinement, Role};
 use crate::wire::Bounds;
 
-/// How often whoever waits looks around.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How often memory is looked at.
-const WEIGH_EVERY: Duration = Duration::from_millis(250);
-/// The most that a process may hold: pictures of level 5.2 take a quarter.
+/// Poll interval of waiting callers.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Time between checks of the process's memory.
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Maximum resident memory of a process: pictures of level 5.2 need a quarter of it.
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
-/// The largest picture that is played: level 5.2, in bytes of RGB.
+/// Maximum size of a played picture: level 5.2, in bytes of RGB.
 const FRAME_BYTES_MAX: u64 = 36_864 * 256 * 3;
-/// Attempts at what costs little to do again.
+/// Attempts at work that is cheap to repeat.
 const TRIES: u32 = 2;
 
 type FilmProcess = Process<FilmOrder, FilmTold>;
 
-/// How films are read.
+/// Options for reading films.
 pub struct FilmOptions {
     /// Makes the command of a process that calls [`crate::serve_film`].
     pub command: Box<dyn Fn() -> Command + Send + Sync>,
-    /// A process that says nothing for so long is given up.
+    /// Maximum silence of a process before it is killed.
     pub silence_max: Duration,
-    /// A film that takes longer to look into is given up.
+    /// Maximum time for examining a film.
     pub examine_max: Duration,
-    /// Measures both.
+    /// Measures both limits.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -51,16 +51,16 @@ impl fmt::Debug for FilmOptions {
     }
 }
 
-/// Reads films in processes of their own.
+/// Reads films in separate processes.
 #[derive(Debug)]
 pub struct HostedFilms {
     options: FilmOptions,
-    /// Whether an operator was told how such a process is confined.
+    /// Whether the log already says how such a process is confined.
     is_confinement_told: Arc<AtomicBool>,
 }
 
 impl HostedFilms {
-    /// Nothing is started before the first film.
+    /// Starts no process before the first film.
     pub fn new(options: FilmOptions) -> Self {
         Self {
             options,
@@ -68,7 +68,7 @@ impl HostedFilms {
         }
     }
 
-    /// A process that does `order` with the film at `path`, whose frames have so many bytes.
+    /// Starts a process that executes `order` on the film at `path`, with frames of `frame_bytes`.
     fn start(
         &self,
         path: &Path,
@@ -82,7 +82,7 @@ impl HostedFilms {
         let bounds = Bounds::default();
         bounds.set_frame(frame_bytes);
         let command = (self.options.command)();
-        // What the system refuses here is its own fault, and no film's.
+        // An error of the system here is its own fault, not the film's.
         let process = FilmProcess::start("film", command, Some(&confinement), bounds)?;
         process.order(FilmOrder::Confine(confinement));
         process.order(order);
@@ -90,7 +90,7 @@ impl HostedFilms {
             process: Some(process),
             silence_max: self.options.silence_max,
             heard: Stopwatch::start(&self.options.clock),
-            weighed: Stopwatch::start(&self.options.clock),
+            memory_checked: Stopwatch::start(&self.options.clock),
             is_confinement_told: self.is_confinement_told.clone(),
         })
     }
@@ -110,7 +110,7 @@ impl Films for HostedFilms {
         loop {
             if begun.elapsed() > self.options.examine_max {
                 return Err(MediaError::Refused(
-                    "it takes too long to look into".to_owned(),
+                    "examining it takes too long".to_owned(),
                 ));
             }
             let told = reading.listen()?;
@@ -123,13 +123,13 @@ impl Films for HostedFilms {
                 Some(FilmTold::Poster(webp)) if is_webp(&webp) => poster = Some(webp),
                 Some(FilmTold::Spritesheet(jpeg)) if is_jpeg(&jpeg) => spritesheet = Some(jpeg),
                 Some(FilmTold::Done) => break,
-                Some(_) => return Err(senseless()),
+                Some(_) => return Err(invalid_message()),
             }
         }
         Ok(Recording {
-            info: info.ok_or_else(senseless)?,
-            poster_webp: poster.ok_or_else(senseless)?,
-            spritesheet_jpeg: spritesheet.ok_or_else(senseless)?,
+            info: info.ok_or_else(invalid_message)?,
+            poster_webp: poster.ok_or_else(invalid_message)?,
+            spritesheet_jpeg: spritesheet.ok_or_else(invalid_message)?,
         })
     }
 
@@ -140,7 +140,7 @@ impl Films for HostedFilms {
                 match reading.listen()? {
                     None => {}
                     Some(FilmTold::Info(told)) => return checked(told),
-                    Some(_) => return Err(senseless()),
+                    Some(_) => return Err(invalid_message()),
                 }
             }
         };
@@ -154,7 +154,7 @@ impl Films for HostedFilms {
     }
 
     fn play(&self, path: &Path, info: &ProbeInfo) -> Result<Box<dyn PlayedFilm>, MediaError> {
-        let frame_bytes = frame_bytes(info).ok_or_else(senseless)?;
+        let frame_bytes = frame_bytes(info).ok_or_else(invalid_message)?;
         let order = FilmOrder::Play(path.to_owned());
         Ok(Box::new(Playing {
             reading: self.start(path, order, frame_bytes)?,
@@ -164,33 +164,35 @@ impl Films for HostedFilms {
     }
 }
 
-/// One process at its order.
+/// A process executing its order.
 struct Reading {
-    /// `None`: it has ended, and was heard to the end.
+    /// `None` once it has ended and its output is read.
     process: Option<FilmProcess>,
     silence_max: Duration,
     heard: Stopwatch,
-    weighed: Stopwatch,
+    memory_checked: Stopwatch,
     is_confinement_told: Arc<AtomicBool>,
 }
 
 impl Reading {
-    /// What it tells next; `None` when it goes on, or says nothing for a moment.
+    /// The next message; `None` for a keep-alive or a short silence.
     fn listen(&mut self) -> Result<Option<FilmTold>, MediaError> {
         let lost = |cause: String| Err(MediaError::Lost(cause));
         let Some(process) = &self.process else {
             return lost("it has ended".to_owned());
         };
-        if self.weighed.elapsed() >= WEIGH_EVERY {
-            self.weighed.restart();
+        if self.memory_checked.elapsed() >= MEMORY_CHECK_INTERVAL {
+            self.memory_checked.restart();
             let held = process.resident_bytes();
             if held.is_some_and(|held| held > MEMORY_BYTES_MAX) {
-                return Err(MediaError::Refused("it takes too much memory".to_owned()));
+                return Err(MediaError::Refused(
+                    "reading it takes too much memory".to_owned(),
+                ));
             }
         }
-        match process.listen(LOOK_EVERY) {
+        match process.listen(POLL_INTERVAL) {
             Heard::Nothing if self.heard.elapsed() > self.silence_max => {
-                lost("it is silent".to_owned())
+                lost("it stopped responding".to_owned())
             }
             Heard::Nothing => Ok(None),
             Heard::Gone => {
@@ -215,7 +217,7 @@ impl Reading {
     }
 }
 
-/// A film whose frames come from its process, a few ahead.
+/// A film whose frames come from its process, a few read ahead.
 struct Playing {
     reading: Reading,
     frame_bytes: usize,
@@ -224,7 +226,7 @@ struct Playing {
 
 impl PlayedFilm for Playing {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, MediaError> {
-        // Frames wait while nobody asks for them: that is no silence of the process.
+        // Frames wait while nobody asks for them: the process is not silent.
         self.reading.heard.restart();
         loop {
             match self.reading.listen()? {
@@ -234,20 +236,20 @@ impl PlayedFilm for Playing {
                     return Ok(Some(rgb));
                 }
                 Some(FilmTold::Done) if self.left == 0 => return Ok(None),
-                Some(_) => return Err(senseless()),
+                Some(_) => return Err(invalid_message()),
             }
         }
     }
 }
 
-/// Whether what a process says of a film can be true of any.
+/// Checks that the reported film is plausible.
 fn checked(told: InfoHead) -> Result<ProbeInfo, MediaError> {
     let info = ProbeInfo::from(told);
     let is_sane = info.duration_seconds > 0.0 && info.fps > 0.0 && frame_bytes(&info).is_some();
-    is_sane.then_some(info).ok_or_else(senseless)
+    is_sane.then_some(info).ok_or_else(invalid_message)
 }
 
-/// Bytes of a frame, unless nothing has as many.
+/// The size of a frame in bytes; `None` if it is impossible.
 fn frame_bytes(info: &ProbeInfo) -> Option<u32> {
     let pixels = u64::from(info.width).checked_mul(info.height.into())?;
     let bytes = pixels.checked_mul(3)?;
@@ -263,6 +265,6 @@ fn is_jpeg(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0xff, 0xd8, 0xff])
 }
 
-fn senseless() -> MediaError {
-    MediaError::Refused("the process that reads it does not make sense".to_owned())
+fn invalid_message() -> MediaError {
+    MediaError::Refused("the process that reads it sent an invalid message".to_owned())
 }

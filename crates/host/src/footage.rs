@@ -1,5 +1,5 @@
-//! The source of an edit, as an engine's process sees it: its frames lie with the service, and are
-//! asked for one at a time.
+//! The source of an edit, as seen by an engine process: the service has its frames, and the process
+//! requests them one at a time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,25 +12,25 @@ use kinora_engine::{EngineError, Footage, Playback};
 use crate::host::Line;
 use crate::message::{SourceHead, Told};
 
-/// What the service says to a question for a frame.
+/// The service's answer to a request for a frame.
 pub(crate) enum Answer {
     Frame(Vec<u8>),
     End,
     Unreadable,
 }
 
-/// Where answers come in. Whoever asks holds it until the answer is there.
+/// Receives answers. A reader holds the lock until its answer arrives.
 pub(crate) type Answers = Arc<Mutex<Receiver<Answer>>>;
 
-/// A video whose frames are elsewhere.
-pub(crate) struct Distant {
+/// A video whose frames are in the service.
+pub(crate) struct RemoteFootage {
     head: SourceHead,
     line: Line,
     answers: Answers,
     numbers: AtomicU32,
 }
 
-impl Distant {
+impl RemoteFootage {
     pub(crate) fn new(head: SourceHead, line: Line, answers: Answers) -> Self {
         Self {
             head,
@@ -41,13 +41,13 @@ impl Distant {
     }
 }
 
-impl fmt::Debug for Distant {
+impl fmt::Debug for RemoteFootage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Distant({:?})", self.head)
+        write!(f, "RemoteFootage({:?})", self.head)
     }
 }
 
-impl Footage for Distant {
+impl Footage for RemoteFootage {
     fn size(&self) -> Size {
         self.head.size
     }

@@ -1,6 +1,6 @@
-//! The engine's process: locks itself in, opens one engine, and runs one job after another until its
-//! standard input ends. It does not outlive the service, whatever the engine is doing: then it kills
-//! itself.
+//! The engine process: confines itself, opens one engine, and runs one job after another until its
+//! standard input ends. It then kills itself, so it never outlives the service, whatever the engine
+//! is doing.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,27 +12,27 @@ use std::time::Duration;
 use kinora_engine::{Control, Engine, EngineError, Footage, Job, Sink};
 use rustix::process::{Signal, getpid, kill_process};
 
-use crate::footage::{Answer, Answers, Distant};
+use crate::footage::{Answer, Answers, RemoteFootage};
 use crate::materials::{assemble, samples_to_bytes};
 use crate::memory;
 use crate::message::{Ending, JobHead, Order, Told};
 use crate::sandbox;
 use crate::wire::{Bounds, Message};
 
-/// How often the engine's reports are passed on.
+/// Time between reports of the engine's progress.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// Runs the engine that `open` makes of the service's settings. Takes standard input and output for
-/// itself: what else is written to standard output goes to standard error. Returns when the engine
-/// could not be opened; else the process ends with the service.
+/// Runs the engine that `open` creates from the service's settings. Takes over standard input and
+/// output: anything else written to standard output goes to standard error. Returns if the engine
+/// cannot be opened; otherwise the process ends with the service.
 ///
 /// # Errors
-/// When standard input and output cannot be had.
+/// If standard input and output cannot be redirected.
 pub fn serve(open: impl FnOnce(&[u8]) -> Result<Box<dyn Engine>, EngineError>) -> io::Result<()> {
     let output = rustix::io::dup(rustix::stdio::stdout())?;
-    // Native code prints what it likes.
+    // Native code prints to standard output as it likes.
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
-    memory::volunteer();
+    memory::prefer_oom_kill();
     let line = Line(Arc::new(Mutex::new(File::from(output))));
     let first = confine(&line)?;
     let (jobs, arrived) = mpsc::channel();
@@ -63,8 +63,8 @@ pub fn serve(open: impl FnOnce(&[u8]) -> Result<Box<dyn Engine>, EngineError>) -
     Ok(())
 }
 
-/// Locks this process in when its first order says so. Returns the order that comes next. It is read
-/// on the main thread, while there is no other: the lock-in holds for threads that start later.
+/// Confines this process if its first order says so, and returns the next order. Runs on the main
+/// thread before there are others: the confinement covers threads that start later.
 fn confine(line: &Line) -> io::Result<Order> {
     let next = || Order::read(&mut io::stdin().lock(), &Bounds::trusted());
     let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
@@ -77,14 +77,14 @@ fn confine(line: &Line) -> io::Result<Order> {
     }
 }
 
-/// What concerns the main thread.
+/// Input for the main thread.
 enum Arrived {
     Open(Vec<u8>),
     Job(Box<JobHead>, Control),
     Material(Vec<u8>),
 }
 
-/// Where the service is told.
+/// Sends messages to the service.
 #[derive(Clone, Debug)]
 pub(crate) struct Line(Arc<Mutex<File>>);
 
@@ -97,8 +97,8 @@ impl Line {
     }
 }
 
-/// Takes orders until there are none, on a thread of its own: a cancel must be heard while the
-/// engine works. The `first` was read before.
+/// Reads orders until there are none, on a separate thread, so a cancel arrives while the engine
+/// works. `first` has already been read.
 fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &Sender<Answer>) {
     let (mut current, bounds) = (Control::default(), Bounds::trusted());
     let mut first = Some(first);
@@ -121,7 +121,7 @@ fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &
                 current.cancel.cancel();
                 true
             }
-            // It is locked in already, or was told not to be.
+            // It is already confined, or was started without confinement.
             Ok(Some(Order::Confine(_)) | None) | Err(_) => false,
         };
         if !taken {
@@ -130,11 +130,11 @@ fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &
     }
 }
 
-/// Ends this process at once. The engine may be in the middle of native code, whose tidying up at an
-/// orderly exit can hang or break.
+/// Kills this process immediately. The engine may be in the middle of native code, whose cleanup on
+/// a normal exit can hang or crash.
 fn die() -> ! {
     let _ = kill_process(getpid(), Signal::KILL);
-    // Not reached on any system that has the signal.
+    // Unreachable on systems that have the signal.
     std::process::abort()
 }
 
@@ -147,7 +147,7 @@ fn run(
     answers: &Answers,
 ) -> Result<(), EngineError> {
     let source = head.source.map(|source| -> Arc<dyn Footage> {
-        Arc::new(Distant::new(source, line.clone(), answers.clone()))
+        Arc::new(RemoteFootage::new(source, line.clone(), answers.clone()))
     });
     let materials = assemble(head, source, || match arrived.recv() {
         Ok(Arrived::Material(bytes)) => Ok(bytes),
@@ -160,14 +160,14 @@ fn run(
         clip: head.clip.into(),
     };
     thread::scope(|scope| {
-        // Its end is dropped with this scope, also by a panic.
+        // The sender is dropped with this scope, even on a panic.
         let (_at_work, left) = mpsc::channel();
         scope.spawn(move || pulse(control, line, &left));
         engine.generate(&job, &mut LineSink(line), control)
     })
 }
 
-/// Passes on what the engine reports, until it has left.
+/// Forwards the engine's reports until it returns.
 fn pulse(control: &Control, line: &Line, left: &Receiver<()>) {
     let mut told = 0;
     while left.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout) {

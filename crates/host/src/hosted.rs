@@ -1,5 +1,5 @@
-//! The service's end: an engine like any other, whose work is done in a process that is started at
-//! need, kept for the next job, and replaced when it breaks.
+//! The service's side: an engine like any other, which works in a process that is started on
+//! demand, reused for the next job, and replaced when it fails.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -24,22 +24,24 @@ use crate::wire::Bounds;
 /// The process of an engine.
 pub(crate) type EngineProcess = Process<Order, Told>;
 
-/// How often a cancel is looked for while an engine opens.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often to check for a cancel while an engine opens.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How an engine is hosted.
+/// Options for hosting an engine.
 pub struct HostOptions {
     /// Makes the command of a process that calls [`crate::serve`].
     pub command: Box<dyn Fn() -> Command + Send + Sync>,
-    /// What that process's opener is given.
+    /// Settings passed to the opener in that process.
     pub settings: Vec<u8>,
-    /// Jobs at a time, each in a process with an engine of its own. At least 1.
+    /// Maximum number of concurrent jobs, each in its own process with its own engine. At least 1.
     pub processes: usize,
-    /// An engine that takes longer to open (to load its weights) is given up.
+    /// Maximum time for an engine to open (to load its weights).
     pub open_limit: Duration,
-    /// A process that holds more resident memory is killed. `None`: no bound but the system's.
+    /// Maximum resident memory of a process before it is killed. `None`: limited only by the
+    /// system.
     pub memory_bytes_max: Option<u64>,
-    /// What a process may touch. `None`: whatever the service may, with the service's environment.
+    /// What a process may access. `None`: everything the service may, with the service's
+    /// environment.
     pub confinement: Option<Confinement>,
     /// Measures limits and pauses.
     pub clock: Arc<dyn Clock>,
@@ -56,17 +58,17 @@ impl fmt::Debug for HostOptions {
     }
 }
 
-/// An engine in processes of its own.
+/// An engine that runs in separate processes.
 pub struct HostedEngine {
     planner: Arc<dyn Planner>,
     options: HostOptions,
     seats: Seats,
-    /// Whether an operator was told how a process is confined.
+    /// Whether the log already says how a process is confined.
     is_confinement_told: AtomicBool,
 }
 
 impl HostedEngine {
-    /// The engine that `planner` speaks for. Nothing is started before the first job.
+    /// Hosts the engine described by `planner`. Starts no process before the first job.
     pub fn new(planner: Arc<dyn Planner>, options: HostOptions) -> Self {
         let seats = Seats::new(options.processes.max(1), options.clock.clone());
         Self {
@@ -77,15 +79,15 @@ impl HostedEngine {
         }
     }
 
-    /// Opens the engine in a process that ends at once: whether it can be opened.
+    /// Checks whether the engine can be opened, in a process that exits immediately.
     ///
     /// # Errors
-    /// Why not.
+    /// The error of opening it.
     pub fn try_open(&self) -> Result<(), EngineError> {
         self.start(&Control::default()).map(drop)
     }
 
-    /// A process whose engine is open.
+    /// Starts a process and opens its engine.
     fn start(&self, control: &Control) -> Result<EngineProcess, EngineError> {
         let name = &self.planner.describe().name;
         let (command, confinement) = ((self.options.command)(), self.options.confinement.as_ref());
@@ -102,13 +104,13 @@ impl HostedEngine {
         process.order(Order::Open(self.options.settings.clone()));
         let start = Stopwatch::start(&self.options.clock);
         while start.elapsed() < self.options.open_limit {
-            // Reading weights gives no signs of life; its limit is the one above.
+            // Loading weights sends no progress; `open_limit` applies instead.
             control.report(Stage::Preparing, 0.0)?;
-            match process.listen(LOOK_EVERY) {
+            match process.listen(POLL_INTERVAL) {
                 Heard::Told(Told::Confined(lacking)) => self.tell_confinement(&lacking),
                 Heard::Told(Told::Opened) => {
                     let seconds = start.elapsed().as_secs_f64();
-                    tracing::info!(engine = name, seconds, "an engine is open");
+                    tracing::info!(engine = name, seconds, "engine opened");
                     return Ok(process);
                 }
                 Heard::Told(Told::Ended(ending)) => {
@@ -125,7 +127,7 @@ impl HostedEngine {
         })
     }
 
-    /// Logs once what of the sandbox this system lacks.
+    /// Logs, once, which parts of the sandbox this system lacks.
     fn tell_confinement(&self, lacking: &[String]) {
         if !self.is_confinement_told.swap(true, Ordering::Relaxed) {
             sandbox::log(&self.planner.describe().name, lacking);
@@ -133,10 +135,10 @@ impl HostedEngine {
     }
 }
 
-/// Why there is no process. A system without descriptors, processes, memory or room is at fault itself:
-/// the code says so, and the attempt does not count.
+/// The error for a process that did not start. If the system is out of descriptors, processes,
+/// memory or disk space, the error code blames the system, and the attempt does not count.
 fn not_started(error: &io::Error) -> EngineError {
-    let cause = format!("an engine's process cannot be started: {error}");
+    let cause = format!("engine process could not be started: {error}");
     let is_exhausted = matches!(
         error.kind(),
         ErrorKind::StorageFull

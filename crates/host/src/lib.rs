@@ -1,9 +1,9 @@
-//! Engines in processes of their own. Native code that breaks, leaks or hangs there costs one attempt
-//! of one task, and never the service. [`HostedEngine`] is the service's end: an engine like any
-//! other, which starts the process, keeps it, watches it, and kills it; [`serve`] is the other end.
-//! They talk over the process's standard input and output, in messages with a length before them.
-//! Films are read in such processes too: [`HostedFilms`] and [`serve_film`]. Every process locks itself
-//! in before it works; see [`Confinement`]. What an engine is, or what a task is, is not known here.
+//! Runs engines in separate processes. Native code that crashes, leaks or hangs costs one attempt
+//! of one task, never the service. [`HostedEngine`] is the service's side: an engine like any
+//! other, which starts, reuses, watches and kills the process; [`serve`] is the other side. They
+//! exchange length-prefixed messages over the process's standard input and output. Films are read
+//! in such processes too: [`HostedFilms`] and [`serve_film`]. Every process confines itself before
+//! it works; see [`Confinement`]. This crate knows no concrete engine and no tasks.
 
 #![forbid(unsafe_code)]
 

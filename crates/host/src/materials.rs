@@ -1,5 +1,5 @@
-//! A job's materials on their way: sizes and counts in the head, then the bytes, in one fixed order:
-//! first frame, last frame, images, sounds. Sound goes as `f32` in little endian.
+//! Transfers a job's materials: sizes and counts in the head, then the bytes, in a fixed order:
+//! first frame, last frame, images, sounds. Sound is `f32` in little endian.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use kinora_engine::{EngineError, Footage, Job, Materials, Picture, Sound};
 
 use crate::message::{JobHead, SourceHead};
 
-/// Everything of `job` but its bytes.
+/// Everything in `job` except its bytes.
 pub(crate) fn head(job: &Job<'_>) -> JobHead {
     let size = |picture: &Picture| picture.size;
     let materials = job.materials;
@@ -23,7 +23,7 @@ pub(crate) fn head(job: &Job<'_>) -> JobHead {
         first_frame: materials.first_frame.as_ref().map(size),
         last_frame: materials.last_frame.as_ref().map(size),
         images: materials.images.iter().map(size).collect(),
-        // A spec names a handful.
+        // A spec has only a few.
         audios: u32::try_from(materials.audios.len()).unwrap_or(u32::MAX),
         source,
         script: materials
@@ -34,7 +34,7 @@ pub(crate) fn head(job: &Job<'_>) -> JobHead {
     }
 }
 
-/// The bytes, in their order.
+/// The bytes of all materials in order.
 pub(crate) fn bytes(materials: &Materials) -> impl Iterator<Item = Vec<u8>> + '_ {
     let frames = materials.first_frame.iter().chain(&materials.last_frame);
     let pictures = frames.chain(&materials.images);
@@ -43,10 +43,10 @@ pub(crate) fn bytes(materials: &Materials) -> impl Iterator<Item = Vec<u8>> + '_
     pictures.chain(sounds.map(|sound| samples_to_bytes(&sound.pcm)))
 }
 
-/// Puts together what [`head`] and [`bytes`] took apart; `next` gives the bytes.
+/// Reassembles the output of [`head`] and [`bytes`]; `next` returns the bytes.
 ///
 /// # Errors
-/// When they are not what the head says, or `next`'s own.
+/// If the bytes do not match the head, or `next` fails.
 pub(crate) fn assemble(
     head: &JobHead,
     source: Option<Arc<dyn Footage>>,
@@ -55,7 +55,9 @@ pub(crate) fn assemble(
     let mut picture = |size: Size| {
         let rgb = next()?;
         if rgb.len() as u64 != size.pixels() * 3 {
-            return Err(EngineError::Failed("a picture of another size".to_owned()));
+            return Err(EngineError::Failed(
+                "a picture does not match its size".to_owned(),
+            ));
         }
         Ok(Picture { size, rgb })
     };
@@ -100,7 +102,7 @@ mod tests {
         VideoSpec {
             version: 1,
             model: "model".to_owned(),
-            // As long as a request's text may be, in characters that JSON writes out.
+            // As long as a request's text may be, in characters that JSON escapes.
             prompt: "\u{1}".repeat(64 * 1024),
             negative_prompt: None,
             seconds: Seconds::Fixed(5),

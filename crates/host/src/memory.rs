@@ -1,5 +1,5 @@
-//! What the system knows of a process's memory: how much it holds, and whether the kernel has been
-//! ending processes for want of it. On systems other than Linux nothing is known.
+//! Memory of processes as the system reports it: how much one holds, and whether the kernel has
+//! killed processes for lack of memory. Only Linux reports this.
 
 use std::fs;
 
@@ -9,17 +9,17 @@ pub(crate) fn resident_bytes(process_id: u32) -> Option<u64> {
     number_after(&status, "VmRSS:").map(|kib| kib * 1024)
 }
 
-/// How many processes the kernel has ended for want of memory since it started, those of control
-/// groups included: `oom_kill` of `/proc/vmstat`.
+/// How many processes the kernel has killed for lack of memory since it started, including in
+/// control groups: `oom_kill` of `/proc/vmstat`.
 pub(crate) fn oom_kills() -> Option<u64> {
     let counters = fs::read_to_string("/proc/vmstat").ok()?;
     number_after(&counters, "oom_kill ")
 }
 
-/// Makes the kernel end this process before others when memory runs out. Where that cannot be had,
-/// nothing is worse than before.
-pub(crate) fn volunteer() {
-    // 1,000 is the most; half leaves room for an operator's own choices.
+/// Makes the kernel kill this process before others when memory runs out. A failure leaves the
+/// default order.
+pub(crate) fn prefer_oom_kill() {
+    // 1,000 is the maximum; half leaves room for an operator's own choices.
     let _ = fs::write("/proc/self/oom_score_adj", "500");
 }
 

@@ -1,4 +1,4 @@
-//! What the service and an engine's process tell each other; how it becomes bytes is in `wire.rs`.
+//! Messages between the service and an engine process; `wire.rs` encodes them.
 
 use std::io;
 
@@ -7,56 +7,56 @@ use kinora_engine::{CHANNELS, Clip, EngineError, Picture, SAMPLE_RATE_HZ};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Confinement;
-use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, exactly, nonsense};
+use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, exactly, invalid_data};
 
-/// What the service tells an engine's process.
+/// Messages from the service to an engine process.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Order {
-    /// What the process may touch: it locks itself in, and says so. The first order of all, unless
-    /// the process is not to be confined.
+    /// The process confines itself to this, and reports that it did. The first order, unless the
+    /// process runs without confinement.
     Confine(Confinement),
-    /// The engine's settings, in a form that is between it and its opener. The first order otherwise.
+    /// The engine's settings, in a form private to its opener. The first order without confinement.
     Open(Vec<u8>),
-    /// A job. As many [`Order::Material`] follow as it names.
+    /// A job. One [`Order::Material`] follows for each material it lists.
     Job(Box<JobHead>),
-    /// A picture's or a sound's bytes.
+    /// The bytes of a picture or a sound.
     Material(Vec<u8>),
-    /// The source's frame that was asked for.
+    /// The requested frame of the source.
     Frame(Vec<u8>),
-    /// There is no further frame.
+    /// The source has no more frames.
     NoFrame,
     /// The source cannot be read.
     Unreadable,
-    /// The job that was ordered last is not wanted any more.
+    /// Cancels the current job.
     Cancel,
 }
 
-/// What an engine's process tells the service.
+/// Messages from an engine process to the service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told {
-    /// The process has locked itself in; this is what could not be applied.
+    /// The process has confined itself, except for these parts.
     Confined(Vec<String>),
     /// The engine is open.
     Opened,
-    /// The engine gave signs of life; so much of the job is done, 0.0 to 1.0.
+    /// Progress of the job, 0.0 to 1.0; also a keep-alive.
     Progress(f64),
-    /// What the clip looks like so far.
+    /// A preview of the clip.
     Preview(Picture),
     /// The next frame.
     Frame(Vec<u8>),
-    /// The next stretch of sound.
+    /// The next piece of sound.
     Audio(Vec<u8>),
-    /// The source is to be played from its beginning, under this number.
+    /// Play the source from its beginning, under this number.
     Play(u32),
-    /// The next frame of a playing source is wanted.
+    /// Request for the next frame of a playing source.
     Next(u32),
-    /// A playing source is not wanted any more.
+    /// Stop playing a source.
     Close(u32),
-    /// The engine could not be opened, or the job has ended.
+    /// The engine failed to open, or the job has ended.
     Ended(Ending),
 }
 
-/// Everything of a job but its bytes.
+/// Everything in a job except its bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JobHead {
     pub(crate) spec: VideoSpec,
@@ -66,11 +66,11 @@ pub(crate) struct JobHead {
     pub(crate) images: Vec<Size>,
     pub(crate) audios: u32,
     pub(crate) source: Option<SourceHead>,
-    /// At most [`kinora_engine::SCRIPT_LINKS_MAX`] specs, each as long as a request's text.
+    /// At most [`kinora_engine::SCRIPT_LINKS_MAX`] specs, each up to the size of a request's text.
     pub(crate) script: Vec<VideoSpec>,
 }
 
-/// [`Clip`], to be written down.
+/// [`Clip`] in serialisable form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClipHead {
     size: Size,
@@ -87,7 +87,7 @@ pub(crate) struct SourceHead {
     pub(crate) frames: u32,
 }
 
-/// How a job, or the opening of an engine, ended.
+/// The outcome of a job, or of opening an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Ending {
     Done,
@@ -95,7 +95,7 @@ pub(crate) enum Ending {
     Unsupported(String),
     OutOfMemory(String),
     Failed(String),
-    /// By the code of the contract, and the private cause.
+    /// A failure code of the contract and its private cause.
     Told(String, String),
 }
 
@@ -111,20 +111,20 @@ impl From<Clip> for ClipHead {
 }
 
 impl ClipHead {
-    /// Bytes of one frame; `None` for more than any message has.
+    /// Bytes of one frame; `None` if no message can hold it.
     pub(crate) fn frame_bytes(self) -> Option<u32> {
         let bytes = self.size.pixels().checked_mul(3)?;
         u32::try_from(bytes).ok()
     }
 
-    /// Bytes of a picture whose sides are larger by `more` pixels each.
+    /// Bytes of a picture with sides `more` pixels longer.
     pub(crate) fn larger_frame_bytes(self, more: u32) -> Option<u32> {
         let width = self.size.width.checked_add(more)?;
         let size = Size::new(width, self.size.height.checked_add(more)?);
         Self { size, ..self }.frame_bytes()
     }
 
-    /// Bytes of all its sound, and of a second more: engines end it where their last note does.
+    /// Bytes of all its sound plus one second: engines end the sound with their last note.
     pub(crate) fn sound_bytes(self) -> Option<u32> {
         if !self.audio {
             return Some(0);
@@ -147,7 +147,7 @@ impl From<ClipHead> for Clip {
 }
 
 impl Ending {
-    /// What the service is told of `ended`.
+    /// The message for `ended`.
     pub(crate) fn of(ended: Result<(), EngineError>) -> Self {
         match ended {
             Ok(()) => Self::Done,
@@ -162,7 +162,7 @@ impl Ending {
         }
     }
 
-    /// The other way round.
+    /// The inverse of [`Ending::of`].
     pub(crate) fn into_result(self) -> Result<(), EngineError> {
         Err(match self {
             Self::Done => return Ok(()),
@@ -171,8 +171,8 @@ impl Ending {
             Self::OutOfMemory(cause) => EngineError::OutOfMemory(cause),
             Self::Failed(cause) => EngineError::Failed(cause),
             Self::Told(code, cause) => match FailureCode::from_code(&code) {
-                // Trouble with storage is this machine's fault and costs no attempt: a child that says so
-                // at every attempt would run for ever.
+                // A storage error is this machine's fault and costs no attempt: a child that
+                // reports one on every attempt would run forever.
                 None | Some(FailureCode::StorageFailed) => EngineError::Failed(cause),
                 Some(code) => EngineError::Told { code, cause },
             },
@@ -208,7 +208,7 @@ impl Message for Order {
             b'n' => Self::NoFrame,
             b'u' => Self::Unreadable,
             b'c' => Self::Cancel,
-            _ => return Err(nonsense("an unknown order")),
+            _ => return Err(invalid_data("an unknown order")),
         })
     }
 }
@@ -251,7 +251,7 @@ impl Message for Told {
             b'n' => Self::Next(number(body)?),
             b'c' => Self::Close(number(body)?),
             b'e' => Self::Ended(serde_json::from_slice(&body)?),
-            _ => return Err(nonsense("an unknown message")),
+            _ => return Err(invalid_data("an unknown message")),
         })
     }
 }
@@ -268,7 +268,7 @@ fn preview(picture: &Picture) -> Vec<u8> {
 }
 
 fn picture(body: &[u8]) -> io::Result<Picture> {
-    let torn = || nonsense("a picture of another size");
+    let torn = || invalid_data("a picture does not match its size");
     let (width, rest) = body.split_first_chunk().ok_or_else(torn)?;
     let (height, rgb) = rest.split_first_chunk().ok_or_else(torn)?;
     let size = Size::new(u32::from_le_bytes(*width), u32::from_le_bytes(*height));
@@ -376,7 +376,7 @@ mod tests {
             message.resize(message.len() + bytes as usize, b' ');
             Told::read(&mut &message[..], &bounds)
         };
-        // Between jobs nobody has frames to give.
+        // Between jobs a child may send no frames.
         for kind in *b"fav" {
             assert!(told(kind, 1).is_err());
         }

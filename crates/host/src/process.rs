@@ -1,6 +1,5 @@
-//! A child process as the service has it: spawns it with an environment of its own, writes orders, reads
-//! messages, kills and reaps it. Only threads of their own block on its pipes, so that it can always be
-//! killed.
+//! A child process: spawns it with a restricted environment, writes orders, reads messages, kills
+//! and reaps it. Only dedicated threads block on its pipes, so it can always be killed.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -20,21 +19,22 @@ use crate::sandbox::{Confinement, clear_environment};
 use crate::tail::Tail;
 use crate::wire::{Bounds, Message};
 
-/// Messages that wait for the service: enough that neither side waits for the other's turn.
+/// Capacity of the queue of messages to the service: enough that neither side waits for the other.
 const WAITING_MAX: usize = 2;
-/// The most that the system gives to any user (pipe(7), `pipe-max-size`).
+/// The maximum that the system grants to any user (pipe(7), `pipe-max-size`).
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 1 << 20;
-/// A process that has closed its output ends soon by itself; its own status tells more than ours.
+/// A process that has closed its output usually exits soon; its own exit status says more than a
+/// kill.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
-const EXIT_LOOK_EVERY: Duration = Duration::from_millis(5);
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A living process that takes orders `O` and tells `T`. It is killed when this is dropped.
+/// A running process that takes orders `O` and sends messages `T`. Dropping this kills it.
 #[derive(Debug)]
 pub(crate) struct Process<O, T> {
     child: Child,
     orders: Sender<O>,
-    /// Orders that were not written yet.
+    /// Number of orders not written yet.
     unwritten: Arc<AtomicUsize>,
     told: Receiver<T>,
     bounds: Arc<Bounds>,
@@ -42,27 +42,27 @@ pub(crate) struct Process<O, T> {
     oom_kills_before: Option<u64>,
 }
 
-/// What came of listening for a while.
+/// The result of listening for a while.
 pub(crate) enum Heard<T> {
     Told(T),
     Nothing,
-    /// There will be nothing any more.
+    /// The output has ended.
     Gone,
 }
 
 impl<O: Message, T: Message> Process<O, T> {
-    /// Starts it under this name in the log. A confined one has the variables of the allow list only,
-    /// and its scratch folder is made.
+    /// Starts the process; the log uses `name`. A confined one gets only the allowed environment
+    /// variables, and its scratch folder is created.
     ///
     /// # Errors
-    /// When the system does not let it start, or the folder cannot be made.
+    /// If the system cannot start it, or the folder cannot be created.
     pub(crate) fn start(
         name: &str,
         mut command: Command,
         confinement: Option<&Confinement>,
         bounds: Bounds,
     ) -> io::Result<Self> {
-        // A group of its own: Ctrl-C at the service's terminal is the service's alone.
+        // A separate process group: Ctrl-C at the service's terminal reaches only the service.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         if let Some(confinement) = confinement {
@@ -82,7 +82,7 @@ impl<O: Message, T: Message> Process<O, T> {
         let (unwritten, bounds) = (Arc::<AtomicUsize>::default(), Arc::new(bounds));
         let input = child.stdin.take();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
-        // From here on, whoever leaves early kills the child.
+        // From here on, an early return kills the child.
         let this = Self {
             child,
             orders,
@@ -109,18 +109,18 @@ impl<O: Message, T: Message> Process<O, T> {
         Ok(this)
     }
 
-    /// Hands it an order. Whether it is still there is learnt by listening.
+    /// Queues an order. If the process is gone, listening will say so.
     pub(crate) fn order(&self, order: O) {
         self.unwritten.fetch_add(1, Ordering::AcqRel);
         let _ = self.orders.send(order);
     }
 
-    /// How many orders it has not taken yet.
+    /// Number of orders that it has not taken yet.
     pub(crate) fn untaken(&self) -> usize {
         self.unwritten.load(Ordering::Acquire)
     }
 
-    /// How long its messages may be.
+    /// The limits on its messages.
     pub(crate) fn bounds(&self) -> &Bounds {
         &self.bounds
     }
@@ -129,7 +129,7 @@ impl<O: Message, T: Message> Process<O, T> {
         self.child.id()
     }
 
-    /// Listens for up to `wait`.
+    /// Waits up to `wait` for a message.
     pub(crate) fn listen(&self, wait: Duration) -> Heard<T> {
         match self.told.recv_timeout(wait) {
             Ok(told) => Heard::Told(told),
@@ -146,11 +146,11 @@ impl<O: Message, T: Message> Process<O, T> {
         memory::resident_bytes(self.child.id())
     }
 
-    /// Why it is gone, of its own accord.
+    /// The error for a process that exited on its own.
     pub(crate) fn post_mortem(mut self) -> EngineError {
         let status = self.last_status();
         let how = status.map_or_else(|| "no status".to_owned(), |status| status.to_string());
-        let code = if self.tail.speaks_of_memory() || self.was_ended_for_memory(status) {
+        let code = if self.tail.reports_exhausted_memory() || self.was_ended_for_memory(status) {
             FailureCode::OutOfMemory
         } else {
             FailureCode::GenerationFailed
@@ -162,17 +162,17 @@ impl<O: Message, T: Message> Process<O, T> {
     }
 
     fn last_status(&mut self) -> Option<ExitStatus> {
-        for _ in 0..EXIT_GRACE.as_millis() / EXIT_LOOK_EVERY.as_millis() {
+        for _ in 0..EXIT_GRACE.as_millis() / EXIT_POLL_INTERVAL.as_millis() {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
             }
-            thread::sleep(EXIT_LOOK_EVERY);
+            thread::sleep(EXIT_POLL_INTERVAL);
         }
         None
     }
 
-    /// Whether the kernel ended it for want of memory. It might have been another process in the
-    /// same moment; a kill by hand does not move the counter.
+    /// Whether the kernel killed it for lack of memory. It may have killed another process at the
+    /// same moment; a manual kill does not change the counter.
     fn was_ended_for_memory(&self, status: Option<ExitStatus>) -> bool {
         #[cfg(unix)]
         let killed = status.is_some_and(|status| {
@@ -186,7 +186,7 @@ impl<O: Message, T: Message> Process<O, T> {
 
 impl<O, T> Drop for Process<O, T> {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone.
+        // Both fail only if the process is gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -197,7 +197,7 @@ fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
     thread.spawn(work).map(drop)
 }
 
-/// Makes the folder, for its owner alone.
+/// Creates the folder, accessible only to its owner.
 fn make_scratch(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -206,7 +206,7 @@ fn make_scratch(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Frames are megabytes: fewer turns between the two ends. Where it cannot be had, all goes on.
+/// Frames are megabytes: a larger pipe saves context switches. A failure does no harm.
 fn widen(pipe: &ChildStdout) {
     #[cfg(target_os = "linux")]
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
@@ -233,7 +233,7 @@ fn read_all<T: Message>(mut from: impl Read, tell: &SyncSender<T>, bounds: &Boun
             }
             Ok(None) => return,
             Err(error) => {
-                tracing::warn!(%error, "a child process sent an invalid message");
+                tracing::warn!(%error, "child process sent an invalid message");
                 return;
             }
         }

@@ -1,5 +1,5 @@
-//! One job in an engine's process, from the service's side: what comes is passed on, what is asked
-//! for is given, and a process that does not yield to a cancel, or takes too much, is given up.
+//! One job in an engine process, from the service's side: forwards output, answers requests, and
+//! kills a process that ignores a cancel or uses too much memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use crate::materials::{self, bytes_to_samples};
 use crate::message::{Order, Told};
 use crate::process::Heard;
 
-/// How often a cancel is looked for while nothing is heard.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How often the process's memory is looked at.
-const WEIGH_EVERY: Duration = Duration::from_millis(250);
-/// Engines obey a cancel within two seconds; one in a process that can be killed has less.
+/// How often to check for a cancel while there is no output.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Time between checks of the process's memory.
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Engines must obey a cancel within two seconds; one that can be killed gets less.
 const YIELD_LIMIT: Duration = Duration::from_millis(1_500);
 
-/// How often a source may be playing at a time, and be played in one job.
+/// Maximum number of times a source may play at once, and in total per job.
 const PLAYING_MAX: usize = 4;
 const PLAYS_MAX: u32 = 16;
-/// Frames that may wait to be taken: one is on its way while the next is asked for.
+/// Maximum number of frames waiting to be taken: one in transit while the next is requested.
 const UNTAKEN_MAX: usize = 2;
 
-/// How a job ended, and what is to become of its process.
+/// How a job ended, and whether its process can be reused.
 pub(crate) enum Ended {
-    /// The process is fit for another job.
+    /// The process can take another job.
     Fit(Result<(), EngineError>),
-    /// The process must go: it did not yield, or holds what it should not.
+    /// The process must be killed: it ignored a cancel, or still holds memory.
     Unfit(Result<(), EngineError>),
-    /// It died.
+    /// The process died.
     Gone,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs it to its end.
+    /// Runs the job to its end.
     pub(crate) fn run(mut self) -> Ended {
         let head = materials::head(self.job);
         self.process.bounds().set_clip(head.clip);
@@ -55,23 +55,23 @@ impl Run<'_> {
             self.process.order(Order::Material(bytes));
         }
         let mut playing = Playing::default();
-        let mut weighed = Stopwatch::start(self.clock);
+        let mut memory_checked = Stopwatch::start(self.clock);
         loop {
             if self.control.cancel.is_cancelled() {
                 return self.stop(EngineError::Cancelled);
             }
-            if weighed.elapsed() >= WEIGH_EVERY {
-                weighed.restart();
-                if let Some(error) = self.too_heavy() {
+            if memory_checked.elapsed() >= MEMORY_CHECK_INTERVAL {
+                memory_checked.restart();
+                if let Some(error) = self.over_memory_limit() {
                     return Ended::Unfit(Err(error));
                 }
             }
-            match self.process.listen(LOOK_EVERY) {
+            match self.process.listen(POLL_INTERVAL) {
                 Heard::Nothing => {}
                 Heard::Gone => return Ended::Gone,
                 Heard::Told(Told::Ended(ending)) => {
                     let ended = ending.into_result();
-                    // What was taken must be given back before another tries.
+                    // The process must release its memory before another one tries.
                     return match ended {
                         Err(EngineError::OutOfMemory(_)) => Ended::Unfit(ended),
                         ended => Ended::Fit(ended),
@@ -95,16 +95,16 @@ impl Run<'_> {
             Told::Preview(picture) => self.control.preview.show(picture),
             Told::Frame(rgb) => {
                 self.sink.frame(&rgb)?;
-                // Each is a sign of life.
+                // Every frame counts as a keep-alive.
                 self.control.pass_on(self.control.progress.fraction())?;
             }
             Told::Audio(pcm) => self.sink.audio(&bytes_to_samples(&pcm))?,
             Told::Play(number) => playing.begin(number, self.job)?,
             Told::Next(number) => {
-                // An engine asks when it has what it asked for before. Frames wait here until they are
-                // taken, and one that only asks would fill the service's memory.
+                // An engine requests a frame after taking the previous one. Frames wait here until
+                // taken, so an engine that only sends requests would fill the service's memory.
                 if self.process.untaken() > UNTAKEN_MAX {
-                    return Err(hostile("it asks for frames and takes none"));
+                    return Err(hostile("it requests frames without taking them"));
                 }
                 self.process.order(playing.next(number));
             }
@@ -114,12 +114,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Asks for a stop, and waits a little for it.
+    /// Requests a stop and waits briefly for it.
     fn stop(&self, because: EngineError) -> Ended {
         self.process.order(Order::Cancel);
         let start = Stopwatch::start(self.clock);
         while start.elapsed() < YIELD_LIMIT {
-            match self.process.listen(LOOK_EVERY) {
+            match self.process.listen(POLL_INTERVAL) {
                 Heard::Told(Told::Ended(_)) => return Ended::Fit(Err(because)),
                 Heard::Told(Told::Next(_)) if self.process.untaken() <= UNTAKEN_MAX => {
                     self.process.order(Order::Unreadable);
@@ -131,7 +131,7 @@ impl Run<'_> {
         Ended::Unfit(Err(because))
     }
 
-    fn too_heavy(&self) -> Option<EngineError> {
+    fn over_memory_limit(&self) -> Option<EngineError> {
         let (most, held) = (self.memory_bytes_max?, self.process.resident_bytes()?);
         (held > most).then(|| EngineError::Crashed {
             code: FailureCode::OutOfMemory,
@@ -140,15 +140,15 @@ impl Run<'_> {
     }
 }
 
-/// What an engine's process did that no engine does: it is ended.
+/// The error for behaviour that no proper engine shows; the process is killed.
 fn hostile(what: &str) -> EngineError {
     EngineError::Crashed {
         code: FailureCode::GenerationFailed,
-        cause: format!("the engine's process was ended: {what}"),
+        cause: format!("engine process killed: {what}"),
     }
 }
 
-/// The playing sources of a job, by the numbers that the engine's process gave them.
+/// The playing sources of a job, by the numbers that the engine process assigned.
 #[derive(Default)]
 struct Playing {
     by_number: BTreeMap<u32, Box<dyn Playback>>,
@@ -156,7 +156,7 @@ struct Playing {
 }
 
 impl Playing {
-    /// Starts one more. Each has a decoder of its own, and engines play a source once or twice.
+    /// Starts another one. Each has its own decoder, and engines play a source once or twice.
     fn begin(&mut self, number: u32, job: &Job<'_>) -> Result<(), EngineError> {
         self.begun += 1;
         if self.by_number.len() >= PLAYING_MAX || self.begun > PLAYS_MAX {

@@ -1,6 +1,6 @@
-//! The lock-in of a child process. The child applies it to itself before it does anything for a task,
-//! and nothing can undo it: an empty set of capabilities, resource limits, `no_new_privs`, Landlock for
-//! files, and seccomp for system calls. What the kernel does not have is named, never ignored.
+//! The sandbox of a child process. The child applies it to itself before it works on a task, and
+//! cannot undo it: no capabilities, resource limits, `no_new_privs`, Landlock for files, and
+//! seccomp for system calls. Features missing in the kernel are reported, never ignored.
 
 mod environment;
 #[cfg(target_os = "linux")]
@@ -17,28 +17,29 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use environment::clear_environment;
 
-/// What a confined process is for: it decides which system calls and devices it gets.
+/// The purpose of a confined process, which decides its system calls and devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
-    /// Native code that makes frames: threads, system libraries, accelerators.
+    /// Native code that generates frames: threads, system libraries, accelerators.
     Engine,
-    /// Decodes one film on one thread: the film, and nothing else of the machine.
+    /// Decodes one film on one thread, with access to nothing else.
     Decoder,
 }
 
-/// What a process may touch. All else is closed to it.
+/// What a process may access. Everything else is closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// What the process is for.
     pub role: Role,
-    /// Files, and folders with all that lies in them, that it may read.
+    /// Files, and folders with all their contents, that it may read.
     pub read: Vec<PathBuf>,
-    /// A folder in which it may read and write. It is made when the process starts, for its owner alone.
+    /// A folder that it may read and write. Created when the process starts, accessible only to its
+    /// owner.
     pub scratch: Option<PathBuf>,
 }
 
 impl Confinement {
-    /// A confinement with nothing to read and nowhere to write.
+    /// A confinement without any files.
     pub fn of(role: Role) -> Self {
         Self {
             role,
@@ -48,63 +49,63 @@ impl Confinement {
     }
 }
 
-/// Locks this process in; for its main thread, before there are others. Returns what could not be
-/// applied, each in words for an operator.
+/// Confines this process; call it on the main thread before starting others. Returns the parts that
+/// could not be applied, each described for an operator.
 pub(crate) fn lock_in(confinement: &Confinement) -> Vec<String> {
     let is_alone = is_single_threaded();
     let mut lacking = lock(confinement, Extent::Process);
     if !is_alone {
-        lacking.push("threads that ran before are not confined".to_owned());
+        lacking.push("threads started earlier are not confined".to_owned());
     }
     lacking
 }
 
-/// Tells an operator how the processes called `name` are confined.
+/// Logs how processes named `name` are confined.
 pub(crate) fn log(name: &str, lacking: &[String]) {
     if lacking.is_empty() {
         tracing::info!(name, "child processes are fully sandboxed");
     } else {
         let lacking = lacking.join("; ");
-        tracing::warn!(name, lacking, "child processes are sandboxed in part only");
+        tracing::warn!(name, lacking, "child processes are only partly sandboxed");
     }
 }
 
-/// Tries the lock-in of an engine on a thread of its own, which ends at once. Returns what this system
-/// lacks, each in words for an operator. Resource limits are not tried: they would hold for the whole
-/// process.
+/// Tries the sandbox of an engine on a separate thread, which exits immediately. Returns the parts
+/// that this system lacks, each described for an operator. Skips resource limits, which would apply
+/// to the whole process.
 pub fn rehearse() -> Vec<String> {
     let trial = thread::Builder::new()
         .name("sandbox-trial".to_owned())
         .spawn(|| lock(&Confinement::of(Role::Engine), Extent::Thread));
     match trial.map(thread::JoinHandle::join) {
         Ok(Ok(lacking)) => lacking,
-        Ok(Err(_)) | Err(_) => vec!["the trial did not end".to_owned()],
+        Ok(Err(_)) | Err(_) => vec!["the sandbox trial did not finish".to_owned()],
     }
 }
 
-/// What a lock-in holds for.
+/// The scope of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// All of it.
+    /// The whole process.
     Process,
-    /// This thread: what would hold for the whole process is left out.
+    /// Only this thread: skips process-wide restrictions.
     Thread,
 }
 
 #[cfg(target_os = "linux")]
 fn lock(confinement: &Confinement, extent: Extent) -> Vec<String> {
     let mut lacking = Vec::new();
-    // Landlock and seccomp ask for it.
+    // Required by Landlock and seccomp.
     if let Err(error) = rustix::thread::set_no_new_privs(true) {
         lacking.push(format!("no_new_privs: {error}"));
     }
     let is_landlocked = files::close(confinement, &mut lacking);
     limits::drop_capabilities(is_landlocked, &mut lacking);
-    // After Landlock, which opens more files than a decoder ever will.
+    // After Landlock, which opens more files than a decoder may.
     if extent == Extent::Process {
         limits::limit(confinement.role, &mut lacking);
     }
-    // Last: it takes away what the others use.
+    // Last, because it removes system calls that the others use.
     syscalls::filter(confinement.role, &mut lacking);
     lacking
 }
@@ -114,7 +115,7 @@ fn lock(_: &Confinement, _: Extent) -> Vec<String> {
     vec!["processes are confined on Linux only".to_owned()]
 }
 
-/// Whether this is the only thread: what follows holds for it and for those that it starts.
+/// Whether this is the only thread: the sandbox covers it and the threads that it starts.
 fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
@@ -135,10 +136,10 @@ mod tests {
 
     use super::*;
 
-    /// What a locked-in thread tried, and whether it could.
+    /// What a confined thread tried, and whether it succeeded.
     type Tried = Vec<(&'static str, bool)>;
 
-    /// Runs `tries` on a thread that is locked in, and returns what it could and what the system lacks.
+    /// Runs `tries` on a confined thread; returns the results and the missing parts of the sandbox.
     fn locked(
         confinement: Confinement,
         tries: impl FnOnce() -> Tried + Send + 'static,
@@ -150,7 +151,7 @@ mod tests {
         thread.join().unwrap()
     }
 
-    /// Whether the part of the sandbox that begins so was applied.
+    /// Whether the part of the sandbox with this prefix was applied.
     fn has(part: &str, lacking: &[String]) -> bool {
         !lacking.iter().any(|one| one.starts_with(part))
     }
@@ -177,7 +178,7 @@ mod tests {
                     rustix::process::pidfd_open(parent, rustix::process::PidfdFlags::empty())
                         .is_ok(),
                 ),
-                // The priority that it has already: it is not moved where this is allowed.
+                // Its current priority: nothing changes where this is allowed.
                 (
                     "the parent's priority",
                     getpriority_process(Some(parent))
@@ -283,7 +284,7 @@ mod tests {
             vec![
                 (
                     "capabilities",
-                    // None, or that of reading where Landlock has closed the rest.
+                    // None, or only reading, where Landlock has closed the rest.
                     ["0", "4"]
                         .iter()
                         .any(|last| line(&format!("CapEff:\t000000000000000{last}"))),
@@ -291,7 +292,7 @@ mod tests {
                 ("no_new_privs", line("NoNewPrivs:\t1")),
             ]
         });
-        // Landlock lets a process read about itself.
+        // Landlock lets a process read its own state.
         assert!(tried.iter().all(|(_, done)| *done), "{tried:?} {lacking:?}");
     }
 

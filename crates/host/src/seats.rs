@@ -1,5 +1,5 @@
-//! Who may use an engine's processes, and when one may be started: so many jobs at a time, and a
-//! pause after deaths in a row. Whoever waits gives signs of life and can be cancelled.
+//! Limits concurrent jobs per engine, and pauses restarts after consecutive crashes. Waiting
+//! callers report progress and can be cancelled.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use kinora_engine::{Control, EngineError, Stage};
 use crate::backoff::Backoff;
 use crate::hosted::EngineProcess;
 
-/// How often whoever waits looks for a cancel.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often a waiting caller checks for a cancel.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// All seats of one engine.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct State {
     backoff: Backoff,
 }
 
-/// The right to use one process. Without [`Seat::leave_to_next`] the process ends with it.
+/// The right to use one process. The process ends with it unless [`Seat::leave_to_next`] is called.
 #[derive(Debug)]
 pub(crate) struct Seat<'a>(&'a Seats);
 
@@ -45,7 +45,7 @@ impl Seats {
         }
     }
 
-    /// Waits for a seat, and for the time when a process may be started if none waits there.
+    /// Waits for a seat, and, if it has no idle process, until one may be started.
     ///
     /// # Errors
     /// [`EngineError::Cancelled`].
@@ -63,7 +63,7 @@ impl Seats {
                     return Ok((Seat(self), process));
                 }
             }
-            let waited = self.changed.wait_timeout(state, LOOK_EVERY);
+            let waited = self.changed.wait_timeout(state, POLL_INTERVAL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -74,28 +74,28 @@ impl Seats {
 }
 
 impl State {
-    /// An idle process that has not died meanwhile.
+    /// An idle process that is still alive.
     fn living(&mut self) -> Option<EngineProcess> {
         while let Some(mut process) = self.idle.pop() {
             if process.is_alive() {
                 return Some(process);
             }
-            // Not by what it was told to do: it may be replaced at once.
-            tracing::warn!("an engine's process died while it waited for work");
+            // No order killed it, so it may be replaced at once.
+            tracing::warn!("idle engine process died");
         }
         None
     }
 }
 
 impl Seat<'_> {
-    /// The process did well, and the next may have it.
+    /// Returns the process for the next job, and resets the back-off.
     pub(crate) fn leave_to_next(self, process: EngineProcess) {
         let mut state = self.0.state();
         state.backoff.reset();
         state.idle.push(process);
     }
 
-    /// The process died.
+    /// Records that the process crashed.
     pub(crate) fn record_crash(self) {
         let now = self.0.clock.steady();
         self.0.state().backoff.died(now);

@@ -1,4 +1,4 @@
-//! The last lines that a process wrote to its standard error: what there is to go by when it died.
+//! The last lines of a process's standard error, to explain why it died.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const LINES: usize = 12;
 const LINE_BYTES_MAX: u64 = 1_000;
 
-/// How libraries say that memory ran out, in lower case.
+/// How libraries report exhausted memory, in lower case.
 const OUT_OF_MEMORY: &[&str] = &[
     "out of memory",
     "bad_alloc",
@@ -16,12 +16,12 @@ const OUT_OF_MEMORY: &[&str] = &[
     "cannot allocate memory",
 ];
 
-/// A few lines, shared with the thread that reads them.
+/// The last few lines, shared with the thread that reads them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tail(Arc<Mutex<VecDeque<String>>>);
 
 impl Tail {
-    /// Keeps what comes, and hands it to the log, until there is nothing more.
+    /// Stores and logs lines until the end of the stream.
     pub(crate) fn follow(&self, engine: &str, from: impl Read) {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
@@ -48,13 +48,13 @@ impl Tail {
         }
     }
 
-    /// The lines, one behind the other.
+    /// The lines, joined.
     pub(crate) fn text(&self) -> String {
         Vec::from(self.lines().clone()).join(" | ")
     }
 
-    /// Whether they speak of memory that ran out.
-    pub(crate) fn speaks_of_memory(&self) -> bool {
+    /// Whether the lines report exhausted memory.
+    pub(crate) fn reports_exhausted_memory(&self) -> bool {
         let text = self.text().to_lowercase();
         OUT_OF_MEMORY.iter().any(|words| text.contains(words))
     }
@@ -77,8 +77,8 @@ mod tests {
         assert!(kept.starts_with("line 31 | "), "{kept}");
         assert!(!kept.contains("line 30"));
         assert!(kept.ends_with(&format!(" | {}", "x".repeat(500))));
-        assert!(!tail.speaks_of_memory());
+        assert!(!tail.reports_exhausted_memory());
         tail.follow("engine", &b"CUDA error: out of memory at ggml-cuda.cu"[..]);
-        assert!(tail.speaks_of_memory());
+        assert!(tail.reports_exhausted_memory());
     }
 }

@@ -1,5 +1,5 @@
-//! What an upstream says of a task: the few fields that are needed, out of whatever JSON it sends.
-//! Every text in it is bounded, and none reaches a client.
+//! Parses an upstream's description of a task: the few fields that matter, from any JSON it sends.
+//! Every text is bounded, and none reaches a client.
 
 use serde_json::{Map, Value};
 
@@ -12,15 +12,15 @@ const URL_BYTES_MAX: usize = 8 * 1024;
 /// A task as its upstream describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The task's identifier there.
+    /// The upstream's identifier of the task.
     pub id: String,
-    /// Where it stands.
+    /// The state of the task.
     pub phase: Phase,
-    /// The upstream's own word for it.
+    /// The upstream's own status word.
     pub word: String,
-    /// The fraction done, 0.0 to 1.0, where it is told.
+    /// The fraction done, 0.0 to 1.0, if reported.
     pub progress: Option<f64>,
-    /// Where the result lies, where it is told.
+    /// The URL of the result, if reported.
     pub url: Option<String>,
     /// `error.code`; private.
     pub error_code: Option<String>,
@@ -28,31 +28,31 @@ pub struct Snapshot {
     pub error_message: Option<String>,
 }
 
-/// Why an answer cannot be used.
+/// Why an answer is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
     /// Not JSON, or nested too deeply.
     #[error("the answer is not JSON")]
     Json(#[from] serde_json::Error),
-    /// JSON, and no object.
+    /// JSON, but not an object.
     #[error("the answer is not a JSON object")]
     NotAnObject,
-    /// No identifier that can be asked for.
+    /// No identifier that fits into a URL.
     #[error("the answer has no usable id")]
     Id,
     /// No status.
     #[error("the answer has no status")]
     Status,
-    /// Another task than the one asked for.
+    /// The answer is about another task.
     #[error("the answer is about another task")]
     OtherTask,
 }
 
 impl Snapshot {
-    /// Reads `body`, the JSON of a task object in the words of `dialect`.
+    /// Parses `body`, the JSON of a task object in `dialect`.
     ///
     /// # Errors
-    /// [`AnswerError`] without an identifier or a status; everything else is optional.
+    /// [`AnswerError`] without an identifier or a status; all other fields are optional.
     pub fn read(body: &[u8], dialect: &Dialect) -> Result<Self, AnswerError> {
         let Value::Object(sent) = serde_json::from_slice(body)? else {
             return Err(AnswerError::NotAnObject);
@@ -80,7 +80,7 @@ fn text<'a>(sent: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     sent.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Whether an identifier can be one segment of a path; a dot segment would be another path.
+/// Whether an identifier can be one segment of a path; a dot segment would change the path.
 fn is_usable(id: &str) -> bool {
     id.len() <= ID_BYTES_MAX
         && id.bytes().all(|byte| byte.is_ascii_graphic())
@@ -177,7 +177,7 @@ mod tests {
         ));
     }
 
-    /// Any JSON of a few levels.
+    /// Any JSON with a few levels.
     fn json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),

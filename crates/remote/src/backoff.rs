@@ -1,10 +1,10 @@
-//! How long to wait before a failed call is repeated: doubling, bounded, spread. The spread comes
-//! from the request's key, so that a crowd does not come back at once and a run can be repeated.
+//! The wait before a failed call is retried: doubling, bounded, spread. The spread derives from the
+//! request's key, so many tasks do not retry at once, and a run is reproducible.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-/// Waiting times of one series of attempts.
+/// Waits of one series of attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
     first: Duration,
@@ -21,8 +21,8 @@ impl Backoff {
         }
     }
 
-    /// The wait after the `attempt`-th failure, counted from 0: 75 to 125 % of `first * 2^attempt`,
-    /// where the doubling ends at `max`.
+    /// The wait after failure number `attempt`, counted from 0: 75 to 125 % of `first * 2^attempt`,
+    /// limited to `max` before spreading.
     pub(crate) fn wait(&self, attempt: u32) -> Duration {
         let doubled = self
             .first
@@ -33,7 +33,7 @@ impl Backoff {
     }
 }
 
-/// The standard hasher with its fixed keys: the same in every process.
+/// The standard hasher with fixed keys: the same in every process.
 fn hash(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

@@ -1,28 +1,28 @@
-//! How each kind of server is spoken to: one declarative record per dialect. Nothing else asks which
-//! server it has, and what a dialect's table does not name cannot be said in it.
+//! How to talk to each kind of server: one declarative record per dialect. No other code asks which
+//! server it talks to; a field missing in a dialect's table cannot be sent.
 
 use kinora_contract::Features;
 
-/// One way of speaking `/v1/videos`.
+/// A variant of the `/v1/videos` protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// As configured.
+    /// The name in the configuration.
     pub name: &'static str,
     /// The form of a submit's body.
     pub form: Form,
-    /// What can be said, by which name and in which shape.
+    /// The supported fields, with their names and shapes.
     pub fields: &'static [(Field, &'static str, Shape)],
     /// Whether the server may choose the length.
     pub auto_seconds: bool,
-    /// What follows a submit of which nobody knows whether it was taken.
+    /// What to do when it is unknown whether a submit was accepted.
     pub resubmit: Resubmit,
-    /// How work is stopped.
+    /// How to stop work.
     pub cancel: CancelBy,
-    /// Where the result lies.
+    /// Where to get the result.
     pub result: ResultAt,
-    /// Its status words. Any other word is no sign of life.
+    /// Its status words. Other words do not count as a sign of life.
     pub statuses: &'static [(&'static str, Phase)],
-    /// Whether its `error.code` means what ours means.
+    /// Whether its `error.code` values mean the same as ours.
     pub shares_failure_codes: bool,
 }
 
@@ -33,11 +33,11 @@ pub enum Form {
     Json,
     /// `multipart/form-data`.
     Multipart,
-    /// JSON, unless a file goes with it.
+    /// JSON, unless the request has a file.
     JsonUnlessUpload,
 }
 
-/// What a request can say.
+/// A field of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// The upstream's name of the model.
@@ -50,9 +50,9 @@ pub enum Field {
     Seconds,
     /// `WIDTHxHEIGHT`.
     Size,
-    /// Seed of all randomness; the one field that a dialect may be without and still be spoken.
+    /// Seed of all randomness; the only field that a dialect may silently omit.
     Seed,
-    /// Whether there is sound.
+    /// Whether to generate sound.
     AudioSwitch,
     /// The result starts with this image.
     FirstFrame,
@@ -73,13 +73,13 @@ pub enum Shape {
     Number,
     /// `true` or `false`.
     Flag,
-    /// The address of one reference.
+    /// The URL of one reference.
     Url,
-    /// The addresses of up to so many references.
+    /// The URLs of at most this many references.
     Urls(u32),
     /// The bytes of one reference as a file part.
     Upload,
-    /// An object with this one key, whose value is a `data:` URL of one reference.
+    /// An object with this single key and a `data:` URL of one reference.
     DataUrl(&'static str),
 }
 
@@ -93,20 +93,20 @@ impl Shape {
     }
 }
 
-/// What follows a submit of which nobody knows whether it was taken: the connection broke before
-/// the answer, or a gateway answered in the server's place.
+/// What to do when it is unknown whether a submit was accepted: the connection broke before the
+/// answer, or a gateway answered instead of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resubmit {
-    /// The same submit again, at the same upstream, under the same key in this header: the server
-    /// gives the same task.
+    /// Repeat the submit at the same upstream with the same key in this header: the server returns
+    /// the same task.
     WithKey(&'static str),
-    /// Another submit: a second run costs nothing but an own accelerator's time.
+    /// Submit again: a second run only costs time on our own accelerator.
     Freely,
-    /// Nothing: a second run may be paid twice.
+    /// Give up: a second run may be charged twice.
     Never,
 }
 
-/// How work is stopped.
+/// How to stop work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelBy {
     /// `POST {id}/cancel`.
@@ -115,27 +115,27 @@ pub enum CancelBy {
     Delete,
 }
 
-/// Where the result lies.
+/// Where to get the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultAt {
     /// Under `GET {id}/content`.
     Content,
-    /// At the `url` of the object when it has one, else under `GET {id}/content`.
+    /// From the object's `url` if present, otherwise from `GET {id}/content`.
     UrlElseContent,
 }
 
-/// Where a task stands at its upstream.
+/// The state of a task at its upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It waits.
+    /// Waiting.
     Queued,
-    /// It is worked on.
+    /// In progress.
     Running,
-    /// There is a result.
+    /// Done, with a result.
     Completed,
-    /// There will be none.
+    /// Ended without a result.
     Failed,
-    /// A word that the dialect does not know.
+    /// A status word that the dialect does not know.
     Unknown,
 }
 
@@ -171,8 +171,8 @@ pub const KINORA: Dialect = Dialect {
     shares_failure_codes: true,
 };
 
-/// `OpenAI`'s own Videos API and hosted providers that follow it. Some of those keep the status
-/// words of what is behind them.
+/// `OpenAI`'s own Videos API and hosted providers that follow it. Some of them pass through the
+/// status words of their backends.
 pub const OPENAI: Dialect = Dialect {
     name: "openai",
     form: Form::Multipart,
@@ -233,7 +233,7 @@ pub const VLLM_OMNI: Dialect = Dialect {
 };
 
 /// SGLang-Diffusion: JSON, or a form with an uploaded first frame; with cloud storage the object
-/// names the result and `content` is refused. `DELETE` forgets a task without stopping it.
+/// has the result's URL and `content` is refused. `DELETE` removes a task without stopping it.
 pub const SGLANG: Dialect = Dialect {
     name: "sglang",
     form: Form::JsonUnlessUpload,
@@ -264,13 +264,13 @@ impl Dialect {
     /// Every dialect.
     pub const ALL: &'static [&'static Self] = &[&KINORA, &OPENAI, &VLLM_OMNI, &SGLANG];
 
-    /// The dialect of this name.
+    /// The dialect with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().copied().find(|one| one.name == name)
     }
 
-    /// What a model behind this dialect can be asked for; a model card is restricted to this.
-    /// Drafts and edits refer to earlier tasks, which an upstream does not have.
+    /// The features that a model behind this dialect can offer; a model card is restricted to
+    /// these. Drafts and edits refer to earlier tasks, which an upstream does not have.
     pub fn features(&self) -> Features {
         let references = |field| {
             self.wire(field)

@@ -1,5 +1,5 @@
-//! A request in the words of a dialect: a body and its type. What the dialect has no word for is
-//! refused; only the seed may stay unsaid.
+//! Encodes a request in a dialect: a body and its content type. Refuses fields that the dialect
+//! lacks; only the seed may be omitted.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use crate::error::RemoteError;
 use crate::form::{self, Content, Part};
 use crate::request::RemoteRequest;
 
-/// A body that can be sent again.
+/// A body that can be sent repeatedly.
 #[derive(Clone, Debug)]
 pub(crate) struct Encoded {
     pub(crate) content_type: String,
@@ -26,7 +26,7 @@ enum Said {
     Upload { file: ReferenceFile, bytes: Bytes },
 }
 
-/// Reads the references that go along and writes the body.
+/// Reads the references and writes the body.
 pub(crate) async fn encode(
     request: &RemoteRequest,
     dialect: &'static Dialect,
@@ -72,7 +72,7 @@ impl Speech {
         };
         self.say(Field::Seconds, "a length", seconds)?;
         let Some(size) = spec.render_size() else {
-            return Err(RemoteError::Unsupported("a shape that is not decided"));
+            return Err(RemoteError::Unsupported("an undecided size"));
         };
         self.say(Field::Size, "a size", json!(size.to_string()))?;
         if self.dialect.wire(Field::Seed).is_some() {
@@ -166,7 +166,7 @@ impl Speech {
         Ok(())
     }
 
-    /// The bytes of a reference, within what is left of the body's bound.
+    /// Reads a reference, within the remaining size of the body.
     async fn read(&mut self, file: &ReferenceFile) -> Result<Bytes, RemoteError> {
         if !is_media_type(&file.media_type) {
             return Err(RemoteError::Unsupported("a reference of unknown type"));
@@ -196,7 +196,7 @@ impl Speech {
     fn write_json(self) -> Encoded {
         let plain = |(name, said): (&'static str, Said)| match said {
             Said::Plain(value) => Some((name.to_owned(), value)),
-            // Only a form has uploads: a dialect's table holds them together.
+            // Only forms have uploads; each dialect's table ensures this.
             Said::Upload { .. } => None,
         };
         let object: Map<String, Value> = self.said.into_iter().filter_map(plain).collect();
@@ -233,7 +233,7 @@ impl Speech {
     }
 }
 
-/// What refers to earlier tasks, which only we have.
+/// Refuses references to earlier tasks, which upstreams do not have.
 fn refuse_chains(spec: &VideoSpec) -> Result<(), RemoteError> {
     for (is_asked, what) in [
         (spec.draft, "a draft"),
@@ -247,7 +247,7 @@ fn refuse_chains(spec: &VideoSpec) -> Result<(), RemoteError> {
     Ok(())
 }
 
-/// Text as it is, everything else as its JSON.
+/// Strings unchanged, everything else as JSON.
 fn text_part(name: String, value: Value) -> Part {
     let text = match value {
         Value::String(text) => text,
@@ -259,7 +259,7 @@ fn text_part(name: String, value: Value) -> Part {
     }
 }
 
-/// `type/subtype` of the characters that media types have (RFC 6838, 4.2).
+/// `type/subtype` with the characters allowed in media types (RFC 6838, 4.2).
 fn is_media_type(text: &str) -> bool {
     let is_name = |name: &str| {
         !name.is_empty()
@@ -273,7 +273,7 @@ fn is_media_type(text: &str) -> bool {
             .is_some_and(|(kind, sub)| is_name(kind) && is_name(sub))
 }
 
-/// A file name that tells the type to servers that look at its end.
+/// A file name whose extension matches the type, for servers that check it.
 fn file_name(media_type: &str) -> String {
     let ending = match media_type {
         "image/jpeg" => "jpg",

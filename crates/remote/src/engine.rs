@@ -16,20 +16,20 @@ use crate::request::{RemoteRequest, Ticket};
 use crate::run::Watcher;
 use crate::text::chain;
 
-/// How a [`RemoteEngine`] presents itself and what it asks for.
+/// Settings of a [`RemoteEngine`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Its configured name, which clients see.
+    /// The configured name, visible to clients.
     pub name: String,
-    /// The upstreams' name of the model; `None` leaves it to them.
+    /// The upstreams' name of the model; `None` lets them choose.
     pub model: Option<String>,
-    /// Whether that model can be told to make sound or none. Without it no sound can be asked for.
+    /// Whether the model has a switch for sound. Without it, sound cannot be requested.
     pub sound: bool,
-    /// Whether films are taken that cannot be decoded here.
+    /// Whether to accept films that cannot be decoded here.
     pub keeps_undecodable: bool,
 }
 
-/// An engine whose films are made by upstreams.
+/// An engine whose films come from upstreams.
 #[derive(Debug)]
 pub struct RemoteEngine {
     remote: Remote,
@@ -40,7 +40,7 @@ pub struct RemoteEngine {
 }
 
 impl RemoteEngine {
-    /// An engine on `remote`.
+    /// An engine that uses `remote`.
     pub fn new(remote: Remote, options: EngineOptions) -> Self {
         let can = remote.dialect().features();
         let sound = options.sound && can.audio_output;
@@ -103,7 +103,7 @@ impl FilmEngine for RemoteEngine {
             .run(&request, ticket, job.to, &mut relay, job.cancel);
         match ran.await {
             Ok(bytes) => {
-                tracing::debug!(bytes, "the film is here");
+                tracing::debug!(bytes, "film received");
                 Ok(())
             }
             Err(RemoteError::Cancelled) => Err(EngineError::Cancelled),
@@ -116,7 +116,7 @@ impl FilmEngine for RemoteEngine {
             return Ok(());
         };
         match self.remote.call_off(&ticket).await {
-            // An upstream that is not configured any more is somebody else's business.
+            // If the upstream is no longer configured, there is nobody to call off.
             Ok(()) | Err(RemoteError::Forgotten(_)) => Ok(()),
             Err(error) => Err(told(&error)),
         }
@@ -148,7 +148,7 @@ fn read(text: &str) -> Option<Ticket> {
     ticket.ok()
 }
 
-/// Passes on to the worker what a run tells.
+/// Forwards a run's reports to the worker.
 struct Relay<'a> {
     control: &'a Control,
     keeper: &'a dyn Keeper,
@@ -158,12 +158,12 @@ struct Relay<'a> {
 impl Watcher for Relay<'_> {
     async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>> {
         let upstream = &ticket.upstream;
-        tracing::info!(upstream, id = ticket.id, "submitted to an upstream");
+        tracing::info!(upstream, id = ticket.id, "task submitted to upstream");
         self.keeper.keep(&serde_json::to_string(ticket)?).await
     }
 
     fn alive(&mut self, fraction: f64) {
-        // A cancel comes by its own way.
+        // A cancel arrives through the job's token.
         let _ = self.control.report(Stage::Generating, fraction);
     }
 }

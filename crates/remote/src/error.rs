@@ -1,5 +1,5 @@
-//! What can go wrong with an upstream. A client sees a failure code and its fixed sentence; what the
-//! upstream said is a [`Cause`] or a source, for the log alone. Neither ever holds a key.
+//! Errors of upstreams. A client sees a failure code and its fixed sentence; the upstream's words
+//! are a [`Cause`] or a source, for the log only. Neither ever contains a key.
 
 use std::error::Error;
 use std::io;
@@ -12,72 +12,72 @@ use crate::answer::AnswerError;
 /// Why there is no result, or not yet.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// The cancel was obeyed, and passed on where there was something to stop.
+    /// The run was cancelled, and the upstream was told if there was work to stop.
     #[error("cancelled")]
     Cancelled,
-    /// The dialect has no words for this part of the request.
-    #[error("this kind of upstream cannot be told: {0}")]
+    /// The dialect has no field for this part of the request.
+    #[error("this kind of upstream does not support {0}")]
     Unsupported(&'static str),
     /// The request with its references is larger than allowed.
     #[error("the request is larger than {0} bytes")]
     RequestTooLarge(u64),
-    /// The upstream finds the request wrong; another try would be refused as well.
+    /// The upstream rejected the request as invalid; a retry would be rejected as well.
     #[error("the upstream refused the request")]
     Refused(#[source] Cause),
-    /// Nobody can be asked at the moment; nothing was begun or lost by this call.
-    #[error("no answer to be had now; again in {after:?} at the earliest")]
+    /// No upstream is available right now; this call started and lost nothing.
+    #[error("no upstream available; retry after {after:?}")]
     Busy {
-        /// What the upstreams wish.
+        /// The wait that the upstreams request.
         after: Duration,
-        /// What the last one answered.
+        /// The last answer.
         #[source]
         cause: Cause,
     },
-    /// Nobody knows whether the upstream took the submit.
-    #[error("the submit at {upstream} was not answered")]
+    /// It is unknown whether the upstream accepted the submit.
+    #[error("upstream {upstream} did not answer the submit")]
     Unsettled {
-        /// Where.
+        /// The upstream.
         upstream: String,
-        /// What came instead of an answer.
+        /// What happened instead of an answer.
         #[source]
         cause: Cause,
     },
     /// The upstream does not know the task, or is no longer configured.
-    #[error("the task is not known at {0}")]
+    #[error("upstream {0} does not know the task")]
     Forgotten(String),
     /// The upstream's task failed.
     #[error("the upstream's task failed ({upstream_code}): {text}")]
     Failed {
-        /// What a client may be told.
+        /// The failure code for the client.
         code: FailureCode,
         /// The upstream's own code; private.
         upstream_code: String,
         /// The upstream's own words; private.
         text: String,
     },
-    /// No upstream gave a sign of life for as long as allowed.
+    /// No upstream gave a sign of life for the maximum time.
     #[error("no sign of life for {silence_max:?}")]
     Silent {
-        /// As long as allowed.
+        /// The maximum time.
         silence_max: Duration,
-        /// The last thing that happened.
+        /// The last error.
         #[source]
         cause: Cause,
     },
-    /// The upstream's task took longer than allowed.
+    /// The upstream's task exceeded the time limit.
     #[error("the task took longer than {0:?}")]
     Overdue(Duration),
-    /// The task is completed, and its result could not be had in the allowed number of tries.
-    #[error("the result cannot be read")]
+    /// The task is completed, but all attempts to read its result failed.
+    #[error("reading the result failed")]
     NoResult(#[source] Cause),
     /// The result is larger than allowed.
     #[error("the result is larger than {0} bytes")]
     ResultTooLarge(u64),
-    /// The result lies at an origin that the operator did not name.
-    #[error("the result lies at the origin {0}, which is not configured")]
+    /// The result's URL has an origin that is not configured.
+    #[error("the origin {0} of the result is not configured")]
     ForeignResult(String),
     /// A local file could not be read or written.
-    #[error("a local file")]
+    #[error("local file error")]
     Storage(#[source] io::Error),
     /// The ticket could not be stored; the upstream's task was cancelled.
     #[error("the ticket could not be stored")]
@@ -85,7 +85,7 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
-    /// What the client of the task is told.
+    /// The failure code for the task's client.
     pub const fn code(&self) -> FailureCode {
         match self {
             Self::Cancelled => FailureCode::Cancelled,
@@ -96,7 +96,7 @@ impl RemoteError {
         }
     }
 
-    /// The same with its sentence.
+    /// The same code with its sentence.
     pub fn failure(&self) -> Failure {
         self.code().into()
     }
@@ -107,15 +107,15 @@ impl RemoteError {
 #[non_exhaustive]
 pub enum Cause {
     /// No connection: nothing was sent.
-    #[error("no connection")]
+    #[error("connecting failed")]
     Connect(#[source] Box<dyn Error + Send + Sync>),
     /// The connection broke before the answer was whole.
-    #[error("the exchange broke off")]
+    #[error("the connection broke")]
     Exchange(#[source] Box<dyn Error + Send + Sync>),
-    /// The answer, or its head, did not come in time.
+    /// The answer, or its head, did not arrive in time.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// A status that says no.
+    /// An error status.
     #[error("status {status}: {text}")]
     Status {
         /// The HTTP status.
@@ -123,40 +123,40 @@ pub enum Cause {
         /// The beginning of the body.
         text: String,
     },
-    /// A body that says nothing.
+    /// A body that cannot be used.
     #[error(transparent)]
     Answer(#[from] AnswerError),
-    /// A body without end.
+    /// The body exceeds the size limit.
     #[error("the answer is larger than {0} bytes")]
     AnswerTooLarge(usize),
     /// A status word that the dialect does not know.
-    #[error("the unknown status {0:?}")]
+    #[error("unknown status {0:?}")]
     Word(String),
-    /// The result is compressed, although nobody asked for it.
+    /// The result is compressed, although the request did not allow it.
     #[error("the result is encoded as {0:?}")]
     Encoding(String),
-    /// The result came too slowly.
-    #[error("the result comes more slowly than {bytes_min} bytes in {window:?}")]
+    /// The result arrived too slowly.
+    #[error("the result is slower than {bytes_min} bytes in {window:?}")]
     Rate {
-        /// What should have come.
+        /// The minimum number of bytes.
         bytes_min: u64,
-        /// In what time.
+        /// The time in which they should have arrived.
         window: Duration,
     },
-    /// The result has no byte.
+    /// The result has no bytes.
     #[error("the result is empty")]
     Empty,
-    /// The upstream named an address that is none.
-    #[error("the address of the result is no URL")]
+    /// The upstream returned an invalid URL.
+    #[error("the URL of the result is invalid")]
     Url(#[from] url::ParseError),
-    /// Every upstream is left out or wants to be left alone.
-    #[error("no upstream can be asked")]
+    /// Every upstream is excluded or asked us to wait.
+    #[error("no upstream is available")]
     NoUpstream,
 }
 
 impl Cause {
-    /// Whether the request may have reached a server that acted on it without saying so. A
-    /// gateway's 502 or 504 speaks for itself alone.
+    /// Whether the request may have reached a server that acted on it without answering. A
+    /// gateway's 502 or 504 says nothing about the server.
     pub(crate) const fn is_ambiguous(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(status, 408 | 502 | 504),

@@ -1,10 +1,10 @@
-//! `multipart/form-data` (RFC 7578) in memory. The boundary is a hash of everything between its
-//! appearances, so that no content can hold it and no randomness is needed.
+//! Encodes `multipart/form-data` (RFC 7578) in memory. The boundary is a hash of the contents, so
+//! no content can contain it, and no randomness is needed.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// One part. Names and media types are checked before: no quotes, no line ends.
+/// One part. The caller has checked names and media types: no quotes, no line breaks.
 pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) content: Content,
@@ -43,7 +43,7 @@ impl Part {
     }
 }
 
-/// The value of `content-type` and the body.
+/// Returns the value of `content-type` and the body.
 pub(crate) fn encode(parts: &[Part]) -> (String, Bytes) {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,21 +1,21 @@
-//! When an upstream wants to be asked again, from the headers of its answer. No clock is needed: a
-//! `Retry-After` with a date is measured from the `Date` of the same answer.
+//! When an upstream wants the next request, from the headers of its answer. No clock is needed: a
+//! `Retry-After` date is measured from the `Date` of the same answer.
 
 use std::time::Duration;
 
 use hyper::HeaderMap;
 use hyper::header::{DATE, RETRY_AFTER};
 
-/// Longer wishes are taken for this one.
+/// Maximum wait; longer requests are cut to this.
 const HINT_MAX: Duration = Duration::from_hours(1);
 
-/// After how long the task may be polled again (`openai-poll-after-ms`), else as [`retry_after`].
+/// The wait before the next poll (`openai-poll-after-ms`), otherwise [`retry_after`].
 pub(crate) fn poll_after(headers: &HeaderMap) -> Option<Duration> {
     milliseconds(headers, "openai-poll-after-ms").or_else(|| retry_after(headers))
 }
 
-/// After how long a refused call may be repeated: `retry-after-ms`, else `Retry-After` in either of
-/// its forms (RFC 9110, 10.2.3).
+/// The wait before a refused call may be repeated: `retry-after-ms`, otherwise `Retry-After` in
+/// either form (RFC 9110, 10.2.3).
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     milliseconds(headers, "retry-after-ms").or_else(|| {
         let value = text(headers, RETRY_AFTER.as_str())?;

@@ -1,6 +1,6 @@
-//! One bounded HTTP exchange: every answer has a deadline and a largest size. Connections are kept
-//! for the next poll; a `POST` never goes over an old one, which may break just then. Redirects are
-//! answers like any other, and no proxy is looked for.
+//! Bounded HTTP exchanges: every answer has a deadline and a maximum size. Connections are reused
+//! for polls; a `POST` always gets a new one, since an old one may break just then. Redirects are
+//! not followed, and proxies are not used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +24,13 @@ use crate::names::Names;
 use crate::options::OptionsError;
 use crate::text::shown;
 
-/// The bound of a response head, in bytes.
+/// Maximum size of a response head, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 const IDLE: Duration = Duration::from_secs(30);
-/// Kept connections to one upstream.
+/// Maximum number of idle connections per upstream.
 const IDLE_MAX: usize = 32;
 
-/// A client that keeps connections.
+/// A client that reuses connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     keeping: Client<HttpsConnector<HttpConnector<Names>>, Full<Bytes>>,
@@ -38,7 +38,7 @@ pub(crate) struct Http {
     answer_bytes_max: usize,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -90,7 +90,7 @@ impl Http {
         })
     }
 
-    /// Sends `request` and reads the whole answer within `limit`.
+    /// Sends `request` and reads the complete answer within `limit`.
     pub(crate) async fn exchange(
         &self,
         request: Request<Full<Bytes>>,
@@ -138,7 +138,7 @@ impl Http {
     }
 }
 
-/// TLS 1.2 and 1.3 on the public roots and `extra_roots_pem`.
+/// TLS 1.2 and 1.3 with the public roots and `extra_roots_pem`.
 fn tls(extra_roots_pem: Option<&[u8]>) -> Result<ClientConfig, OptionsError> {
     let unusable = |error: &dyn std::fmt::Display| OptionsError::Roots(error.to_string());
     let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -149,7 +149,7 @@ fn tls(extra_roots_pem: Option<&[u8]>) -> Result<ClientConfig, OptionsError> {
             roots.add(certificate).map_err(|error| unusable(&error))?;
         }
         if roots.len() == before {
-            return Err(unusable(&"there is no certificate in them"));
+            return Err(unusable(&"they contain no certificate"));
         }
     }
     let provider = Arc::new(crypto::ring::default_provider());

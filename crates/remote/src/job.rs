@@ -34,7 +34,7 @@ pub struct Job {
     ticket: Ticket,
 }
 
-/// What a poll brought.
+/// The result of a poll.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poll {
     /// The task.
@@ -58,7 +58,7 @@ impl Job {
         }
     }
 
-    /// What to keep, so that a restart polls on.
+    /// The ticket to save, so that polling continues after a restart.
     pub const fn ticket(&self) -> &Ticket {
         &self.ticket
     }
@@ -77,11 +77,11 @@ impl Job {
         }
     }
 
-    /// Asks where the task stands.
+    /// Queries the state of the task.
     ///
     /// # Errors
-    /// [`RemoteError::Busy`] when there is no usable answer now, [`RemoteError::Forgotten`] when the
-    /// upstream says that it knows no such task.
+    /// [`RemoteError::Busy`] without a usable answer, [`RemoteError::Forgotten`] if the upstream
+    /// does not know the task.
     pub async fn poll(&self) -> Result<Poll, RemoteError> {
         let options = &self.shared.options;
         let call = self.call(Method::GET, &[&self.ticket.id], options.answer_timeout);
@@ -109,10 +109,10 @@ impl Job {
         }
     }
 
-    /// Asks the upstream to stop. A task that is done or gone counts as stopped.
+    /// Asks the upstream to stop. A finished or deleted task counts as stopped.
     ///
     /// # Errors
-    /// [`RemoteError::Busy`] when there is no answer, [`RemoteError::Refused`] for a refusal.
+    /// [`RemoteError::Busy`] without an answer, [`RemoteError::Refused`] for a refusal.
     pub async fn cancel(&self) -> Result<(), RemoteError> {
         let limit = self.shared.options.cancel_timeout;
         let id = self.ticket.id.as_str();
@@ -127,13 +127,13 @@ impl Job {
         }
     }
 
-    /// Writes the result that `snapshot` announces to the new file `to`, which is not synced, and
-    /// returns its length in bytes; `on_bytes` hears of each piece. Unless this returns `Ok` there
-    /// is no such file, also when the future is dropped. What the bytes are is not looked at.
+    /// Saves the result of `snapshot` to the new file `to`, without syncing it, and returns its
+    /// length in bytes; reports the length of each piece to `on_bytes`. Unless this returns `Ok`
+    /// there is no such file, even if the future is dropped. The bytes are not inspected.
     ///
     /// # Errors
-    /// [`RemoteError::Busy`] when another try may bring it; [`RemoteError::ResultTooLarge`] for more
-    /// than `bytes_max` declared or sent, [`RemoteError::ForeignResult`], [`RemoteError::Storage`].
+    /// [`RemoteError::Busy`] if a retry may succeed; [`RemoteError::ResultTooLarge`] for more than
+    /// `bytes_max` declared or sent, [`RemoteError::ForeignResult`], [`RemoteError::Storage`].
     pub async fn fetch_result(
         &self,
         snapshot: &Snapshot,
@@ -195,7 +195,7 @@ impl Job {
         }
     }
 
-    /// Where the result lies: an address that an answer names must be at a known origin.
+    /// The URL of the result: one that comes from an answer must have a known origin.
     fn result_url(&self, snapshot: &Snapshot) -> Result<Url, RemoteError> {
         let upstream = self.upstream();
         let (ResultAt::UrlElseContent, Some(address)) =
@@ -212,7 +212,7 @@ impl Job {
         }
     }
 
-    /// The failure that `snapshot` tells of.
+    /// The failure that `snapshot` reports.
     pub(crate) fn failure(&self, snapshot: &Snapshot) -> RemoteError {
         let told = snapshot.error_code.as_deref();
         let shared = told.filter(|_| self.shared.options.dialect.shares_failure_codes);
@@ -233,7 +233,7 @@ impl Job {
         RemoteError::Busy { after, cause }
     }
 
-    /// A status that says no to a task that is there: to be asked again.
+    /// An error status for an existing task: retry later.
     fn refused(&self, reply: &Reply) -> RemoteError {
         let (pool, index) = (&self.shared.pool, self.slot.index);
         let (now, wish) = (self.shared.timer.now(), hints::retry_after(&reply.headers));
@@ -250,7 +250,7 @@ impl Job {
     }
 }
 
-/// Whether a failure elsewhere says something about the request, rather than about elsewhere.
+/// Whether a failure at the upstream is about the request rather than about the upstream.
 const fn is_the_request_s(code: FailureCode) -> bool {
     !matches!(
         code,

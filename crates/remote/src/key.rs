@@ -1,5 +1,5 @@
-//! What an upstream is shown: a bearer key from a file or a variable. It is never logged, never in a
-//! `Debug`, and read again when the upstream no longer takes it.
+//! The bearer key for an upstream, from a file or a variable. It is never logged or shown by
+//! `Debug`, and reloaded when the upstream rejects it.
 
 use std::fmt;
 use std::io;
@@ -8,13 +8,13 @@ use std::sync::{PoisonError, RwLock};
 
 use hyper::header::HeaderValue;
 
-/// Longer files are not keys.
+/// Larger files are not keys.
 const KEY_BYTES_MAX: u64 = 8 * 1024;
 
-/// Where a key is kept.
+/// The location of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
-    /// The upstream wants none.
+    /// The upstream needs no key.
     #[default]
     None,
     /// The first line of this file.
@@ -23,27 +23,27 @@ pub enum KeySource {
     Variable(String),
 }
 
-/// Why there is no key.
+/// Why a key is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read.
     #[error("the key file {path} cannot be read")]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// The variable is not set.
-    #[error("the variable {0} is not set")]
+    #[error("the environment variable {0} is not set")]
     Variable(String),
-    /// Empty, too long, or with characters that no header can hold.
+    /// Empty, too long, or with characters that a header cannot contain.
     #[error("the key is empty, longer than 8 KiB, or not plain ASCII")]
     Form,
 }
 
-/// A key at hand.
+/// A loaded key.
 pub(crate) struct Key {
     source: KeySource,
     /// `Bearer …`, marked as sensitive.
@@ -69,7 +69,7 @@ impl Key {
             .clone()
     }
 
-    /// Reads the source again; whether it holds another key now. Blocks for the read of a small file.
+    /// Reloads the key; returns whether it changed. Blocks while reading a small file.
     pub(crate) fn reload(&self) -> bool {
         let Ok(fresh) = read(&self.source) else {
             return false;

@@ -1,5 +1,5 @@
-//! A client of servers that speak the OpenAI-style `/v1/videos`: a task is submitted, polled,
-//! cancelled, and its result brought into a file. Read on in the order in which a task crosses it:
+//! A client for servers with the OpenAI-style `/v1/videos` API: submits tasks, polls them, cancels
+//! them, and saves their results. The modules in the order in which a task passes them:
 //!
 //! 1. `options`: the upstreams of one engine; [`dialect`]: how they are spoken to, one declarative
 //!    record each; [`Key`](KeySource): what they are shown.
@@ -13,8 +13,8 @@
 //!    and never submitted again.
 //! 7. [`RemoteEngine`]: that as an engine of the service; [`RemoteKind`]: its settings.
 //!
-//! It refuses redirects, proxies from the environment, bodies without bound, to dial an address that
-//! only an answer named, and any opinion on what the bytes of a result are.
+//! It uses no redirects, no proxies from the environment and no unbounded bodies, dials no unknown
+//! origin named in an answer, and does not interpret the bytes of a result.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Upstreams' names to addresses, by the same threads-of-their-own look-ups as references': a
-//! resolver that does not answer holds up nothing but the calls that need it.
+//! Resolves the names of upstreams on dedicated threads, like those of references: a resolver that
+//! hangs delays only the calls that need it.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -13,12 +13,12 @@ use kinora_contract::Clock;
 use kinora_fetch::{LookupError, Resolve, SystemResolver};
 use tower_service::Service;
 
-/// Looks up the names of one engine's upstreams.
+/// Resolves the names of one engine's upstreams.
 #[derive(Clone, Debug)]
 pub(crate) struct Names(SystemResolver);
 
 impl Names {
-    /// Look-ups that may take `timeout`.
+    /// A resolver whose look-ups may take `timeout`.
     pub(crate) fn new(timeout: Duration, clock: Arc<dyn Clock>) -> Self {
         Self(SystemResolver::new(timeout, clock))
     }
@@ -36,9 +36,9 @@ impl Service<Name> for Names {
     fn call(&mut self, name: Name) -> Self::Future {
         let resolver = self.0.clone();
         Box::pin(async move {
-            // Each upstream has a share of the threads, as projects have of those for references.
+            // Each upstream gets a share of the threads, as projects do for references.
             let addresses = resolver.resolve(name.as_str(), name.as_str()).await?;
-            // The port is the URL's.
+            // The port comes from the URL.
             let sockets = addresses
                 .into_iter()
                 .map(|address| SocketAddr::new(address, 0));

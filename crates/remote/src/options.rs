@@ -1,5 +1,4 @@
-//! What an operator may set about upstreams. Every time and size has a bound; there is no switch that
-//! turns one off.
+//! Upstream settings for operators. Every time and size is limited; no switch disables a limit.
 
 use std::time::Duration;
 
@@ -8,57 +7,57 @@ use url::Url;
 use crate::dialect::Dialect;
 use crate::key::{KeyError, KeySource};
 
-/// The upstreams of one engine and how they are used.
+/// The upstreams of one engine and their limits.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What all of them speak.
+    /// Their common dialect.
     pub dialect: &'static Dialect,
-    /// Who they are; at least one.
+    /// The upstreams; at least one.
     pub upstreams: Vec<UpstreamOptions>,
-    /// Certificate authorities to trust besides the public ones, as PEM.
+    /// Additional trusted certificate authorities, as PEM.
     pub extra_roots_pem: Option<Vec<u8>>,
-    /// Origins (`https://bucket.example.com`) besides the upstreams' own from which a result may be
-    /// read when an answer names it. They are shown no key.
+    /// Origins (`https://bucket.example.com`), besides the upstreams' own, from which results may
+    /// be read. They never get a key.
     pub result_origins: Vec<String>,
-    /// For a connection, the TLS handshake not included.
+    /// Maximum time for a connection, without the TLS handshake.
     pub connect_timeout: Duration,
-    /// For a whole submit, its upload included.
+    /// Maximum time for a whole submit, including its upload.
     pub submit_timeout: Duration,
-    /// For every other answer, and for the head of a result.
+    /// Maximum time for any other answer, and for the head of a result.
     pub answer_timeout: Duration,
-    /// For passing a cancel on; as long again for a submit that is on its way then.
+    /// Maximum time for forwarding a cancel, and again for a submit in flight at that moment.
     pub cancel_timeout: Duration,
-    /// For the look whether an upstream that was left out is back.
+    /// Maximum time for probing an excluded upstream.
     pub probe_timeout: Duration,
-    /// Within this time, `rate_bytes_min` more bytes of a result must have come.
+    /// At least `rate_bytes_min` of a result must arrive in each window of this length.
     pub rate_window: Duration,
-    /// See `rate_window`; the end of the result counts for any number of bytes.
+    /// See `rate_window`; the last window may have fewer.
     pub rate_bytes_min: u64,
-    /// Largest body of a submit, references included; it is held in memory.
+    /// Maximum size of a submit's body, including references; it is held in memory.
     pub request_bytes_max: u64,
-    /// Largest answer that is not a result.
+    /// Maximum size of an answer other than a result.
     pub answer_bytes_max: usize,
-    /// Largest result.
+    /// Maximum size of a result.
     pub result_bytes_max: u64,
-    /// Time between polls where the upstream has no wish.
+    /// Time between polls, unless the upstream requests another.
     pub poll_every: Duration,
-    /// An upstream's wish is taken as no less than this,
+    /// Lower bound for the poll interval that an upstream requests.
     pub poll_every_min: Duration,
-    /// and as no more than this.
+    /// Upper bound for it.
     pub poll_every_max: Duration,
-    /// First wait after a failure; later ones double.
+    /// The first wait after a failure; later waits double.
     pub backoff_first: Duration,
-    /// Longest wait after a failure that the upstream does not ask for.
+    /// Maximum wait after a failure, unless the upstream requests a longer one.
     pub backoff_max: Duration,
-    /// An upstream is left out after so many failures in a row, until a probe succeeds.
+    /// Number of consecutive failures after which an upstream is excluded until a probe succeeds.
     pub failures_max: u32,
-    /// A run ends after so long without a sign of life: at most the model's progress limit.
+    /// Maximum time of a run without a sign of life: at most the model's progress limit.
     pub silence_max: Duration,
-    /// A run ends after so long, whatever the upstream says.
+    /// Maximum time of a run.
     pub run_max: Duration,
-    /// How often the result is tried.
+    /// Maximum number of attempts to read the result.
     pub result_attempts_max: u32,
-    /// How often a task that its upstream forgot is submitted again.
+    /// Maximum number of resubmits of a task that its upstream no longer knows.
     pub resubmits_max: u32,
 }
 
@@ -67,20 +66,20 @@ pub struct Options {
 pub struct UpstreamOptions {
     /// Its name in tickets and logs; must stay the same across restarts.
     pub name: String,
-    /// As `OpenAI`'s SDKs take it: `http://10.0.0.7:8000/v1`.
+    /// In the form that `OpenAI`'s SDKs use: `http://10.0.0.7:8000/v1`.
     pub base_url: String,
-    /// What it is shown.
+    /// The API key.
     pub key: KeySource,
 }
 
-/// Why options cannot be used.
+/// Why options are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
-    /// Nobody to ask.
+    /// There are no upstreams.
     #[error("no upstream is configured")]
     NoUpstream,
-    /// A ticket could mean either.
-    #[error("two upstreams are called {0:?}")]
+    /// A ticket could mean either one.
+    #[error("two upstreams have the name {0:?}")]
     NameTwice(String),
     /// Not `http` or `https`, without a host, or with a user, a query or a fragment.
     #[error("{0:?} is not the base URL of a server, such as http://host:8000/v1")]
@@ -88,25 +87,25 @@ pub enum OptionsError {
     /// Not an origin.
     #[error("{0:?} is not an origin, such as https://bucket.example.com")]
     Origin(String),
-    /// A bound that nothing could keep.
+    /// A limit that no run could meet.
     #[error("{0} must be larger than zero")]
     Zero(&'static str),
     /// The key of an upstream.
-    #[error("the key of the upstream {name:?}: {source}")]
+    #[error("unusable key of upstream {name:?}: {source}")]
     Key {
-        /// Which upstream.
+        /// The upstream.
         name: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: KeyError,
     },
-    /// The extra roots cannot be used.
-    #[error("the extra certificate authorities: {0}")]
+    /// The extra roots are invalid.
+    #[error("unusable extra certificate authorities: {0}")]
     Roots(String),
 }
 
 impl Options {
-    /// The defaults for these upstreams.
+    /// The default options for these upstreams.
     pub fn new(dialect: &'static Dialect, upstreams: Vec<UpstreamOptions>) -> Self {
         Self {
             dialect,
@@ -136,7 +135,7 @@ impl Options {
         }
     }
 
-    /// Refuses what no run could use.
+    /// Refuses options that no run could use.
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
         if self.upstreams.is_empty() {
             return Err(OptionsError::NoUpstream);
@@ -177,7 +176,7 @@ impl Options {
         Ok(())
     }
 
-    /// A wish of an upstream, or none, as the time to the next poll.
+    /// The time to the next poll, given the upstream's request, if any.
     pub(crate) fn poll_wait(&self, wish: Option<Duration>) -> Duration {
         let max = self.poll_every_max.max(self.poll_every_min);
         wish.unwrap_or(self.poll_every)
@@ -185,7 +184,7 @@ impl Options {
     }
 }
 
-/// The base URL of a server, without a slash at its end.
+/// Parses the base URL of a server, without a trailing slash.
 pub(crate) fn base_url(text: &str) -> Result<Url, OptionsError> {
     let wrong = || OptionsError::BaseUrl(text.to_owned());
     let mut url = Url::parse(text).map_err(|_| wrong())?;

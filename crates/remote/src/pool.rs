@@ -1,12 +1,13 @@
-//! Who is asked next: the least busy upstream that is neither left out nor wants to be left alone.
-//! One that failed too often is left out until a probe succeeds. It is told the time and does no I/O.
+//! Chooses the next upstream: the least busy one that is neither excluded nor asked us to wait. One
+//! with too many failures is excluded until a probe succeeds. The caller passes the time; this
+//! module does no I/O.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::backoff::Backoff;
 
-/// The standing of all upstreams of one engine.
+/// The state of all upstreams of one engine.
 #[derive(Debug)]
 pub(crate) struct Pool {
     standings: Mutex<Vec<Standing>>,
@@ -16,22 +17,22 @@ pub(crate) struct Pool {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Standing {
-    /// Tasks of this process there.
+    /// Number of this process's tasks at the upstream.
     running: usize,
-    /// Failures in a row.
+    /// Number of consecutive failures.
     failures: u32,
-    /// Nothing new before this moment.
+    /// No new task before this time.
     held_until: Duration,
 }
 
-/// What to do for a submit.
+/// The decision for a submit.
 #[derive(Debug)]
 pub(crate) enum Choice {
     /// Ask this one.
     Take(Slot),
     /// See first whether this one is back; nobody else will for a while.
     Probe(usize),
-    /// Nobody can be asked before this moment.
+    /// No upstream is available before this time.
     Wait(Duration),
 }
 
@@ -57,7 +58,7 @@ impl Pool {
         })
     }
 
-    /// Nothing panics while it is held, so a poisoned lock is a sound one.
+    /// Nothing panics while holding the lock, so a poisoned lock is still valid.
     fn lock(&self) -> MutexGuard<'_, Vec<Standing>> {
         self.standings
             .lock()
@@ -68,7 +69,8 @@ impl Pool {
         let mut standings = self.lock();
         let free = |one: &Standing| one.held_until <= now;
         let is_out = |one: &Standing| one.failures >= self.failures_max;
-        // What is due is probed also while others can be asked: it would never come back else.
+        // Probes happen even while other upstreams are available; otherwise this one would stay
+        // excluded.
         let due = standings.iter().position(|one| free(one) && is_out(one));
         if let Some(index) = due {
             standings[index].held_until = now + self.backoff.wait(standings[index].failures);
@@ -91,7 +93,7 @@ impl Pool {
         }
     }
 
-    /// This one and no other, once it may be asked.
+    /// Chooses this upstream, once it is available.
     pub(crate) fn choose_only(self: &Arc<Self>, index: usize, now: Duration) -> Choice {
         let held_until = self.lock()[index].held_until;
         if held_until > now {
@@ -113,12 +115,12 @@ impl Pool {
         }
     }
 
-    /// It answered as it should: it is back, if it was left out.
+    /// Records a good answer: an excluded upstream is available again.
     pub(crate) fn succeeded(&self, index: usize) {
         self.lock()[index].failures = 0;
     }
 
-    /// As [`Self::succeeded`], and it may be asked at once.
+    /// Like [`Self::succeeded`], and available immediately.
     pub(crate) fn is_back(&self, index: usize) {
         let mut standings = self.lock();
         let running = standings[index].running;
@@ -128,7 +130,7 @@ impl Pool {
         };
     }
 
-    /// It did not answer, or said that it is broken.
+    /// Records a missing answer or a server error.
     pub(crate) fn failed(&self, index: usize, now: Duration) {
         let mut standings = self.lock();
         let one = &mut standings[index];
@@ -137,7 +139,7 @@ impl Pool {
         one.failures = one.failures.saturating_add(1);
     }
 
-    /// It will not serve us before somebody does something about it: left out at once.
+    /// Excludes an upstream at once: it will fail until an operator fixes it.
     pub(crate) fn broke(&self, index: usize, now: Duration) {
         let mut standings = self.lock();
         let one = &mut standings[index];
@@ -146,7 +148,7 @@ impl Pool {
         one.held_until = one.held_until.max(until);
     }
 
-    /// It is well and wants to be left alone: for as long as it says, at least the first wait.
+    /// Records a working upstream that asked us to wait: for that time, at least the first wait.
     pub(crate) fn hold(&self, index: usize, now: Duration, wish: Option<Duration>) {
         let wait = wish.unwrap_or_default().max(self.backoff.wait(0));
         let mut standings = self.lock();

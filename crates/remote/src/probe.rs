@@ -1,5 +1,5 @@
-//! The look whether an upstream answers: it lists its tasks, or at least says something other than that
-//! it is broken or that we are not welcome. It costs nobody anything.
+//! Checks whether an upstream answers: it lists its tasks, or at least sends no server error and no
+//! authentication error. Probes are free.
 
 use hyper::Method;
 
@@ -11,7 +11,7 @@ use crate::text::chain;
 use crate::upstream::Call;
 
 impl Remote {
-    /// Asks every upstream, one after the other, whether it would serve us: each by name, with why not.
+    /// Probes every upstream in turn; returns each name with the result.
     pub async fn ask_all(&self) -> Vec<(String, Result<(), Cause>)> {
         let mut asked = Vec::new();
         for (index, upstream) in self.0.upstreams.iter().enumerate() {
@@ -25,7 +25,7 @@ impl Remote {
         asked
     }
 
-    /// Looks whether an upstream that was left out is back.
+    /// Checks whether an excluded upstream is available again.
     pub(crate) async fn probe(&self, index: usize) {
         let (pool, upstream) = (&self.0.pool, &self.0.upstreams[index]);
         let replied = self.ask(index).await;
@@ -35,13 +35,17 @@ impl Remote {
                 return pool.hold(index, now, hints::retry_after(&reply.headers));
             }
             Ok(reply) if is_welcoming(&reply) => {
-                tracing::info!(upstream = upstream.name, "an upstream is back");
+                tracing::info!(upstream = upstream.name, "upstream available again");
                 return pool.is_back(index);
             }
             Ok(reply) => reply.refusal(),
             Err(cause) => cause,
         };
-        tracing::debug!(upstream = upstream.name, error = chain(&cause), "still out");
+        tracing::debug!(
+            upstream = upstream.name,
+            error = chain(&cause),
+            "upstream still excluded"
+        );
         pool.failed(index, now);
     }
 

@@ -1,4 +1,4 @@
-//! The upstreams of one engine as a whole: made once, shared by all its tasks.
+//! All upstreams of one engine: created once, shared by all its tasks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::request::Ticket;
 use crate::timer::Timer;
 use crate::upstream::Upstream;
 
-/// Threads of the runtime that write one engine's results.
+/// Number of runtime threads that write one engine's results.
 pub const DISK_THREADS: usize = 4;
 
 /// A client of all upstreams of one engine. Cheap to clone.
@@ -26,7 +26,7 @@ pub struct Remote(pub(crate) Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) upstreams: Vec<Upstream>,
-    /// Beside the upstreams' own.
+    /// In addition to the upstreams' own.
     pub(crate) result_origins: Vec<String>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) timer: Arc<dyn Timer>,
@@ -54,10 +54,10 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// A client of the upstreams that `options` name. Nobody is called yet.
+    /// A client for the upstreams in `options`. Makes no calls yet.
     ///
     /// # Errors
-    /// [`OptionsError`] when the options cannot be used or a key cannot be read.
+    /// [`OptionsError`] if the options are invalid or a key cannot be read.
     pub fn new(
         options: Options,
         timer: Arc<dyn Timer>,
@@ -90,25 +90,25 @@ impl Remote {
         })))
     }
 
-    /// What the upstreams speak.
+    /// The dialect of the upstreams.
     pub fn dialect(&self) -> &'static Dialect {
         self.0.options.dialect
     }
 
-    /// The task that `ticket` names, to be polled on. Nobody is called yet.
+    /// The task of `ticket`, ready to poll. Makes no calls yet.
     ///
     /// # Errors
-    /// [`RemoteError::Forgotten`] when its upstream is no longer configured.
+    /// [`RemoteError::Forgotten`] if its upstream is no longer configured.
     pub fn resume(&self, ticket: &Ticket) -> Result<Job, RemoteError> {
         let index = self.index_of(&ticket.upstream)?;
-        let place = self.0.pool.take(index);
-        Ok(Job::new(Arc::clone(&self.0), place, ticket.clone()))
+        let admission = self.0.pool.take(index);
+        Ok(Job::new(Arc::clone(&self.0), admission, ticket.clone()))
     }
 
-    /// Asks the upstream of `ticket` to stop. A task that is done or gone counts as stopped.
+    /// Asks the upstream of `ticket` to stop. A finished or deleted task counts as stopped.
     ///
     /// # Errors
-    /// [`RemoteError::Forgotten`] when that upstream is no longer configured, else those of
+    /// [`RemoteError::Forgotten`] if the upstream is no longer configured, otherwise those of
     /// [`Job::cancel`].
     pub async fn call_off(&self, ticket: &Ticket) -> Result<(), RemoteError> {
         self.resume(ticket)?.cancel().await

@@ -20,11 +20,11 @@ use crate::remote::Remote;
 use crate::request::{RemoteRequest, Ticket};
 use crate::text::chain;
 
-/// A task must be unknown in so many polls in a row before it counts as forgotten: some servers
-/// know a new task a moment later.
+/// Number of consecutive polls that must report a task as unknown before it counts as forgotten:
+/// some servers know a new task only a moment later.
 const MISSING_MAX: u32 = 2;
 
-/// Who a run tells what happens.
+/// Receives the events of a run.
 #[async_trait]
 pub trait Watcher: Send + Sync {
     /// The task is at an upstream now. Returns once the ticket is stored durably: from then on a
@@ -34,7 +34,7 @@ pub trait Watcher: Send + Sync {
     /// When it cannot be stored; the upstream's task is cancelled then.
     async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>>;
 
-    /// A sign of life: `fraction` (0.0 to 1.0) is done. It never falls.
+    /// A sign of life: `fraction` (0.0 to 1.0) is done. It never decreases.
     fn alive(&mut self, fraction: f64);
 }
 
@@ -80,7 +80,7 @@ impl Remote {
             match ended {
                 Err(error @ RemoteError::Forgotten(_)) if resubmits < options.resubmits_max => {
                     resubmits += 1;
-                    tracing::warn!(%error, "the task is submitted again");
+                    tracing::warn!(%error, "upstream lost the task; submitting it again");
                 }
                 other => return other,
             }
@@ -94,7 +94,7 @@ struct Run<'a> {
     watcher: &'a mut dyn Watcher,
     cancel: &'a CancellationToken,
     backoff: Backoff,
-    /// The last sign of life.
+    /// The time of the last sign of life.
     heard: Duration,
     ends: Duration,
     fraction: f64,
@@ -117,7 +117,8 @@ impl Run<'_> {
                     self.rest(after, cause, failures).await?;
                 }
                 Err(RemoteError::Unsettled { upstream, cause }) if has_key => {
-                    // Under the same key the same task answers; elsewhere it would be a second one.
+                    // With the same key this upstream returns the same task; another one would
+                    // start a second.
                     only = Some(self.remote.index_of(&upstream)?);
                     self.rest(Duration::ZERO, cause, failures).await?;
                 }
@@ -133,7 +134,8 @@ impl Run<'_> {
         Ok(job)
     }
 
-    /// One submit. A cancel lets it end for a moment, so that what was taken can be stopped.
+    /// Submits once. A cancel waits briefly for the submit, so that an accepted task can be
+    /// stopped.
     async fn submit(&self, encoded: &Encoded, only: Option<usize>) -> Result<Job, RemoteError> {
         if self.cancel.is_cancelled() {
             return Err(RemoteError::Cancelled);
@@ -147,7 +149,7 @@ impl Run<'_> {
                 match timeout(limit, submitting).await {
                     Ok(Ok(job)) => self.pass_cancel_on(&job).await,
                     Ok(Err(_)) => {}
-                    Err(_) => tracing::warn!("cancelled while a submit was on its way"),
+                    Err(_) => tracing::warn!("cancelled during a submit; the upstream may still work on it"),
                 }
                 Err(RemoteError::Cancelled)
             }
@@ -155,7 +157,7 @@ impl Run<'_> {
         }
     }
 
-    /// Polls until there is an end, and passes on that nobody waits any more.
+    /// Polls until the task ends; on a cancel or timeout, stops the upstream's task.
     async fn follow(&mut self, job: &Job, to: &Path) -> Result<u64, RemoteError> {
         let cancel = self.cancel;
         let ended = tokio::select! {
@@ -226,21 +228,22 @@ impl Run<'_> {
             if attempt + 1 == attempts_max {
                 return Err(RemoteError::NoResult(cause));
             }
-            // Completed is a sign of life, and so are the bytes that came; the attempts are counted.
+            // Completion is a sign of life, and so are received bytes; attempts are counted
+            // separately.
             self.hear(None);
             self.rest(after, cause, attempt).await?;
             attempt += 1;
         }
     }
 
-    /// Takes note of a sign of life.
+    /// Records a sign of life.
     fn hear(&mut self, progress: Option<f64>) {
         self.heard = self.remote.0.timer.now();
         self.fraction = self.fraction.max(progress.unwrap_or_default());
         self.watcher.alive(self.fraction);
     }
 
-    /// What is left of the time without a sign of life.
+    /// The time left before the silence is too long.
     fn wait_left(&self, cause: Cause) -> Result<(Duration, Cause), RemoteError> {
         let silence_max = self.options().silence_max;
         let silent = self.remote.0.timer.now().saturating_sub(self.heard);
@@ -251,15 +254,15 @@ impl Run<'_> {
         Ok((left, cause))
     }
 
-    /// Waits before the next try: as long as the upstream wishes and back-off says, and at the
-    /// longest until the silence would be too long, for one last try then.
+    /// Waits before the next attempt: as long as the upstream requests and back-off demands, but
+    /// not beyond the silence limit, to allow a last attempt.
     async fn rest(&self, wish: Duration, cause: Cause, failures: u32) -> Result<(), RemoteError> {
         let (left, cause) = self.wait_left(cause)?;
         let wait = wish.max(self.backoff.wait(failures)).min(left);
         tracing::warn!(
             error = chain(&cause),
             wait_ms = wait.as_millis(),
-            "an upstream is asked again"
+            "upstream call failed; retrying"
         );
         self.sleep(wait).await
     }
@@ -283,7 +286,7 @@ impl Run<'_> {
         tracing::warn!(
             upstream,
             error,
-            "a cancel was not taken; the upstream may work on"
+            "upstream did not accept the cancel and may still work on the task"
         );
     }
 }

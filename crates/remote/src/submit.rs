@@ -1,5 +1,5 @@
-//! A request to the upstream that is chosen, and on to the next while it is certain that nobody took
-//! it. Where that is not certain, the dialect decides: a second run may be paid twice.
+//! Submits a request to the chosen upstream, and to the next while it is certain that no upstream
+//! accepted it. If it is uncertain, the dialect decides: a second run may be charged twice.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::request::{RemoteRequest, Ticket};
 use crate::text::chain;
 use crate::upstream::Call;
 
-/// What follows from one attempt that gave no task.
+/// What follows from a failed attempt.
 enum Miss {
-    /// Nobody took it here: ask the next one.
+    /// This upstream did not accept it: try the next.
     Next(Cause),
-    /// No other upstream may be asked.
+    /// No other upstream may be tried.
     Final(RemoteError),
 }
 
 impl Remote {
-    /// Submits `request` to the least busy upstream that takes it. Each is asked once at most.
+    /// Submits `request` to the least busy upstream that accepts it. Tries each at most once.
     ///
     /// # Errors
-    /// [`RemoteError::Busy`] when nobody can take it now, [`RemoteError::Unsettled`] when one may
-    /// have taken it without saying so, [`RemoteError::Refused`] when the request is wrong,
-    /// and what keeps the request from being written.
+    /// [`RemoteError::Busy`] if none is available, [`RemoteError::Unsettled`] if one may have
+    /// accepted it without answering, [`RemoteError::Refused`] if the request is invalid, and
+    /// errors of encoding the request.
     pub async fn submit(&self, request: &RemoteRequest) -> Result<Job, RemoteError> {
         let encoded = self.encode(request).await?;
         self.submit_encoded(&encoded, &request.key, None).await
@@ -43,7 +43,7 @@ impl Remote {
         encode(request, options.dialect, options.request_bytes_max).await
     }
 
-    /// As [`Self::submit`]; with `only`, at that upstream and no other.
+    /// Like [`Self::submit`]; with `only`, just at that upstream.
     pub(crate) async fn submit_encoded(
         &self,
         encoded: &Encoded,
@@ -106,7 +106,7 @@ impl Remote {
         tracing::warn!(
             upstream = upstream.name,
             error = chain(&cause),
-            "a submit was not taken"
+            "submit failed"
         );
         if cause.is_ambiguous() && options.dialect.resubmit != Resubmit::Freely {
             return Err(Miss::Final(RemoteError::Unsettled {
@@ -122,12 +122,12 @@ impl Remote {
         cause
     }
 
-    /// What a status that says no means for the upstream, and whether another may be asked.
+    /// Handles an error status; returns whether another upstream may be tried.
     fn refused(&self, index: usize, reply: &Reply) -> Result<Cause, Miss> {
         let (pool, now) = (&self.0.pool, self.0.timer.now());
         match reply.status {
             429 | 503 => pool.hold(index, now, hints::retry_after(&reply.headers)),
-            // A wrong key, no credit, a wrong address.
+            // A wrong key, no credit, or a wrong URL.
             300..=399 | 401..=405 => pool.broke(index, now),
             408 | 500..=599 => pool.failed(index, now),
             _ => return Err(Miss::Final(RemoteError::Refused(reply.refusal()))),

@@ -1,4 +1,4 @@
-//! Texts of upstreams, made fit for a log: bounded, on one line. They never reach a client.
+//! Makes an upstream's text fit for the log: bounded, on one line. It never reaches a client.
 
 use std::error::Error;
 
@@ -6,7 +6,7 @@ const SHOWN_CHARS_MAX: usize = 500;
 
 /// The first characters of `bytes`, without control characters.
 pub(crate) fn shown(bytes: &[u8]) -> String {
-    // Four bytes are the longest character.
+    // A character has at most four bytes.
     let head = &bytes[..bytes.len().min(4 * SHOWN_CHARS_MAX)];
     String::from_utf8_lossy(head)
         .chars()
@@ -15,7 +15,7 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// An error with everything that led to it.
+/// The error with all its causes.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

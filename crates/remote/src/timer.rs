@@ -1,5 +1,5 @@
-//! Waiting as a value: back-off and polling are told the time and wait through a [`Timer`], so that a
-//! test moves it. Deadlines of sockets are not waited for here.
+//! Time as a value: back-off and polling use a [`Timer`] for the time and for waiting, so tests can
+//! control it. Socket deadlines do not use it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kinora_contract::Clock;
 
-/// Tells how much time has passed, and waits.
+/// Tells the time and waits.
 #[async_trait]
 pub trait Timer: Send + Sync + fmt::Debug {
-    /// Time since some fixed moment; it never falls.
+    /// Time since some fixed moment; it never decreases.
     fn now(&self) -> Duration;
 
     /// Returns once `duration` has passed.
     async fn sleep(&self, duration: Duration);
 }
 
-/// The timer of the machine: tells the time by a clock, and waits in real time.
+/// The real timer: reads a clock and waits in real time.
 #[derive(Debug)]
 pub struct SystemTimer(Arc<dyn Clock>);
 
 impl SystemTimer {
-    /// The timer that tells the steady time of `clock`.
+    /// A timer based on the steady time of `clock`.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self(clock)
     }

@@ -1,5 +1,5 @@
-//! One upstream: its addresses, its key, and the calls that are made with them. The key goes to the
-//! upstream's own origin and nowhere else.
+//! One upstream: its URLs, its key, and calls to it. The key is sent only to the upstream's own
+//! origin.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(crate) struct Upstream {
     http: Http,
 }
 
-/// One call of it.
+/// One call to an upstream.
 pub(crate) struct Call<'a> {
     pub(crate) method: Method,
     pub(crate) url: Url,
@@ -50,17 +50,17 @@ impl Upstream {
         })
     }
 
-    /// `{base}/videos` and what follows it; each segment is one segment, whatever is in it.
+    /// `{base}/videos` followed by `segments`, each escaped as one segment.
     pub(crate) fn url(&self, segments: &[&str]) -> Url {
         let mut url = self.base.clone();
-        // A base URL that has no segments is refused when it is configured.
+        // Configuration refuses base URLs without segments.
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().push("videos").extend(segments);
         }
         url
     }
 
-    /// An address that an answer named, which may be relative.
+    /// Resolves a URL from an answer, which may be relative.
     pub(crate) fn join(&self, address: &str) -> Result<Url, Cause> {
         Ok(self.base.join(address)?)
     }
@@ -69,7 +69,7 @@ impl Upstream {
         url.origin() == self.base.origin()
     }
 
-    /// Makes the call; once more when the key was not taken and its source holds another by now.
+    /// Makes the call; repeats it if the key was rejected and has changed in the meantime.
     pub(crate) async fn call(&self, call: &Call<'_>) -> Result<Reply, Cause> {
         let reply = self.http.exchange(self.request(call)?, call.limit).await?;
         if reply.status != 401 || !self.key.reload() {
@@ -78,7 +78,7 @@ impl Upstream {
         self.http.exchange(self.request(call)?, call.limit).await
     }
 
-    /// Makes the call and leaves the body of the answer to be read.
+    /// Makes the call, and leaves the body of the answer unread.
     pub(crate) async fn open(&self, call: &Call<'_>) -> Result<Response<Incoming>, Cause> {
         let response = self.http.open(self.request(call)?, call.limit).await?;
         if response.status().as_u16() != 401 || !self.key.reload() {

@@ -203,7 +203,7 @@ fn an_upstream_that_is_killed_and_comes_back_is_waited_for() {
     client.wait_working(&id);
     let address = upstream.address();
     upstream.kill();
-    front.wait_for_log(&["an upstream is asked again"]);
+    front.wait_for_log(&["upstream call failed; retrying"]);
     let upstream = narrow(&folder).at(address).start();
     assert_plays(&client, &client.wait_completed(&id));
     assert_eq!(only_task_of(&upstream).status(), "completed");
@@ -222,7 +222,7 @@ fn an_upstream_that_is_full_is_asked_again_until_all_is_made() {
     for task in &submitted {
         client.wait_completed(task.id());
     }
-    assert!(front.logged(&["an upstream is asked again"]) > 0);
+    assert!(front.logged(&["upstream call failed; retrying"]) > 0);
     assert_eq!(tasks_of(&upstream).len(), TASKS);
 }
 

@@ -1,22 +1,22 @@
-//! The environment of a confined process: an allow list. Keys of upstreams and of clouds, and
-//! whatever else an operator has set for the service, stay with the service.
+//! The environment of a confined process: an allow list. Keys of upstreams and clouds, and anything
+//! else an operator has set for the service, stay with the service.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Variables that are passed on.
+/// Allowed variables.
 const PASSED: &[&str] = &[
     "PATH",
     "LANG",
     "TZ",
     "LD_LIBRARY_PATH",
     "RUST_BACKTRACE",
-    // Named places where tests hold or end a process; nothing in a usual build.
+    // Used by tests to pause or kill a process at a crash point; unused in normal builds.
     "CRASH_AT",
     "HOLD_AT",
 ];
 
-/// Variables that are passed on by how they begin: locale, threads, accelerators.
+/// Prefixes of allowed variables: locale, threads, accelerators.
 const PASSED_PREFIXES: &[&str] = &[
     "LC_", "OMP_", "GOMP_", "KMP_", "GGML_", "CUDA_", "NVIDIA_", "VK_", "HIP_", "HSA_", "ROCR_",
 ];
@@ -28,8 +28,8 @@ fn is_passed(name: &str) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// Leaves `command` nothing of this process's environment but the allow list. Libraries that keep files
-/// for their user (compiled kernels, say) find `scratch` as home and as the place of temporary files.
+/// Restricts the environment of `command` to the allow list. Libraries that write files for their
+/// user (compiled kernels, for example) get `scratch` as home and temporary folder.
 pub(crate) fn clear_environment(command: &mut Command, scratch: Option<&Path>) {
     let passed = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed));
     command.env_clear().envs(passed);

@@ -1,6 +1,6 @@
-//! Which files a confined process may open (Landlock, landlock(7)): what it is given, the system's
-//! libraries and what accelerators need. Where the kernel has it, also no TCP, no abstract sockets and
-//! no signals to processes outside.
+//! The files that a confined process may open (Landlock, landlock(7)): its own inputs, the system's
+//! libraries, and what accelerators need. If the kernel supports it, also denies TCP, abstract
+//! sockets, and signals to outside processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,17 @@ use landlock::{
 
 use super::{Confinement, Role};
 
-/// All that is asked for: Linux 6.12. Older kernels apply what they know.
+/// The requested features: Linux 6.12. Older kernels apply those they know.
 const ASKED: ABI = ABI::V6;
 
-/// Where libraries, their settings and descriptions of the machine lie. What is not there is left out.
+/// Locations of libraries, their settings and descriptions of the machine. Missing ones are
+/// skipped.
 const SYSTEM: &[&str] = &[
     "/usr",
     "/lib",
     "/lib32",
     "/lib64",
-    // Not all of /opt: services keep their data there.
+    // Not all of /opt: services store data there.
     "/opt/amdgpu",
     "/opt/cuda",
     "/opt/intel",
@@ -54,8 +55,8 @@ const SYSTEM: &[&str] = &[
     "/dev/random",
 ];
 
-/// Devices that may be read, written and controlled: accelerators and the empty ones. Those of
-/// NVIDIA are found by how they begin.
+/// Devices that may be read, written and controlled: accelerators and null devices. NVIDIA's are
+/// found by prefix.
 const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -64,7 +65,8 @@ const DEVICES: &[&str] = &[
     "/dev/kfd",
 ];
 
-/// Closes every file but those of `confinement`. Returns whether it did, at least by the oldest Landlock.
+/// Closes all files except those of `confinement`. Returns whether at least the oldest Landlock
+/// applied.
 pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) -> bool {
     match restrict(confinement) {
         Ok(status) => {
@@ -81,7 +83,7 @@ pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) -> boo
 fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write: BitFlags<AccessFs> = AccessFs::from_all(ASKED) & !AccessFs::Execute;
-    // A scratch folder holds files and folders, neither devices nor sockets.
+    // A scratch folder contains files and folders, but no devices or sockets.
     let write = write
         & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::MakeSock | AccessFs::MakeFifo);
     let ruleset = Ruleset::default()
@@ -118,7 +120,7 @@ fn devices() -> Vec<PathBuf> {
         .collect()
 }
 
-/// What an operator has libraries looked for in, and this executable: backtraces read it.
+/// The operator's library folders, and this executable, which backtraces read.
 fn library_folders() -> Vec<PathBuf> {
     let folders = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     std::env::split_paths(&folders)
@@ -127,8 +129,8 @@ fn library_folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Where a test wants to see that this process is held (`HOLD_AT=NAME:N:FILE`): the file's folder.
-/// Nothing in a usual build.
+/// The folder of the file that tells a test that this process is paused (`HOLD_AT=NAME:N:FILE`).
+/// `None` in normal builds.
 fn held() -> Option<PathBuf> {
     if !kinora_crash::ARMED {
         return None;
@@ -138,7 +140,7 @@ fn held() -> Option<PathBuf> {
     Path::new(file).parent().map(Path::to_owned)
 }
 
-/// What of Landlock this kernel did not apply.
+/// The parts of Landlock that this kernel did not apply.
 fn shortfall(status: &RestrictionStatus) -> Option<String> {
     let abi = match status.landlock {
         LandlockStatus::NotEnabled => return Some("Landlock is not enabled at boot".to_owned()),
@@ -150,7 +152,7 @@ fn shortfall(status: &RestrictionStatus) -> Option<String> {
     match status.ruleset {
         RulesetStatus::FullyEnforced => None,
         RulesetStatus::PartiallyEnforced => Some(format!(
-            "Landlock of this kernel is of ABI {abi}, which knows less than {}",
+            "Landlock ABI {abi} of this kernel lacks features of ABI {}",
             ASKED as i32
         )),
         RulesetStatus::NotEnforced => Some("Landlock was not applied".to_owned()),

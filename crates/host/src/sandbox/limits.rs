@@ -1,23 +1,23 @@
-//! Resource limits and capabilities. Memory of engines is not limited here: accelerators and mapped
-//! weights take address space by the terabyte, so the service weighs what is resident instead.
+//! Resource limits and capabilities. Engines have no memory limit here: accelerators and mapped
+//! weights take terabytes of address space, so the service checks resident memory instead.
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::Role;
 
-/// An accelerator's library opens some hundred files.
+/// An accelerator's library opens several hundred files.
 const ENGINE_FILES_MAX: u64 = 1_024;
-/// Compiled kernels are megabytes.
+/// Compiled kernels take megabytes.
 const ENGINE_FILE_BYTES_MAX: u64 = 1 << 30;
 /// Three pipes and the film.
 const DECODER_FILES_MAX: u64 = 16;
-/// The allocator reserves 1 GiB at once; pictures of level 5.2 take a quarter of the other.
+/// The allocator reserves 1 GiB at once; pictures of level 5.2 need a quarter of the rest.
 const DECODER_DATA_BYTES_MAX: u64 = 2 << 30;
-/// A film of the greatest length and size takes some ten seconds.
+/// The longest and largest film takes about ten seconds.
 const DECODER_CPU_SECONDS_MAX: u64 = 600;
 
-/// Limits the process, and keeps others of its user from looking into it.
+/// Limits the process, and prevents other processes of its user from inspecting it.
 pub(super) fn limit(role: Role, lacking: &mut Vec<String>) {
     let (files, file_bytes) = match role {
         Role::Engine => (ENGINE_FILES_MAX, ENGINE_FILE_BYTES_MAX),
@@ -47,9 +47,9 @@ pub(super) fn limit(role: Role, lacking: &mut Vec<String>) {
     }
 }
 
-/// Root's rights, where the service runs as root, are not for engines. One is kept where files are
-/// closed by Landlock: to read what it is given although another user owns the folder, as in containers
-/// with mounted folders.
+/// Engines must not have root's rights, even if the service runs as root. With Landlock they keep
+/// one: to read their own files although another user owns the folder, as in containers with
+/// mounted folders.
 pub(super) fn drop_capabilities(is_landlocked: bool, lacking: &mut Vec<String>) {
     let held = capabilities(None).map_or(CapabilitySet::empty(), |held| held.permitted);
     let kept = if is_landlocked {

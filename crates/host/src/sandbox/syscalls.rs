@@ -1,8 +1,8 @@
-//! Which system calls a confined process may make (seccomp, seccomp(2)): an allow list. Any other
-//! answers as on a kernel that does not have it (`ENOSYS`), so that libraries take another way. Not
-//! listed are, on purpose: sockets of any kind, new processes and programs, looking into other
-//! processes, priorities (they may be those of another process), other users, mounts, namespaces, kernel
-//! modules, `bpf`, `io_uring`, `userfaultfd`, keyrings.
+//! The system calls that a confined process may make (seccomp, seccomp(2)): an allow list. Any
+//! other call fails as on a kernel without it (`ENOSYS`), so libraries fall back. Deliberately
+//! excluded: sockets of any kind, new processes and programs, inspection of other processes,
+//! priorities (they may be another process's), other users, mounts, namespaces, kernel modules,
+//! `bpf`, `io_uring`, `userfaultfd`, keyrings.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use seccompiler::{
 
 use super::Role;
 
-/// `fcntl` commands that choose whom the system signals when a file is ready (fcntl(2)): it could be
-/// another process.
+/// `fcntl` commands that choose the process to signal when a file is ready (fcntl(2)), which could
+/// be another process.
 const SIGNAL_OWNERS: [u64; 2] = [8, 15];
 
-/// What decoding a film on one thread takes: memory, files, time, its own end.
+/// Calls for decoding a film on one thread: memory, files, time, exit.
 const ALL: &[c_long] = &[
     libc::SYS_brk,
     libc::SYS_clock_getres,
@@ -66,7 +66,7 @@ const ALL: &[c_long] = &[
     libc::SYS_writev,
 ];
 
-/// What native code with threads and accelerators takes besides.
+/// Additional calls for native code with threads and accelerators.
 const ENGINE: &[c_long] = &[
     libc::SYS_capget,
     libc::SYS_close_range,
@@ -151,7 +151,7 @@ const ENGINE: &[c_long] = &[
     libc::SYS_unlinkat,
 ];
 
-/// The older forms that only this architecture has.
+/// Older forms of calls, which only this architecture has.
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[c_long] = &[
     libc::SYS_access,
@@ -178,7 +178,7 @@ const OLDER: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[c_long] = &[];
 
-/// Allows this thread, and those that it will start, the calls of `role` alone.
+/// Restricts this thread, and those that it starts, to the calls of `role`.
 pub(super) fn filter(role: Role, lacking: &mut Vec<String>) {
     let program = program(role);
     let applied = program.and_then(|program| {
@@ -204,20 +204,20 @@ fn program(role: Role) -> Result<BpfProgram, String> {
     for (call, rule) in conditional(role).map_err(broken)? {
         rules.insert(call, vec![rule]);
     }
-    // `ENOSYS` is 38 on every architecture that there is a filter for.
+    // `ENOSYS` is 38 on every supported architecture.
     let refuse = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch)
         .and_then(TryInto::try_into)
         .map_err(broken)
 }
 
-/// Calls that are allowed with some arguments only.
+/// Calls allowed only with certain arguments.
 fn conditional(role: Role) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
     let rule = |argument, length, operator, value| {
         let condition = SeccompCondition::new(argument, length, operator, value)?;
         SeccompRule::new(vec![condition])
     };
-    // Commands and options are C's `int`, whatever lies above its 32 bits.
+    // Commands and options are C `int`s; the kernel ignores the upper 32 bits.
     let all_but = |argument: u8, values: &[u64]| {
         let mut conditions = Vec::new();
         for value in values {
@@ -227,31 +227,31 @@ fn conditional(role: Role) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
         SeccompRule::new(conditions)
     };
     let own = u64::from(getpid().as_raw_nonzero().get().unsigned_abs());
-    // A process's number has 32 bits; what lies above them in the register says nothing.
+    // A process id has 32 bits; the kernel ignores the rest of the register.
     let to_itself = || rule(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, own);
     let mut rules = vec![
-        // Signals go to this process alone.
+        // Signals only to this process.
         (libc::SYS_kill, to_itself()?),
         (libc::SYS_tgkill, to_itself()?),
         (libc::SYS_rt_sigqueueinfo, to_itself()?),
         (libc::SYS_rt_tgsigqueueinfo, to_itself()?),
         (libc::SYS_fcntl, all_but(1, &SIGNAL_OWNERS)?),
-        // Limits are read, never raised.
+        // Limits may be read, not raised.
         (
             libc::SYS_prlimit64,
             rule(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?,
         ),
     ];
     if role == Role::Engine {
-        // Threads, and no processes. The newer `clone3` hides its flags behind a pointer, and libraries
-        // take this one where they do not find it.
+        // Threads only, no processes. The newer `clone3` hides its flags behind a pointer;
+        // libraries fall back to `clone` without it.
         let thread = libc::CLONE_THREAD.unsigned_abs().into();
         let starts_thread = SeccompCmpOp::MaskedEq(thread);
         rules.push((
             libc::SYS_clone,
             rule(0, SeccompCmpArgLen::Qword, starts_thread, thread)?,
         ));
-        // It stays closed to tracers.
+        // The process must stay closed to tracers.
         let options = [libc::PR_SET_DUMPABLE, libc::PR_SET_PTRACER];
         let options = options.map(|option| u64::from(option.unsigned_abs()));
         rules.push((libc::SYS_prctl, all_but(0, &options)?));
