@@ -1,7 +1,7 @@
-//! Named places in the life of a task where a test may kill the process, or hold the thread that
-//! comes by. Without the feature `armed` a point is nothing at all; with it, the variable
-//! `CRASH_AT=NAME:N` aborts the process when it comes to the point of that name for the N-th
-//! time (from 1), and `HOLD_AT=NAME:N:FILE` makes FILE there and waits until FILE is gone.
+//! Named points in the life of a task at which a test can kill the process or pause a thread.
+//! Without the feature `armed` a point does nothing; with it, `CRASH_AT=NAME:N` aborts the process
+//! when it reaches the point for the N-th time (from 1), and `HOLD_AT=NAME:N:FILE` creates FILE
+//! there and waits until FILE is removed.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,7 @@ pub const POINTS: &[&str] = &[
     "worker.swept_file",
 ];
 
-/// The points of a process that an engine runs in, in their order.
+/// The points of an engine process, in order.
 pub const HOST_POINTS: &[&str] = &[
     "host.opening",
     "host.opened",
@@ -34,7 +34,7 @@ pub const HOST_POINTS: &[&str] = &[
     "host.done",
 ];
 
-/// The points of the commands that back up and restore, in their order.
+/// The points of the backup and restore commands, in order.
 pub const BACKUP_POINTS: &[&str] = &[
     "backup.snapshot",
     "backup.task",
@@ -43,11 +43,10 @@ pub const BACKUP_POINTS: &[&str] = &[
     "restore.moved",
 ];
 
-/// Whether a test can ask for anything at a point of this build.
+/// Whether points do anything in this build.
 pub const ARMED: bool = cfg!(feature = "armed");
 
-/// Ends the process here, as a power cut would, when this point was asked for; or holds the
-/// thread, which should be one that may block.
+/// Aborts the process here, like a power cut, or blocks the thread, if a test requested it.
 #[inline]
 pub fn point(name: &str) {
     #[cfg(feature = "armed")]
@@ -65,18 +64,18 @@ mod armed {
     use std::thread::sleep;
     use std::time::Duration;
 
-    /// How often a held thread looks whether it may go on.
-    const LOOK_EVERY: Duration = Duration::from_millis(5);
+    /// How often a paused thread checks whether it may continue.
+    const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
     pub(super) struct Order {
         name: String,
         left: AtomicU64,
-        /// What follows the number.
+        /// The text after the number.
         pub(super) more: String,
     }
 
     impl Order {
-        /// `NAME:N`, or `NAME:N:MORE`; anything else asks for nothing.
+        /// Parses `NAME:N` or `NAME:N:MORE`; `None` for anything else.
         pub(super) fn read(text: &str) -> Option<Self> {
             let (name, rest) = text.split_once(':')?;
             let (count, more) = rest.split_once(':').unwrap_or((rest, ""));
@@ -87,17 +86,17 @@ mod armed {
             })
         }
 
-        /// Whether this is the time that was asked for.
+        /// Whether this is the requested time.
         pub(super) fn is_due(&self, name: &str) -> bool {
             self.name == name && self.left.fetch_sub(1, Ordering::SeqCst) == 1
         }
     }
 
-    /// Shows by the file that somebody is held, until somebody else removes it.
+    /// Creates the file to show that a thread is paused, and waits until somebody removes it.
     pub(super) fn hold(file: &Path) {
         if File::create_new(file).is_ok() {
             while file.exists() {
-                sleep(LOOK_EVERY);
+                sleep(POLL_INTERVAL);
             }
         }
     }
@@ -151,7 +150,7 @@ mod tests {
             std::fs::remove_file(&file).unwrap();
             held.join().unwrap();
         });
-        // Where it cannot show itself nobody could release it.
+        // Without a file, nobody could release the thread, so it is not paused.
         hold(&file.join("nowhere"));
     }
 }

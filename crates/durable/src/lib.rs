@@ -1,5 +1,5 @@
-//! Names that survive a power cut. A new folder or file has its name on disk only once the folder that
-//! holds it is synced, and each new folder above it likewise.
+//! Makes file names survive a power cut. The name of a new folder or file is on disk only after its
+//! parent folder is synced, and likewise for each new folder above.
 
 #![forbid(unsafe_code)]
 
@@ -7,15 +7,15 @@ use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Makes `folder` and every folder above it that is missing, and syncs the folder that holds each.
+/// Creates `folder` with all missing parents, and syncs the parent of each.
 ///
 /// # Errors
-/// When a folder cannot be made, or its name not be synced.
+/// If a folder cannot be created, or its parent cannot be synced.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     make_folder_by(DirBuilder::new().recursive(true), folder)
 }
 
-/// As [`make_folder`], with the permissions of a recursive `builder`.
+/// Like [`make_folder`], with the permissions of a recursive `builder`.
 ///
 /// # Errors
 /// As [`make_folder`].
@@ -25,23 +25,23 @@ pub fn make_folder_by(builder: &DirBuilder, folder: &Path) -> io::Result<()> {
     builder.create(folder)?;
     for new in missing.into_iter().rev() {
         match sync_name(new) {
-            // A user who may add to a folder need not be allowed to open it.
+            // A user who may add to a folder may not be allowed to open it.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
             synced => synced?,
         }
     }
     if let Some(lowest) = there.first() {
-        // An earlier process may have made it and died before the sync. Where that fails, the folder
-        // is still there: no reason to refuse it.
+        // An earlier process may have created it and died before the sync. If syncing fails, the
+        // folder still exists, so ignore the error.
         let _ = sync_name(lowest);
     }
     Ok(())
 }
 
-/// Syncs the folder that holds `path`, so that a new file or folder keeps its name.
+/// Syncs the parent folder of `path`, so that a new file or folder keeps its name.
 ///
 /// # Errors
-/// When that folder cannot be opened or synced.
+/// If the parent cannot be opened or synced.
 pub fn sync_name(path: &Path) -> io::Result<()> {
     sync_folder(holder(path))
 }
@@ -49,12 +49,12 @@ pub fn sync_name(path: &Path) -> io::Result<()> {
 /// Syncs a folder's entries to disk.
 ///
 /// # Errors
-/// When it cannot be opened or synced.
+/// If it cannot be opened or synced.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The folder that holds `path`.
+/// The parent folder of `path`.
 fn holder(path: &Path) -> &Path {
     let above = path.parent().unwrap_or(path);
     if above.as_os_str().is_empty() {
@@ -76,7 +76,7 @@ mod tests {
             make_folder(&deep).unwrap();
             assert!(deep.is_dir());
         }
-        // One that cannot be synced is taken all the same where it is there already.
+        // A folder that cannot be synced is accepted if it already exists.
         make_folder(Path::new("/proc/self/task")).unwrap();
         make_folder(Path::new("/")).unwrap();
         std::fs::write(root.path().join("file"), "").unwrap();

@@ -1,15 +1,16 @@
-//! What an engine and its caller tell each other while a clip is made: progress and previews one
-//! way, cancel the other. Both sides may look at any time, from any thread; nothing blocks.
+//! Communication between an engine and its caller during a clip: progress and previews from the
+//! engine, a cancel from the caller. Either side may read at any time, from any thread; nothing
+//! blocks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::{EngineError, Preview};
 
-/// What an engine is doing.
+/// The stage of an engine's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Reading weights, laying out scenes: work before the first frame.
+    /// Work before the first frame: reading weights, laying out scenes.
     Preparing,
     /// Making frames.
     Generating,
@@ -17,27 +18,27 @@ pub enum Stage {
     Finishing,
 }
 
-/// A request to stop, shared by everyone who may ask and everyone who must obey.
+/// A request to stop, shared by all who may cancel and all who must obey.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Asks for a stop. It cannot be taken back.
+    /// Requests a stop. Irreversible.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether a stop was asked for.
+    /// Whether a stop was requested.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// How far a clip is. The fraction never falls.
+/// Progress of a clip. The fraction never decreases.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// Parts per million in the low half; counts reports in the high half, so that a
-    /// watcher sees life even when the fraction stands still.
+    /// Parts per million in the low half; a count of reports in the high half, so a watcher sees
+    /// signs of life even when the fraction stands still.
     packed: Arc<AtomicU64>,
 }
 
@@ -49,7 +50,7 @@ impl Progress {
         (self.packed.load(Ordering::Acquire) & 0xffff_ffff) as f64 / Self::PARTS
     }
 
-    /// How many reports came so far; a watcher that sees it stand still sees a hung engine.
+    /// The number of reports so far; a count that stands still means a hung engine.
     pub fn reports(&self) -> u64 {
         self.packed.load(Ordering::Acquire) >> 32
     }
@@ -60,29 +61,29 @@ impl Progress {
             let reports = (old >> 32).wrapping_add(1) & 0xffff_ffff;
             Some((reports << 32) | parts.max(old & 0xffff_ffff))
         };
-        // The closure always answers `Some`, so the update cannot fail.
+        // The closure always returns `Some`, so the update cannot fail.
         let _ = self
             .packed
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, step);
     }
 }
 
-/// The engine's end: where it reports and where it looks for a cancel.
+/// The engine's side: reports progress and checks for a cancel.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
     /// Asks the engine to stop.
     pub cancel: Cancel,
-    /// What the engine reported.
+    /// The engine's progress.
     pub progress: Progress,
-    /// What the clip looks like so far.
+    /// The latest preview.
     pub preview: Preview,
 }
 
 impl Control {
-    /// Reports `fraction` (0.0 to 1.0) of `stage` as done and looks for a cancel.
+    /// Reports `fraction` (0.0 to 1.0) of `stage` as done and checks for a cancel.
     ///
     /// # Errors
-    /// [`EngineError::Cancelled`] when a stop was asked for.
+    /// [`EngineError::Cancelled`] if a stop was requested.
     pub fn report(&self, stage: Stage, fraction: f64) -> Result<(), EngineError> {
         self.pass_on(match stage {
             Stage::Preparing => fraction * 0.05,
@@ -91,7 +92,7 @@ impl Control {
         })
     }
 
-    /// Reports what another control's [`Progress::fraction`] was, and looks for a cancel.
+    /// Forwards another control's [`Progress::fraction`] and checks for a cancel.
     ///
     /// # Errors
     /// As [`Control::report`].

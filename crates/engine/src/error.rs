@@ -1,15 +1,15 @@
-//! Why an engine stopped. The public reason is chosen by the worker from the variant alone:
-//! an engine's own words stay private.
+//! Why an engine stopped. The worker derives the public reason from the variant alone; the engine's
+//! own words stay private.
 
 use kinora_contract::FailureCode;
 
-/// Why an engine gave no clip.
+/// Why an engine delivered no clip.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The cancel was obeyed.
+    /// The engine obeyed a cancel.
     #[error("cancelled")]
     Cancelled,
-    /// The spec needs what this engine does not offer.
+    /// The spec needs a feature that the engine lacks.
     #[error("unsupported: {0}")]
     Unsupported(String),
     /// Memory ran out, on the host or an accelerator.
@@ -18,23 +18,23 @@ pub enum EngineError {
     /// The engine itself failed.
     #[error("generation failed: {0}")]
     Failed(String),
-    /// Something went wrong that a client can be told by a code of the contract.
+    /// A failure with a public code of the contract.
     #[error("{code}: {cause}")]
     Told {
-        /// What the client is told.
+        /// The failure code for the client.
         code: FailureCode,
-        /// What happened; private.
+        /// The private cause.
         cause: String,
     },
-    /// The process that the engine ran in came to its end: another attempt may fare better.
-    #[error("the engine's process ended ({code}): {cause}")]
+    /// The engine process ended; another attempt may succeed.
+    #[error("engine process ended ({code}): {cause}")]
     Crashed {
-        /// What the client is told when there is no other attempt.
+        /// The failure code for the client if there is no other attempt.
         code: FailureCode,
-        /// What is known of it; private.
+        /// The private cause.
         cause: String,
     },
-    /// The sink could not take what was made (encoder or storage).
+    /// The sink failed (encoder or storage).
     #[error("the result could not be written: {0}")]
     Sink(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

@@ -11,22 +11,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Control, Description, EngineError};
 
-/// A maker of whole films. Implementations are shared by all workers of a process.
+/// A maker of whole films. All workers of a process share one.
 #[async_trait]
 pub trait FilmEngine: Send + Sync {
-    /// Who this engine is and what it can take.
+    /// The engine's name and features.
     fn describe(&self) -> &Description;
 
-    /// Whether it can be told to make sound or none. Where it cannot, a film may have sound that
-    /// nobody asked for.
+    /// Whether the engine can switch sound on and off. If not, a film may have sound that nobody
+    /// requested.
     fn has_sound_switch(&self) -> bool;
 
-    /// What [`FilmEngine::film`] will not or cannot do of a spec: told to the client with the task.
+    /// The parts of a spec that [`FilmEngine::film`] cannot honour; the client sees them with the
+    /// task.
     fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
         Vec::new()
     }
 
-    /// Whether its operator wants films that cannot be decoded here, and so have been seen by nobody.
+    /// Whether the operator accepts films that cannot be decoded, and so not checked, here.
     fn keeps_undecodable(&self) -> bool {
         false
     }
@@ -65,23 +66,24 @@ pub struct ServerReport {
     pub refusal: Option<String>,
 }
 
-/// One film to be made.
+/// A film to make.
 #[derive(Clone, Copy)]
 pub struct FilmJob<'a> {
-    /// The same for every attempt at one task, and for no other: its identifier.
+    /// The task's identifier: the same for every attempt at one task, and for no other.
     pub key: &'a str,
-    /// What was asked for. Its shape is decided; its length may be left to the engine.
+    /// The requested video. Its size is decided; its length may be left to the engine.
     pub spec: &'a VideoSpec,
-    /// The references of the spec, in the order of its
-    /// [`references`](kinora_contract::Inputs::references); they were opened before and are sound.
+    /// The spec's references, in the order of its
+    /// [`references`](kinora_contract::Inputs::references); the caller has checked that they can be
+    /// opened.
     pub references: &'a [ReferenceFile],
     /// The last ticket of an earlier attempt.
     pub ticket: Option<&'a str>,
     /// Where the film goes; nothing is there.
     pub to: &'a Path,
-    /// Where signs of life are reported. Its cancel is not used.
+    /// Receives signs of life. Its cancel is unused.
     pub control: &'a Control,
-    /// Asks for a stop, here and wherever work is done.
+    /// Requests a stop, here and at the server.
     pub cancel: &'a CancellationToken,
     /// Stores the ticket.
     pub keeper: &'a dyn Keeper,
@@ -100,8 +102,8 @@ pub trait Keeper: Send + Sync {
 /// A fetched reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferenceFile {
-    /// Where it lies.
+    /// The file's path.
     pub path: PathBuf,
-    /// What it is, by its content: `image/png`.
+    /// Its media type, detected from its content: `image/png`.
     pub media_type: String,
 }

@@ -23,38 +23,39 @@ use kinora_contract::{Size, VideoSpec, Warning};
 pub use materials::{Footage, Materials, Picture, Playback, SCRIPT_LINKS_MAX, Sound};
 pub use preview::Preview;
 
-/// Sample rate of all sound that engines make.
+/// Sample rate of all sound from engines.
 pub const SAMPLE_RATE_HZ: u32 = 48_000;
-/// Channels of all sound that engines make, interleaved left, right.
+/// Number of channels of all sound from engines, interleaved left, right.
 pub const CHANNELS: u16 = 2;
 
-/// Who an engine is and what its clips will be: whatever can be told without doing the work, also
-/// by a process that could not do it.
+/// Describes an engine and plans its clips: everything that needs no generation, so a process that
+/// cannot generate can use it too.
 pub trait Planner: Send + Sync {
-    /// Who this engine is and what it can take.
+    /// The engine's name and features.
     fn describe(&self) -> &Description;
 
-    /// Decides what a spec's clip will be, before any work, deterministically: also its length
-    /// where the spec leaves that to the engine. The spec's shape is decided before.
+    /// Plans the clip of a spec before any work, deterministically, including its length if the
+    /// spec leaves that to the engine. The spec's size is already decided.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] for a spec that needs what [`Planner::describe`] does not offer.
+    /// [`EngineError::Unsupported`] for a spec that needs a feature missing in
+    /// [`Planner::describe`].
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError>;
 
-    /// What [`Engine::generate`] will not or cannot do of a spec that [`Planner::plan`] takes: told
-    /// to the client with the task. Deterministic, as the plan is.
+    /// The parts of a plannable spec that [`Engine::generate`] cannot honour; the client sees them
+    /// with the task. Deterministic, like the plan.
     fn warnings(&self, _spec: &VideoSpec, _materials: &Materials) -> Vec<Warning> {
         Vec::new()
     }
 }
 
-/// A generator of video. Implementations are shared by all workers of a process.
+/// A generator of video. All workers of a process share one.
 pub trait Engine: Planner {
-    /// Makes the clip that [`Planner::plan`] announced: exactly `clip.frames` frames in order,
-    /// sound when `clip.audio`. Blocks until done; obeys `control`'s cancel within 2 s.
+    /// Generates the clip of [`Planner::plan`]: exactly `clip.frames` frames in order, and sound if
+    /// `clip.audio`. Blocks until done; obeys `control`'s cancel within 2 s.
     ///
     /// # Errors
-    /// [`EngineError::Cancelled`] after a cancel, the sink's error as it came, else the cause.
+    /// [`EngineError::Cancelled`] after a cancel, the sink's error unchanged, otherwise the cause.
     fn generate(
         &self,
         job: &Job<'_>,
@@ -63,28 +64,28 @@ pub trait Engine: Planner {
     ) -> Result<(), EngineError>;
 }
 
-/// What an engine says of itself.
+/// An engine's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Short name, as configured: `storyboard`.
+    /// Short name in the configuration: `storyboard`.
     pub name: String,
-    /// Version of the engine; the same version gives the same frames.
+    /// Version of the engine; equal versions give equal frames.
     pub version: String,
-    /// What it can take; a model card is restricted to this.
+    /// Its features; a model card is restricted to these.
     pub features: Features,
-    /// Whether it makes a draft's final from the draft's video, which is then its source; else the
-    /// spec alone is enough.
+    /// Whether it makes a draft's final from the draft's video, which is then its source; otherwise
+    /// the spec alone is enough.
     pub final_from_video: bool,
 }
 
 impl Description {
-    /// The engine as clients see it, and as tasks are marked: `name/version`.
+    /// The engine's name for clients and in tasks: `name/version`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.name, self.version)
     }
 }
 
-/// The exact outline of a clip.
+/// The exact properties of a clip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clip {
     /// Frame size in pixels.
@@ -97,26 +98,26 @@ pub struct Clip {
     pub audio: bool,
 }
 
-/// One piece of work.
+/// A job for an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// What was asked for.
+    /// The requested video.
     pub spec: &'a VideoSpec,
-    /// What it works from.
+    /// The opened references and source.
     pub materials: &'a Materials,
-    /// What [`Planner::plan`] made of it.
+    /// The result of [`Planner::plan`].
     pub clip: Clip,
 }
 
-/// Receives a clip while it is made. Blocks when the receiver is behind.
+/// Receives a clip while it is generated. Blocks when the receiver falls behind.
 pub trait Sink {
     /// Takes the next frame: `rgb: [height][width][3] u8`, sRGB, full range.
     ///
     /// # Errors
-    /// When the frame cannot be taken; the engine must stop and return the error.
+    /// If the frame cannot be taken; the engine must stop and return the error.
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError>;
 
-    /// Takes the next stretch of sound: interleaved stereo `f32` in -1.0 to 1.0 at
+    /// Takes the next piece of sound: interleaved stereo `f32` in -1.0 to 1.0 at
     /// [`SAMPLE_RATE_HZ`], of any length; it may run ahead of or behind the frames.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! What an engine works from beside the spec: opened reference material and, for an edit, the
-//! source video and how it was made. Everything is decoded and bounded before; an engine never sees a URL or a file.
+//! An engine's inputs beside the spec: opened references and, for an edit, the source video and its
+//! history. All are decoded and bounded; an engine never sees a URL or a file.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use kinora_contract::{Size, VideoSpec};
 
 use crate::EngineError;
 
-/// Most links of a script.
+/// Maximum number of specs in a script.
 pub const SCRIPT_LINKS_MAX: usize = 16;
 
-/// The opened references of a job. Those that the spec does not name are absent.
+/// The opened references of a job, as far as the spec names them.
 #[derive(Clone, Debug, Default)]
 pub struct Materials {
-    /// The result starts with this.
+    /// The first frame of the result.
     pub first_frame: Option<Picture>,
-    /// The result ends with this.
+    /// The last frame of the result.
     pub last_frame: Option<Picture>,
     /// Images to show, in the caller's order.
     pub images: Vec<Picture>,
     /// Sound to hear, in the caller's order.
     pub audios: Vec<Sound>,
-    /// The video that is edited; or the draft's, where the engine makes finals from it.
+    /// The video to edit, or the draft's video if the engine makes finals from it.
     pub source: Option<Arc<dyn Footage>>,
-    /// What the source was made from, where this engine in this version made it: the specs of
-    /// a video from scratch, of an edit of it, and so on; the last one is the source's own. At most
-    /// [`SCRIPT_LINKS_MAX`]. Empty where any of it is not known. References are there in number
-    /// only, their URLs are empty.
+    /// The specs that led to the source, if this version of this engine made all of them: a video
+    /// from scratch, its edit, and so on; the last one made the source. At most
+    /// [`SCRIPT_LINKS_MAX`]. Empty if any of them is unknown. References keep only their number;
+    /// their URLs are empty.
     pub script: Vec<Arc<VideoSpec>>,
 }
 
-/// A still, upright and without transparency.
+/// A still image, upright and without transparency.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Picture {
     /// Size in pixels.
@@ -46,7 +46,7 @@ impl fmt::Debug for Picture {
     }
 }
 
-/// A stretch of sound.
+/// A piece of sound.
 #[derive(Clone, PartialEq)]
 pub struct Sound {
     /// Interleaved stereo in -1.0 to 1.0 at [`crate::SAMPLE_RATE_HZ`].
@@ -59,7 +59,7 @@ impl fmt::Debug for Sound {
     }
 }
 
-/// A stored video that can be played from its beginning, as often as needed.
+/// A stored video that can be played from its beginning any number of times.
 pub trait Footage: Send + Sync + fmt::Debug {
     /// Frame size in pixels.
     fn size(&self) -> Size;
@@ -70,10 +70,10 @@ pub trait Footage: Send + Sync + fmt::Debug {
     /// Number of frames.
     fn frames(&self) -> u32;
 
-    /// Plays it from the first frame.
+    /// Plays the video from the first frame.
     ///
     /// # Errors
-    /// [`EngineError::Failed`] when it cannot be read.
+    /// [`EngineError::Failed`] if it cannot be read.
     fn play(&self) -> Result<Box<dyn Playback>, EngineError>;
 }
 
@@ -82,6 +82,6 @@ pub trait Playback: Send {
     /// The next frame, `[height][width][3] u8`, sRGB, full range; `None` after the last.
     ///
     /// # Errors
-    /// [`EngineError::Failed`] when it cannot be read.
+    /// [`EngineError::Failed`] if it cannot be read.
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError>;
 }

@@ -1,27 +1,27 @@
-//! A picture of a clip that is not done yet, for people who wait. Only the latest counts: one that
-//! nobody took in time is replaced, and nothing waits for anybody.
+//! A preview of an unfinished clip. Only the latest counts: a new one replaces one that was not
+//! taken, and nothing blocks.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Picture;
 
-/// Where an engine leaves previews and its caller takes them.
+/// The slot where an engine puts previews and its caller takes them.
 #[derive(Clone, Default)]
 pub struct Preview(Arc<Mutex<Option<Picture>>>);
 
 impl Preview {
-    /// Leaves a picture in the place of one that was not taken.
+    /// Stores a preview, replacing one that was not taken.
     pub fn show(&self, picture: Picture) {
         *self.slot() = Some(picture);
     }
 
-    /// Whether the last one was taken: a picture that costs something to make is made then.
+    /// Whether the last preview was taken: only then is an expensive one worth making.
     pub fn is_wanted(&self) -> bool {
         self.slot().is_none()
     }
 
-    /// The latest one, once.
+    /// Takes the latest preview.
     pub fn take(&self) -> Option<Picture> {
         self.slot().take()
     }

@@ -1,6 +1,6 @@
-//! Which calls of a wrapped store go wrong, and how: by rate, by number, or all of them. Equal
-//! seeds and equal calls give equal faults. For tests: it knows no store, only the names that a
-//! wrapper gives to its methods and what its errors are made of.
+//! Plans the faults of a wrapped store: by rate, by call number, or for all calls. Equal seeds and
+//! equal calls give equal faults. For tests: it knows no store, only a wrapper's method names and
+//! how to build its errors.
 
 #![forbid(unsafe_code)]
 
@@ -10,45 +10,45 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How a call goes wrong.
+/// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not done, and says so.
+    /// The call is not executed and fails.
     Before,
-    /// It is done, and says that it was not: an answer lost on its way.
+    /// The call is executed but fails: a lost answer.
     After,
 }
 
-/// How often calls go wrong, in parts per million.
+/// Fault rates, in parts per million.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// Calls that fail without having been done.
+    /// Calls that fail without being executed.
     pub before_ppm: u32,
-    /// Calls that fail after having been done.
+    /// Calls that fail after being executed.
     pub after_ppm: u32,
-    /// Calls that let others go first, before and after they are done.
+    /// Calls that yield to others, before and after they are executed.
     pub delay_ppm: u32,
 }
 
 const ALL_PPM: u32 = 1_000_000;
-/// Turns that a delayed call lets others have, at most, on either side.
+/// Maximum number of yields of a delayed call, on either side.
 const YIELDS_MAX: u64 = 8;
 
 impl Rates {
-    /// Nothing goes wrong.
+    /// No faults.
     pub const NONE: Self = Self {
         before_ppm: 0,
         after_ppm: 0,
         delay_ppm: 0,
     };
 
-    /// Nothing is done any more.
+    /// Every call fails without being executed.
     pub const AWAY: Self = Self {
         before_ppm: ALL_PPM,
         ..Self::NONE
     };
 
-    /// So many parts per million of each kind.
+    /// The same rate for each kind of fault.
     pub const fn each(ppm: u32) -> Self {
         Self {
             before_ppm: ppm,
@@ -58,18 +58,18 @@ impl Rates {
     }
 }
 
-/// What went wrong so far.
+/// The faults injected so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Injected {
-    /// Calls that failed without having been done.
+    /// Calls that failed without being executed.
     pub before: u64,
-    /// Calls that failed after having been done.
+    /// Calls that failed after being executed.
     pub after: u64,
-    /// Calls that were held back.
+    /// Calls that were delayed.
     pub delays: u64,
 }
 
-/// The plan for a store whose methods are named by `M`. Changed and read from any thread.
+/// The fault plan of a store with methods `M`. Shared by any number of threads.
 #[derive(Debug)]
 pub struct Plan<M>(Mutex<State<M>>);
 
@@ -78,22 +78,22 @@ struct State<M> {
     random: u64,
     rates: Rates,
     rates_of: BTreeMap<M, Rates>,
-    /// Calls that fail by their number.
+    /// Calls that fail by number.
     numbered: BTreeMap<(M, u64), Fault>,
     calls: BTreeMap<M, u64>,
     injected: Injected,
 }
 
-/// What shall happen to one call.
+/// The plan for one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision {
-    /// How it goes wrong, if it does.
+    /// The fault, if any.
     pub fault: Option<Fault>,
     yields: u32,
 }
 
 impl Decision {
-    /// Lets others go first, if this call is held back: before it is done, and after.
+    /// Yields to others if this call is delayed; call it before and after the call.
     pub async fn pause(self) {
         for _ in 0..self.yields {
             tokio::task::yield_now().await;
@@ -102,7 +102,7 @@ impl Decision {
 }
 
 impl<M: Copy + Ord> Plan<M> {
-    /// A plan under which nothing goes wrong yet.
+    /// A plan without faults so far.
     pub const fn seeded(seed: u64) -> Self {
         Self(Mutex::new(State {
             random: seed,
@@ -118,12 +118,12 @@ impl<M: Copy + Ord> Plan<M> {
         }))
     }
 
-    /// From now on so many calls go wrong, of every method that has no rates of its own.
+    /// Sets the rates of all methods that have none of their own.
     pub fn set(&self, rates: Rates) {
         self.state().rates = rates;
     }
 
-    /// From now on so many calls of `method` go wrong; `None` for as many as of the others.
+    /// Sets the rates of `method`; `None` restores the common ones.
     pub fn set_of(&self, method: M, rates: Option<Rates>) {
         let mut state = self.state();
         match rates {
@@ -132,12 +132,12 @@ impl<M: Copy + Ord> Plan<M> {
         };
     }
 
-    /// Call number `number` of `method`, the first being 1, goes wrong whatever the rates.
+    /// Makes call number `number` of `method` fail, counted from 1, whatever the rates.
     pub fn fail_call(&self, method: M, number: u64, fault: Fault) {
         self.state().numbered.insert((method, number), fault);
     }
 
-    /// The next `count` calls of `method` go wrong whatever the rates.
+    /// Makes the next `count` calls of `method` fail, whatever the rates.
     pub fn fail_next(&self, method: M, count: u64, fault: Fault) {
         let done = self.calls(method);
         for number in 1..=count {
@@ -145,20 +145,20 @@ impl<M: Copy + Ord> Plan<M> {
         }
     }
 
-    /// Calls of `method` so far.
+    /// The number of calls of `method` so far.
     pub fn calls(&self, method: M) -> u64 {
         self.state().calls.get(&method).copied().unwrap_or(0)
     }
 
-    /// What went wrong so far.
+    /// The faults injected so far.
     pub fn injected(&self) -> Injected {
         self.state().injected
     }
 
-    /// Does `call`, which is not begun before it is awaited, as the plan says of `method`.
+    /// Runs `call`, which must not start before it is awaited, as planned for `method`.
     ///
     /// # Errors
-    /// Those of `call`, and what `injected` makes of a few words about the fault.
+    /// The errors of `call`, and what `injected` builds from a short description of the fault.
     pub async fn call<T, E>(
         &self,
         method: M,
@@ -178,15 +178,15 @@ impl<M: Copy + Ord> Plan<M> {
         }
     }
 
-    /// Counts a call of `method` and says what shall happen to it: for wrappers whose call is
-    /// more than one answer.
+    /// Counts a call of `method` and returns the plan for it: for wrappers of calls with more than
+    /// one answer.
     pub fn decide(&self, method: M) -> Decision {
         let mut state = self.state();
         let number = state.calls.entry(method).or_default();
         *number += 1;
         let number = *number;
         let rates = state.rates_of.get(&method).copied().unwrap_or(state.rates);
-        // As many draws for every call, so that a changed rate does not move later faults.
+        // The same number of draws per call, so changing a rate does not move later faults.
         let [fault, delay, yields] = [state.draw(), state.draw(), state.draw()];
         let by_rate = match fault % u64::from(ALL_PPM) {
             part if part < u64::from(rates.before_ppm) => Some(Fault::Before),

@@ -1,15 +1,15 @@
-//! The plan does what it was told, and equal plans do the same.
+//! A plan does what it says, and equal plans do the same.
 
 use super::*;
 
-/// The methods of something that is wrapped.
+/// The methods of a wrapped store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Method {
     Read,
     Write,
 }
 
-/// Calls `method` once; whether it was done, and what was told of it.
+/// Calls `method` once; returns whether it was executed, and its result.
 async fn call(plan: &Plan<Method>, method: Method) -> (bool, Result<(), &'static str>) {
     let mut done = false;
     let act = async {

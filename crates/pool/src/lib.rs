@@ -1,9 +1,9 @@
-//! Bounded kinds of blocking work. The runtime has one set of threads for everything that blocks;
-//! a [`Pool`] is the share of one kind of work, so that no kind can take the threads of another.
-//! It refuses to know what the work is, and starts no threads of its own.
+//! Limits blocking work by kind. The runtime has one set of threads for everything that blocks; a
+//! [`Pool`] reserves a share for one kind of work, so no kind can use up the threads of another. It
+//! knows nothing about the work, and starts no threads of its own.
 //!
-//! The bounds hold only while the runtime may start as many threads as all pools have places
-//! together: whoever builds the runtime adds up the sizes.
+//! The limits hold only if the runtime may start as many threads as all pools together: whoever
+//! builds the runtime must add up their sizes.
 
 #![forbid(unsafe_code)]
 
@@ -12,33 +12,33 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// A number of the runtime's blocking threads, for one kind of work. Clones share the places.
+/// A share of the runtime's blocking threads, for one kind of work. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// None: work is done by who asks for it.
+    /// `None`: callers do the work themselves.
     places: Option<Arc<Semaphore>>,
 }
 
 impl Pool {
-    /// A pool that uses at most `threads` threads at a time; at least one.
+    /// A pool of at most `threads` concurrent threads, and at least one.
     pub fn new(threads: usize) -> Self {
         Self {
             places: Some(Arc::new(Semaphore::new(threads.max(1)))),
         }
     }
 
-    /// A pool without threads: work is done at once by who asks for it, so that the order of what happens does
-    /// not depend on threads. For simulations.
+    /// A pool without threads: callers do the work immediately, so the order of events does not
+    /// depend on threads. For simulations.
     pub const fn on_the_spot() -> Self {
         Self { places: None }
     }
 
-    /// Waits for a place, runs `work` on a thread that may block, and returns its result. Places
-    /// are given in the order of the calls. Work that has begun goes on when this future is
-    /// dropped, and keeps its place until it is done; work that has not begun is dropped.
+    /// Waits for a thread, runs `work` on it, and returns the result. Calls get threads in order.
+    /// If this future is dropped, work that has begun continues and keeps its thread until it is
+    /// done; other work is dropped.
     ///
     /// # Errors
-    /// When `work` panics, or the runtime shuts down.
+    /// If `work` panics or the runtime shuts down.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -78,7 +78,7 @@ mod tests {
                 let (stuck, held) = (stuck.clone(), held.clone());
                 tokio::spawn(async move { stuck.run(move || held.lock().unwrap().recv()).await })
             };
-            // More than there are places, and as many as there are threads.
+            // More jobs than the pool allows, and as many as there are threads.
             let hanging = [(); 4].map(|()| hang());
             assert_eq!(free.run(|| 7).await.unwrap(), 7);
             drop(release);

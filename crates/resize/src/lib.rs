@@ -1,6 +1,6 @@
-//! RGB pictures to another size, by Lanczos' filter with three lobes. A crate of its own, since the
-//! library is compiled anew in each that calls it, for the pixels that are named there: ours alone,
-//! and once.
+//! Resizes RGB pictures with the three-lobed Lanczos filter. A separate crate because the library
+//! is compiled anew in each crate that calls it; this way it is compiled once, for our pixel type
+//! only.
 
 #![forbid(unsafe_code)]
 
@@ -12,12 +12,12 @@ use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 
 const CHANNELS: usize = 3;
 
-/// Pixels that do not fill the size that is given for them, or a picture without any.
+/// The pixels do not match their stated size, or the picture is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeMismatch {
     /// Width and height in pixels.
     pub size: (u32, u32),
-    /// How many bytes came for them.
+    /// The number of bytes passed.
     pub bytes: usize,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for SizeMismatch {
         let (width, height) = self.size;
         write!(
             formatter,
-            "{} bytes are no {width}x{height} RGB",
+            "{} bytes do not make a {width}x{height} RGB picture",
             self.bytes
         )
     }
@@ -34,19 +34,19 @@ impl fmt::Display for SizeMismatch {
 
 impl std::error::Error for SizeMismatch {}
 
-/// The whole picture in the size `to`. `rgb`: `[height][width][3]` u8, and so is the result;
-/// sizes are `(width, height)`.
+/// Resizes the whole picture to `to`. `rgb` and the result: `[height][width][3]` u8; sizes are
+/// `(width, height)`.
 ///
 /// # Errors
-/// [`SizeMismatch`] when `rgb` does not fill `from`, or there is nothing to fill.
+/// [`SizeMismatch`] if `rgb` does not match `from`, or a size is empty.
 pub fn stretched(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
     resized(rgb, from, to, &lanczos())
 }
 
-/// The middle of the picture that has the shape of `to`, in that size; otherwise as [`stretched`].
+/// Crops the picture centrally to the aspect ratio of `to`, then resizes it like [`stretched`].
 ///
 /// # Errors
-/// [`SizeMismatch`] when `rgb` does not fill `from`, or there is nothing to fill.
+/// [`SizeMismatch`] if `rgb` does not match `from`, or a size is empty.
 pub fn covering(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
     resized(rgb, from, to, &lanczos().fit_into_destination(None))
 }
@@ -77,7 +77,7 @@ fn resized(
         TypedImageRef::<U8x3>::from_buffer(from.0, from.1, rgb).map_err(|_| of_source())?;
     let mut target =
         TypedImage::<U8x3>::from_buffer(to.0, to.1, &mut scaled).map_err(|_| of_result())?;
-    // Refuses crops beyond the source alone, and there are none.
+    // Fails only for crops beyond the source, which do not occur here.
     Resizer::new()
         .resize_typed(&source, &mut target, options)
         .map_err(|_| of_source())?;

@@ -1,6 +1,6 @@
-//! A folder of unfinished files that belongs to one owner, in a folder that several owners may share.
-//! Each owner holds a lock for as long as it lives; a new owner removes the folders of those whose lock
-//! is free. Nothing in them is meant to survive a restart.
+//! A folder for one owner's unfinished files, inside a folder that several owners may share. Each
+//! owner holds a lock while it lives; a new owner removes the folders whose lock is free. Nothing
+//! in them survives a restart.
 
 #![forbid(unsafe_code)]
 
@@ -10,31 +10,32 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Extension of an owner's lock file, which stands beside its folder.
+/// Extension of an owner's lock file, next to its folder.
 const LOCK: &str = "lock";
-/// Held for a moment by whoever makes or removes folders, so that nobody sees one without its lock.
-const DOOR: &str = ".lock";
-/// Digits of an owner's name: 64 random bits. Files of other names are never touched.
+/// Lock held briefly while creating or removing folders, so nobody sees a folder without its lock.
+const FOLDERS_LOCK: &str = ".lock";
+/// Length of an owner's name: 64 random bits in hexadecimal. Files with other names are never
+/// touched.
 const NAME_DIGITS: usize = 16;
-/// As much as a small result takes, so that a probe fails where a result would.
+/// The size of a small result, so a probe fails when a result would.
 const PROBE_BYTES: usize = 64 * 1024;
 
-/// A folder of unfinished files. Dropping it removes the folder.
+/// A folder for unfinished files. Dropping it removes the folder.
 #[derive(Debug)]
 pub struct Scratch {
     parent: PathBuf,
     name: String,
     path: PathBuf,
-    /// Its lock; `None` before the folder is made.
+    /// The owner's lock; `None` before the folder is created.
     lock: Mutex<Option<File>>,
 }
 
 impl Scratch {
-    /// Makes a folder in `parent`, which is made where it is missing, and removes the folders of owners that
-    /// are gone. Only the user of this process can open it.
+    /// Creates a folder in `parent`, which is created if missing, and removes the folders of dead
+    /// owners. Only the user of this process can open it.
     ///
     /// # Errors
-    /// When the folder or its lock cannot be made. Old folders that cannot be removed are logged.
+    /// If the folder or its lock cannot be created. Old folders that cannot be removed are logged.
     pub fn make(parent: &Path) -> io::Result<Self> {
         let mut random = [0; NAME_DIGITS / 2];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -45,7 +46,7 @@ impl Scratch {
             name,
             lock: Mutex::new(None),
         };
-        let _door = scratch.door()?;
+        let _folders = scratch.lock_folders()?;
         for owner in owners(parent)? {
             if let Err(error) = remove_abandoned(parent, &owner) {
                 tracing::warn!(%error, owner, "scratch folder of an earlier process not removed");
@@ -55,37 +56,37 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// The folder.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder's name in the folder that it shares: different for every owner.
+    /// The name of the folder in its parent: different for every owner.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Makes the folder again where somebody removed it, and returns whether that was so.
+    /// Creates the folder again if it was removed, and returns whether it was.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn restore(&self) -> io::Result<bool> {
         if self.path.is_dir() && is_occupied(&self.parent, &self.name) {
             return Ok(false);
         }
-        let _door = self.door()?;
+        let _folders = self.lock_folders()?;
         self.occupy()?;
         Ok(true)
     }
 
-    /// Finds out whether files can be written: makes the folder again where it is gone, then writes, syncs and
-    /// removes a small file.
+    /// Checks whether files can be written: restores the folder if necessary, then writes, syncs
+    /// and removes a small file.
     ///
     /// # Errors
-    /// When any of that fails.
+    /// If any of these steps fails.
     pub fn probe(&self) -> io::Result<()> {
         if self.restore()? {
-            tracing::error!(folder = %self.path.display(), "missing scratch folder made again");
+            tracing::error!(folder = %self.path.display(), "scratch folder missing; created it again");
         }
         let path = self.path.join(".probe");
         let written = write_synced(&path);
@@ -95,16 +96,16 @@ impl Scratch {
         }
     }
 
-    /// The right to make and remove folders. Whoever holds it does so for a moment.
-    fn door(&self) -> io::Result<File> {
+    /// Locks the right to create and remove folders; callers hold it briefly.
+    fn lock_folders(&self) -> io::Result<File> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&self.parent)?;
-        lock(&self.parent.join(DOOR))
+        lock(&self.parent.join(FOLDERS_LOCK))
     }
 
-    /// Locks first: a folder without a lock would be in nobody's way, and never be removed.
+    /// Locks first: nobody would ever remove a folder without a lock.
     fn occupy(&self) -> io::Result<()> {
         let mut held = self.held();
         if held.is_none() || !is_occupied(&self.parent, &self.name) {
@@ -127,12 +128,12 @@ impl Drop for Scratch {
             return;
         }
         if let Err(error) = remove(&self.parent, &self.name) {
-            tracing::warn!(%error, folder = %self.path.display(), "scratch folder stays until the next start");
+            tracing::warn!(%error, folder = %self.path.display(), "scratch folder not removed; the next start removes it");
         }
     }
 }
 
-/// Whether the owner of this name is alive, or has left its folder behind, in `parent`. Its lock file says so.
+/// Whether `parent` has a lock file of this owner, which is alive or has left its folder behind.
 pub fn is_occupied(parent: &Path, name: &str) -> bool {
     lock_of(parent, name).exists()
 }
@@ -141,7 +142,7 @@ fn lock_of(parent: &Path, name: &str) -> PathBuf {
     parent.join(name).with_extension(LOCK)
 }
 
-/// The owners that have a lock file in `parent`, alive or not.
+/// The owners with a lock file in `parent`, alive or not.
 fn owners(parent: &Path) -> io::Result<Vec<String>> {
     let mut owners = Vec::new();
     for entry in fs::read_dir(parent)? {
@@ -159,7 +160,7 @@ fn owners(parent: &Path) -> io::Result<Vec<String>> {
 
 fn remove_abandoned(parent: &Path, owner: &str) -> io::Result<()> {
     let path = lock_of(parent, owner);
-    // The reasons for two ways are those of `lock`.
+    // See `lock` for why there are two ways.
     for file in [File::open(&path), File::options().write(true).open(&path)] {
         let file = match file {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -171,10 +172,10 @@ fn remove_abandoned(parent: &Path, owner: &str) -> io::Result<()> {
             Err(TryLockError::Error(_)) => {}
         }
     }
-    Err(io::Error::other("its lock cannot be asked for"))
+    Err(io::Error::other("its lock cannot be tested"))
 }
 
-/// The lock file goes last: without it nobody would remove the folder.
+/// Removes the lock file last: without it nobody would remove the folder.
 fn remove(parent: &Path, owner: &str) -> io::Result<()> {
     let gone = |removed: io::Result<()>| match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -184,7 +185,7 @@ fn remove(parent: &Path, owner: &str) -> io::Result<()> {
     gone(fs::remove_file(lock_of(parent, owner)))
 }
 
-/// Makes a lock file where there is none, and waits for its lock.
+/// Creates a lock file if necessary, and waits for its lock.
 fn lock(path: &Path) -> io::Result<File> {
     let for_writing = OpenOptions::new()
         .write(true)
@@ -192,8 +193,8 @@ fn lock(path: &Path) -> io::Result<File> {
         .truncate(false)
         .mode(0o600)
         .open(path)?;
-    // A file that is open for writing would keep an operator from mounting the volume read-only. NFS gives an
-    // exclusive lock to no other.
+    // A file open for writing would keep an operator from remounting the volume read-only. But NFS
+    // grants exclusive locks only to files open for writing.
     let for_reading = File::open(path)?;
     if for_reading.lock().is_ok() {
         return Ok(for_reading);
@@ -224,7 +225,7 @@ mod tests {
         names
     }
 
-    /// What a killed process leaves: its folder, and a lock that nobody holds.
+    /// What a killed process leaves behind: its folder, and a free lock.
     fn abandoned(parent: &Path) -> String {
         let scratch = Scratch::make(parent).unwrap();
         fs::write(scratch.path().join("half"), "half").unwrap();
@@ -247,7 +248,7 @@ mod tests {
         let mode = fs::metadata(first.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         drop(first);
-        assert_eq!(names(&parent), [DOOR]);
+        assert_eq!(names(&parent), [FOLDERS_LOCK]);
     }
 
     #[test]
@@ -256,13 +257,13 @@ mod tests {
         for other in ["notes", "notes.lock", "ABCDEFABCDEFABCD.lock", "0123.lock"] {
             fs::write(root.path().join(other), "").unwrap();
         }
-        // Without a lock file it is no folder of an owner.
+        // Without a lock file this is not an owner's folder.
         fs::create_dir(root.path().join("0123456789abcdef")).unwrap();
         let before = names(root.path());
         let scratch = Scratch::make(root.path()).unwrap();
         drop(scratch);
         let mut after = names(root.path());
-        after.retain(|name| name != DOOR);
+        after.retain(|name| name != FOLDERS_LOCK);
         assert_eq!(after, before);
     }
 
@@ -308,6 +309,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!(names(root.path()), [DOOR]);
+        assert_eq!(names(root.path()), [FOLDERS_LOCK]);
     }
 }

@@ -182,6 +182,6 @@ fn p11_folders_that_are_removed_are_made_again() {
         }
     }
     server.wait_for_log(&["result store folder missing; created it again", "staging"]);
-    server.wait_for_log(&["missing scratch folder made again"]);
+    server.wait_for_log(&["scratch folder missing; created it again"]);
     becomes_ready(&server);
 }

@@ -1,6 +1,6 @@
-//! What every [`FilmEngine`] must keep to, over a [`Site`] that its tests set up: a place where films
-//! are made, which does as it is told and counts what it is asked. Only the 2 s of a cancel are
-//! measured; every other wait is for what it is about, and bounded for a test that fails.
+//! The contract of every [`FilmEngine`], checked against a [`Site`] that its tests set up: a fake
+//! place where films are made, which behaves as told and counts requests. Only the 2 s limit of a
+//! cancel is measured; all other waits end with their event, and time out only in a failing test.
 
 mod attempt;
 
@@ -18,53 +18,53 @@ use crate::{EngineError, FilmEngine};
 /// The key of every attempt.
 pub const KEY: &str = "video_0001";
 
-/// How the works of a [`Site`] fare.
+/// How the works of a [`Site`] behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// They are seen at work, further than they were at first, and end with a film.
+    /// They make progress and end with a film.
     Well,
-    /// They are seen at work and never end.
+    /// They make progress and never end.
     Endless,
-    /// They are begun and then fail.
+    /// They begin and then fail.
     Badly,
     /// Nothing is known: nobody answers any more.
     Silent,
 }
 
-/// An engine, and the place where its films are made.
+/// An engine and the place where its films are made.
 pub trait Site: Send + Sync {
     /// The engine.
     fn engine(&self) -> &dyn FilmEngine;
 
-    /// What is asked of it, without references.
+    /// The spec to request, without references.
     fn spec(&self) -> VideoSpec;
 
-    /// The path of a file that is not there, the same at every call.
+    /// The path of a nonexistent file, the same on every call.
     fn to(&self) -> PathBuf;
 
-    /// From now on all works fare so, those that were begun as well.
+    /// From now on all works behave like this, including those already begun.
     fn turn(&self, fate: Fate);
 
-    /// The bytes of the film that a work ends with.
+    /// The bytes of the resulting film.
     fn film(&self) -> Vec<u8>;
 
-    /// What a client is told of a work that fails.
+    /// The failure code of a failed work.
     fn failure(&self) -> FailureCode;
 
-    /// Works that were begun.
+    /// Number of works begun.
     fn begun(&self) -> usize;
 
-    /// How often the engine has looked at a work.
+    /// Number of times the engine has looked at a work.
     fn looks(&self) -> usize;
 
-    /// Works that were told to stop.
+    /// Number of works told to stop.
     fn cancelled(&self) -> usize;
 }
 
-/// Runs every check; `open` gives a site at which nothing was done yet.
+/// Runs every check; `open` returns a fresh site.
 ///
 /// # Errors
-/// The first promise that did not hold.
+/// The first broken promise.
 pub async fn check<S: Site>(open: impl AsyncFn() -> S) -> Check {
     brings_a_film(&open().await).await?;
     leaves_what_it_follows_later(&open().await).await?;
@@ -78,10 +78,10 @@ pub async fn check<S: Site>(open: impl AsyncFn() -> S) -> Check {
     ends_what_it_cannot_keep(&open().await).await
 }
 
-/// A film is brought, every look at it is a sign of life, and progress rises.
+/// A film is delivered, every look at it counts as a sign of life, and progress rises.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub async fn brings_a_film(site: &impl Site) -> Check {
     site.turn(Fate::Well);
     let attempt = Attempt::at(site);
@@ -110,10 +110,10 @@ pub async fn brings_a_film(site: &impl Site) -> Check {
     hold(site.cancelled() == 0, "a work that ends is not cancelled")
 }
 
-/// Dropping the future leaves the work alone, and the next attempt follows it.
+/// Dropping the future leaves the work running, and the next attempt continues it.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub async fn leaves_what_it_follows_later(site: &impl Site) -> Check {
     let ticket = leave_at_work(site).await?;
     absent(site)?;
@@ -141,10 +141,10 @@ pub async fn begins_anew_with_a_strangers_ticket(site: &impl Site) -> Check {
     hold(site.begun() == 1, "a stranger's ticket is not followed")
 }
 
-/// A cancel that came before the work leaves nobody at work.
+/// A cancel before the start leaves no work running.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub async fn begins_nothing_after_a_cancel(site: &impl Site) -> Check {
     site.turn(Fate::Endless);
     let attempt = Attempt::at(site);
@@ -155,10 +155,10 @@ pub async fn begins_nothing_after_a_cancel(site: &impl Site) -> Check {
     nobody_works(site)
 }
 
-/// A cancel is answered as one in time, and passed on.
+/// A cancel is answered in time, and passed on.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub async fn obeys_cancel(site: &impl Site) -> Check {
     site.turn(Fate::Endless);
     let attempt = Attempt::at(site);
@@ -167,10 +167,10 @@ pub async fn obeys_cancel(site: &impl Site) -> Check {
     nobody_works(site)
 }
 
-/// So is the cancel of a work that an earlier attempt had begun.
+/// The same for a work that an earlier attempt began.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub async fn passes_on_the_cancel_of_what_it_follows(site: &impl Site) -> Check {
     let ticket = leave_at_work(site).await?;
     cancel_at_work(site, &Attempt::after(site, ticket)).await?;
@@ -185,7 +185,7 @@ pub async fn passes_on_the_cancel_of_what_it_follows(site: &impl Site) -> Check 
 /// called off already.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub async fn calls_off_what_was_left(site: &impl Site) -> Check {
     let ticket = leave_at_work(site).await?;
     call_off(site, &ticket).await?;
@@ -200,10 +200,10 @@ pub async fn calls_off_what_was_left(site: &impl Site) -> Check {
     )
 }
 
-/// A cancel is answered in time also when nobody answers there.
+/// A cancel is answered in time even if the place does not answer.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub async fn obeys_cancel_in_silence(site: &impl Site) -> Check {
     site.turn(Fate::Endless);
     let attempt = Attempt::at(site);
@@ -216,10 +216,10 @@ pub async fn obeys_cancel_in_silence(site: &impl Site) -> Check {
     absent(site)
 }
 
-/// A failure is told by its code, and leaves no file.
+/// A failure is returned by its code, and leaves no file.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub async fn tells_failures(site: &impl Site) -> Check {
     site.turn(Fate::Badly);
     let ended = Attempt::at(site).end(site).await?;
@@ -227,10 +227,10 @@ pub async fn tells_failures(site: &impl Site) -> Check {
     absent(site)
 }
 
-/// A work of which no later attempt could know is ended.
+/// A work whose token cannot be saved is stopped.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub async fn ends_what_it_cannot_keep(site: &impl Site) -> Check {
     site.turn(Fate::Endless);
     let mut attempt = Attempt::at(site);

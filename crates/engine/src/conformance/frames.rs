@@ -1,11 +1,12 @@
-//! What every engine of frames must keep to, seen through [`Engine`], a [`Sink`] and a [`Control`].
+//! The contract of every engine that makes frames, checked through [`Engine`], a [`Sink`] and a
+//! [`Control`].
 
 use kinora_contract::VideoSpec;
 
 use super::{Broken, Check, hold};
 use crate::{CHANNELS, Control, Engine, EngineError, Job, Materials, SAMPLE_RATE_HZ, Sink};
 
-/// What a sink saw, and what it does to the engine.
+/// What a sink received, and how it should disturb the engine.
 #[derive(Debug, Default)]
 struct Witness {
     frames: u32,
@@ -27,7 +28,7 @@ impl Witness {
     }
 }
 
-/// The error that a failing sink gives; it must come back as it was.
+/// The error of a failing sink; the engine must return it unchanged.
 #[derive(Debug, thiserror::Error)]
 #[error("the witness refuses")]
 struct Refusal;
@@ -91,11 +92,11 @@ fn run(
     Ok((seen, result))
 }
 
-/// Runs every check with `spec` and its `materials`, which the engine must support; give small
-/// and short ones.
+/// Runs every check with `spec` and `materials`, which the engine must support; use small and short
+/// ones.
 ///
 /// # Errors
-/// The first promise that did not hold.
+/// The first broken promise.
 pub fn check(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
     outline(engine, spec, materials)?;
     repeats(engine, spec, materials)?;
@@ -103,10 +104,10 @@ pub fn check(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Ch
     returns_sink_errors(engine, spec, materials)
 }
 
-/// The clip is exactly what was planned, and progress rises to the end.
+/// The clip matches its plan exactly, and progress rises to the end.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub fn outline(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
     let clip = engine
         .plan(spec, materials)
@@ -145,10 +146,10 @@ pub fn outline(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> 
     )
 }
 
-/// The same spec gives the same bytes, another seed others.
+/// The same spec gives the same bytes; another seed gives others.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub fn repeats(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
     let (first, _) = run(engine, spec, materials, None, None)?;
     let (second, _) = run(engine, spec, materials, None, None)?;
@@ -164,10 +165,10 @@ pub fn repeats(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> 
     hold(first.hash != third.hash, "another seed gives another clip")
 }
 
-/// A cancel ends the work at once, also one that came before it began.
+/// A cancel stops the work at once, even if it came before the start.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
     let (seen, result) = run(engine, spec, materials, Some(2), None)?;
     hold(
@@ -177,10 +178,10 @@ pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials
     hold(seen.frames <= 4, "a cancel is obeyed within a frame")
 }
 
-/// The sink's error comes back as it was, and nothing more is handed over.
+/// The engine returns the sink's error unchanged, and passes on nothing more.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub fn returns_sink_errors(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
     let (seen, result) = run(engine, spec, materials, None, Some(3))?;
     let same = matches!(&result, Err(EngineError::Sink(cause)) if cause.is::<Refusal>());

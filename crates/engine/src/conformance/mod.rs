@@ -1,5 +1,5 @@
-//! What every engine must keep to, as checks that its tests call: those of an engine of frames
-//! here, those of a maker of whole films in [`film`]. They look from outside only.
+//! The contracts of engines as checks for their tests: engines that make frames here, makers of
+//! whole films in [`film`]. The checks use only the public interface.
 
 pub mod film;
 mod frames;

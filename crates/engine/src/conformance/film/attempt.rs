@@ -1,5 +1,5 @@
-//! One attempt at a film, and the steps that the checks are made of. Every wait is bounded, for an
-//! engine that breaks its promise.
+//! One attempt at a film, and the steps of the checks. Every wait has a limit, in case an engine
+//! breaks its promise.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -18,9 +18,9 @@ use super::super::{Broken, Check, hold};
 use super::{Fate, KEY, Site};
 use crate::{Control, EngineError, FilmJob, Keeper};
 
-/// So soon a cancel must be answered.
+/// Maximum time to answer a cancel.
 const CANCEL_MAX: Duration = Duration::from_secs(2);
-/// Only a failing test waits so long.
+/// Maximum wait; only a failing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Keeps the last ticket in memory, or cannot.
@@ -42,7 +42,7 @@ impl Keeper for Shelf {
     }
 }
 
-/// What one attempt is given.
+/// The inputs of one attempt.
 pub(super) struct Attempt {
     spec: VideoSpec,
     to: PathBuf,
@@ -88,15 +88,15 @@ impl Attempt {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs the attempt to its end.
     pub(super) async fn end(&self, site: &impl Site) -> Result<Option<Ended>, Broken> {
         let job = self.job();
         step(&mut site.engine().film(&job), &mut || false).await
     }
 }
 
-/// Goes on with `making`; `is_enough` is asked after each step that did not end it, and leaves it
-/// as it is: `None`.
+/// Polls `making`. After each poll that did not end it, `is_enough` may stop the polling without
+/// dropping the future: `None`.
 pub(super) async fn step(
     making: &mut Making<'_>,
     is_enough: &mut (dyn FnMut() -> bool + Send),
@@ -110,7 +110,7 @@ pub(super) async fn step(
     stepped.map_err(|_| Broken(format!("nothing came of a work within {PATIENCE:?}")))
 }
 
-/// Goes on until the engine has looked at the work once more.
+/// Polls until the engine has looked at the work once more.
 pub(super) async fn at_work(site: &impl Site, making: &mut Making<'_>) -> Check {
     let before = site.looks();
     let ended = step(making, &mut || site.looks() > before).await?;
