@@ -1,13 +1,13 @@
-//! What is known of each family of models before any file is opened: which files it needs, on
-//! which grid of pixels and frames it works, and what it can be given. Read from the library's
-//! source (`stable-diffusion.cpp`, `generate_video` and what it calls).
+//! Facts about each family of models that hold before opening any file: the files it needs, its
+//! grid of pixels and frames, and its possible inputs. Taken from the library's source
+//! (`stable-diffusion.cpp`, `generate_video` and its callees).
 
 use std::fmt;
 
 use kinora_engine::Features;
 use serde::{Deserialize, Serialize};
 
-/// A family of models, each with its own way from a request to the library's parameters.
+/// A family of models; each translates requests into the library's parameters in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
@@ -19,38 +19,37 @@ pub enum Family {
     Ltx,
 }
 
-/// What the weights of a [`Family::Wan`] model were trained for; a file's name tells it.
+/// The task for which the weights of a [`Family::Wan`] model were trained; file names show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Variant {
     /// From text alone: `Wan2.1-T2V-1.3B`, `Wan2.1-T2V-14B`, `Wan2.2-T2V-A14B`.
     #[default]
     T2v,
-    /// From a first frame, which must be given: `Wan2.1-I2V-14B`, `Wan2.2-I2V-A14B`.
+    /// From a required first frame: `Wan2.1-I2V-14B`, `Wan2.2-I2V-A14B`.
     I2v,
-    /// From a first frame and, where one is given, a last: `Wan2.1-FLF2V-14B`,
-    /// `Wan2.2-I2V-A14B`.
+    /// From a first frame and an optional last frame: `Wan2.1-FLF2V-14B`, `Wan2.2-I2V-A14B`.
     Flf2v,
     /// From text or from a first frame: `Wan2.2-TI2V-5B`.
     Ti2v,
 }
 
-/// What a weight file is for.
+/// The role of a weight file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// The transformer that denoises; of two experts, the one for little noise.
+    /// The denoising transformer; of two experts, the low-noise one.
     DiffusionModel,
-    /// The expert for much noise (Wan 2.2 A14B).
+    /// The high-noise expert (Wan 2.2 A14B).
     HighNoiseDiffusionModel,
-    /// From latents to pixels and back.
+    /// Converts latents to pixels and back.
     Vae,
-    /// From latents to sound (LTX-2).
+    /// Converts latents to sound (LTX-2).
     AudioVae,
-    /// From words to embeddings: umt5-xxl for Wan, Gemma 3 12B for LTX-2.
+    /// Converts words to embeddings: umt5-xxl for Wan, Gemma 3 12B for LTX-2.
     TextEncoder,
-    /// From the first frame to embeddings (Wan 2.1 I2V and FLF2V).
+    /// Converts the first frame to embeddings (Wan 2.1 I2V and FLF2V).
     ClipVision,
-    /// Between the text encoder and the transformer (LTX-2).
+    /// Connects the text encoder to the transformer (LTX-2).
     EmbeddingsConnectors,
     /// A tiny autoencoder for previews.
     Taesd,
@@ -69,7 +68,7 @@ impl Role {
         Self::Taesd,
     ];
 
-    /// Its key in the settings.
+    /// The key in the settings.
     pub const fn key(self) -> &'static str {
         match self {
             Self::DiffusionModel => "diffusion_model",
@@ -111,13 +110,13 @@ impl fmt::Display for Variant {
     }
 }
 
-/// What holds for one family and variant.
+/// Properties of a family and variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Traits {
-    /// Both sides of a frame are multiples of this: what the VAE shrinks by, times the
-    /// transformer's patch.
+    /// Both sides of a frame are multiples of this: the VAE's spatial reduction times the
+    /// transformer's patch size.
     pub size_multiple: u32,
-    /// A clip has a multiple of this many frames and one more: what the VAE shrinks time by.
+    /// A clip has a multiple of this many frames plus one: the VAE's temporal reduction.
     pub frame_step: u32,
     /// Frames per second of the training material.
     pub fps: u32,
@@ -154,11 +153,12 @@ impl Family {
         }
     }
 
-    /// What a model of this family can take, apart from what its settings decide.
+    /// The features of a model of this family, apart from those that its settings decide.
     ///
-    /// Never: reference sound (no input for it) and a length of the model's own choice. A draft
-    /// foretells its final only where the final can be made from the draft's video: the same seed
-    /// at another size is another picture. So only VACE, which takes a video, makes drafts.
+    /// Never supported: reference sound (there is no input for it) and a length chosen by the
+    /// model. A draft predicts its final only if the final is made from the draft's video, since
+    /// the same seed at another size gives another picture. So only VACE, which accepts a video,
+    /// makes drafts.
     pub(crate) fn features(self, variant: Variant) -> Features {
         let (first_frame, last_frame) = match (self, variant) {
             (Self::Wan, Variant::T2v) | (Self::WanVace, _) => (false, false),
@@ -166,13 +166,13 @@ impl Family {
             (Self::Wan, Variant::Flf2v | Variant::Ti2v) | (Self::Ltx, _) => (true, true),
         };
         let takes_video = self == Self::WanVace;
-        // Both were trained from pictures alone.
+        // Both were trained only with pictures.
         let needs_picture = matches!((self, variant), (Self::Wan, Variant::I2v | Variant::Flf2v));
         Features {
             text_to_video: !needs_picture,
             first_frame,
             last_frame,
-            // The library hands VACE one reference; further ones would be dropped.
+            // The library gives VACE one reference and would drop the others.
             reference_images_max: u32::from(takes_video),
             draft: takes_video,
             edit: takes_video,
@@ -180,7 +180,7 @@ impl Family {
         }
     }
 
-    /// Whether the family can do anything with a file of this role.
+    /// Whether the family uses files of this role.
     pub(crate) const fn takes(self, role: Role) -> bool {
         match role {
             Role::DiffusionModel | Role::Vae | Role::TextEncoder | Role::Taesd => true,

@@ -1,24 +1,24 @@
-//! What a request becomes: every parameter of the library as a plain value, decided from settings,
-//! spec and materials before any work. It opens nothing and calls nothing.
+//! All parameters of the library for one request, as plain values, derived from settings, spec and
+//! materials before any work. It opens no files and calls no library.
 
 use kinora_contract::Size;
 use kinora_engine::{Clip, Materials, Picture};
 
 use crate::sampling::{Sampler, Scheduler};
 
-/// The part of a rendered frame that is handed over.
+/// The delivered part of a rendered frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crop {
-    /// Pixels that are cut off at the left.
+    /// Pixels cut off at the left.
     pub left: u32,
-    /// Rows that are cut off at the top.
+    /// Rows cut off at the top.
     pub top: u32,
-    /// What is left.
+    /// The size of the remaining part.
     pub size: Size,
 }
 
 impl Crop {
-    /// The middle of `rendered`, which is no smaller than `size`.
+    /// The centre of `rendered`, which is no smaller than `size`.
     pub fn middle(size: Size, rendered: Size) -> Self {
         Self {
             left: rendered.width.saturating_sub(size.width) / 2,
@@ -28,14 +28,14 @@ impl Crop {
     }
 }
 
-/// A picture that the caller gave.
+/// A picture from the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     /// The first frame.
     FirstFrame,
     /// The last frame.
     LastFrame,
-    /// The reference image of this index.
+    /// The reference image with this index.
     Image(usize),
 }
 
@@ -50,24 +50,24 @@ impl Given {
     }
 }
 
-/// Which of the rendered frames are handed over.
+/// The rendered frames to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// The first ones.
     First(u32),
-    /// So many, spread evenly from the first to the last, which therefore stays the last.
+    /// This many, spread evenly from the first to the last, so the last one stays the last.
     Spread(u32),
 }
 
 impl Keep {
-    /// How many are handed over.
+    /// The number of delivered frames.
     pub const fn count(self) -> u32 {
         match self {
             Self::First(count) | Self::Spread(count) => count,
         }
     }
 
-    /// The index among `rendered` frames of the frame handed over as number `index`.
+    /// The index among `rendered` frames of delivered frame number `index`.
     pub fn source(self, index: u32, rendered: u32) -> u32 {
         match self {
             Self::First(_) => index,
@@ -81,57 +81,57 @@ impl Keep {
     }
 }
 
-/// Everything that decides a clip, as the library wants it.
+/// All parameters of a clip, in the library's terms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generation {
-    /// What to show, such that the library takes every word literally.
+    /// The positive prompt, escaped so that the library takes every word literally.
     pub prompt: String,
-    /// What to avoid, likewise; empty for nothing.
+    /// The negative prompt, escaped likewise; empty for none.
     pub negative_prompt: String,
-    /// The size that is rendered: that asked for, rounded up to the model's multiple.
+    /// The rendered size: the requested one, rounded up to the model's multiple.
     pub rendered: Size,
-    /// What of a rendered frame is handed over.
+    /// The delivered part of a rendered frame.
     pub crop: Crop,
-    /// How many frames are rendered: on the model's grid.
+    /// The number of rendered frames, on the model's grid.
     pub frames: u32,
-    /// Which of them are handed over.
+    /// The delivered ones among them.
     pub keep: Keep,
     /// Frames per second.
     pub fps: u32,
-    /// Denoising steps, of both experts together.
+    /// Denoising steps of both experts together.
     pub steps: u32,
     /// Classifier-free guidance.
     pub guidance: f32,
-    /// Guidance of the expert for much noise.
+    /// Guidance of the high-noise expert.
     pub high_noise_guidance: f32,
-    /// The noise level below which the expert for little noise takes over.
+    /// The noise level below which the low-noise expert takes over.
     pub moe_boundary: f32,
-    /// How steps are taken; `None` leaves it to the library.
+    /// The sampler; `None` leaves it to the library.
     pub sampler: Option<Sampler>,
-    /// Which noise levels are gone through; `None` leaves it to the library.
+    /// The scheduler; `None` leaves it to the library.
     pub scheduler: Option<Scheduler>,
     /// Shift of the noise levels; `None` leaves it to the library.
     pub flow_shift: Option<f32>,
-    /// Seed of all noise, never negative: the library would draw one of its own.
+    /// Seed of all noise, never negative: for a negative one the library would choose its own.
     pub seed: i64,
     /// The clip's first frame, or VACE's reference image.
     pub initial: Option<Given>,
     /// The clip's last frame.
     pub end: Option<Given>,
-    /// How firmly given frames are held; LTX-2 alone knows less than 1.0.
+    /// How closely the given frames are followed; only LTX-2 supports less than 1.0.
     pub strength: f32,
     /// Whether the frames of [`Materials::source`] control the clip (VACE).
     pub control: bool,
-    /// How firmly they do: 1.0 as in training, 0.0 not at all.
+    /// How closely they control it: 1.0 as in training, 0.0 not at all.
     pub control_strength: f32,
-    /// Whether sound is wanted.
+    /// Whether to generate sound.
     pub audio: bool,
-    /// Whether frames are decoded in tiles.
+    /// Whether to decode frames in tiles.
     pub vae_tiling: bool,
 }
 
 impl Generation {
-    /// The clip that is handed over.
+    /// The delivered clip.
     pub fn clip(&self) -> Clip {
         Clip {
             size: self.crop.size,
@@ -141,8 +141,8 @@ impl Generation {
         }
     }
 
-    /// The frame of a source of `source_frames` frames at `source_fps` that controls rendered
-    /// frame `index`: the one shown at that time, and the last one after the end.
+    /// The frame of a source (`source_frames` frames at `source_fps`) that controls rendered frame
+    /// `index`: the one shown at that time; after the end, the last one.
     pub fn control_frame(&self, index: u32, source_fps: u32, source_frames: u32) -> u32 {
         let time = u64::from(index) * u64::from(source_fps);
         let fps = u64::from(self.fps.max(1));
@@ -151,7 +151,7 @@ impl Generation {
     }
 }
 
-/// The least number of frames on the grid of `step` that has room for `frames`: `k * step + 1`.
+/// The smallest number of frames on the grid of `step` that fits `frames`: `k * step + 1`.
 pub(crate) fn on_grid(frames: u32, step: u32) -> u32 {
     frames
         .saturating_sub(1)

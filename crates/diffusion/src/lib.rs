@@ -1,7 +1,7 @@
-//! Neural video from open weights: Wan 2.x, Wan VACE and LTX-2, run by stable-diffusion.cpp.
-//! Without the feature `native` this is pure Rust: what an operator sets, what a loaded model can
-//! do, what a request becomes, and what is wrong with the files. With it, the C++ library is built
-//! and called. It refuses to guess: what a model cannot do is not in its description.
+//! Neural video generation from open weights: Wan 2.x, Wan VACE and LTX-2, run by
+//! stable-diffusion.cpp. Without the feature `native` this is pure Rust: settings, features of
+//! models, translation of requests, and checks of files. With it, the C++ library is built and
+//! called. A model's description lists only features that it supports for certain.
 
 #![cfg_attr(not(feature = "native"), forbid(unsafe_code))]
 
@@ -32,5 +32,5 @@ pub use native::Native;
 pub use sampling::{Sampler, Scheduler};
 pub use settings::{Settings, SettingsError};
 
-/// What makes the frames, as it stands in [`kinora_engine::Description::version`].
+/// The library's version, which appears in [`kinora_engine::Description::version`].
 pub const LIBRARY: &str = "stable-diffusion.cpp-rs-0.1.20";

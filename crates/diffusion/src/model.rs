@@ -1,5 +1,5 @@
-//! A model as its settings describe it: what it can do, and what it makes of a request. No file is
-//! opened and nothing is loaded; a spec that needs more than the model can do is refused.
+//! A model according to its settings: its features, and the parameters for a request. Opens and
+//! loads nothing; refuses specs that the model does not support.
 
 use kinora_contract::{Edit, Inputs, Seconds, Size, VideoSpec};
 use kinora_engine::{Clip, Description, EngineError, Features, Materials, Picture, Planner};
@@ -9,12 +9,12 @@ use crate::generation::{Crop, Generation, Given, Keep, on_grid, rounded_up};
 use crate::prompt;
 use crate::settings::{Settings, SettingsError};
 
-/// Sides beyond this are no video; it also keeps every product within the library's `int`.
+/// No video is larger; this also keeps every product within the library's `int`.
 const SIDE_MAX: u32 = 8192;
-/// More frames than any allowed length at any allowed rate.
+/// More frames than any allowed length has at any allowed rate.
 const FRAMES_MAX: u32 = 3600;
 
-/// A model, planned with but not loaded.
+/// A model for planning; it is not loaded.
 #[derive(Clone, Debug)]
 pub struct Model {
     settings: Settings,
@@ -25,7 +25,7 @@ fn unsupported<T>(what: &str) -> Result<T, EngineError> {
     Err(EngineError::Unsupported(what.to_owned()))
 }
 
-/// Accepted, but its material is not all here: not the caller's fault.
+/// The request was accepted, but material is missing: not the client's fault.
 fn missing<T>(what: &str) -> Result<T, EngineError> {
     Err(EngineError::Failed(format!("{what} is missing or broken")))
 }
@@ -35,19 +35,18 @@ impl Planner for Model {
         &self.description
     }
 
-    /// The size asked for, and the seconds asked for at the model's own rate. An edit has the size
-    /// and the seconds of its source.
+    /// The requested size, and the requested seconds at the model's own rate. An edit has the size
+    /// and the length of its source.
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
         Ok(self.generation(spec, materials)?.clip())
     }
 }
 
 impl Model {
-    /// The model that `settings` describe, under the name `name`, which clients see.
+    /// The model described by `settings`, with a `name` that clients see.
     ///
     /// # Errors
-    /// [`SettingsError`] for settings that make no sense. Whether the files are what they should
-    /// be is asked by [`crate::check`].
+    /// [`SettingsError`] for invalid settings. [`crate::check`] checks the files themselves.
     pub fn new(name: impl Into<String>, settings: Settings) -> Result<Self, SettingsError> {
         let name = name.into();
         if name.is_empty() {
@@ -55,7 +54,7 @@ impl Model {
         }
         settings.validate()?;
         let features = Features {
-            // Without guidance the library never looks at it.
+            // Without guidance the library ignores it.
             negative_prompt: settings.guidance() > 1.0,
             audio_output: settings.audio_vae.is_some(),
             ..settings.family.features(settings.variant())
@@ -71,16 +70,16 @@ impl Model {
         })
     }
 
-    /// Its settings.
+    /// The model's settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What the library is told for a spec.
+    /// The library's parameters for a spec.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] for a spec that needs what the model does not offer,
-    /// [`EngineError::Failed`] for one whose materials are not all there.
+    /// [`EngineError::Unsupported`] for a spec that needs features the model lacks,
+    /// [`EngineError::Failed`] if materials are missing.
     pub fn generation(
         &self,
         spec: &VideoSpec,
@@ -99,7 +98,7 @@ impl Model {
             rendered,
             crop: Crop::middle(outline.size, rendered),
             frames,
-            // What lies beyond the asked length is cut off, unless that is the given last frame.
+            // Frames beyond the requested length are cut off, unless the last one was given.
             keep: match end {
                 Some(_) => Keep::Spread(outline.frames),
                 None => Keep::First(outline.frames),
@@ -126,7 +125,7 @@ impl Model {
         })
     }
 
-    /// What needs no material to be refused.
+    /// Refusals that need no material.
     fn allowed(&self, spec: &VideoSpec) -> Result<(), EngineError> {
         let can = self.description.features;
         if spec.negative_prompt.is_some() && !can.negative_prompt {
@@ -202,7 +201,7 @@ impl Model {
             let Seconds::Fixed(seconds) = spec.seconds else {
                 return unsupported("a length of the model's choice");
             };
-            // The final is held to its draft as firmly as the model was trained to follow.
+            // The final follows its draft as closely as the model was trained to.
             let control_strength = match (&spec.final_of, &materials.source) {
                 (None, _) => None,
                 (Some(_), Some(_)) => Some(1.0),
@@ -224,7 +223,7 @@ impl Model {
         Ok(outline)
     }
 
-    /// An edit is as large as its source, and lasts as long at the model's own rate.
+    /// An edit has the size of its source, and its length at the model's own rate.
     fn edited(&self, edit: &Edit, materials: &Materials) -> Result<Outline, EngineError> {
         let Some(source) = materials
             .source
@@ -250,11 +249,11 @@ struct Outline {
     control_strength: Option<f32>,
 }
 
-/// How firmly an edit follows its source: `1 - strength`.
+/// How closely an edit follows its source: `1 - strength`.
 ///
-/// VACE adds its reading of the control frames to the transformer's own, times this factor, which
-/// was 1.0 in training; 0.0 leaves the prompt alone. So both ends of `edit_strength` mean what the
-/// contract says, and between them the source's share falls evenly.
+/// VACE adds the features of the control frames to the transformer's own, times this factor, which
+/// was 1.0 in training; 0.0 leaves only the prompt. So both ends of `edit_strength` behave as the
+/// contract says, and the source's influence falls evenly between them.
 fn control_strength(edit_strength: f64) -> f32 {
     (1.0 - edit_strength.clamp(0.0, 1.0)) as f32
 }

@@ -1,4 +1,4 @@
-//! What a model offers, and what requests become.
+//! The features of models, and the parameters of requests.
 
 use std::sync::Arc;
 
@@ -220,7 +220,7 @@ fn ltx_works_on_its_own_grid() {
         .unwrap();
     assert_eq!(made.rendered, Size::new(1280, 736));
     assert_eq!((made.frames, made.keep), (121, Keep::First(120)));
-    // Its words go through the same parser.
+    // Its prompts go through the same parser.
     assert_eq!(made.prompt, "a \\(quiet) fox");
 }
 

@@ -1,6 +1,6 @@
-//! Pictures between the size that was asked for and the size on which a model works: given
-//! pictures are scaled to cover the former and continued at their edges to the latter, and frames
-//! are cropped back. Nothing is ever stretched.
+//! Converts pictures between the requested size and the model's size: given pictures are scaled to
+//! cover the former and extended at their edges to the latter; rendered frames are cropped back.
+//! Nothing is ever distorted.
 
 use kinora_contract::Size;
 use kinora_engine::{EngineError, Picture};
@@ -9,15 +9,17 @@ use crate::generation::Crop;
 
 const CHANNELS: usize = 3;
 
-/// `picture` such that [`crop`] gives it back in `crop.size`, filling it; the rest of `rendered`
-/// repeats its edges.
+/// Scales `picture` to fill `crop.size`, where [`crop`] will find it; its edges are repeated in the
+/// rest of `rendered`.
 ///
 /// # Errors
-/// [`EngineError::Failed`] for a picture without pixels or whose bytes do not match its size.
+/// [`EngineError::Failed`] for an empty picture, or one whose bytes do not match its size.
 pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Picture, EngineError> {
     let whole = picture.size.pixels() * CHANNELS as u64;
     if whole == 0 || picture.rgb.len() as u64 != whole {
-        return Err(EngineError::Failed("a picture is broken".to_owned()));
+        return Err(EngineError::Failed(
+            "a picture does not match its size".to_owned(),
+        ));
     }
     let asked = if picture.size == crop.size {
         picture.rgb.clone()
@@ -44,7 +46,7 @@ pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Pictu
     })
 }
 
-/// The middle of a rendered frame.
+/// Cuts the middle out of a rendered frame.
 pub(crate) fn crop(rgb: &[u8], rendered: Size, crop: Crop) -> Option<Vec<u8>> {
     let row_bytes = rendered.width as usize * CHANNELS;
     let kept = crop.size.width as usize * CHANNELS;
@@ -80,7 +82,7 @@ mod tests {
         let fitted = fit(&given, middle, rendered).unwrap();
         assert_eq!(fitted.size, rendered);
         assert_eq!(crop(&fitted.rgb, rendered, middle).unwrap(), given.rgb);
-        // The corner repeats the picture's own.
+        // The corner repeats the picture's own corner.
         assert_eq!(fitted.rgb[..3], given.rgb[..3]);
         assert_eq!(
             fitted.rgb[fitted.rgb.len() - 3..],
@@ -90,7 +92,7 @@ mod tests {
 
     #[test]
     fn another_shape_is_cut_and_never_stretched() {
-        // Left half black, right half white, twice as wide as asked: the middle stays.
+        // Left half black, right half white, twice as wide as requested: the middle remains.
         let given = Size::new(64, 16);
         let rgb = (0..given.pixels() as u32)
             .flat_map(|i| [if i % 64 < 32 { 0_u8 } else { 255 }; 3])

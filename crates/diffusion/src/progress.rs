@@ -1,43 +1,43 @@
-//! From the library's call-backs to one fraction that never falls. The library counts the tensors
-//! it loads, the tiles it decodes and the steps it takes with the same call-back; which of them it
-//! counts is told by its log lines. It refuses to invent: what is not counted does not move.
+//! Turns the library's call-backs into one fraction that never decreases. The library reports
+//! loaded tensors, decoded tiles and denoising steps through the same call-back; its log lines tell
+//! which is which. The fraction moves only for what the library counts.
 
 use std::ops::Range;
 
-/// What the library is doing.
+/// The current work of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Given pictures into latents, words into embeddings.
+    /// Encodes given pictures to latents and words to embeddings.
     Encoding,
-    /// Denoising steps, by one expert or by two.
+    /// Denoising steps of one or two experts.
     Sampling,
-    /// Latents into sound and pixels.
+    /// Decodes latents to sound and pixels.
     Decoding,
 }
 
-/// The shares of the whole, by what each takes on a usual clip; frames are handed over after.
+/// Share of each phase in a typical clip; the rest is for delivering frames.
 const SAMPLING: Range<f64> = 0.05..0.90;
 const DECODED: f64 = 0.97;
 
-/// The shares of handing frames over.
+/// The share of delivering frames.
 #[cfg(feature = "native")]
 pub(crate) const HANDING_OVER: Range<f64> = DECODED..1.0;
 
-/// One clip's way.
+/// The progress of one clip.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     phase: Phase,
-    /// Denoising steps of all passes together.
+    /// Total number of denoising steps in all passes.
     steps: u32,
-    /// Steps of the passes before this one.
+    /// Steps of earlier passes.
     before: u32,
-    /// Steps of this pass, once it began, and how many of them are done.
+    /// Total and completed steps of the current pass, once it has begun.
     pass: Option<(u32, u32)>,
     fraction: f64,
 }
 
 impl Tracker {
-    /// A clip of `steps` denoising steps, not begun.
+    /// A clip with `steps` denoising steps, not begun.
     pub(crate) fn new(steps: u32) -> Self {
         Self {
             phase: Phase::Encoding,
@@ -48,17 +48,18 @@ impl Tracker {
         }
     }
 
-    /// The fraction that is done, 0.0 to 1.0 with what comes after the library.
+    /// The fraction done, 0.0 to 1.0, where 1.0 includes delivery.
     pub(crate) fn fraction(&self) -> f64 {
         self.fraction
     }
 
-    /// Denoising steps that are done.
+    /// Completed denoising steps.
     pub(crate) fn steps_done(&self) -> u32 {
         self.before + self.pass.map_or(0, |(_, done)| done)
     }
 
-    /// A line of the library's log. Its words stand in `generate_video` of the pinned version.
+    /// Interprets a line of the library's log, as written by `generate_video` in the pinned
+    /// version.
     pub(crate) fn log(&mut self, line: &str) {
         if line.contains("get_learned_condition completed") {
             self.enter(Phase::Sampling, SAMPLING.start);
@@ -74,7 +75,7 @@ impl Tracker {
         self.fraction = self.fraction.max(fraction);
     }
 
-    /// A call-back: `step` of `of` of something is done.
+    /// Interprets a call-back: `step` of `of` is done.
     pub(crate) fn count(&mut self, step: u32, of: u32) {
         match self.phase {
             Phase::Encoding => {}
@@ -83,8 +84,8 @@ impl Tracker {
         }
     }
 
-    /// A pass begins with its step 0; what does not fit into the steps that are left, or was not
-    /// begun so, counts tensors of weights that are loaded for the first step.
+    /// A pass begins with step 0. A count that exceeds the remaining steps, or did not begin like
+    /// this, is about weights being loaded for the first step.
     fn sample(&mut self, step: u32, of: u32) {
         let over = self.pass.is_none_or(|(all, done)| done >= all);
         if step == 0 && over && of > 0 && self.steps_done() + of <= self.steps {
@@ -102,11 +103,11 @@ impl Tracker {
         }
     }
 
-    /// Tiles of frames; sound has none, and neither has a decode in one piece.
+    /// Counts tiles of frames; sound has none, nor does decoding in one piece.
     fn decode(&mut self, step: u32, of: u32) {
         if of > 0 {
             let share = f64::from(step.min(of)) / f64::from(of);
-            // Weights are counted as well, and the tiles begin anew after them: half each.
+            // Loading weights is counted too, and the tiles restart after it: half each.
             let within = SAMPLING.end + share * 0.5 * (DECODED - SAMPLING.end);
             self.fraction = self.fraction.max(within);
         }

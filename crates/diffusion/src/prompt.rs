@@ -1,13 +1,14 @@
-//! From a caller's words to words that the library takes literally. It refuses to pass on what
-//! the library would read as commands: weights, and syntax that ends the process.
+//! Escapes a prompt so that the library takes it literally, without commands: weights, and syntax
+//! that aborts the process.
 
-/// The words of `prompt` such that the library's prompt parser (`parse_prompt_attention`), through
-/// which the words of every family go, gives them back unweighted.
+/// Escapes `prompt` so that the library's prompt parser (`parse_prompt_attention`), which all
+/// families use, returns its words unweighted.
 ///
-/// In its grammar `(word)` and `[word]` change weights, `(word:1.3)` sets one, `BREAK` weighs
-/// minus one, and of the escapes only `\(` is taken off again. A weight that is no number, as in
-/// `(well :.)`, throws where nobody catches. So opening brackets are escaped, which leaves closing
-/// ones literal, and the other commands are respelt: `[` as `(`, `\` as `/`, `16:9)` as `16:9 )`.
+/// In the parser's grammar, `(word)` and `[word]` change weights, `(word:1.3)` sets one, `BREAK`
+/// weighs minus one, and `\(` is the only escape that is removed again. An invalid weight, as in
+/// `(well :.)`, throws an exception that nobody catches. So this escapes opening brackets, which
+/// makes closing ones literal, and respells the other commands: `[` as `(`, `\` as `/`, `16:9)` as
+/// `16:9 )`.
 pub(crate) fn literal(prompt: &str) -> String {
     let mut text = String::with_capacity(prompt.len() + 16);
     let mut after_colon = false;
@@ -56,7 +57,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The grammar of the parser, as far as a literal text may touch it.
+        /// The parser's grammar, as far as a literal text can contain it.
         #[test]
         fn no_command_is_left(prompt in "[ a():\\[\\]\\\\.0-9BREAK-]{0,40}") {
             let text = literal(&prompt);

@@ -1,5 +1,5 @@
-//! The library's samplers and schedulers by their usual names. None is described here: which
-//! one suits a model is in the model's own documentation.
+//! The library's samplers and schedulers by their usual names. For the best choice, see each
+//! model's own documentation.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,10 @@ macro_rules! named {
         }
 
         impl $name {
-            /// Every one, in the library's order.
+            /// All of them, in the library's order.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The name in settings, which is the library's own.
+            /// The name in settings, which is also the library's.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)*
@@ -26,7 +26,7 @@ macro_rules! named {
 }
 
 named! {
-    /// How a step is taken from one noise level to the next.
+    /// The method of a step from one noise level to the next.
     Sampler {
         Euler = "euler", "Euler";
         EulerA = "euler_a", "Euler, ancestral";
@@ -50,7 +50,7 @@ named! {
 }
 
 named! {
-    /// Which noise levels the steps go through.
+    /// The sequence of noise levels.
     Scheduler {
         Discrete = "discrete", "As in training";
         Karras = "karras", "Karras";

@@ -1,5 +1,5 @@
-//! What an operator sets for one model: its files, how it samples, and how the library uses the
-//! machine. A setting that means nothing to the family is an error, never ignored.
+//! Settings of one model: its files, its sampling, and how the library uses the machine. A setting
+//! that does not apply to the family is an error, never ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -14,24 +14,24 @@ const FLOW_SHIFT_MAX: f32 = 100.0;
 const FPS_MAX: u32 = 60;
 const THREADS_MAX: u32 = 1024;
 
-/// One model as an operator describes it. What is left out is chosen by family.
+/// The settings of one model. The family determines the defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Which family of models this is.
+    /// The family of models.
     pub family: Family,
-    /// What the weights were trained for; Wan only, text to video where left out.
+    /// The task the weights were trained for; only for Wan, text to video by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<Variant>,
 
-    /// The transformer; of two experts, the one for little noise.
+    /// The transformer; of two experts, the low-noise one.
     pub diffusion_model: PathBuf,
-    /// The expert for much noise; Wan 2.2 A14B.
+    /// The high-noise expert; Wan 2.2 A14B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_noise_diffusion_model: Option<PathBuf>,
-    /// From latents to pixels and back.
+    /// Converts latents to pixels and back.
     pub vae: PathBuf,
-    /// From latents to sound; LTX-2. Without it clips have no sound.
+    /// Converts latents to sound; LTX-2. Without it clips have no sound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_vae: Option<PathBuf>,
     /// umt5-xxl for Wan, Gemma 3 12B for LTX-2.
@@ -39,59 +39,59 @@ pub struct Settings {
     /// CLIP vision (ViT-H/14); Wan 2.1 I2V and FLF2V.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_vision: Option<PathBuf>,
-    /// What stands between text encoder and transformer; LTX-2.
+    /// Connects the text encoder to the transformer; LTX-2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embeddings_connectors: Option<PathBuf>,
-    /// A tiny autoencoder: previews in full size. It never makes the result.
+    /// A tiny autoencoder for previews at full size. Never used for the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taesd: Option<PathBuf>,
 
-    /// Denoising steps, of both experts together.
+    /// Denoising steps of both experts together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
     /// Denoising steps of a draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft_steps: Option<u32>,
-    /// Classifier-free guidance. At 1.0, right for distilled models, a step takes half the time
-    /// and negative prompts are not offered, since nothing would come of them.
+    /// Classifier-free guidance. At 1.0, right for distilled models, a step takes half the time,
+    /// and negative prompts are not offered because they would have no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guidance: Option<f32>,
-    /// Guidance of the expert for much noise; as `guidance` where left out.
+    /// Guidance of the high-noise expert; `guidance` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_noise_guidance: Option<f32>,
-    /// The noise level (0.0 to 1.0) below which the expert for little noise takes over.
+    /// The noise level (0.0 to 1.0) below which the low-noise expert takes over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moe_boundary: Option<f32>,
-    /// How steps are taken; the library's choice for the model where left out.
+    /// The sampler; the library's choice for the model by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampler: Option<Sampler>,
-    /// Which noise levels are gone through; the library's choice where left out.
+    /// The scheduler; the library's choice by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,
-    /// Shift of the noise levels towards much noise; the library's choice where left out (Wan 5.0).
+    /// Shift of the noise levels towards high noise; the library's choice by default (Wan 5.0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow_shift: Option<f32>,
-    /// Frames per second that are made; what the family was trained on where left out.
+    /// Frames per second; the family's training rate by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fps: Option<u32>,
 
-    /// Attention without its whole matrix in memory.
+    /// Computes attention without holding its whole matrix in memory.
     #[serde(default = "on")]
     pub flash_attention: bool,
-    /// Keeps weights in main memory and brings them to the accelerator for their turn.
+    /// Keeps weights in main memory and moves them to the accelerator when needed.
     #[serde(default)]
     pub offload_to_cpu: bool,
-    /// Runs the transformer in slices that fit into so much accelerator memory; -1.0 takes what is
-    /// free but 1 GiB.
+    /// Runs the transformer in slices that fit into this much accelerator memory; -1.0 takes all
+    /// free memory but 1 GiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_vram_gib: Option<f32>,
-    /// Where which part runs, in the library's notation: `cuda0`, `te=cpu,vae=cuda0`.
+    /// Assigns parts to devices, in the library's notation: `cuda0`, `te=cpu,vae=cuda0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
     /// Maps weight files into memory instead of reading them.
     #[serde(default = "on")]
     pub mmap: bool,
-    /// Threads of the processor; one per physical core where left out.
+    /// CPU threads; one per physical core by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// Decodes frames in tiles: less memory, more time.
@@ -103,49 +103,49 @@ const fn on() -> bool {
     true
 }
 
-/// Why settings cannot be used.
+/// Why settings are invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// A name that clients see is empty.
+    /// The name that clients see is empty.
     #[error("the engine's name is empty")]
     Nameless,
-    /// A path is empty or has a NUL byte, or is not UTF-8.
+    /// A path is empty, contains a NUL byte, or is not UTF-8.
     #[error("{0}: not a usable path")]
     Path(Role),
-    /// A file that the family has no use for.
+    /// The family does not use this file.
     #[error("{role}: a {family} model has no use for it")]
     Useless {
-        /// The file.
+        /// The file's role.
         role: Role,
         /// The family.
         family: Family,
     },
-    /// A setting that the family has no use for.
+    /// The family does not use this setting.
     #[error("{key}: {family} has no use for it")]
     Meaningless {
         /// The setting.
         key: &'static str,
-        /// The family, or what of it is missing.
+        /// The family, or the missing part of it.
         family: &'static str,
     },
-    /// A number out of its range.
+    /// A number is out of range.
     #[error("{key}: {value} is not within {range}")]
     Range {
         /// The setting.
         key: &'static str,
-        /// What was set.
+        /// The given value.
         value: f64,
-        /// What may be set.
+        /// The allowed values.
         range: String,
     },
-    /// A text with a NUL byte.
+    /// A text contains a NUL byte.
     #[error("{0}: has a NUL byte")]
     Nul(&'static str),
 }
 
 impl Settings {
-    /// Settings of a model with nothing but its files: everything else by family.
+    /// Settings with only a model's files; the family determines the rest.
     pub fn new(
         family: Family,
         diffusion_model: impl Into<PathBuf>,
@@ -196,7 +196,7 @@ impl Settings {
         }
     }
 
-    /// Every file given, in the order of the settings.
+    /// Every given file, in the order of the settings.
     pub fn files(&self) -> impl Iterator<Item = (Role, &Path)> {
         Role::ALL
             .into_iter()
@@ -243,10 +243,10 @@ impl Settings {
         self.moe_boundary.unwrap_or(own)
     }
 
-    /// Whether everything set makes sense; no file is opened.
+    /// Checks the settings without opening a file.
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// The first invalid setting.
     pub fn validate(&self) -> Result<(), SettingsError> {
         for (role, path) in self.files() {
             let text = path.to_str().unwrap_or_default();

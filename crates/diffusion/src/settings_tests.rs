@@ -1,4 +1,4 @@
-//! What settings are taken and what is said of the others.
+//! Which settings are accepted, and how the others are refused.
 
 use serde_json::{Value, json};
 

@@ -1,15 +1,15 @@
-//! The library's sound to the engine's: any rate to 48 kHz, any number of channels to stereo, cut
-//! or filled with silence to the picture's length. It refuses to let a sample through that is no
-//! number or out of range.
+//! Converts the library's sound to the engine's: any rate to 48 kHz, any number of channels to
+//! stereo, cut or padded with silence to the picture's length. Removes non-finite samples and
+//! clamps the others.
 
 use std::f64::consts::PI;
 
 use kinora_engine::{Clip, SAMPLE_RATE_HZ};
 
-/// Zero crossings of the kernel on each side; 16 leave aliases below -80 dB.
+/// Zero crossings of the kernel on each side; 16 keep aliases below -80 dB.
 const WINGS: usize = 16;
 
-/// Sound as the library makes it.
+/// Sound from the library.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made<'a> {
     pub rate_hz: u32,
@@ -36,7 +36,8 @@ pub(crate) fn for_clip(made: Made<'_>, clip: &Clip) -> Vec<f32> {
         .collect()
 }
 
-/// `samples` at `rate_hz` as `length` samples at [`SAMPLE_RATE_HZ`]; silence after the end.
+/// Resamples `samples` at `rate_hz` to `length` samples at [`SAMPLE_RATE_HZ`]; silence after the
+/// end.
 ///
 /// Band-limited interpolation with a sinc under a Blackman window (J. O. Smith, "Digital Audio
 /// Resampling", <https://ccrma.stanford.edu/~jos/resample/>).
@@ -50,7 +51,7 @@ fn resampled(samples: &[f32], rate_hz: u32, length: usize) -> Vec<f32> {
             .collect();
     }
     let ratio = f64::from(rate_hz) / f64::from(SAMPLE_RATE_HZ);
-    // Towards a lower rate the kernel is as much wider as the band is narrower.
+    // For a lower rate the kernel widens as the band narrows.
     let band = (1.0 / ratio).min(1.0);
     let reach = WINGS as f64 / band;
     let at = |index: usize| {

@@ -1,6 +1,6 @@
-//! The header of a GGUF file, versions 2 and 3
-//! (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>). It refuses to keep metadata, of
-//! which only the alignment and the shapes before flattening are looked at.
+//! Parses the header of a GGUF file, versions 2 and 3
+//! (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>). Skips all metadata except the
+//! alignment and the shapes before flattening.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -9,16 +9,16 @@ use super::header::{Format, Header, HeaderError, TENSORS_MAX, Tensor};
 
 pub(super) const MAGIC: &[u8; 4] = b"GGUF";
 
-/// A tokenizer's words are the most that a header holds: some 10 MB.
+/// A tokenizer's words take the most space in a header: about 10 MB.
 const HEADER_BYTES_MAX: u64 = 256 << 20;
 const KEYS_MAX: u64 = 1 << 16;
 const NAME_BYTES_MAX: u64 = 1 << 10;
 const DIMENSIONS_MAX: u32 = 8;
 const ALIGNMENT_DEFAULT: u64 = 32;
 const ALIGNMENT_MAX: u64 = 1 << 20;
-/// How deep arrays of arrays are followed.
+/// Maximum nesting of arrays.
 const DEPTH_MAX: u32 = 4;
-/// What converters write for a tensor of more than four dimensions, which GGUF cannot hold.
+/// Written by converters for tensors with more than four dimensions, which GGUF does not support.
 const SHAPE_PREFIX: &str = "comfy.gguf.orig_shape.";
 
 const ARRAY: u32 = 9;
@@ -87,7 +87,7 @@ impl<R: Read> Parser<R> {
         let skipped = io::copy(&mut (&mut self.reader).take(bytes), &mut io::sink())?;
         match skipped == bytes {
             true => Ok(()),
-            false => broken("it ends in the middle, or is longer than any known one"),
+            false => broken("it is truncated, or longer than any known header"),
         }
     }
 
@@ -98,7 +98,7 @@ impl<R: Read> Parser<R> {
         }
         let mut name = vec![0; length as usize];
         self.reader.read_exact(&mut name)?;
-        String::from_utf8(name).or_else(|_| broken("a name that is no UTF-8"))
+        String::from_utf8(name).or_else(|_| broken("a name that is not UTF-8"))
     }
 
     /// Skips a value of type `kind`.
@@ -114,31 +114,31 @@ impl<R: Read> Parser<R> {
                 if let Some(bytes) = scalar(inner) {
                     return match count.checked_mul(bytes) {
                         Some(bytes) => self.skip(bytes),
-                        None => broken("an endless array"),
+                        None => broken("an array that is too long"),
                     };
                 }
-                // Each turn takes bytes of a bounded reader, so this ends.
+                // Each turn consumes bytes of a bounded reader, so this ends.
                 (0..count).try_for_each(|_| self.value(inner, depth + 1))
             }
             _ => broken(format!("a value of unknown type {kind}")),
         }
     }
 
-    /// The shape that a converter noted, as an array of numbers of four bytes.
+    /// Reads a shape recorded by a converter, as an array of four-byte numbers.
     fn shape(&mut self, kind: u32) -> Result<Option<Vec<u64>>, HeaderError> {
         if kind != ARRAY {
             return self.value(kind, 0).map(|()| None);
         }
         let (inner, count) = (self.u32()?, self.u64()?);
         if scalar(inner) != Some(4) || count > u64::from(DIMENSIONS_MAX) {
-            return broken("a shape that is none");
+            return broken("an invalid shape");
         }
         let sides = (0..count).map(|_| self.u32().map(u64::from));
         sides.collect::<Result<Vec<u64>, _>>().map(Some)
     }
 }
 
-/// Bytes of a scalar value.
+/// Size of a scalar value in bytes.
 fn scalar(kind: u32) -> Option<u64> {
     match kind {
         0 | 1 | 7 => Some(1),
@@ -165,7 +165,7 @@ pub(super) fn parse(reader: impl Read) -> Result<Header, HeaderError> {
     parser.skip(MAGIC.len() as u64)?;
     let version = parser.u32()?;
     if !(2..=3).contains(&version) {
-        return broken(format!("version {version} is not known"));
+        return broken(format!("unknown version {version}"));
     }
     let (tensors, keys) = (parser.u64()?, parser.u64()?);
     if tensors > TENSORS_MAX as u64 || keys > KEYS_MAX {
@@ -192,7 +192,7 @@ pub(super) fn parse(reader: impl Read) -> Result<Header, HeaderError> {
         .map(|_| place(&mut parser))
         .collect::<Result<_, _>>()?;
     let header = HEADER_BYTES_MAX - parser.reader.limit();
-    finish(places, header.next_multiple_of(alignment), &shapes)
+    finish(locations, header.next_multiple_of(alignment), &shapes)
 }
 
 fn place<R: Read>(parser: &mut Parser<R>) -> Result<TensorEntry, HeaderError> {
@@ -216,27 +216,30 @@ fn finish(
     shapes: &HashMap<String, Vec<u64>>,
 ) -> Result<Header, HeaderError> {
     let mut data_end = data;
-    let mut tensors = Vec::with_capacity(places.len());
-    for place in places {
-        let Some((elements, bytes)) = block(place.kind) else {
-            return broken(format!("{} is of unknown type {}", place.name, place.kind));
+    let mut tensors = Vec::with_capacity(locations.len());
+    for location in locations {
+        let Some((elements, bytes)) = block(location.kind) else {
+            return broken(format!(
+                "{} is of unknown type {}",
+                location.name, location.kind
+            ));
         };
-        let count = place
+        let count = location
             .sides
             .iter()
             .try_fold(1_u64, |all, side| all.checked_mul(*side));
         let end = count
             .and_then(|count| count.div_ceil(elements).checked_mul(bytes))
-            .and_then(|bytes| data.checked_add(place.offset)?.checked_add(bytes));
+            .and_then(|bytes| data.checked_add(location.offset)?.checked_add(bytes));
         let Some(end) = end else {
-            return broken(format!("{} is endless", place.name));
+            return broken(format!("{} is too large", location.name));
         };
         data_end = data_end.max(end);
-        let outermost_first = || place.sides.iter().rev().copied().collect();
-        let shape = shapes.get(&place.name).cloned();
+        let outermost_first = || location.sides.iter().rev().copied().collect();
+        let shape = shapes.get(&location.name).cloned();
         tensors.push(Tensor {
             shape: shape.unwrap_or_else(outermost_first),
-            name: place.name,
+            name: location.name,
         });
     }
     Ok(Header {

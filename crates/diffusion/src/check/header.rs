@@ -1,5 +1,5 @@
-//! The header of a weight file: names, shapes and places of its tensors. It refuses to read more
-//! than a bounded number of bytes or to believe a length that the file contradicts.
+//! The header of a weight file: names, shapes and locations of its tensors. Reads a bounded number
+//! of bytes, and rejects lengths that the file contradicts.
 
 use std::fmt;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::{gguf, safetensors};
 
-/// No known model comes near it (the largest hold some thousands).
+/// Far more than any known model has (the largest have several thousand).
 pub(super) const TENSORS_MAX: usize = 1 << 16;
 
 /// A format of weight files.
@@ -29,12 +29,12 @@ impl fmt::Display for Format {
     }
 }
 
-/// What a weight file says it holds.
+/// The content of a weight file according to its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub format: Format,
     pub tensors: Vec<Tensor>,
-    /// Where the last tensor ends, from the beginning of the file.
+    /// The end of the last tensor, from the beginning of the file.
     pub data_end: u64,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Header {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tensor {
     pub name: String,
-    /// Outermost dimension first, as PyTorch prints it.
+    /// Outermost dimension first, as in PyTorch.
     pub shape: Vec<u64>,
 }
 
@@ -54,7 +54,7 @@ impl Tensor {
     }
 }
 
-/// Why a header could not be read.
+/// Why a header cannot be read.
 #[derive(Debug)]
 pub(super) enum HeaderError {
     Io(io::Error),
@@ -65,17 +65,17 @@ pub(super) enum HeaderError {
 impl From<io::Error> for HeaderError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Broken("it ends in the middle".to_owned()),
+            io::ErrorKind::UnexpectedEof => Self::Broken("it is truncated".to_owned()),
             _ => Self::Io(error),
         }
     }
 }
 
-/// The header of the file at `path`, and the file's length.
+/// Reads the header of the file at `path`; also returns the file's length.
 pub(super) fn read(path: &Path) -> Result<(Header, u64), HeaderError> {
     let mut file = File::open(path).map_err(HeaderError::Io)?;
     let metadata = file.metadata().map_err(HeaderError::Io)?;
-    // A pipe or a device would never end.
+    // A pipe or a device might never end.
     if !metadata.is_file() {
         return Err(HeaderError::UnknownFormat);
     }
@@ -89,7 +89,7 @@ pub(super) fn read(path: &Path) -> Result<(Header, u64), HeaderError> {
     parse(BufReader::new(file), bytes, magic).map(|header| (header, bytes))
 }
 
-/// The header that `reader` begins with, of a file of `bytes` bytes that begins with `magic`.
+/// Parses the header at the start of `reader`; the file has `bytes` bytes and begins with `magic`.
 pub(super) fn parse(reader: impl Read, bytes: u64, magic: [u8; 4]) -> Result<Header, HeaderError> {
     match magic == *gguf::MAGIC {
         true => gguf::parse(reader),

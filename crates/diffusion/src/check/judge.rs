@@ -1,6 +1,6 @@
-//! Whether a file holds what its role needs, by the names and shapes that the library itself tells
-//! models apart by (`model_loader.cpp`, `wan.hpp`, `t5.hpp`, `ltxv.hpp`). What it cannot tell
-//! apart is not judged.
+//! Checks whether a file suits its role, by the same names and shapes that the library uses to
+//! identify models (`model_loader.cpp`, `wan.hpp`, `t5.hpp`, `ltxv.hpp`). Models that these do not
+//! distinguish pass.
 
 use super::Problem;
 use super::header::{Header, Tensor};
@@ -19,7 +19,7 @@ impl Judgement {
     }
 }
 
-/// A tensor whose name is `tail`, whatever prefixes stand before it.
+/// Finds a tensor named `tail`, with any prefix.
 fn find<'a>(header: &'a Header, tail: &str) -> Option<&'a Tensor> {
     header.tensors.iter().find(|tensor| {
         tensor
@@ -36,7 +36,7 @@ fn has_part(header: &Header, part: &str) -> bool {
         .any(|tensor| tensor.name.contains(part))
 }
 
-/// One more than the highest index after `part`, which stands at a name's beginning or after a dot.
+/// One more than the highest index after `part`, which must start the name or follow a dot.
 fn blocks(header: &Header, part: &str) -> u64 {
     let index = |tensor: &Tensor| {
         let (place, _) = tensor.name.match_indices(part).find(|(place, _)| {
@@ -53,7 +53,7 @@ fn blocks(header: &Header, part: &str) -> u64 {
         .map_or(0, |highest| highest.saturating_add(1))
 }
 
-/// Judges the file given for `role`.
+/// Checks the file for `role`.
 pub(super) fn file(role: Role, header: &Header, settings: &Settings) -> Judgement {
     let mut judgement = Judgement::default();
     let tells = tells(role, settings.family);
@@ -65,8 +65,9 @@ pub(super) fn file(role: Role, header: &Header, settings: &Settings) -> Judgemen
         return judgement;
     }
     if has_part(header, "scaled_fp8") || has_part(header, ".scale_weight") {
-        // The library takes no notice of the scales, and makes noise.
-        judgement.misfit("has scaled FP8 weights, whose scales are not read: take 16 bits or GGUF");
+        // The library ignores the scales and generates noise.
+        judgement
+            .misfit("has scaled FP8 weights, whose scales are ignored: use 16-bit or GGUF weights");
     }
     match (role, settings.family) {
         (Role::DiffusionModel | Role::HighNoiseDiffusionModel, Family::Wan | Family::WanVace) => {
@@ -89,7 +90,7 @@ pub(super) fn file(role: Role, header: &Header, settings: &Settings) -> Judgemen
 
 const GEMMA_LAYERS: u64 = 48;
 
-/// The tensors of which one must be there, by the names of the usual formats.
+/// Names, one per common format, of a tensor that the file must have.
 fn tells(role: Role, family: Family) -> &'static [&'static str] {
     match (role, family) {
         (Role::DiffusionModel | Role::HighNoiseDiffusionModel, Family::Wan) => WAN_TELLS,
@@ -123,10 +124,10 @@ fn tells(role: Role, family: Family) -> &'static [&'static str] {
 
 const WAN_TELLS: &[&str] = &["blocks.0.cross_attn.norm_k.weight"];
 
-/// What a Wan transformer is.
+/// The properties of a Wan transformer.
 struct WanShape {
     blocks: u64,
-    /// Channels that go in: latents, and what they are conditioned on.
+    /// Input channels: latents and their conditioning.
     channels: u64,
     clip_vision: bool,
     last_frame: bool,
@@ -148,8 +149,8 @@ impl WanShape {
     }
 }
 
-/// The channels of each kind of transformer: 16 or 48 of latents; for a first frame 16 more and
-/// four of a mask.
+/// Input channels by kind of transformer: 16 or 48 of latents; with a first frame, 16 more and four
+/// of a mask.
 const LATENT: u64 = 16;
 const LATENT_22: u64 = 48;
 const WITH_FRAME: u64 = 36;
@@ -158,7 +159,7 @@ fn wan(header: &Header, settings: &Settings, judgement: &mut Judgement) {
     let shape = WanShape::of(header);
     let (blocks, channels) = (shape.blocks, shape.channels);
     judgement.contents = Some(format!("{blocks} blocks, {channels} channels"));
-    // The library ends the process at any other number.
+    // The library aborts the process for any other number.
     if ![30, 40].contains(&blocks) {
         judgement.misfit(format!("has {blocks} blocks; Wan models have 30 or 40"));
         return;
@@ -173,7 +174,7 @@ fn wan(header: &Header, settings: &Settings, judgement: &mut Judgement) {
     let fits = match settings.variant() {
         Variant::T2v => channels == LATENT && !shape.clip_vision,
         Variant::I2v => channels == WITH_FRAME && !shape.last_frame,
-        // Wan 2.2 I2V takes a last frame without having places of its own for it.
+        // Wan 2.2 I2V accepts a last frame without embeddings of its own for it.
         Variant::Flf2v => channels == WITH_FRAME && (shape.last_frame || !shape.clip_vision),
         Variant::Ti2v => channels == LATENT_22,
     };
@@ -183,7 +184,7 @@ fn wan(header: &Header, settings: &Settings, judgement: &mut Judgement) {
             LATENT_22 => "ti2v",
             WITH_FRAME if shape.last_frame => "flf2v",
             WITH_FRAME => "i2v",
-            _ => "none that is known",
+            _ => "no known variant",
         };
         let set = settings.variant();
         judgement.misfit(format!(
@@ -197,7 +198,7 @@ fn wan_vae(header: &Header, settings: &Settings, judgement: &mut Judgement) {
         let tail = "encoder.conv1.weight".to_owned();
         judgement.problems.push(Problem::NoTensor(tail));
     }
-    // `[z][z][1][1][1]`: as many latent channels as its bias has.
+    // `[z][z][1][1][1]`: the bias has one element per latent channel.
     let latent = header.tensors.iter().find(|tensor| {
         let name = &tensor.name;
         name.ends_with("conv2.bias") && !name.contains("coder")
@@ -220,7 +221,7 @@ fn wan_vae(header: &Header, settings: &Settings, judgement: &mut Judgement) {
     }
 }
 
-/// umt5-xxl is the only text encoder that the library gives Wan models.
+/// umt5-xxl is the only text encoder that the library supports for Wan.
 fn umt5(header: &Header, judgement: &mut Judgement) {
     const WORDS: u64 = 256_384;
     const LAYERS: u64 = 24;
@@ -242,7 +243,7 @@ fn umt5(header: &Header, judgement: &mut Judgement) {
     }
 }
 
-/// What the model needs beside what was given.
+/// Files that the model needs in addition to those given.
 pub(super) fn missing(
     settings: &Settings,
     headers: &[(Role, Header)],

@@ -1,5 +1,5 @@
-//! What is wrong with a model's files, before anything is loaded: read from their headers alone,
-//! within bounds, by what the library would look for. It refuses to judge the weights themselves.
+//! Finds faults in a model's files before loading them, from their headers alone: within bounds,
+//! with the library's own criteria. It does not check the weights themselves.
 
 mod gguf;
 mod header;
@@ -17,73 +17,73 @@ use header::HeaderError;
 use crate::family::Role;
 use crate::settings::Settings;
 
-/// What was found out about a model's files.
+/// The result of checking a model's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// One entry per file given, in the order of the settings.
+    /// One entry per given file, in the order of the settings.
     pub files: Vec<FileReport>,
-    /// Files that the model needs and that were not given, with the reason.
+    /// Required files that were not given, with the reason.
     pub missing: Vec<(Role, &'static str)>,
 }
 
-/// What was found out about one file.
+/// The result of checking one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileReport {
-    /// What it is for.
+    /// The file's role.
     pub role: Role,
-    /// Where it lies, as it was set.
+    /// Its path, as in the settings.
     pub path: PathBuf,
-    /// Its length; 0 when it cannot be opened.
+    /// Its length in bytes; 0 if it cannot be opened.
     pub bytes: u64,
-    /// Its format, when its header could be read.
+    /// Its format, if its header was readable.
     pub format: Option<Format>,
-    /// How many tensors it holds.
+    /// The number of tensors.
     pub tensors: usize,
-    /// What the weights are, as far as their names and shapes tell.
+    /// A description of the weights, as far as names and shapes show.
     pub contents: Option<String>,
-    /// What is wrong with it.
+    /// The faults found.
     pub problems: Vec<Problem>,
 }
 
-/// What is wrong with a file.
+/// A fault of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no such file")]
     Missing,
-    /// It is there and cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(String),
     /// Neither GGUF nor safetensors.
     #[error("is neither GGUF nor safetensors")]
     UnknownFormat,
-    /// The header cannot be understood.
+    /// The header is invalid.
     #[error("its header is broken: {0}")]
     BrokenHeader(String),
-    /// The header says more bytes than are there.
-    #[error("is cut short: {needed} bytes are announced, {present} are there")]
+    /// The file is shorter than its header says.
+    #[error("is cut short: its header declares {needed} bytes, the file has {present}")]
     Truncated {
-        /// What the header says.
+        /// The length according to the header.
         needed: u64,
-        /// What is there.
+        /// The actual length.
         present: u64,
     },
-    /// What the role lives by is not in it.
+    /// A tensor that the role requires is missing.
     #[error("has no tensor {0}")]
     NoTensor(String),
-    /// It holds a model that does not fit its role or the settings.
+    /// The model does not fit its role or the settings.
     #[error("{0}")]
     Misfit(String),
 }
 
 impl Report {
-    /// Whether nothing was found wrong.
+    /// Whether no faults were found.
     pub fn is_good(&self) -> bool {
         self.missing.is_empty() && self.files.iter().all(|file| file.problems.is_empty())
     }
 
-    /// Bytes of all files together.
+    /// The total size of all files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
@@ -92,7 +92,7 @@ impl Report {
 const GIB: f64 = (1_u64 << 30) as f64;
 
 impl fmt::Display for Report {
-    /// A line for each file and each problem, for people.
+    /// A line per file and per fault, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for file in &self.files {
             write!(f, "{}: {}", file.role, file.path.display())?;
@@ -116,7 +116,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Opens every file that `settings` name, reads its header, and says what is wrong.
+/// Opens every file in `settings`, reads its header, and reports the faults.
 pub fn check(settings: &Settings) -> Report {
     let mut files = Vec::new();
     let mut headers = Vec::new();

@@ -1,5 +1,5 @@
-//! The header of a safetensors file (<https://github.com/huggingface/safetensors#format>): eight
-//! bytes of length, then JSON. It refuses headers beyond the format's own limit.
+//! Parses the header of a safetensors file (<https://github.com/huggingface/safetensors#format>):
+//! an eight-byte length, then JSON. Refuses headers above the format's own limit.
 
 use std::fmt;
 use std::io::Read;
@@ -21,7 +21,7 @@ struct Entry {
     data_offsets: (u64, u64),
 }
 
-/// The entries in their order, without the metadata.
+/// The entries in order, without the metadata.
 struct Entries(Vec<(String, Entry)>);
 
 impl<'de> Deserialize<'de> for Entries {
@@ -59,14 +59,14 @@ pub(super) fn parse(mut reader: impl Read, bytes: u64) -> Result<Header, HeaderE
         return Err(HeaderError::UnknownFormat);
     }
     let length = u64::from_le_bytes(length);
-    // Any other kind of file gives a length that is beyond all bounds, or no JSON object.
+    // Any other kind of file gives an excessive length, or no JSON object.
     let mut brace = [0];
     if length > HEADER_BYTES_MAX || reader.read_exact(&mut brace).is_err() || brace != *b"{" {
         return Err(HeaderError::UnknownFormat);
     }
     let data = LENGTH_BYTES + length;
     if data > bytes {
-        return Err(HeaderError::Broken("it ends in the middle".to_owned()));
+        return Err(HeaderError::Broken("it is truncated".to_owned()));
     }
     let text = brace.as_slice().chain(reader.take(length - 1));
     let Entries(entries) =

@@ -1,9 +1,9 @@
-//! Headers of made-up weight files, for tests: right ones, to be broken by hand.
+//! Headers of synthetic weight files for tests: valid ones, for tests to damage.
 
-/// A tensor to be written: its name and shape, outermost first.
+/// A tensor to write: its name and shape, outermost dimension first.
 pub(super) type Shape<'a> = (&'a str, &'a [u64]);
 
-/// A GGUF file of `f16` tensors with zeros behind, and one key.
+/// A GGUF file with `f16` tensors full of zeros, and one key.
 pub(super) fn gguf(tensors: &[Shape<'_>]) -> Vec<u8> {
     let mut file = b"GGUF".to_vec();
     file.extend(3_u32.to_le_bytes());
@@ -31,7 +31,7 @@ pub(super) fn gguf(tensors: &[Shape<'_>]) -> Vec<u8> {
     file
 }
 
-/// A safetensors file of `F16` tensors with zeros behind.
+/// A safetensors file with `F16` tensors full of zeros.
 pub(super) fn safetensors(tensors: &[Shape<'_>]) -> Vec<u8> {
     let mut offset = 0_u64;
     let mut entries = vec![r#""__metadata__":{"format":"pt"}"#.to_owned()];

@@ -1,4 +1,4 @@
-//! Whole checks over files on disk, and headers broken in every way.
+//! Complete checks of files on disk, and headers damaged in every way.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ const VAE: &[Shape<'static>] = &[
     ("conv2.bias", &[16]),
 ];
 
-/// A good Wan model in `folder`.
+/// A valid Wan model in `folder`.
 fn wan(folder: &Path) -> Settings {
     let write = |name: &str, bytes: Vec<u8>| {
         let path = folder.join(name);
@@ -194,7 +194,7 @@ fn parse(bytes: &[u8]) -> Result<Header, HeaderError> {
 
 #[test]
 fn lengths_beyond_all_bounds_are_not_believed() {
-    // Each field of eight bytes in turn says something enormous.
+    // Each eight-byte field in turn gets a huge value.
     for file in [gguf(&[("a", &[2, 3])]), safetensors(&[("a", &[2, 3])])] {
         for place in 4..file.len() - 8 {
             let mut wrong = file.clone();

@@ -1,6 +1,5 @@
-//! What the library calls back. Its call-backs are one set for the whole process, so only one call
-//! is listened to at a time. Nothing here may unwind into C++, and nothing does: a panic of a
-//! listener is caught and forgotten.
+//! The library's call-backs. They are global to the process, so only one call can have a listener
+//! at a time. Nothing here may unwind into C++: panics of a listener are caught and ignored.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,11 +19,11 @@ use super::listener::{Level, Listener};
 /// Held while the library works.
 static LIBRARY: Mutex<()> = Mutex::new(());
 
-/// A longer side is no preview but a mistake.
+/// No preview has longer sides.
 const SIDE_MAX: u32 = 16_384;
 const CHANNELS: u32 = 3;
 
-/// What previews are made by.
+/// The source of previews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Previews {
     /// The latents' channels, mixed to colours.
@@ -33,7 +32,7 @@ pub(super) enum Previews {
     Full,
 }
 
-/// Takes the call-backs off again on every way out.
+/// Removes the call-backs on every path out.
 struct Installed;
 
 impl Drop for Installed {
@@ -56,7 +55,7 @@ impl Drop for Installed {
     }
 }
 
-/// Runs `work`, which calls the library, while `listener` hears.
+/// Runs `work`, which calls the library, with `listener` attached.
 pub(super) fn during<T>(
     listener: &Listener<'_>,
     previews: Option<Previews>,
@@ -80,7 +79,7 @@ pub(super) fn during<T>(
     work()
 }
 
-/// Tells a listener, whatever happens to it.
+/// Calls a listener and contains its panics.
 ///
 /// # Safety
 /// `data` is what `during` gave the library, and `during` has not returned.
@@ -139,7 +138,7 @@ unsafe extern "C" fn picture(
     unsafe { tell(data, |listener| listener.preview(Picture { size, rgb })) };
 }
 
-/// An image's size and bytes, `[height][width][3] u8`; `None` for one of another kind.
+/// An image's size and bytes, `[height][width][3] u8`; `None` for an unexpected kind of image.
 ///
 /// # Safety
 /// The library filled the image, and its bytes are alive for as long as the answer is used.

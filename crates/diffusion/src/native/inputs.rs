@@ -1,12 +1,12 @@
-//! The pictures of a job in the size that is rendered. All of a control video is held at once,
-//! since the library wants it so.
+//! The pictures of a job at the rendered size. A control video is held in memory as a whole,
+//! because the library requires it.
 
 use kinora_engine::{Control, EngineError, Footage, Materials, Picture, Stage};
 
 use crate::generation::{Generation, Given};
 use crate::picture;
 
-/// Pictures as the library takes them, each of [`Generation::rendered`].
+/// Pictures for the library, each of size [`Generation::rendered`].
 #[derive(Debug)]
 pub(super) struct Pictures {
     pub initial: Option<Picture>,
@@ -49,7 +49,7 @@ fn frames(
     for index in 0..made.frames {
         let wanted = made.control_frame(index, source.fps(), source.frames());
         if wanted < next {
-            // Shown longer than one frame of the clip.
+            // This frame of the source covers more than one frame of the clip.
             let last = frames.last().ok_or_else(broken)?.clone();
             frames.push(last);
             continue;

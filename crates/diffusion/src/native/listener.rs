@@ -1,5 +1,5 @@
-//! Who hears what the library says while it works: progress and previews for the caller, lines for
-//! the log, and the last complaints as the cause of a failure.
+//! Receives the library's call-backs during a call: progress and previews for the caller, lines for
+//! the log, and the last warnings as the cause of a failure.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use kinora_engine::{Control, EngineError, Picture, Stage};
 
 use crate::progress::Tracker;
 
-/// So many complaints are kept.
+/// Maximum number of stored warnings.
 const COMPLAINTS_MAX: usize = 8;
 
-/// How grave a line is.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Debug,
@@ -20,7 +20,7 @@ pub(super) enum Level {
     Error,
 }
 
-/// One call of the library, heard from any of its threads.
+/// The listener of one call, used from any of the library's threads.
 pub(super) struct Listener<'a> {
     control: &'a Control,
     tracker: Mutex<Tracker>,
@@ -32,7 +32,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<'a> Listener<'a> {
-    /// Hears a call that takes `steps` denoising steps.
+    /// A listener for a call with `steps` denoising steps.
     pub(super) fn new(steps: u32, control: &'a Control) -> Self {
         Self {
             control,
@@ -72,7 +72,7 @@ impl<'a> Listener<'a> {
         if after > before {
             tracing::debug!(step = after, "denoising step done");
         }
-        // Also where nothing moved: it is a sign of life.
+        // Report even without progress, as a sign of life.
         self.report(&tracker);
     }
 
@@ -80,27 +80,27 @@ impl<'a> Listener<'a> {
         self.control.preview.show(picture);
     }
 
-    /// A cancel cannot be obeyed here; it is looked at again when the library returns.
+    /// A cancel has no effect here; the caller checks for it when the library returns.
     fn report(&self, tracker: &Tracker) {
         let _ = self.control.report(Stage::Generating, tracker.fraction());
     }
 
-    /// The error of a call that came to nothing: `what`, and what was complained of last.
+    /// The error of a failed call: `what`, with the last warnings.
     pub(super) fn failure(&self, what: &str) -> EngineError {
         let complaints: Vec<String> = lock(&self.complaints).iter().cloned().collect();
         let cause = match complaints.is_empty() {
             true => what.to_owned(),
             false => format!("{what}: {}", complaints.join(" | ")),
         };
-        match speaks_of_memory(&cause) {
+        match reports_exhausted_memory(&cause) {
             true => EngineError::OutOfMemory(cause),
             false => EngineError::Failed(cause),
         }
     }
 }
 
-/// The words of ggml's backends and of the library for memory that was not to be had.
-fn speaks_of_memory(cause: &str) -> bool {
+/// How ggml's backends and the library report exhausted memory.
+fn reports_exhausted_memory(cause: &str) -> bool {
     let cause = cause.to_lowercase();
     let words = [
         "out of memory",
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_that_speaks_of_memory_is_one_of_memory() {
+    fn a_failure_that_reports_exhausted_memory_is_one_of_memory() {
         let control = Control::default();
         let said = |line: &str| {
             let listener = Listener::new(1, &control);

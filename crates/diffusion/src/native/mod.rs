@@ -1,6 +1,6 @@
-//! A loaded model: the library's context, and the way from a job through it to a sink. Two files
-//! below hold all that is unsafe: `library` calls C++, `callback` is called by it. It cannot stop
-//! the library in the middle of a clip: who must, runs this in a process of its own and ends that.
+//! A loaded model: the library's context, and the path of a job through it to a sink. Two modules
+//! contain all unsafe code: `library` calls C++, and `callback` is called by it. The library cannot
+//! be stopped in the middle of a clip: to stop it, run it in a separate process and kill that.
 
 #![allow(unsafe_code, reason = "calls the C++ of stable-diffusion.cpp")]
 
@@ -25,8 +25,8 @@ use inputs::Pictures;
 use library::{Context, Output};
 use listener::Listener;
 
-/// A model whose weights are at hand. The library works on one clip at a time in a process;
-/// further callers wait.
+/// A model with loaded weights. The library works on one clip at a time per process; other callers
+/// wait.
 pub struct Native {
     model: Model,
     context: Mutex<Context>,
@@ -39,13 +39,13 @@ impl std::fmt::Debug for Native {
 }
 
 impl Native {
-    /// Opens a model's files and readies the library for them. Names and shapes are all looked at;
-    /// the numbers come into memory with the first clip that needs them, and stay.
+    /// Opens a model's files and prepares the library. Checks all names and shapes; the weights are
+    /// read into memory with the first clip that needs them, and stay there.
     ///
     /// # Errors
-    /// [`EngineError::Failed`] or [`EngineError::OutOfMemory`] with what the library said. Where it
-    /// gives up altogether (a Wan model of another number of blocks) it ends the process:
-    /// [`crate::check`] tells that before.
+    /// [`EngineError::Failed`] or [`EngineError::OutOfMemory`] with the library's messages. In some
+    /// cases (a Wan model with an unexpected number of blocks) the library aborts the process:
+    /// [`crate::check`] detects these beforehand.
     pub fn load(model: Model) -> Result<Self, EngineError> {
         if model.settings().audio_vae.is_some() && vae_on_processor(model.settings()) {
             let why = "audio_vae: the library ends the process when it makes sound on the \
@@ -58,7 +58,9 @@ impl Native {
         let context = on_deep_stack(open)?;
         let context = context.ok_or_else(|| listener.failure("the model could not be opened"))?;
         if !context.makes_video() {
-            return Err(EngineError::Failed("this model makes no video".to_owned()));
+            return Err(EngineError::Failed(
+                "this model does not generate video".to_owned(),
+            ));
         }
         Ok(Self {
             model,
@@ -66,7 +68,7 @@ impl Native {
         })
     }
 
-    /// The model as its settings describe it.
+    /// The model according to its settings.
     pub fn model(&self) -> &Model {
         &self.model
     }
@@ -90,10 +92,10 @@ impl Native {
         if control.cancel.is_cancelled() {
             return Err(EngineError::Cancelled);
         }
-        let output = output.ok_or_else(|| listener.failure("no clip was made"))?;
+        let output = output.ok_or_else(|| listener.failure("the library made no clip"))?;
         let rendered = output.frames();
         if rendered < made.frames as usize {
-            let why = format!("{rendered} frames were made of {}", made.frames);
+            let why = format!("the library made {rendered} frames of {}", made.frames);
             return Err(listener.failure(&why));
         }
         Ok(output)
@@ -115,9 +117,9 @@ impl Planner for Native {
 }
 
 impl Engine for Native {
-    /// A cancel is obeyed before the library begins, once it is done, and between frames that are
-    /// handed over. After each denoising step there is a preview: the middle frame as it then is, as
-    /// small as the latents, or in the rendered size with `taesd`.
+    /// Obeys a cancel before the library starts, after it returns, and between delivered frames.
+    /// Shows a preview after each denoising step: the current middle frame, as small as the
+    /// latents, or at the rendered size with `taesd`.
     fn generate(
         &self,
         job: &Job<'_>,
@@ -127,7 +129,7 @@ impl Engine for Native {
         control.report(Stage::Preparing, 0.0)?;
         let made = self.model.generation(job.spec, job.materials)?;
         if made.clip() != job.clip {
-            let why = "the clip is not the one that was planned";
+            let why = "the clip does not match its plan";
             return Err(EngineError::Failed(why.to_owned()));
         }
         let pictures = Pictures::of(&made, job.materials, control)?;
@@ -139,10 +141,9 @@ impl Engine for Native {
     }
 }
 
-/// Whether sound would be decoded by the processor. The pinned version decodes it with filters of
-/// `f32` (`Activation1D` in `ltx_audio_vae.hpp`), and ggml's code for the processor asserts that
-/// they are `f16` (`ggml_compute_forward_im2col_f16`): any audio VAE ends the process, after all
-/// steps were taken.
+/// Whether sound would be decoded on the CPU. The pinned version decodes it with `f32` filters
+/// (`Activation1D` in `ltx_audio_vae.hpp`), but ggml's CPU code asserts `f16`
+/// (`ggml_compute_forward_im2col_f16`): any audio VAE aborts the process, after all the steps.
 fn vae_on_processor(settings: &Settings) -> bool {
     let accelerated = cfg!(any(feature = "cuda", feature = "vulkan", feature = "metal"));
     let assigned = settings.backend.as_deref().unwrap_or_default();
@@ -150,7 +151,7 @@ fn vae_on_processor(settings: &Settings) -> bool {
     for part in assigned.split(',') {
         let (what, value) = part.split_once('=').unwrap_or(("", part));
         match what.trim().to_lowercase().as_str() {
-            // A module's own place counts for more than one for all, wherever it stands.
+            // A module's own assignment overrides the general one, whatever the order.
             "vae" => {
                 place = Some(value.trim());
                 break;
@@ -162,13 +163,13 @@ fn vae_on_processor(settings: &Settings) -> bool {
     !accelerated || place.is_some_and(|place| place.eq_ignore_ascii_case("cpu"))
 }
 
-/// The library matches prompts by `std::regex`, which calls itself for each byte: the longest one
-/// of three-byte characters takes some 6 MiB of stack, where threads are usually given 2.
+/// The library matches prompts with `std::regex`, which recurses for each byte: the longest prompt
+/// of three-byte characters takes about 6 MiB of stack, but threads usually have 2.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Runs `work` to its end on a thread of its own.
+/// Runs `work` to its end on a thread with a large stack.
 fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, EngineError> {
-    let failed = |why: String| EngineError::Failed(format!("a thread of the library: {why}"));
+    let failed = |why: String| EngineError::Failed(format!("library thread: {why}"));
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("stable-diffusion".to_owned())
@@ -188,7 +189,7 @@ fn hand_over(
     let clip = made.clip();
     if clip.audio {
         let Some(heard) = output.sound() else {
-            return Err(EngineError::Failed("no sound was made".to_owned()));
+            return Err(EngineError::Failed("the library made no sound".to_owned()));
         };
         sink.audio(&sound::for_clip(heard, &clip))?;
     }
