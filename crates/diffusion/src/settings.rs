@@ -114,7 +114,7 @@ pub enum SettingsError {
     #[error("{0}: not a usable path")]
     Path(Role),
     /// The family does not use this file.
-    #[error("{role}: a {family} model has no use for it")]
+    #[error("{role}: not used by {family} models")]
     Useless {
         /// The file's role.
         role: Role,
@@ -122,7 +122,7 @@ pub enum SettingsError {
         family: Family,
     },
     /// The family does not use this setting.
-    #[error("{key}: {family} has no use for it")]
+    #[error("{key}: not used by {family}")]
     Meaningless {
         /// The setting.
         key: &'static str,

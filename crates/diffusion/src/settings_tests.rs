@@ -73,23 +73,23 @@ fn what_makes_no_sense_is_said_so() {
         (json!({"vae": "a\u{0}b"}), "vae: not a usable path"),
         (
             json!({"audio_vae": "a"}),
-            "audio_vae: a wan model has no use for it",
+            "audio_vae: not used by wan models",
         ),
         (
             json!({"family": "ltx", "clip_vision": "a"}),
-            "clip_vision: a ltx model has no use for it",
+            "clip_vision: not used by ltx models",
         ),
         (
             json!({"family": "ltx", "variant": "i2v"}),
-            "variant: ltx has no use for it",
+            "variant: not used by ltx",
         ),
         (
             json!({"moe_boundary": 0.5}),
-            "moe_boundary: a model without high_noise_diffusion_model has no use for it",
+            "moe_boundary: not used by a model without high_noise_diffusion_model",
         ),
         (
             json!({"draft_steps": 4}),
-            "draft_steps: a model that makes no drafts has no use for it",
+            "draft_steps: not used by a model that makes no drafts",
         ),
         (json!({"steps": 0}), "steps: 0 is not within 1 to 200"),
         (

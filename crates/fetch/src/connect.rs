@@ -56,8 +56,8 @@ pub(crate) fn tls(extra_roots_pem: Option<&[u8]>) -> Result<TlsConnector, Option
 /// A connection that counts towards its host's limit.
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
-    /// By address, and by name if there is one. Declared after the stream, so that it closes before
-    /// the next connection begins.
+    /// By address, and by name if there is one. Dropped after the stream, so the next connection
+    /// begins only once this one is closed.
     pub(crate) turns: Vec<Turn>,
 }
 

@@ -94,7 +94,7 @@ fn every_fault_of_a_file_is_said() {
     };
     let cut = after(&whole[..whole.len() - 40]);
     assert!(cut.contains("is cut short"), "{cut}");
-    assert!(after(&whole[..100]).contains("ends in the middle"));
+    assert!(after(&whole[..100]).contains("truncated"));
     assert_eq!(
         after(b"PK\x03\x04 something"),
         "is neither GGUF nor safetensors"

@@ -109,7 +109,7 @@ pub(super) struct Output {
     audio: *mut sd_audio_t,
 }
 
-// SAFETY: memory that nobody else knows of, freed by `free` from whatever thread.
+// SAFETY: nothing else refers to this memory, and `free` may run on any thread.
 unsafe impl Send for Output {}
 
 impl Drop for Output {

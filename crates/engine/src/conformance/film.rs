@@ -196,7 +196,7 @@ pub async fn calls_off_what_was_left(site: &impl Site) -> Check {
     let told = in_time(site.engine().call_off(&ticket)).await?;
     hold(
         matches!(told, Err(EngineError::Told { .. })),
-        "what nobody was told is not called off",
+        "a call-off that reached nobody is an error",
     )
 }
 

@@ -179,6 +179,6 @@ pub(super) fn absent(site: &impl Site) -> Check {
 pub(super) fn nobody_works(site: &impl Site) -> Check {
     hold(
         site.begun() == site.cancelled(),
-        "nobody works on what is not wanted",
+        "every unwanted work is stopped",
     )
 }
