@@ -214,7 +214,7 @@ mod tests {
             ),
             (
                 "::ffff:10.0.0.0/104",
-                "::ffff:10.0.0.0/104 is IPv4 in IPv6 form; write it in IPv4 form",
+                "::ffff:10.0.0.0/104 is an IPv4 network in IPv6 form; write it in IPv4 form",
             ),
         ] {
             let error = text.parse::<Network>().unwrap_err();

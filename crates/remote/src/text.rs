@@ -39,7 +39,7 @@ mod tests {
             500
         );
         let error = crate::Cause::Connect(std::io::Error::other("refused\n").into());
-        assert_eq!(chain(&error), "no connection: refused ");
+        assert_eq!(chain(&error), "connecting failed: refused ");
         assert_eq!(shown(b"\xff"), "\u{FFFD}");
     }
 }
