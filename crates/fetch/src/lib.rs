@@ -2,11 +2,11 @@
 //! the order in which a URL passes them:
 //!
 //! 1. `turns` and `budget` limit the connections per host and the bytes per project and hour;
-//! `patience` limits the time.
+//!    `patience` limits the time.
 //! 2. `target`: parses the URL, resolves its host once (`resolve`, `lookups`) and checks every
-//! answer.
+//!    answer.
 //! 3. `policy`: decides: what the operator lists (`network`), what is local (`surroundings`), what
-//! is public (`address`, [`judge`]).
+//!    is public (`address`, [`judge`]).
 //! 4. `connect`: TCP and TLS to exactly a permitted address, within one deadline.
 //! 5. `exchange`: one request, one bounded response head; redirects go back to 2.
 //! 6. `body`: saves the bytes to a new file, counted, never below the minimum rate.
