@@ -1,16 +1,16 @@
-//! Where a face may be in a picture that the caller gave: compact stretches of skin colour. It is a guess from colour
-//! and shape, not a detector: it misses faces in odd light and takes warm wood or sand for one. A caption that steps
-//! aside for nothing does no harm, so it guesses generously.
+//! Finds possible faces in a picture that the caller gave: compact areas of skin colour. It guesses from colour and
+//! shape and is no detector: it misses faces in odd light and mistakes warm wood or sand for one. Moving a caption
+//! without need does no harm, so it guesses generously.
 
 use super::super::canvas::Canvas;
 
 /// Cells along the short side of the frame.
 const CELLS: usize = 36;
-/// Least and most of the frame that a face fills.
+/// Minimum and maximum area of a face, as shares of the frame.
 const AREA: (f32, f32) = (0.004, 0.4);
-/// Least and most width of a face's box for its height.
+/// Minimum and maximum ratio of width to height of a face's box.
 const SHAPE: (f32, f32) = (0.45, 1.7);
-/// Least part of its box that a face fills; of an ellipse it is 0.79.
+/// Minimum share of its box that a face fills; an ellipse fills 0.79.
 const FILLED: f32 = 0.5;
 
 /// Boxes that may be faces: left, top, right and bottom as shares of the frame.
@@ -57,7 +57,7 @@ fn is_skin([r, g, b]: [f32; 3]) -> bool {
     luma > 40.0 && (77.0..=127.0).contains(&cb) && (133.0..=173.0).contains(&cr)
 }
 
-/// Clears the stretch of skin around `cell` and answers its box, if it may be a face.
+/// Clears the area of skin around `cell` and returns its box if it may be a face.
 fn patch(skin: &mut [bool], cell: usize, columns: usize, rows: usize) -> Option<[f32; 4]> {
     let (mut open, mut count) = (vec![cell], 0_usize);
     let (mut left, mut top, mut right, mut bottom) = (columns, rows, 0, 0);

@@ -1,5 +1,5 @@
-//! Which font sets which characters: those in the binary in a fixed order, then those of the system. Nothing is
-//! shaped here, and no character is replaced by another.
+//! Chooses the font of each character: built-in fonts in a fixed order, then system fonts. It shapes nothing and
+//! replaces no character by another.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use icu_segmenter::GraphemeClusterSegmenter;
 
 use super::system;
 
-/// Subsets of Noto fonts; `fonts/subset.sh` makes them. The first that has a character sets it.
+/// Subsets of Noto fonts, made by `fonts/subset.sh`. The first font that has a character sets it.
 static FILES: [&[u8]; 9] = [
     include_bytes!("../../fonts/NotoSans.ttf"),
     include_bytes!("../../fonts/NotoSansArabic.ttf"),
@@ -23,9 +23,9 @@ static FILES: [&[u8]; 9] = [
 ];
 const CJK: usize = 5;
 const EMOJI: usize = 8;
-/// How often a text is looked at anew after characters were left out.
+/// Maximum number of passes over a text, since each may leave characters out.
 const PASSES_MAX: usize = 8;
-/// Asks for an emoji where there is also a character of text.
+/// Selects the emoji of a character that also has a text form.
 const EMOJI_STYLE: char = '\u{fe0f}';
 
 fn built_in() -> &'static [Font] {
@@ -36,19 +36,19 @@ fn built_in() -> &'static [Font] {
     })
 }
 
-/// Written in Chinese characters or kana, which also take wide quotation marks and dashes.
+/// Whether `c` is a Chinese character or kana. Text of these also takes wide quotation marks and dashes.
 pub(super) fn is_wide(c: char) -> bool {
     let script = unicode::script(u32::from(c));
     [Script::HAN, Script::HIRAGANA, Script::KATAKANA].contains(&script)
 }
 
-/// Blank, but a letter to Unicode, so that shapers draw the box of a missing glyph for it: the Hangul fillers, which
-/// people write as a space that is not trimmed, and the controls of shorthand.
+/// Whether `c` is blank but a letter to Unicode, so that shapers draw the box of a missing glyph for it: the Hangul
+/// fillers, which people use as spaces that survive trimming, and shorthand format controls.
 fn is_filler(c: char) -> bool {
     matches!(u32::from(c), 0x115f..=0x1160 | 0x3164 | 0xffa0 | 0x1bca0..=0x1bca3)
 }
 
-/// Nothing is drawn for it by intent: spaces, controls, joiners, selectors and marks of direction
+/// Whether `c` is invisible by design: spaces, controls, joiners, selectors and direction marks
 /// (Unicode's `Default_Ignorable_Code_Point`).
 pub(super) fn is_silent(c: char) -> bool {
     c.is_whitespace()
@@ -64,12 +64,12 @@ fn sets(font: &Font, c: char) -> bool {
     is_silent(c) || font.charmap().map_unicode(c).is_some()
 }
 
-/// Where the fonts of one text come from.
+/// How to choose the fonts of one text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fonts {
-    /// Most of the text is Chinese or Japanese.
+    /// Whether most of the text is Chinese or Japanese.
     wide: bool,
-    /// Fonts of the system may help out.
+    /// Whether system fonts may fill gaps.
     system: bool,
 }
 
@@ -83,7 +83,7 @@ impl Fonts {
         }
     }
 
-    /// The built-in fonts in the order in which they are asked for `cluster`.
+    /// The built-in fonts in the order in which to try them for `cluster`.
     fn order(self, cluster: &str) -> impl Iterator<Item = &'static Font> {
         let first = if cluster.contains(EMOJI_STYLE) {
             Some(EMOJI)
@@ -98,8 +98,8 @@ impl Fonts {
             .chain(fonts)
     }
 
-    /// The font of a grapheme cluster: one that sets all of it, else one that sets its first character.
-    /// `None` where no font sets it, or where there is nothing to set.
+    /// The font of a grapheme cluster: the first that has all its characters, else the first that has its first
+    /// visible one. `None` if no font has that, or if nothing in the cluster is visible.
     pub(super) fn font_of(self, cluster: &str) -> Option<&'static Font> {
         let base = cluster.chars().find(|c| !is_silent(*c))?;
         let mut half = None;
@@ -113,20 +113,20 @@ impl Fonts {
     }
 }
 
-/// A text as it can be set, and the characters that no font sets, each once.
+/// A text without the characters that no font has, and these characters, each once.
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) text: String,
     pub(super) unset: Vec<char>,
 }
 
-/// Parts what fonts can set of `text` from the rest. Spaces of any kind become single ones.
+/// Separates the characters of `text` that fonts have from the others. Runs of spaces of any kind become one space.
 pub(super) fn settle(text: &str, system: bool) -> Settled {
     let mut settled = Settled {
         text: text.to_owned(),
         unset: Vec::new(),
     };
-    // What is left out may have parted characters that are one cluster without it.
+    // A removed character may have separated two that form one cluster without it.
     for _ in 0..PASSES_MAX {
         let before = settled.text.len();
         pass(&mut settled, system);
@@ -141,7 +141,7 @@ pub(super) fn settle(text: &str, system: bool) -> Settled {
 }
 
 fn pass(settled: &mut Settled, system: bool) {
-    // A character that is left out leaves no double space.
+    // Also removes double spaces around fillers and around characters that an earlier pass removed.
     let blank = |c: char| c.is_whitespace() || is_filler(c);
     let words: Vec<&str> = settled
         .text
@@ -164,7 +164,7 @@ fn pass(settled: &mut Settled, system: bool) {
     settled.text = kept;
 }
 
-/// The grapheme clusters of `text` in order: what a reader takes for one character.
+/// The grapheme clusters of `text` in order: a reader sees each as one character.
 pub(super) fn clusters(text: &str) -> impl Iterator<Item = &str> {
     let ends = GraphemeClusterSegmenter::new()
         .segment_str(text)
@@ -173,7 +173,7 @@ pub(super) fn clusters(text: &str) -> impl Iterator<Item = &str> {
     pairs.filter_map(|(start, end)| text.get(start..end))
 }
 
-/// Whether both are one font.
+/// Whether both references point to the same font.
 pub(super) fn same(one: &'static Font, other: &'static Font) -> bool {
     ptr::eq(one, other)
 }

@@ -1,15 +1,15 @@
-//! Glyphs as coverage: outlines of fonts, unhinted, filled by zeno. It knows no colours and no lines.
+//! Glyphs as coverage: unhinted font outlines, filled by zeno. It knows no colours and no lines.
 
 use harfrust::font::glyph::outline::{DrawMemory, DrawOptions, PathSink};
 use zeno::{Command, Vector};
 
 use super::shape::{Glyph, Line};
 
-/// An outline on its way from font units to pixels.
+/// Converts an outline from font units to pixels.
 struct Pen {
     commands: Vec<Command>,
     scale: f32,
-    /// Where the glyph's origin stands, pixels, y downwards.
+    /// The glyph's origin, pixels, y downwards.
     origin: (f32, f32),
 }
 
@@ -72,7 +72,7 @@ fn outlines(glyphs: &[Glyph], left: f32, base: f32, size: f32) -> Vec<Command> {
     pen.commands
 }
 
-/// How far `glyphs` stand above and below their baseline, ems.
+/// Extent of `glyphs` above and below their baseline, ems.
 pub(super) fn extent(glyphs: &[Glyph]) -> (f32, f32) {
     let mut reach = (0.0_f32, 0.0_f32);
     let mut see = |point: Vector| reach = (reach.0.max(-point.y), reach.1.max(point.y));
@@ -95,8 +95,8 @@ pub(super) struct Mask {
 }
 
 impl Mask {
-    /// The coverage of `lines`, each with the pixel at which its baseline begins; an em is `size` pixels. What lies
-    /// outside of `width` by `height` is cut off. `None` without any pixels.
+    /// The coverage of `lines`, each with the pixel at which its baseline begins; an em is `size` pixels.
+    /// Clipped to `width` by `height`. `None` without any pixels.
     pub(super) fn of(
         lines: &[(&Line, f32, f32)],
         size: f32,

@@ -1,5 +1,6 @@
-//! A paragraph into lines and pages. Lines break where Unicode allows (UAX #14 with the strict rules for Chinese and
-//! Japanese; Thai between words), Korean at spaces only. Words stay as they are: what has no room ends in an ellipsis.
+//! Breaks a paragraph into lines and pages. Lines break where Unicode allows (UAX #14 with the strict rules for Chinese
+//! and Japanese; Thai between words), Korean at spaces only. It changes no words: a text that is too long ends in an
+//! ellipsis.
 
 use std::ops::Range;
 
@@ -9,19 +10,19 @@ use icu_segmenter::options::LineBreakOptions;
 use super::fonts::{clusters, settle};
 use super::shape::Paragraph;
 
-/// Longest text that is laid out, characters: more than all pages of the longest clip hold.
+/// Maximum length of a text, characters: more than all pages of the longest clip hold.
 const CHARS_MAX: usize = 4_096;
-/// How many ends are tried until the last line has room for its ellipsis.
+/// Maximum number of ends to try until the last line has room for its ellipsis.
 const CUTS_MAX: usize = 12;
-/// What stands no more before an ellipsis.
+/// Characters to remove before an ellipsis.
 const LOOSE_ENDS: &str = " .,;:!?-–—·،؛。，、！？；：…";
 
-/// The room for a text.
+/// The space for a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     /// Widest line, ems.
     pub(super) width: f32,
-    /// Most lines on a page.
+    /// Maximum number of lines on a page.
     pub(super) lines: usize,
     pub(super) pages: usize,
 }
@@ -34,7 +35,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Lays out what fonts can set of `text`.
+    /// Lays out `text`, without characters that no font has.
     pub(super) fn new(text: &str, room: Room, system: bool) -> Self {
         let long = text.char_indices().nth(CHARS_MAX).map(|(end, _)| end);
         let text = settle(
@@ -85,7 +86,7 @@ fn shortened(
     fitting.unwrap_or_else(|| cut(end))
 }
 
-/// Bytes at which a line may end: after a space, or between characters that may be parted.
+/// Byte offsets at which a line may end: after a space, or between characters that allow a break.
 fn breaks(text: &str) -> Vec<usize> {
     let hangul = |c: char| matches!(c, '가'..='힣' | 'ㄱ'..='ㆎ');
     // A Korean word stays whole.

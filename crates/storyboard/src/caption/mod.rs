@@ -1,5 +1,5 @@
-//! Words over the picture: the shot's text as a caption, and the mark that names this an animatic. A text is laid out
-//! once for each page; only its fading is paid per frame. It decides nothing about what the words mean.
+//! Words over the picture: the shot's text as a caption, and the mark that labels the picture an animatic. It lays out
+//! each page of text once, and per frame only fades it. It does not interpret the words.
 
 pub(super) mod faces;
 mod fonts;
@@ -18,14 +18,14 @@ use super::scene::stage_of;
 use lines::{Pages, Room};
 use page::{Anchor, Block};
 
-/// Shortest time that a page of text stays, seconds.
+/// Minimum time of a page of text, seconds.
 const PAGE_S_MIN: f32 = 1.7;
 const FADE_S: f32 = 0.35;
-/// Most lines on a page.
+/// Maximum number of lines on a page.
 const LINES_MAX: usize = 3;
 
-/// The characters of `text` that captions leave out because no font sets them: each once, in order. With `system`
-/// the fonts of the system count, else only those of the binary.
+/// The characters of `text` that captions leave out because no font has them: each once, in order. With `system`
+/// this includes system fonts, otherwise only built-in ones.
 pub(super) fn unset(text: &str, system: bool) -> Vec<char> {
     fonts::settle(text, system).unset
 }
@@ -42,7 +42,7 @@ pub(super) fn line(text: &str, size: f32) -> Option<(usize, usize, Vec<f32>)> {
     Some((mask.width, height, mask.cover))
 }
 
-/// What a caption says, when, and where it must not stand.
+/// A caption's text, its time, and the areas that it must avoid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<'a> {
     pub(super) text: &'a str,
@@ -52,7 +52,7 @@ pub(super) struct Words<'a> {
     pub(super) avoid: &'a [[f32; 4]],
     /// The row below the mark, if there is one.
     pub(super) below: usize,
-    /// Whether fonts of the system may help out.
+    /// Whether system fonts may fill gaps.
     pub(super) system_fonts: bool,
 }
 
@@ -66,8 +66,8 @@ pub(super) struct Caption {
 }
 
 impl Caption {
-    /// The caption of `words` in frames of `size`. All its pages stand at one place: below, unless they would cover
-    /// more of what they must avoid there than above.
+    /// The caption of `words` in frames of `size`. All its pages have one position: at the bottom, unless they would
+    /// cover more of the boxes to avoid there than at the top.
     pub(super) fn new(words: &Words<'_>, size: Size, fps: u32) -> Self {
         let (start, end) = words.span;
         // Lines are broken on the stage, so that every resolution breaks them alike.
@@ -106,7 +106,7 @@ impl Caption {
         }
     }
 
-    /// Draws what is to be read at `frame` of the clip, with `ink` from 0.0 to 1.0.
+    /// Draws the text of `frame` of the clip, with opacity `ink` from 0.0 to 1.0.
     pub(super) fn lay(&self, frame: u32, ink: f32, canvas: &mut Canvas) {
         let (Some(at), count) = (frame.checked_sub(self.start), self.pages.len() as u32) else {
             return;
@@ -127,7 +127,7 @@ impl Caption {
     }
 }
 
-/// The part of the frame that two boxes share.
+/// Area of the overlap of two boxes, as a share of the frame.
 fn overlap(one: [f32; 4], other: [f32; 4]) -> f32 {
     let across = one[2].min(other[2]) - one[0].max(other[0]);
     let down = one[3].min(other[3]) - one[1].max(other[1]);

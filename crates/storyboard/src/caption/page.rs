@@ -1,5 +1,5 @@
 //! A page of text as a picture: white letters with a dark outline on a soft dark plate, so that the contrast holds on
-//! any background. Nothing of it lies outside the title-safe area. It decides no times.
+//! any background. All of it is inside the title-safe area. It decides no times.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::ink::{Mask, extent};
 use super::lines::{Pages, Room};
 use super::shape::Line;
 
-/// How dark the plate is, 0.0 to 1.0.
+/// Opacity of the dark plate, 0.0 to 1.0.
 const PLATE: f32 = 0.5;
 /// Part of the width, and of the height, that stays free at each side (title-safe area, EBU R 95).
 const MARGIN: f32 = 0.05;
@@ -20,16 +20,16 @@ const MARGIN: f32 = 0.05;
 const PITCH: f32 = 1.3;
 /// Ems between the letters and the edge of their plate.
 const PAD: (f32, f32) = (0.75, 0.35);
-/// The least that a line stands above and below its baseline, ems: equal lines stand at equal places.
+/// Minimum extent of a line above and below its baseline, ems, so that similar lines have equal positions.
 const LINE: (f32, f32) = (0.8, 0.26);
-/// More marks upon a letter than these ems are cut off.
+/// Maximum extent of marks on a letter, ems; the rest is cut off.
 const STACK: f32 = 1.5;
 
-/// Where a caption stands.
+/// Position of a caption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Lower,
-    /// From this row on, below the mark.
+    /// At the top, from this row on, below the mark.
     Upper(usize),
 }
 
@@ -56,7 +56,7 @@ pub(super) fn line_width(stage: Size) -> f32 {
     stage.width as f32 * if wide { 0.65 } else { 0.8 }
 }
 
-/// The part of a frame in which letters may stand, pixels: left, top, right, bottom.
+/// The area of a frame for letters, pixels: left, top, right, bottom.
 fn safe(frame: Size) -> [usize; 4] {
     let edge = |side: u32| (side as f32 * MARGIN).ceil() as usize;
     let (across, down) = (edge(frame.width), edge(frame.height));
@@ -64,7 +64,7 @@ fn safe(frame: Size) -> [usize; 4] {
     [across, down, width - across, height - down]
 }
 
-/// Lines that stand under each other, and the box around them in pixels.
+/// Lines below each other, and the box around them in pixels.
 pub(super) struct Block {
     lines: Vec<Line>,
     /// Pixels of an em.

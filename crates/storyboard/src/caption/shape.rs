@@ -44,7 +44,8 @@ pub(super) struct Paragraph {
     before: Vec<f32>,
 }
 
-/// Chinese characters, kana and marks go with each other and with what stands before them.
+/// The script of a run that holds both, or `None` if they need separate runs. Chinese characters and kana share runs;
+/// marks take the script around them.
 fn joined(before: Script, after: Script) -> Option<Script> {
     let loose = |script| [Script::COMMON, Script::INHERITED, Script::UNKNOWN].contains(&script);
     let wide = |script| [Script::HAN, Script::HIRAGANA, Script::KATAKANA].contains(&script);
@@ -101,7 +102,7 @@ fn runs(text: &str, fonts: Fonts) -> Vec<Run> {
 }
 
 impl Paragraph {
-    /// Shapes `text`, which holds no line breaks and nothing that no font sets.
+    /// Shapes `text`, which has no line breaks and only characters that some font has.
     pub(super) fn new(text: String, system: bool) -> Self {
         let runs = runs(&text, Fonts::new(&text, system));
         let kana =
@@ -134,7 +135,7 @@ impl Paragraph {
         made
     }
 
-    /// Width in ems of a part of the text, as it stands in the whole.
+    /// Width in ems of a part of the text, as shaped within the whole.
     pub(super) fn width(&self, range: &Range<usize>) -> f32 {
         let at = |byte: usize| self.before.get(byte).copied().unwrap_or(0.0);
         at(range.end) - at(range.start)
@@ -170,7 +171,7 @@ impl Paragraph {
         line
     }
 
-    /// Shapes `part` of a run, joined to what stands around it where the script joins letters. Clusters are bytes
+    /// Shapes `part` of a run, joined to the text around it if the script joins letters. Clusters are byte offsets
     /// from the start of the part.
     fn shape(&self, run: &Run, part: Range<usize>) -> Buffer {
         let mut buffer = Buffer::new();

@@ -1,5 +1,5 @@
-//! Fonts of the system, for characters that the built-in fonts lack. The folders are read at the first such
-//! character and never again. What cannot be read is passed over: captions then go without.
+//! System fonts, for characters that the built-in fonts lack. It reads the font folders at the first such character
+//! and never again. It skips files that it cannot read; captions then leave the characters out.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -23,10 +23,10 @@ const MAP_BYTES_MAX: u32 = 4 << 20;
 /// Tables of a font's directory.
 const TABLES_MAX: usize = 64;
 
-/// A font file and what it maps.
+/// A font file and its characters.
 struct Found {
     path: PathBuf,
-    /// First and last characters of stretches, in order.
+    /// First and last characters of ranges, in order.
     covers: Vec<(u32, u32)>,
     font: OnceLock<Option<Font>>,
 }
@@ -44,7 +44,7 @@ impl Found {
     }
 }
 
-/// The first font of the system that has an outline for `c`.
+/// The first system font that has an outline for `c`.
 pub(super) fn font_of(c: char) -> Option<&'static Font> {
     static FOUND: OnceLock<Vec<Found>> = OnceLock::new();
     let found = FOUND.get_or_init(|| survey(&FOLDERS.map(Path::new)));
@@ -95,8 +95,8 @@ fn walk(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// What the first font of a file maps; `None` where it is no font of plain outlines. Only its directory and its
-/// character map are read. Format: OpenType 1.9, "Organization of an OpenType Font".
+/// The characters of the first font in a file; `None` unless it is a font with plain outlines. Reads only its directory
+/// and its character map. Format: OpenType 1.9, "Organization of an OpenType Font".
 fn coverage(path: &Path) -> Option<Vec<(u32, u32)>> {
     let mut file = File::open(path).ok()?;
     let kind = file.metadata().ok()?;
@@ -131,7 +131,7 @@ fn coverage(path: &Path) -> Option<Vec<(u32, u32)>> {
     Some(stretches(map))
 }
 
-/// Parses a character map by a font that has nothing else.
+/// Parses a character map through a font file that contains only this table.
 fn stretches(map: Vec<u8>) -> Vec<(u32, u32)> {
     let Some(font) = Font::new(only_map(&map), 0) else {
         return Vec::new();
