@@ -9,12 +9,12 @@ const COLUMNS: usize = 24;
 const ROWS: usize = 14;
 /// A cut changes a cell by more than this on average, of 255.
 const CUT_MIN: f32 = 12.0;
-/// And by so many times what the frames around it change.
+/// Minimum ratio of the change at a cut to the changes of the frames around it.
 const CUT_RATIO: f32 = 4.0;
 /// Shortest stretch between cuts, seconds.
 const STRETCH_S_MIN: f32 = 0.25;
 
-/// What a clip is made over.
+/// The source material under a clip.
 #[derive(Debug)]
 pub(super) enum Ground<'a> {
     /// It is no edit.
@@ -26,7 +26,7 @@ pub(super) enum Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    /// What `job` is made over; plays the source once where it can only be seen.
+    /// The source material of `job`. Plays the source once if only its frames are known.
     pub(super) fn of(job: &Job<'a>, control: &Control) -> Result<Self, EngineError> {
         if let Some(remake) = Remake::of(job) {
             return Ok(Self::Remade(remake));
@@ -38,7 +38,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// What the first pass over a source found.
+/// Findings of the first pass over a source.
 #[derive(Debug)]
 pub(super) struct Rhythm {
     /// The frames at which uncut stretches end; the last is the number of frames.
@@ -68,7 +68,7 @@ impl Rhythm {
 
 type Cells = Vec<[f32; 3]>;
 
-/// Plays `source` once and answers its rhythm.
+/// Plays `source` once and returns its rhythm.
 pub(super) fn survey(
     source: &dyn Footage,
     frames: u32,

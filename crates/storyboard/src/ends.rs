@@ -15,7 +15,7 @@ const START: f32 = 0.3;
 const FADE_S: f32 = 1.0;
 const FADE_MOST: f32 = 0.4;
 
-/// What stands at the ends of a clip.
+/// The beginning and the end of a clip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     /// Whether the caller gave the first and the last frame.
@@ -71,7 +71,7 @@ impl Ends {
         first.min(if self.last { share(left) } else { 1.0 })
     }
 
-    /// What the fades that `lines` ask for leave of the light at `frame`, 0.0 black to 1.0.
+    /// Brightness at `frame` after the fades that `lines` ask for, 0.0 black to 1.0.
     /// Frames that the caller gave do not fade.
     pub(super) fn light(self, lines: &[Shot], frame: u32) -> f32 {
         let shown = |line: &&Shot| (line.start..line.end).contains(&frame);

@@ -1,5 +1,5 @@
-//! What happens in a shot at which moment (a flash, its thunder, a step), fixed by words and
-//! seed. Picture and sound both read this one list; it draws nothing and sounds nothing.
+//! The events of a shot and their times (a flash, its thunder, a step), determined by words and
+//! seed. Picture and sound both read this one list; it makes neither.
 
 use super::lexicon::{Motion, Place, Reading, Role, Weather};
 use super::rng::{Rng, hash};
@@ -18,7 +18,7 @@ const GLOW_S: f32 = 0.11;
 /// Radians per second of waves that run up a beach, in the picture and in the sound.
 pub(super) const SURF_RATE: f32 = 0.9;
 
-/// What happens.
+/// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Flash(Flash),
@@ -44,7 +44,7 @@ pub(super) struct Flash {
     pub(super) bolt: bool,
 }
 
-/// What feet step on.
+/// The ground under feet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ground {
     Soft,
@@ -60,7 +60,7 @@ pub(super) struct Event {
     pub(super) kind: Kind,
 }
 
-/// What happens in `shot`, in order. `whole` is the entire prompt.
+/// The events of `shot`, in order. `whole` is the entire prompt.
 pub(super) fn events(shot: &Shot, whole: &str, seed: u32, fps: u32) -> Vec<Event> {
     let key = hash(whole.as_bytes()) ^ hash(shot.text.as_bytes()).rotate_left(27);
     let rng = Rng::new(u64::from(seed) ^ key ^ u64::from(shot.start).rotate_left(40));
@@ -113,7 +113,7 @@ fn flashes(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mu
     }
 }
 
-/// Steps per second and loudness of who walks; `None` for those who do not.
+/// Steps per second and loudness of a walking subject; `None` for others.
 fn gait(role: &Role) -> Option<(f32, f32)> {
     let facts = role.subject.facts();
     let (rate, loud) = match (facts.body, facts.stance) {

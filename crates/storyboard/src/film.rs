@@ -44,7 +44,7 @@ pub(super) struct Film<'a> {
     pub(super) clip: Clip,
     pub(super) reel: Reel,
     sets: Vec<Slot<Set>>,
-    /// What it is made over.
+    /// Its source material.
     pub(super) ground: Ground<'a>,
     old_letters: Slot<OldLetters>,
     letters: Letters<'a>,
@@ -275,7 +275,7 @@ impl<'a> Film<'a> {
         self.letters.strike(&self.reel.lines, frame);
     }
 
-    /// Draws take `index` at `frame` of the clip; answers how dark its corners are to be.
+    /// Draws take `index` at `frame` of the clip; returns the darkness of its corners.
     fn take(
         &self,
         index: usize,
@@ -305,8 +305,8 @@ impl<'a> Film<'a> {
         }
     }
 
-    /// What fades leave of the light: those that the words ask for, and the source's own where an
-    /// edit shows nothing else of it.
+    /// Brightness after fades: those that the words ask for, and the source's own if an edit shows nothing
+    /// else of it.
     fn light(&self, frame: u32) -> f32 {
         if let Ground::Seen(_) = self.ground {
             // The source brings its own fades.

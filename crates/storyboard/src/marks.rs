@@ -5,7 +5,7 @@
 use super::canvas::Canvas;
 use super::colour::Rgb;
 
-/// The least radius or half width that a mark is drawn with, pixels.
+/// Minimum radius or half width of a drawn mark, pixels.
 const LEAST: f32 = 1.0;
 
 /// Blends `goal` over a pixel.

@@ -1,4 +1,4 @@
-//! How a picture moves with what is heard (or, in an edit, with the light of its source): one
+//! Movement of a picture with its sound (or, in an edit, with the light of its source): one
 //! value per frame, smoothed. It knows levels, neither notes nor beats.
 
 use super::sound::{Track, samples};
@@ -11,7 +11,7 @@ const DIM: f32 = 0.14;
 const RISE_S: f32 = 0.03;
 const FALL_S: f32 = 0.16;
 
-/// What a swell does to one frame.
+/// Effect of a swell on one frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pulse {
     /// Magnification, 1.0 or more.

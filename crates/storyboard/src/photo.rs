@@ -1,4 +1,4 @@
-//! A picture as a shot: a slow camera inside it, sampled anew for each frame between the texels,
+//! A picture as a shot: a slow camera inside it, resampled between the texels for each frame,
 //! so that it glides without shimmer. At rest it shows the picture's own pixels.
 
 use super::camera::ease;
@@ -12,7 +12,7 @@ use super::rng::Rng;
 
 /// How far the palette's light may colour a picture.
 const GRADE: f32 = 0.3;
-/// What grading leaves of the light.
+/// Share of the light that grading keeps.
 const GRADED_LIGHT: f32 = 0.96;
 
 /// Where the camera looks: the middle, as a share (-1.0 to 1.0) of the room that the picture

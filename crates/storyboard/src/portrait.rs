@@ -1,5 +1,5 @@
-//! Single subjects on a plain ground, for documentation and for the eyes of those who draw them. No film
-//! is made of these.
+//! Single subjects on a plain ground, for documentation and for people who draw them. Films do not use
+//! these.
 
 use tiny_skia::Transform;
 

@@ -1,5 +1,5 @@
-//! What a clip shows when: from spec and materials to takes, one after the other, and to the
-//! lines that are read meanwhile. It draws nothing.
+//! The schedule of a clip: turns spec and materials into consecutive takes and the text lines over
+//! them. It draws nothing.
 
 use kinora_contract::Inputs;
 
@@ -7,7 +7,7 @@ use super::edit::Ground;
 use super::script::{Shot, dissolve_frames, merged, shots};
 use kinora_engine::Job;
 
-/// What a take shows.
+/// The content of a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
     /// A scene painted from the words.
@@ -32,7 +32,7 @@ pub(super) struct Take {
 pub(super) struct Reel {
     /// Without gaps; never empty.
     pub(super) takes: Vec<Take>,
-    /// What is read, and the reading that each line gives.
+    /// The text lines, with the reading of each.
     pub(super) lines: Vec<Shot>,
 }
 
@@ -72,7 +72,7 @@ impl Reel {
 }
 
 impl Reel {
-    /// What is heard: the painted shots, else what is read meanwhile.
+    /// The shots for the sound: the painted ones, otherwise the text lines.
     pub(super) fn heard(&self) -> Vec<Shot> {
         let painted = self.takes.iter().all(|take| take.show == Show::Painted);
         match painted {

@@ -12,7 +12,7 @@ use super::set::{Course, Set};
 use super::sound::Sound;
 use kinora_engine::{Clip, Job};
 
-/// Most versions that a clip is mixed from; each is painted whole.
+/// Maximum number of versions in a mix; the engine paints each in full.
 const VERSIONS_MAX: usize = 4;
 
 /// From this strength on nothing of a thing that an edit changes is left.
@@ -23,9 +23,9 @@ const THINGS_STRENGTH: f32 = 0.6;
 pub(super) struct Remake<'a> {
     /// The spec that all began with: its prompt and seed fix where everything stands.
     pub(super) first: &'a VideoSpec,
-    /// The shots of that spec, which say when what is shown.
+    /// The shots of that spec, with their times.
     pub(super) shots: Vec<Shot>,
-    /// What is shown, mixed by share.
+    /// The versions to mix, with their shares.
     versions: Vec<Version>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Remake<'a> {
         }
     }
 
-    /// What shot `index` is drawn from.
+    /// The set of shot `index`.
     pub(super) fn set(&self, index: usize, clip: Clip) -> Set {
         let (prompt, seed) = (&self.first.prompt, self.first.seed);
         let painted = |shot: &Shot| {
@@ -144,7 +144,7 @@ impl<'a> Remake<'a> {
         set
     }
 
-    /// What shot `index` is mixed from: the shot under each of its readings, by share.
+    /// The mix of shot `index`: the shot under each of its readings, with shares.
     fn mix(&self, index: usize) -> Vec<(Shot, f32)> {
         let mut mix: Vec<(Shot, f32)> = Vec::new();
         for version in &self.versions {
@@ -157,7 +157,7 @@ impl<'a> Remake<'a> {
         mix
     }
 
-    /// What is heard with each version, and how loud: beds of the source's own chance.
+    /// The sound of each version and its volume, with the random choices of the source.
     pub(super) fn sounds(&self, job: &Job<'_>) -> Vec<(Sound, f32)> {
         let spec = VideoSpec {
             prompt: self.first.prompt.clone(),

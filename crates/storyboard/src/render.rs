@@ -11,7 +11,7 @@ use super::remake::Remake;
 use super::sound::{Sound, samples};
 use kinora_engine::{Control, EngineError, Footage, Job, Sink, Stage};
 
-/// Most threads that paint one clip.
+/// Maximum number of threads that paint one clip.
 const WORKERS_MAX: usize = 8;
 
 /// The channels of one painter.
@@ -154,7 +154,7 @@ fn done(frame: u32, frames: u32) -> f64 {
 
 /// The sound beside the frames, when the clip has any.
 struct Accompaniment {
-    /// What is heard together, each as loud as its share.
+    /// The sounds to mix, each with its volume.
     sounds: Vec<(Sound, f32)>,
     fps: u32,
 }

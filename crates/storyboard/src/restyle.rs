@@ -14,23 +14,23 @@ use super::scene::{Bench, Scene};
 
 /// Share of the new colours in the light; the rest of it stays white.
 const TINT: f32 = 0.75;
-/// The least and most that a light is changed by at once.
+/// Minimum and maximum factor of one change of light.
 const GAIN: (f32, f32) = (0.32, 2.4);
 
 /// The light and weather that an edit puts over its source.
 #[derive(Debug)]
 pub(super) struct Restyle {
-    /// What becomes of each level of light; `None`: all of it stays.
+    /// The new colour of each level of light; `None` leaves all unchanged.
     grade: Option<Vec<Level>>,
     /// Rain, snow and fog.
     weather: Option<Scene>,
-    /// What letters the source has.
+    /// The letters in the source.
     letters: Arc<OldLetters>,
     /// How much of all that shows, 0.0 to 1.0.
     strength: f32,
 }
 
-/// What becomes of one level of light.
+/// The new colour of one level of light.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     /// Components of a grey of this level, in 15 bits.
@@ -52,7 +52,7 @@ pub(super) fn shows(air: &Reading) -> bool {
 }
 
 impl Restyle {
-    /// What `air` asks for, over a source whose mean light is `mean` (0.0 to 1.0), with the
+    /// The style that `air` asks for, over a source whose mean light is `mean` (0.0 to 1.0), with the
     /// painted `weather` before it and without its `letters`.
     pub(super) fn new(
         air: &Reading,
@@ -139,7 +139,7 @@ fn exposure(hour: Hour) -> (f32, f32) {
     }
 }
 
-/// What becomes of each level of light under `air`.
+/// The new colour of each level of light under `air`.
 fn levels(air: &Reading, mean: f32) -> Vec<Level> {
     let (mut gain, mut colour) = (1.0, 1.0);
     if let Some(hour) = air.hour {
@@ -215,7 +215,7 @@ fn tints(air: &Reading) -> Vec<[f32; 3]> {
     (0..=255).map(level).collect()
 }
 
-/// The colour that a palette gives to what is `share` bright, of luma 1.0.
+/// The palette's colour for brightness `share`, with luma 1.0.
 fn hue(palette: &Palette, share: f32) -> [f32; 3] {
     let dark = palette.sky_top.mix(Rgb::BLACK, 0.3);
     let middle = palette.haze;

@@ -7,7 +7,7 @@ use super::subject::Subject;
 
 /// Shortest shot that a cut may leave, seconds.
 const SHOT_S_MIN: u32 = 2;
-/// Most shots in a clip.
+/// Maximum number of shots in a clip.
 const SHOTS_MAX: usize = 8;
 /// From this length on, a single sentence is seen from two distances, seconds.
 const SPLIT_S_MIN: u32 = 8;
@@ -20,7 +20,7 @@ pub(super) fn dissolve_frames(fps: u32) -> u32 {
 /// One shot.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shot {
-    /// What the caption says.
+    /// The text of the caption.
     pub(super) text: String,
     pub(super) reading: Reading,
     /// First frame, without the dissolve that leads into it.
@@ -57,7 +57,7 @@ pub(super) fn beats(prompt: &str) -> Vec<Piece> {
     gather(pieces(&clean(prompt)), SHOTS_MAX)
 }
 
-/// What each part of a prompt says.
+/// The reading of each part of a prompt.
 pub(super) fn beats_read(prompt: &str, avoid: &str) -> Vec<Reading> {
     readings(&beats(prompt), avoid)
 }
@@ -148,8 +148,8 @@ pub(super) fn merged(told: Vec<Shot>) -> Vec<Shot> {
     lines
 }
 
-/// What each piece says, filled up from the ones before it and from those that name no place
-/// and so speak of the whole film ("Golden hour, cinematic.").
+/// The reading of each piece, completed from the ones before it and from those that name no place
+/// and so apply to the whole film ("Golden hour, cinematic.").
 fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
     let texts: Vec<&str> = pieces.iter().map(|piece| piece.text.as_str()).collect();
     let language = language_of(&texts.join(" "));

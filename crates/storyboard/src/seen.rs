@@ -1,4 +1,4 @@
-//! What a frame holds, by name and place: for tests that count. It paints nothing.
+//! The contents of a frame, by name and place, for tests that count. It paints nothing.
 
 use kinora_contract::VideoSpec;
 use kinora_engine::{EngineError, Materials, Planner};
@@ -18,8 +18,8 @@ pub struct Seen {
     pub bounds: [f32; 4],
 }
 
-/// What frame `frame` of the clip of `spec`, made from words alone, shows of the things that its prompt
-/// names, in the order in which they are drawn.
+/// The things that frame `frame` of the clip of `spec` shows, of those that its prompt names, in drawing
+/// order. The clip is made from words alone.
 ///
 /// # Errors
 /// Those of [`Planner::plan`].

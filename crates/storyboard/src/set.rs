@@ -1,5 +1,5 @@
-//! What a take is drawn from: a painted scene, given pictures, or two sets with a share between
-//! them. It draws single moments; it chooses no shots and knows no clip.
+//! The sets from which takes are drawn: a painted scene, given pictures, or a mix of two sets. It draws
+//! single moments; it chooses no shots and knows no clip.
 
 use super::canvas::Canvas;
 use super::caption::faces;
@@ -13,7 +13,7 @@ use super::scene::{Bench, Scene};
 /// How dark the corners of pictures are that nobody painted here.
 const PICTURE_VIGNETTE: f32 = 0.12;
 
-/// What a take is drawn from.
+/// The source of a take's pictures.
 #[derive(Debug)]
 pub(super) enum Set {
     Painted(Box<Scene>),
@@ -135,7 +135,7 @@ impl Set {
         }
     }
 
-    /// Draws `moment` over all of `canvas`; answers how dark its corners are to be, 0.0 to 1.0.
+    /// Draws `moment` over all of `canvas`; returns the darkness of its corners, 0.0 to 1.0.
     pub(super) fn draw(&self, moment: Moment<'_>, canvas: &mut Canvas, desk: &mut Desk) -> f32 {
         let Moment {
             share,

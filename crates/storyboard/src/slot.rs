@@ -16,7 +16,7 @@ pub(super) fn slots<T>(count: usize) -> Vec<Slot<T>> {
     (0..count).map(|_| Mutex::new(None)).collect()
 }
 
-/// Lets go of the thing in `slot`; who still uses it keeps it.
+/// Empties `slot`; current users keep their reference.
 pub(super) fn release<T>(slot: &Slot<T>) {
     *slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }

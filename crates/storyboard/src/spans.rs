@@ -1,5 +1,5 @@
 //! Where a plane shows: for each two neighbouring rows of texels the stretches that hide what lies
-//! behind them and those that let it through. What is clear costs nothing.
+//! behind them and those that let it through. Clear parts cost nothing.
 
 /// A stretch of a row that is not clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Span {
     pub(super) solid: bool,
 }
 
-/// Opaque stretches and gaps of fewer texels are laid with what is beside them.
+/// Opaque stretches and gaps of fewer texels are blended with their neighbours.
 const SHORT: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

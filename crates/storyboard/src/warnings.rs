@@ -1,5 +1,5 @@
-//! What a clip will not show of a request, told with the task: words that nothing is drawn for, and characters that
-//! no font sets. It changes nothing of the clip.
+//! Warnings of a task: words for which the engine draws nothing, and characters that no font has. It does not change
+//! the clip.
 
 use kinora_contract::{Inputs, VideoSpec, Warning, WarningCode};
 
@@ -9,12 +9,12 @@ use super::lexicon::{Reading, is_read, language_of, shapes};
 use super::revise::{Wish, taken};
 use super::script::beats_read;
 
-/// Most words that a warning names.
+/// Maximum number of words in a warning.
 const WORDS_MAX: usize = 12;
-/// Longest word that it names whole, characters.
+/// Maximum length of a word that it quotes in full, characters.
 const WORD_MAX: usize = 40;
 
-/// Most characters that a warning lists.
+/// Maximum number of characters in a warning.
 const LISTED_MAX: usize = 20;
 
 /// The warnings of a request.
