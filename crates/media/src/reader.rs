@@ -13,7 +13,7 @@ use crate::avc::{AvcDecoder, guarded};
 use crate::colour::{self, Coding};
 use crate::format::FRAMES_MAX;
 use crate::movie::Movie;
-use crate::sample_table::SampleRange;
+use crate::sample_table::SampleLocation;
 use crate::{MediaError, ProbeInfo};
 
 /// Reads the frames of a stored video one by one.
@@ -27,7 +27,7 @@ pub struct VideoReader {
     decoder: AvcDecoder,
     coding: Coding,
     /// In decoding order.
-    places: Vec<SampleRange>,
+    locations: Vec<SampleLocation>,
     order: Order,
     decoded: u32,
     returned: u32,

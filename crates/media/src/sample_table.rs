@@ -16,7 +16,7 @@ pub(crate) struct SampleTable<'a> {
 
 /// The location of a sample in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SampleRange {
+pub(crate) struct SampleLocation {
     pub(crate) offset: u64,
     pub(crate) bytes: u32,
 }
@@ -52,14 +52,14 @@ impl<'a> SampleTable<'a> {
         self.ticks
     }
 
-    /// Every sample's place in decoding order. A few bytes of table may state four billion
-    /// samples: the caller bounds [`Self::samples`] first.
-    pub(crate) fn places(&self) -> Result<Vec<SampleRange>, MediaError> {
-        let mut places = Vec::with_capacity(self.samples() as usize);
+    /// The location of every sample, in decoding order. A few bytes of table may declare four
+    /// billion samples, so the caller must limit [`Self::samples`] first.
+    pub(crate) fn locations(&self) -> Result<Vec<SampleLocation>, MediaError> {
+        let mut locations = Vec::with_capacity(self.samples() as usize);
         self.walk_chunks(|mut offset, samples| {
             for sample in samples {
                 let bytes = self.sizes.of(sample);
-                places.push(SampleRange { offset, bytes });
+                locations.push(SampleLocation { offset, bytes });
                 offset += u64::from(bytes);
             }
         })?;

@@ -65,8 +65,8 @@ impl Fault {
 
 /// The section that the next byte belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Within {
-    /// In the request line, or in an empty line before it.
+enum Section {
+    /// The request line, or an empty line before it.
     RequestLine,
     /// A header line, or the empty line that ends the head.
     Header,
@@ -92,7 +92,7 @@ struct Stated {
 /// Tracks the framing of one connection's requests.
 #[derive(Debug)]
 pub(super) struct Framing {
-    place: Within,
+    section: Section,
     stated: Stated,
     line: Line,
     fault: Option<Fault>,
@@ -101,7 +101,7 @@ pub(super) struct Framing {
 impl Default for Framing {
     fn default() -> Self {
         Self {
-            place: Within::RequestLine,
+            section: Section::RequestLine,
             stated: Stated::default(),
             line: Line::default(),
             fault: None,
@@ -120,20 +120,20 @@ impl Framing {
         let mut at = 0;
         while at < bytes.len() && self.fault.is_none() {
             let rest = &bytes[at..];
-            at += match self.place {
-                Within::Body(left) => {
+            at += match self.section {
+                Section::Body(left) => {
                     let skipped = skip(left, rest);
-                    self.place = match left - skipped as u64 {
-                        0 => Within::RequestLine,
-                        left => Within::Body(left),
+                    self.section = match left - skipped as u64 {
+                        0 => Section::RequestLine,
+                        left => Section::Body(left),
                     };
                     skipped
                 }
-                Within::ChunkData(left) => {
+                Section::ChunkData(left) => {
                     let skipped = skip(left, rest);
-                    self.place = match left - skipped as u64 {
-                        0 => Within::ChunkEnd,
-                        left => Within::ChunkData(left),
+                    self.section = match left - skipped as u64 {
+                        0 => Section::ChunkEnd,
+                        left => Section::ChunkData(left),
                     };
                     skipped
                 }
@@ -148,7 +148,7 @@ impl Framing {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         self.line.push(&bytes[..end.unwrap_or(bytes.len())]);
         let long = self.line.text_bytes() > REQUEST_LINE_BYTES_MAX;
-        if self.place == Within::RequestLine && long {
+        if self.section == Section::RequestLine && long {
             self.fault = Some(Fault::LongRequestLine);
         }
         let Some(end) = end else {
@@ -164,39 +164,39 @@ impl Framing {
         end + 1
     }
 
-    /// Where the byte after the current line lies.
-    fn next_place(&mut self) -> Result<Within, Fault> {
+    /// The section after the current line.
+    fn next_section(&mut self) -> Result<Section, Fault> {
         let is_empty = self.line.text_bytes() == 0;
         if self.line.last != b'\r' {
             return Err(Fault::BareLineFeed);
         }
         match self.section {
             // Empty lines before a request are tolerated (RFC 9112, section 2.2).
-            Within::RequestLine if is_empty => Ok(Within::RequestLine),
-            Within::RequestLine => {
+            Section::RequestLine if is_empty => Ok(Section::RequestLine),
+            Section::RequestLine => {
                 self.stated = Stated::default();
-                Ok(Within::Header)
+                Ok(Section::Header)
             }
-            Within::Header if is_empty => Ok(match self.stated {
-                Stated { chunked: true, .. } => Within::ChunkSize,
+            Section::Header if is_empty => Ok(match self.stated {
+                Stated { chunked: true, .. } => Section::ChunkSize,
                 Stated {
                     length: Some(left @ 1..),
                     ..
-                } => Within::Body(left),
-                _ => Within::RequestLine,
+                } => Section::Body(left),
+                _ => Section::RequestLine,
             }),
-            Within::Header => {
+            Section::Header => {
                 self.stated.take(&self.line)?;
-                Ok(Within::Header)
+                Ok(Section::Header)
             }
-            Within::ChunkSize => match chunk_size(&self.line).ok_or(Fault::Chunk)? {
-                0 => Ok(Within::Trailer),
-                size => Ok(Within::ChunkData(size)),
+            Section::ChunkSize => match chunk_size(&self.line).ok_or(Fault::Chunk)? {
+                0 => Ok(Section::Trailer),
+                size => Ok(Section::ChunkData(size)),
             },
-            Within::ChunkEnd if is_empty => Ok(Within::ChunkSize),
-            Within::ChunkEnd => Err(Fault::Chunk),
-            Within::Trailer if is_empty => Ok(Within::RequestLine),
-            place => Ok(place),
+            Section::ChunkEnd if is_empty => Ok(Section::ChunkSize),
+            Section::ChunkEnd => Err(Fault::Chunk),
+            Section::Trailer if is_empty => Ok(Section::RequestLine),
+            section => Ok(section),
         }
     }
 }

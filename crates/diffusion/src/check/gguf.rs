@@ -149,8 +149,8 @@ fn scalar(kind: u32) -> Option<u64> {
     }
 }
 
-/// A tensor's place, as the header says it.
-struct TensorEntry {
+/// The location of a tensor according to the header.
+struct TensorLocation {
     name: String,
     /// Innermost first.
     sides: Vec<u64>,
@@ -188,21 +188,21 @@ pub(super) fn parse(reader: impl Read) -> Result<Header, HeaderError> {
     if alignment == 0 || alignment > ALIGNMENT_MAX {
         return broken(format!("an alignment of {alignment}"));
     }
-    let places: Vec<TensorEntry> = (0..tensors)
-        .map(|_| place(&mut parser))
+    let locations: Vec<TensorLocation> = (0..tensors)
+        .map(|_| location(&mut parser))
         .collect::<Result<_, _>>()?;
     let header = HEADER_BYTES_MAX - parser.reader.limit();
     finish(locations, header.next_multiple_of(alignment), &shapes)
 }
 
-fn place<R: Read>(parser: &mut Parser<R>) -> Result<TensorEntry, HeaderError> {
+fn location<R: Read>(parser: &mut Parser<R>) -> Result<TensorLocation, HeaderError> {
     let name = parser.name()?;
     let dimensions = parser.u32()?;
     if dimensions > DIMENSIONS_MAX {
         return broken(format!("{name} has {dimensions} dimensions"));
     }
     let sides = (0..dimensions).map(|_| parser.u64());
-    Ok(TensorEntry {
+    Ok(TensorLocation {
         sides: sides.collect::<Result<_, _>>()?,
         name,
         kind: parser.u32()?,
@@ -211,7 +211,7 @@ fn place<R: Read>(parser: &mut Parser<R>) -> Result<TensorEntry, HeaderError> {
 }
 
 fn finish(
-    places: Vec<TensorEntry>,
+    locations: Vec<TensorLocation>,
     data: u64,
     shapes: &HashMap<String, Vec<u64>>,
 ) -> Result<Header, HeaderError> {

@@ -75,8 +75,8 @@ impl Studio {
 
     /// Keeps a ticket for the next attempt, or follows that of an earlier one.
     async fn order(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
-        if let Some(kept) = job.kept {
-            assert_eq!(kept, job.key, "P2: the ticket of another task");
+        if let Some(ticket) = job.ticket {
+            assert_eq!(ticket, job.key, "P2: the ticket of another task");
             self.witness.book().saw("ticket followed".to_owned());
             return Ok(());
         }

@@ -120,7 +120,7 @@ proptest! {
     ) {
         let bytes: Vec<u8> = requests.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
         let framing = followed(&bytes, &cuts);
-        prop_assert_eq!((framing.fault, framing.place), (None, Within::RequestLine));
+        prop_assert_eq!((framing.fault, framing.section), (None, Section::RequestLine));
         let (seen, written) = run(served(&pieces(&bytes, &cuts)));
         let bodies: Vec<_> = requests.into_iter().map(|(_, body)| Some(body)).collect();
         prop_assert_eq!(seen, bodies);
