@@ -16,7 +16,7 @@ pub(super) struct Actor {
     pub(super) act: Act,
     /// Which of its kind.
     pub(super) nth: u8,
-    /// Who holds it, if it is something held.
+    /// The subject that holds it, if any.
     pub(super) holder: Option<Subject>,
     /// Where the foot (or, of a flyer, the middle) is at the start of the shot.
     pub(super) x: f32,

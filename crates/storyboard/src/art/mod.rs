@@ -54,7 +54,7 @@ impl Look {
     }
 }
 
-/// What a subject is doing at an instant.
+/// A subject's action at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Moment {
     pub(super) act: Act,
@@ -66,7 +66,7 @@ pub(super) struct Moment {
     pub(super) share: f32,
     /// Which of several of its kind it is, for variety.
     pub(super) nth: u8,
-    /// Who holds it, if it is something held.
+    /// The subject that holds it, if any.
     pub(super) holder: Option<Subject>,
 }
 

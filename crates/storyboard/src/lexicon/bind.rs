@@ -86,7 +86,7 @@ pub(super) fn bind(items: &[Item], text: &Text<'_>) -> Bound {
     bound
 }
 
-/// What the words of an item say of a subject that it names.
+/// The properties that an item's words give to its subject.
 fn mention(subject: Subject, item: &Item, index: usize) -> Mention {
     let mut role = Role::of(subject);
     for meaning in &item.meanings {

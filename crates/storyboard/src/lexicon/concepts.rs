@@ -1,4 +1,4 @@
-//! What the keys of the word files mean. Nouns are the catalogue's own; all other keys stand here.
+//! The meanings of the keys in the word files. Nouns come from the catalogue; this file lists all other keys.
 
 use super::super::colour::Rgb;
 use super::super::subject::{Act, Subject};

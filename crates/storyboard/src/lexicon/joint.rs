@@ -65,7 +65,7 @@ fn play(mentions: &mut Vec<Mention>) {
     }
 }
 
-/// Who drives a car is in it, and who rides a horse is on it. What cannot be shown so is named.
+/// Puts a driver into the car and a rider onto the horse. A warning names combinations that cannot be drawn.
 fn drive(bound: &mut Bound, items: &[Item]) {
     let drives = |item: &&Item| DRIVES.contains(&item.written.to_lowercase().as_str());
     let found = bound

@@ -108,7 +108,7 @@ impl Place {
     }
 }
 
-/// What the words say of movement.
+/// Movement that the words ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Motion {
     Fast,
@@ -116,7 +116,7 @@ pub(super) enum Motion {
     Still,
 }
 
-/// What the words say of the camera.
+/// Camera moves that the words ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Close,

@@ -1,4 +1,4 @@
-//! What the words say of the camera's way: a verb of the camera, and the direction that stands near it, as in
+//! Reads camera moves from words: a verb of the camera, and the direction that stands near it, as in
 //! "pans slowly to the left", "zooms out" or "schwenkt nach links".
 
 use super::super::subject::Act;
@@ -71,7 +71,7 @@ fn named(items: &[Item], from: usize, near: usize) -> Option<Way> {
     })
 }
 
-/// What the verb of the camera at `items[index]` says, if it is one.
+/// The move of the camera verb at `items[index]`, if it is one.
 pub(super) fn framing(items: &[Item], index: usize) -> Option<Framing> {
     let item = &items[index];
     let verb = item.meanings.iter().find_map(|meaning| match meaning {

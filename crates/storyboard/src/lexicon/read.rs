@@ -63,7 +63,7 @@ pub(in super::super) fn read_as(language: Language, text: &str, avoid: &str) -> 
     reading
 }
 
-/// What the negative prompt names.
+/// The meanings of the words in the negative prompt.
 fn banned(language: Language, avoid: &str) -> Vec<Meaning> {
     let tokens = tokens(avoid);
     let mut languages = vec![

@@ -1,11 +1,11 @@
-//! What a text says of a scene, and how one shot inherits from another. No words in here.
+//! The reading of a text as a scene, and how one shot inherits from another. It contains no words.
 
 use super::super::colour::Rgb;
 use super::super::subject::{Act, Subject};
 use super::able::able;
 use super::{Framing, Hour, Meaning, Mood, Motion, Place, Season, Weather};
 
-/// What a colour word paints.
+/// The target of a colour word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) enum Tint {
     Ground(Rgb),
@@ -24,7 +24,7 @@ pub(in super::super) struct Role {
     /// Its size as a share of the usual one.
     pub(in super::super) size: f32,
     pub(in super::super) act: Option<Act>,
-    /// Who holds it.
+    /// The subject that holds it.
     pub(in super::super) holder: Option<Subject>,
 }
 
@@ -49,14 +49,14 @@ pub(in super::super) struct Fades {
     pub(in super::super) to_black: bool,
 }
 
-/// What the words forbid the sound. One shot that says so speaks for the whole clip.
+/// Sounds that the words forbid. One such shot applies to the whole clip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Hearing {
     pub(in super::super) silent: bool,
     pub(in super::super) no_music: bool,
 }
 
-/// What the words said; what they left open is empty.
+/// The meaning of the words; fields that they leave open are empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct Reading {
     pub(in super::super) hour: Option<Hour>,
@@ -106,7 +106,7 @@ impl Reading {
         self.framing.contains(&framing)
     }
 
-    /// What the words say of `subject`, if they name it.
+    /// The role of `subject`, if the words name it.
     pub(in super::super) fn role(&self, subject: Subject) -> Option<&Role> {
         self.roles
             .iter()

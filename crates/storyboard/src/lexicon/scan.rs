@@ -93,7 +93,7 @@ fn phrase(tokens: &[Token], at: usize, words: &Words) -> Option<(Entry, usize)> 
 /// Who does things that are nouns elsewhere, beside the subjects.
 const PRONOUNS: &str = "he she they who we i you";
 
-/// What the word at `tokens[at]` means as a verb of whoever stands right before it: "a girl waves".
+/// The meaning of the word at `tokens[at]` as a verb of the subject right before it: "a girl waves".
 fn verb<'a>(
     tokens: &[Token],
     at: usize,

@@ -10,7 +10,7 @@ use super::Meaning;
 use super::concepts::meanings;
 use super::language::Language;
 
-/// What a phrase means.
+/// The meaning of a phrase.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) meanings: Vec<Meaning>,
@@ -207,7 +207,7 @@ impl Words {
         stems.join(" ")
     }
 
-    /// What a phrase means: as it stands, without its article or clitics, or by its stems.
+    /// The meaning of a phrase: as written, without its article or clitics, or by its stems.
     pub(super) fn means(&self, phrase: &str) -> Option<Entry> {
         if let Some(entry) = self.phrases.get(phrase) {
             return Some(entry.clone());

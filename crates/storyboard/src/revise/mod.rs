@@ -23,7 +23,7 @@ pub(super) struct Wish {
     seats: Vec<(Vec<Role>, Vec<Role>)>,
 }
 
-/// What a source shows that its reading leaves to chance.
+/// The random choices of a source that its reading leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Settled {
     pub(super) place: Place,
@@ -215,7 +215,7 @@ impl Wish {
         extend(tints, wanted);
     }
 
-    /// What the wish says of light, colour and weather.
+    /// Light, colour and weather of the wish.
     pub(super) fn air(&self) -> Reading {
         air(&self.wants)
     }

@@ -283,7 +283,7 @@ fn beach(stage: &mut Stage<'_>, shore: f32, seats: &[cast::Seat]) {
     cast::stand(stage, seats, &|_| true, 1.0, &ground);
 }
 
-/// A rocky point at one side (`true`: the right) that carries the lighthouse and whoever is with it.
+/// A rocky point at one side (`true`: the right) that carries the lighthouse and the figures beside it.
 fn cliff(stage: &mut Stage<'_>, shore: f32, side: bool, seats: &[cast::Seat]) {
     stage.rng.part("cliff", 0.0);
     let (unit, palette, width) = (stage.unit, stage.palette, stage.width);

@@ -1,4 +1,4 @@
-//! Space: stars, a nebula, a planet whose limb fills a corner, and whoever travels there.
+//! Space: stars, a nebula, a planet whose limb fills a corner, and travellers.
 
 use super::super::colour::{Rgb, smooth};
 use super::super::subject::Subject;

@@ -262,7 +262,7 @@ impl<'a> Figure<'a> {
         on(pen, bone, look, HATS, self.outfit.hat);
     }
 
-    /// What is before the chest: a guitar or a book, and the far hand on it.
+    /// Objects in front of the chest: a guitar or a book, and the far hand on it.
     fn before(&self, pen: &mut Pen, look: &Look) {
         let bones = &self.bones;
         match self.act {
@@ -291,7 +291,7 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// What the far hand holds.
+    /// The object in the far hand.
     fn prop(&self, pen: &mut Pen, look: &Look) {
         let name = match self.act {
             Act::Eat => "snack",

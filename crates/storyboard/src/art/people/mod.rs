@@ -58,7 +58,7 @@ pub(in super::super) fn head(subject: Subject, m: &Moment) -> Option<[f32; 4]> {
     })
 }
 
-/// What a person wears and carries; who holds an umbrella keeps clothes and hair.
+/// Clothes and things of a person; a person with an umbrella keeps clothes and hair.
 fn worn(subject: Subject, m: &Moment) -> Outfit {
     match m.holder.filter(|_| subject == Subject::Umbrella) {
         Some(holder) => Outfit {

@@ -14,7 +14,7 @@ pub(super) enum Limb {
     To(f32, f32),
 }
 
-/// What the face does.
+/// The expression of the face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mouth {
     Smile,

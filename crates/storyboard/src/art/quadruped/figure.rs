@@ -54,7 +54,7 @@ impl Frame {
     }
 }
 
-/// What a foot does.
+/// Motion of a foot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Foot {
     /// Stands so far from where it stands at rest, toe down by so many degrees.

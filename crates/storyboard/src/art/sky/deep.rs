@@ -1,4 +1,4 @@
-//! What is far out in space: comets and black holes.
+//! Objects of deep space: comets and black holes.
 
 use std::f32::consts::TAU;
 

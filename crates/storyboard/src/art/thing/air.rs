@@ -1,4 +1,4 @@
-//! What is in the air about things: steam, smoke, glow, sparks, glints and notes, as functions of time.
+//! Effects in the air around things: steam, smoke, glow, sparks, glints and notes, as functions of time.
 //! None of it is a part of a drawing.
 
 use super::super::super::colour::Rgb;

@@ -26,7 +26,7 @@ fn burns(subject: Subject, m: &Moment) -> bool {
     }
 }
 
-/// What the thing does as a whole.
+/// Motion of the thing as a whole.
 fn whole(subject: Subject, m: &Moment) -> Transform {
     let foot = |inner: Transform| {
         Transform::from_translate(50.0, 98.0)

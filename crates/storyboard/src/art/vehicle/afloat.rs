@@ -29,7 +29,7 @@ pub(super) fn pose(name: &str, m: &Moment) -> Option<Pose> {
     })
 }
 
-/// What is before the hull: foam, bubbles, a pennant.
+/// Parts in front of the hull: foam, bubbles, a pennant.
 pub(super) fn after(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     match subject {
         Subject::Boat => {

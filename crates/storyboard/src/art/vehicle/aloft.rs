@@ -57,7 +57,7 @@ pub(super) fn pose(name: &str, m: &Moment) -> Option<Pose> {
     })
 }
 
-/// What is behind the drawing.
+/// Parts behind the drawing.
 pub(super) fn before(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     match subject {
         Subject::Plane if m.act != Act::Stand => pen.within(attitude(subject, m), trail),
@@ -72,7 +72,7 @@ pub(super) fn before(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     }
 }
 
-/// What is before the drawing.
+/// Parts in front of the drawing.
 pub(super) fn after(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     if subject == Subject::Sled {
         scarf(pen, look, m);

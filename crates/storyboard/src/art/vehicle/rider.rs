@@ -1,4 +1,4 @@
-//! Who rides a bicycle: legs that keep to the pedals. A bicycle that stands has no rider.
+//! The rider of a bicycle: legs that follow the pedals. A standing bicycle has no rider.
 
 use super::super::super::pen::Pen;
 use super::super::Look;

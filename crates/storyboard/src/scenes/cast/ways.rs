@@ -38,7 +38,7 @@ impl Way {
     }
 }
 
-/// What a figure does: what the words say, else what is usual for it.
+/// A figure's action: the one in the words, otherwise its usual one.
 fn act(seat: &Seat) -> Act {
     let facts = seat.role.subject.facts();
     let usual = match (seat.group, facts.stance) {

@@ -21,7 +21,7 @@ pub(super) struct Street {
     pub(super) near: Option<f32>,
 }
 
-/// Who belongs to which part of a street.
+/// The parts of a street.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     /// In the row of the houses.

@@ -123,7 +123,7 @@ fn or(worn: Outfit, hair: &'static str, nth: u8) -> Outfit {
     pick(&[worn, Outfit { hair, ..worn }], nth)
 }
 
-/// What the `nth` of these people wears.
+/// The clothes of the `nth` of these people.
 pub(super) fn outfit(subject: Subject, nth: u8) -> Outfit {
     match subject {
         Subject::Man => pick(&everyday::MEN, nth),
