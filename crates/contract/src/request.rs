@@ -224,7 +224,7 @@ request_fields! {
     /// A completed draft of this project and model to render as a final. Only `model` and `metadata` may accompany it.
     draft_task_id: String = TEXT, Rules { taken: |can| can.draft, in_final: true, ..FREE };
 
-    /// A completed task of this project, of any model, whose video is to be edited. Length, size and sound come from it.
+    /// A completed task of this project, of any model, whose video is to be edited. Length and size come from it; an edit has no sound.
     edit_task_id: String = TEXT, Rules { taken: |can| can.edit, ..FREE };
 
     /// 0.0 to 1.0 (default 0.6): how far an edit may leave its source.

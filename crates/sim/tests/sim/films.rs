@@ -194,11 +194,11 @@ impl Films for CannedFilms {
     }
 
     fn look(&self, _path: &Path) -> Result<ProbeInfo, MediaError> {
-        unimplemented!("no model of a life takes edits")
+        unreachable!("no model of a life takes edits")
     }
 
     fn play(&self, _path: &Path, _info: &ProbeInfo) -> Result<Box<dyn PlayedFilm>, MediaError> {
-        unimplemented!("no model of a life takes edits")
+        unreachable!("no model of a life takes edits")
     }
 }
 
