@@ -58,7 +58,7 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::Content, 30),
     (Kind::Cancel, 30),
     (Kind::Delete, 20),
-    (Kind::Pass, 600),
+    (Kind::Pass, 450),
     (Kind::Die, 12),
     (Kind::Hang, 14),
     (Kind::ComeBack, 25),
@@ -88,7 +88,7 @@ impl World {
                 let longest_ms = match self.rng.below(8) {
                     0..5 => 500,
                     5..7 => 4_000,
-                    _ => LEASE_MS / 2,
+                    _ => LEASE_MS / 3,
                 };
                 let ms = 1 + self.rng.below(longest_ms);
                 self.live(ms).await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kinora_contract::Phase;
 use kinora_store::faulty::Method;
+use kinora_store::{ChoreKind, ChoreRequest};
 
 use crate::bench::{Bench, DEADLINE, NOW, RETENTION_MS, Running, until};
 use crate::engines::{Act, Puppet};
@@ -41,6 +42,46 @@ async fn p10_a_clock_that_jumps_costs_no_attempt() {
         assert_eq!((bench.task(id).await.attempt, engine.started()), (1, 1));
         running.drained().await;
         bench.holds_only(&[artifact]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p10_a_clock_that_jumps_while_chores_are_leased_leaves_no_file_and_takes_none() {
+    for jumped in [
+        NOW + 25 * HOUR_MS,
+        NOW - 10 * HOUR_MS,
+        NOW + 10 * YEAR_MS,
+        0,
+    ] {
+        let bench = Bench::new();
+        let engine = Arc::new(Puppet::new(Act::Held));
+        let first = Running::start(bench.worker(&engine));
+        let id = bench.submit().await;
+        until("the engine works", async || engine.at_work() == 1).await;
+        bench.held.hold_removals(true);
+        bench.cancel(id).await;
+        engine.release();
+        // One of the run's own, and all of the chores.
+        let held = async || bench.held.removals() == 4;
+        until("the chores are leased", held).await;
+        bench.clock.set(jumped);
+        let second = Running::start(bench.worker(&engine));
+        bench.held.hold_removals(false);
+        let kept = bench.submit().await;
+        let kept = bench.completes(kept).await;
+        bench.comes_to_hold_only(std::slice::from_ref(&kept)).await;
+        sweeps_go_round(&bench).await;
+        first.drained().await;
+        second.drained().await;
+        // Not even under a lease.
+        bench.clock.advance(HOUR_MS);
+        let chores = bench.store.chores.take_chores(ChoreRequest {
+            kind: ChoreKind::RemoveFile,
+            count: 10,
+            lease_ms: HOUR_MS,
+        });
+        assert_eq!(chores.await.unwrap(), []);
+        bench.holds_only(&[kept]).await;
     }
 }
 

@@ -1,5 +1,5 @@
 //! What no plan of faults can say of a blob store: puts of files that wait until they are let go,
-//! and go on although nobody waits for them.
+//! and go on although nobody waits for them; and removals that wait.
 
 use std::io;
 use std::ops::Range;
@@ -13,11 +13,13 @@ use kinora_blobs::{BlobError, BlobStore, ByteStream, EntryStream};
 use kinora_contract::StoredFile;
 use tokio::sync::watch;
 
-/// A blob store whose puts of files may be held.
+/// A blob store whose puts of files, and removals, may be held.
 #[derive(Debug)]
 pub(crate) struct HeldBlobs {
     inner: Arc<dyn BlobStore>,
     hold: watch::Sender<bool>,
+    hold_removals: watch::Sender<bool>,
+    removals: AtomicUsize,
     ended: Arc<AtomicUsize>,
 }
 
@@ -26,6 +28,8 @@ impl HeldBlobs {
         Self {
             inner,
             hold: watch::Sender::new(false),
+            hold_removals: watch::Sender::new(false),
+            removals: AtomicUsize::new(0),
             ended: Arc::default(),
         }
     }
@@ -33,6 +37,16 @@ impl HeldBlobs {
     /// From now on puts of files wait, or do not wait any more.
     pub(crate) fn hold(&self, hold: bool) {
         self.hold.send_replace(hold);
+    }
+
+    /// From now on removals wait, or do not wait any more.
+    pub(crate) fn hold_removals(&self, hold: bool) {
+        self.hold_removals.send_replace(hold);
+    }
+
+    /// Removals that have begun.
+    pub(crate) fn removals(&self) -> usize {
+        self.removals.load(Ordering::SeqCst)
     }
 
     /// Puts of files that have come to their end, whether anyone waited for them or not.
@@ -75,6 +89,10 @@ impl BlobStore for HeldBlobs {
     }
 
     async fn delete(&self, key: &str) -> Result<(), BlobError> {
+        self.removals.fetch_add(1, Ordering::SeqCst);
+        let mut hold = self.hold_removals.subscribe();
+        let free = hold.wait_for(|hold| !hold).await.is_ok();
+        assert!(free, "the test ended while a removal was held");
         self.inner.delete(key).await
     }
 

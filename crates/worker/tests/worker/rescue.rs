@@ -46,6 +46,8 @@ async fn p03_the_finish_of_a_worker_that_was_cut_off_is_refused_and_its_files_go
     let cut_off = Running::start(bench.worker_without_time(&engine));
     let id = bench.submit().await;
     until("the engine works", async || engine.at_work() == 1).await;
+    // A renewal that is under way would last from the hour to which the clock is moved.
+    bench.heartbeats_go_round().await;
     bench.store_plan.set(Rates::AWAY);
     let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
     worker.work = bench.store.work.clone();
