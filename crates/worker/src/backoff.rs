@@ -189,7 +189,7 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
-    use kinora_contract::ManualClock;
+    use kinora_contract::{ManualClock, Standstill};
 
     use super::*;
 

@@ -1,14 +1,17 @@
-//! A seeded simulation of the whole service under a manual clock: each seed is one life of a few
-//! hundred operations, drawn from about forty kinds, and after each of them every promise that
-//! can be looked at is looked at.
+//! A seeded simulation of the whole service in virtual time: each seed is one life of a few hundred
+//! operations, drawn from thirty kinds, between which the workers go on by themselves. After each operation,
+//! and after each effect that a worker has on the two stores, every promise that can be looked at is looked at.
 //!
-//! Real are: the router and all behind it, the contract, the SQLite store on a file, the local
-//! blob store, the faulty wrappers around both, and the worker's look for orphans and trust in the
-//! clock. Modelled are: the sockets (requests go to the router in process), the machine's death
-//! (what lies on the disk at that moment is copied and opened), and the three workers, whose
-//! effects on the two stores are made one by one in the order of `kinora-worker`'s modules, without
-//! timers, engine and encoder: see `worker` and `steps`. Two processes beside them do chores. The
-//! store stamps all times; the workers have clocks of their own, and two of these are wrong.
+//! Real are: the router and all behind it, the contract, the SQLite store on a file, the local blob store, the
+//! faulty wrappers around both, and the workers, of which two work on one store: claims, the fetch stage, leases,
+//! preparing, films, publishing, sweeps, chores, orphans, backing off and stopping are `kinora-worker`'s own code.
+//! Modelled are: the sockets (requests go to the router in process), the hosts of references (`hosts`), the
+//! machine's death (what lies on the disk at that moment is copied and opened), and the engine with the check of
+//! its films (`films`): a `FilmEngine`, so that neither the recorder nor a decoder of films runs. Whatever blocks is
+//! done on the spot (`moment`): the workers' pools, their lease keeper and the store's writer have no threads here.
+//!
+//! A worker's calls (`seen`) take a while, hang and die with its process. The store stamps all times; the workers
+//! have clocks of their own, and one of these is wrong.
 //!
 //! `KINORA_SIM_SEEDS` says how many lives, `KINORA_SIM_FIRST_SEED` which is the first,
 //! `KINORA_SIM_OPERATIONS` how long each is. A failing life prints its seed and all it did.
