@@ -194,11 +194,11 @@ impl Films for CannedFilms {
     }
 
     fn look(&self, _path: &Path) -> Result<ProbeInfo, MediaError> {
-        unreachable!("no model of a life takes edits")
+        panic!("no model of a life takes edits")
     }
 
     fn play(&self, _path: &Path, _info: &ProbeInfo) -> Result<Box<dyn PlayedFilm>, MediaError> {
-        unreachable!("no model of a life takes edits")
+        panic!("no model of a life takes edits")
     }
 }
 
