@@ -85,7 +85,7 @@ fn an_engine_in_a_process_keeps_to_what_every_engine_must() {
             command.arg("engine-host");
             command
         }),
-        settings: json!({"Storyboard": {"threads": 1}})
+        settings: json!({"kind": "storyboard", "name": "boxed", "settings": {"threads": 1}})
             .to_string()
             .into_bytes(),
         processes: 1,
