@@ -108,8 +108,7 @@ mod tests {
             .split_once("explains every key):\n")
             .unwrap();
         let (comment, _) = comment.split_once("\n\n").unwrap();
-        let lines = comment.lines().map(|line| line.trim_start_matches("# "));
-        let example = lines.map(|line| line.trim_start_matches('#'));
+        let example = comment.lines().map(|line| line.strip_prefix('#').unwrap());
         assert_is_the_example(&served(&example.collect::<Vec<_>>().join("\n")).unwrap());
     }
 
