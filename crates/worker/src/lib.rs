@@ -39,6 +39,7 @@ mod preview;
 mod probe;
 mod publish;
 mod record;
+mod reference_source;
 mod references;
 mod run;
 mod script;
@@ -66,7 +67,8 @@ pub use orphans::{
     Known, Looked, OrphanError, Orphans, is_marked, look_for_orphans, put_mark, remove_orphans,
 };
 pub use pools::Pools;
-pub use references::{ReferenceSource, References};
+pub use reference_source::ReferenceSource;
+pub use references::References;
 use sweep::Sweeper;
 use tokio::task::JoinSet;
 pub use trust::{Move, Trust, Verdict};

@@ -2,21 +2,19 @@
 //! has ended, so that a rerun does not fetch again. A run only looks for them.
 
 use std::collections::HashMap;
-use std::fmt::Debug;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kinora_blobs::{BlobError, BlobStore, Reserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
 use kinora_contract::{Failure, FailureCode, Reference, StoredFile, Task, TaskId, VideoSpec};
 use kinora_decode::DecodeError;
-use kinora_fetch::{FetchError, Fetcher};
+use kinora_fetch::FetchError;
 use kinora_pool::Pool;
 use kinora_scratch::Scratch;
 use kinora_store::{StoreError, Work, reference_keys};
@@ -26,26 +24,10 @@ use crate::fault::is_ours;
 use crate::keep::Keeper;
 use crate::prepare::audio_too_long_failure;
 use crate::record::Staged;
+use crate::reference_source::ReferenceSource;
 
 /// How often a fetch looks whether its task has ended although there was no hint.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Where references come from: the network, or a simulation of it.
-#[async_trait]
-pub trait ReferenceSource: Send + Sync + Debug {
-    /// As [`Fetcher::fetch`].
-    ///
-    /// # Errors
-    /// As [`Fetcher::fetch`].
-    async fn fetch(&self, request: &kinora_fetch::Request<'_>) -> Result<u64, FetchError>;
-}
-
-#[async_trait]
-impl ReferenceSource for Fetcher {
-    async fn fetch(&self, request: &kinora_fetch::Request<'_>) -> Result<u64, FetchError> {
-        Self::fetch(self, request).await
-    }
-}
 
 /// Fetches references, and knows which tasks' are being fetched at the moment.
 #[derive(Debug)]
