@@ -89,6 +89,9 @@ pub(crate) async fn run_task(
         control: &control,
         shutdown: &shutdown,
     };
+    if claim.task.engine.as_deref() != Some(&*engine_name) {
+        watch.begin().await;
+    }
     let prepared = tokio::select! {
         biased;
         prepared = prepare(&worker, &claim.task, &claim.lease, served.engine.clone()) => prepared,

@@ -76,6 +76,14 @@ impl Watch<'_> {
         }
     }
 
+    /// Stores the engine's name before it is at work: a later edit of this video asks which engine made it, and a
+    /// quick run is over before the keeper's first renewal.
+    pub(crate) async fn begin(&self) {
+        if let Err(error) = self.renew(self.renewal()).await {
+            tracing::warn!(%error, "engine of the task not stored");
+        }
+    }
+
     /// Stores the choices that were left to the engine or to a reference, so that clients see them.
     pub(crate) async fn decide(&self, spec: VideoSpec) {
         let decided = Renewal {

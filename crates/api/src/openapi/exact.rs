@@ -4,7 +4,7 @@
 use kinora_contract::limits::{
     IDEMPOTENCY_KEY_CHARS_MAX, METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX,
     METADATA_VALUE_CHARS_MAX, NEGATIVE_PROMPT_CHARS_MAX, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN,
-    PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SEED_MAX, URL_BYTES_MAX,
+    PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, SEED_MAX, URL_BYTES_MAX,
 };
 use kinora_contract::request::FIELDS;
 use kinora_contract::{AspectRatio, Capabilities, Catalog, Resolution, Size};
@@ -157,7 +157,10 @@ fn submit_fields(catalog: &Catalog) -> Value {
         "metadata": metadata(),
     });
     for field in FIELDS {
-        fields[field.name]["description"] = json!(field.about());
+        let schema = &mut fields[field.name];
+        if schema.get("description").is_none() {
+            schema["description"] = json!(field.about());
+        }
     }
     fields
 }
@@ -179,8 +182,18 @@ fn url() -> Value {
 
 fn seconds(catalog: &Catalog) -> Value {
     let cards = || catalog.cards().iter().map(|card| &card.capabilities);
+    let shortest = cards().map(|can| can.seconds_min).min();
     let longest = cards().map(|can| can.seconds_max).max();
-    let longest = longest.unwrap_or(SECONDS_MAX);
+    let (shortest, longest) = (
+        shortest.unwrap_or(SECONDS_MIN),
+        longest.unwrap_or(SECONDS_MAX),
+    );
+    let mut defaults: Vec<u32> = cards().map(|can| can.seconds_default).collect();
+    defaults.dedup();
+    let default = match *defaults {
+        [same] => format!("Default {same}."),
+        _ => "The default is the model's `seconds_default`.".to_owned(),
+    };
     json!({
         "type": null,
         "anyOf": [
@@ -188,6 +201,10 @@ fn seconds(catalog: &Catalog) -> Value {
             {"type": "string", "pattern": "^(auto|-1|[1-9][0-9]?)$"},
             {"type": "null"},
         ],
+        "description": format!(
+            "Length in seconds, {shortest} to {longest}, as a number or a numeric string; `\"auto\"` (or -1) \
+             where the model chooses itself. {default}"
+        ),
         "example": cards().next().map_or(SECONDS_DEFAULT, |can| can.seconds_default),
     })
 }

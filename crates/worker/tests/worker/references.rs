@@ -248,7 +248,15 @@ async fn a_blob_store_that_is_away_holds_up_a_fetch_and_fails_no_task() {
     let settled = || bench.store_plan.calls(Store::SettleFetch);
     until("the fetch given back", async || settled() == 1).await;
     assert_eq!(bench.phase(id).await, Phase::Waiting);
-    bench.clock.advance(1_000);
+    // The call that gives it back may still be under way, and its pause begins with the call's end.
+    let ends = async || {
+        let phase = bench.phase(id).await;
+        if phase == Phase::Waiting {
+            bench.clock.advance(1_000);
+        }
+        phase.is_terminal()
+    };
+    until("the task ends", ends).await;
     bench.completes(id).await;
     assert_eq!(bench.task(id).await.attempt, 1);
     running.drained().await;
