@@ -40,7 +40,7 @@ struct Trouble {
     failed: u32,
 }
 
-/// What was tried since the last fault.
+/// What the worker has tried since the last fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Nothing, or a probe that failed.
@@ -51,7 +51,7 @@ enum Stage {
     Trying,
 }
 
-/// What may be claimed now.
+/// How many tasks the worker may claim now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// As much as there are slots for.
@@ -95,12 +95,12 @@ impl Backoff {
         }
     }
 
-    /// Notes what a probe of the result store has found.
+    /// Notes the result of a probe of the result store.
     pub(crate) fn note_probe(&self, probed: &Result<(), BlobError>) {
         self.note_probe_at(self.clock.steady(), probed);
     }
 
-    /// What may be claimed now.
+    /// How many tasks the worker may claim now.
     pub(crate) fn turn(&self) -> Turn {
         self.turn_at(self.clock.steady())
     }

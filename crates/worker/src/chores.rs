@@ -1,5 +1,5 @@
-//! What the store leaves to be done elsewhere, as leased chores: files to be removed, upstream jobs to be called
-//! off. Any process may do them, and the one that does says what became of them.
+//! Leased chores outside the store: files to remove and upstream jobs to cancel. Any process may take them, and the
+//! one that does settles them.
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
@@ -22,7 +22,7 @@ const LONGEST_PAUSE_MS: u64 = 5 * 60 * 1000;
 /// After so many failures, more than an hour, an upstream job is left alone: it has long ended.
 const CALL_OFF_ATTEMPTS_MAX: u32 = 20;
 
-/// Removes files that nobody needs any more; returns whether there may be more to do at once.
+/// Removes unneeded files; returns whether more are due at once.
 pub(crate) async fn remove_files(worker: &Worker) -> Result<bool, StoreError> {
     let chores = take(worker, ChoreKind::RemoveFile, FILES).await?;
     let is_full = chores.len() == FILES;
@@ -50,7 +50,7 @@ async fn remove_file(worker: &Worker, chore: Chore) -> ChoreDone {
     }
 }
 
-/// Calls off upstream jobs of tasks that ended without a result: nobody wants them, and somebody may be paying. The
+/// Cancels upstream jobs of tasks that ended without a result: they are unwanted and may cost money. The
 /// run of a cancelled task does so at once; this is for tasks that had no run just then, and for servers that did
 /// not hear.
 pub(crate) async fn call_off_jobs(worker: &Worker) -> Result<(), StoreError> {

@@ -20,7 +20,7 @@ use crate::{Worker, run};
 /// How often the store is asked although it gave no hint.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// Claims and runs until a drain is asked for, then waits for what runs: so many tasks.
+/// Claims and runs tasks until a drain, then waits for the running ones; returns their number.
 pub(crate) async fn claim_until_drain(
     worker: Arc<Worker>,
     keeper: Arc<LeaseKeeper>,
@@ -108,7 +108,7 @@ async fn wait_for_work(hints: &mut watch::Receiver<u64>, freed: &Notify, shutdow
     }
 }
 
-/// What a run's engine has: dropped when nothing of it is left, in this order.
+/// Resources of a run's engine. Dropped, in this order, when the engine has ended.
 pub(crate) struct Place {
     slot: Arc<Slot>,
     _seat: EngineSeat,
@@ -122,15 +122,15 @@ impl Place {
     }
 }
 
-/// What a run holds until its outcome is written: a slow disk must not have ever more results wait for it.
+/// A run's hold on a slot until its outcome is written: otherwise results would pile up behind a slow disk.
 pub(crate) enum Held {
     Slot(Arc<Slot>),
     Leftover { _permit: OwnedSemaphorePermit },
 }
 
 impl Held {
-    /// Gives the slot to others although something is still being written that nobody wants any more. At most
-    /// as many writes are left so as there are slots: who comes later keeps its slot.
+    /// Frees the slot although an unwanted result is still being written. At most as many writes as there are
+    /// slots may be left like this; later ones keep their slots.
     pub(crate) fn leave(&mut self) {
         if let Self::Slot(slot) = self
             && let Ok(permit) = slot.leftovers.clone().try_acquire_owned()
@@ -201,7 +201,7 @@ async fn ask(worker: &Worker, models: &[String], count: usize, outage: &Outage) 
     }
 }
 
-/// Waits for the runs, up to the drain limit; then they are told to give back what they hold.
+/// Waits for the runs up to the drain limit; then asks them to give their tasks back.
 async fn finish_runs(worker: &Worker, mut runs: JoinSet<()>, shutdown: &Shutdown) {
     if !runs.is_empty() {
         let limit = worker.settings.drain_limit;

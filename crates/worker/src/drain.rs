@@ -1,9 +1,9 @@
-//! The orderly stop, in two steps: `drain` (take nothing new, finish what runs) and `now`
-//! (give back what runs). Both steps are irreversible.
+//! The orderly stop, in two steps: `drain` (claim nothing new, finish running tasks) and `now`
+//! (give running tasks back). Both steps are irreversible.
 
 use tokio_util::sync::CancellationToken;
 
-/// The two steps of a stop, shared by everyone who serves.
+/// The two steps of a stop, shared by all parts of the service.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
     drain: CancellationToken,
@@ -16,7 +16,7 @@ impl Shutdown {
         self.drain.cancel();
     }
 
-    /// Asks for the second step: what runs is given back. Implies the first.
+    /// Asks for the second step: running tasks go back to the queue. Implies the first.
     pub fn now(&self) {
         self.drain.cancel();
         self.now.cancel();

@@ -66,14 +66,14 @@ fn is_ours_alone(error: &(dyn Error + 'static)) -> bool {
     }
     match error.downcast_ref::<RecordError>() {
         Some(RecordError::Thread(_)) => return true,
-        // What is made elsewhere is written to a file of this machine (`FilmEngine::film`).
+        // A film made elsewhere is written to a file of this machine (`FilmEngine::film`).
         Some(RecordError::Engine(EngineError::Told {
             code: FailureCode::StorageFailed,
             ..
         })) => return true,
         _ => {}
     }
-    // Both read and write files of this machine alone: what the system refuses is the system's fault.
+    // Both read and write files of this machine alone: an error of the system is the system's fault.
     match (error.downcast_ref(), error.downcast_ref()) {
         (Some(MediaError::Io(error)), _) | (_, Some(DecodeError::Io(error))) => {
             error.raw_os_error().is_some()

@@ -144,7 +144,7 @@ fn pause_after(fetch: &Fetch, error: Option<GatherError>) -> u64 {
     }
 }
 
-/// Says what became of a fetch, again and again while the store is away and the lease may hold. A stop does not
+/// Writes the result of a fetch, and retries while the store is away and the lease may hold. A stop does not
 /// wait for a store: the next process takes the fetch in any case.
 async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched, shutdown: &Shutdown) {
     let settled = async {

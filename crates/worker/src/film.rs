@@ -87,7 +87,7 @@ async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Re
         stop = watch.until_stop(Some(silence_max)) => {
             if is_final(stop) {
                 cancel.cancel();
-                // What comes of it is not wanted, but that it is passed on.
+                // The result is not wanted, only that the cancel reaches the engine.
                 if timeout(CANCEL_LIMIT, making).await.is_err() {
                     tracing::warn!("the engine did not pass a cancel on in time");
                 }
@@ -97,7 +97,7 @@ async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Re
     }
 }
 
-/// Whether nobody will want the film any more.
+/// Whether the film is no longer wanted.
 const fn is_final(stop: Stop) -> bool {
     matches!(stop, Stop::Lost(LeaseLost::Withdrawn) | Stop::Stalled)
 }
@@ -129,7 +129,7 @@ fn look_into(
         !stopped.load(Ordering::Relaxed)
     };
     let recording = films.examine(order.staged.path(), &asked, &mut go_on)?;
-    // Written by an engine, or by a process that it started: nobody here saw its bytes go by.
+    // Written by an engine, or by a process that it started: its bytes did not pass through this process.
     let (bytes, sha256) = measure_file(order.staged.path()).map_err(MediaError::Io)?;
     Ok(Recorded {
         recording,
@@ -159,7 +159,7 @@ fn format(spec: &VideoSpec, engine: &dyn FilmEngine) -> Result<FilmFormat, Recor
     })
 }
 
-/// Tells a thread that nobody waits for it.
+/// Tells a thread that its result is no longer wanted.
 #[derive(Default)]
 struct StopOnDrop(Arc<AtomicBool>);
 

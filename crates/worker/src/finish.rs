@@ -1,4 +1,4 @@
-//! The terminal state of a run: written once, and what the run published goes unless it stands.
+//! The terminal state of a run: written once. If it does not stand, the run's published files are removed.
 //! An answer that was lost on the way from the store is looked up, never guessed.
 
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub(crate) async fn finish(
     }
 }
 
-/// What a try to write an outcome came to.
+/// Result of one attempt to write an outcome.
 enum Written {
     /// The outcome is the task's state.
     Stands,

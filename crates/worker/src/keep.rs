@@ -80,7 +80,7 @@ impl Keeper {
             smaller,
             measured,
         } = judged.map_err(|error| match error {
-            // What was fetched cannot be read back, or what is kept not be written.
+            // The fetched file cannot be read back, or the kept part cannot be written.
             DecodeError::Io(error) => GatherError::Blobs(BlobError::Unavailable(error)),
             error => GatherError::Judge { index, error },
         })?;
@@ -121,9 +121,9 @@ fn widest(resolution: Resolution) -> Size {
 struct Judged {
     /// Of a sound.
     seconds: f64,
-    /// What is to be kept in the place of the file.
+    /// The bytes to keep instead of the file.
     smaller: Option<Written>,
-    /// Length and SHA-256 of what is kept.
+    /// Length and SHA-256 of the kept bytes.
     measured: (u64, String),
 }
 
@@ -226,7 +226,7 @@ mod tests {
         (0..count).map(next).collect()
     }
 
-    /// Does what a fetch does, and returns the length of a sound.
+    /// Does the work of a fetch, and returns the length of a sound.
     fn keep(path: &Path, judged: Result<Judged, DecodeError>) -> f64 {
         let judged = judged.unwrap();
         if let Some(smaller) = judged.smaller {

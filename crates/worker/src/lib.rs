@@ -10,7 +10,7 @@
 //!    [`finish`](mod@finish): the terminal state.
 //! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`watch`](mod@watch): ends a run whose lease is gone,
 //!    or whose engine stands still.
-//! 5. [`sweep`](mod@sweep): takes up what was left behind, by a wall clock that [`trust`](mod@trust) believes
+//! 5. [`sweep`](mod@sweep): picks up expired leases and results, by a wall clock that [`trust`](mod@trust) believes
 //!    and leases that no [`stall`](mod@stall) of the process has let run out, and does the [`chores`](mod@chores) that the
 //!    store leaves; [`drain`](mod@drain): the orderly stop.
 //! 6. [`fault`](mod@fault): which errors are this machine's; their tasks go back to the queue, and
@@ -73,12 +73,12 @@ use sweep::Sweeper;
 use tokio::task::JoinSet;
 pub use trust::{Move, Trust, Verdict};
 
-/// What a worker works with.
+/// A worker and everything it depends on.
 #[derive(Clone, Debug)]
 pub struct Worker {
     /// Where tasks come from and go to.
     pub work: Arc<dyn Work>,
-    /// What is left to be done.
+    /// Leased chores: files to remove, upstream jobs to cancel.
     pub chores: Arc<dyn Chores>,
     /// Where results go.
     pub blobs: Arc<dyn BlobStore>,
@@ -145,7 +145,7 @@ impl Worker {
     pub async fn work(self, shutdown: Shutdown) -> usize {
         let worker = Arc::new(self);
         let alive = worker.backoff.readiness().alive();
-        // Before the first claim: what a dead worker left goes before younger tasks.
+        // Before the first claim, so that tasks of a dead worker go before younger ones.
         let mut sweeper = Sweeper::new(&worker);
         sweeper.sweep_once(&worker).await;
         let both = || (worker.clone(), shutdown.clone());

@@ -18,7 +18,7 @@ pub enum Maker {
 }
 
 impl Maker {
-    /// Who it is and what it can take.
+    /// Its description: name, version and features.
     pub fn describe(&self) -> &Description {
         match self {
             Self::Frames(engine) => engine.describe(),
@@ -104,7 +104,7 @@ impl Lineup {
         self.0.get(model)
     }
 
-    /// The models, by what they share.
+    /// The models, grouped by the engine that they share.
     pub(crate) fn queues(&self) -> Vec<Queue> {
         let mut queues: Vec<Queue> = Vec::new();
         for (model, served) in &self.0 {

@@ -1,5 +1,5 @@
-//! Removes files that no task names: what a run put after its lease was lost and everything else
-//! had been swept. The store's garbage list is the usual way; this is for what slips by it. Files of
+//! Removes files that no task names, such as those that a run put after its lease was lost and the sweep was
+//! over. Usually the store's chores remove files; this finds the ones they miss. Files of
 //! tasks that the store cannot know, since a copy of it accepted them, are left until an operator
 //! says otherwise; so is everything where another store has left its mark beside ours.
 
@@ -31,7 +31,7 @@ const ASK_EVERY: Duration = Duration::from_mins(1);
 /// Why the look came to an end early.
 #[derive(Debug, thiserror::Error)]
 pub enum OrphanError {
-    /// The blob store did not say what it holds.
+    /// The blob store could not be listed.
     #[error("files could not be listed: {0}")]
     Blobs(#[from] BlobError),
     /// The store did not say which tasks there are.
@@ -39,7 +39,7 @@ pub enum OrphanError {
     Store(#[from] StoreError),
 }
 
-/// Who knows which tasks there are: a store, or one that is looked at from beside its service.
+/// A source of known tasks: the store itself, or a reader beside the running service.
 #[async_trait::async_trait]
 pub trait Known: Send + Sync {
     /// The tasks with these ids, each in its place. One that this version cannot read is an error of its own.
@@ -105,7 +105,7 @@ impl Known for Inspection {
 pub struct Orphans {
     /// How many there are.
     pub files: u64,
-    /// What they take.
+    /// Their total size in bytes.
     pub bytes: u64,
     /// When the oldest of their tasks was accepted.
     pub oldest_ms: Option<UnixMs>,
@@ -146,7 +146,7 @@ impl Orphan {
     }
 }
 
-/// What a look came to.
+/// Result of a look for orphans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
     /// Files that were removed.
@@ -300,7 +300,7 @@ async fn remove(blobs: &dyn BlobStore, key: &str) -> bool {
 /// Whether the results are those of this store, by its mark.
 ///
 /// # Errors
-/// [`OrphanError`] when that cannot be told.
+/// [`OrphanError`] if the store or the blob store cannot be read.
 pub async fn is_marked(
     tasks: &(impl Known + ?Sized),
     blobs: &dyn BlobStore,

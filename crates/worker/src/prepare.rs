@@ -1,4 +1,4 @@
-//! From a claimed task to what an engine works from: references and source at hand, decoded one
+//! From a claimed task to an engine's materials: references and source at hand, decoded one
 //! task at a time so that memory stays bounded, the spec decided, the clip planned.
 
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use crate::script::{self, Start};
 use crate::source::{Origin, StoredVideo};
 use crate::tenacious::tenacious;
 
-/// What a run works from.
+/// The materials and the plan of a run.
 pub(crate) struct Prepared {
     /// Nothing in it is undecided, but the length of a film.
     pub(crate) spec: VideoSpec,
     pub(crate) work: Work,
-    /// What the engine will not or cannot do of the spec.
+    /// Parts of the spec that the engine will not or cannot do.
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// What is to be done by an engine of either kind.
+/// The work for an engine of either kind.
 pub(crate) enum Work {
     /// Frames are to be recorded.
     Frames {
@@ -92,7 +92,7 @@ impl PrepareError {
         matches!(self, Self::Source(MediaError::Lost(_)))
     }
 
-    /// For the operator, whom it concerns unless what the caller gave is at fault.
+    /// Logs it as an error, or as information where the client's input is at fault.
     pub(crate) fn log(&self) {
         match self {
             Self::Decode { .. } | Self::AudioTooLong(_) | Self::SourceGone => {
@@ -102,7 +102,7 @@ impl PrepareError {
         }
     }
 
-    /// What the client of the task that `spec` belongs to is told: also which field it was.
+    /// The failure for the client of the task with this `spec`; it names the field.
     pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
             Self::Gather(error) => error.failure(spec),
@@ -273,7 +273,7 @@ pub(crate) fn audio_too_long(seconds: f64) -> bool {
     seconds > REFERENCE_AUDIO_SECONDS_MAX + PADDING_SECONDS
 }
 
-/// What the client of a task is told whose sounds are so long together.
+/// The failure of a task whose sounds are too long together.
 pub(crate) fn audio_too_long_failure(seconds: f64) -> Failure {
     let message = format!(
         "the sounds last {seconds:.1} s together; at most {REFERENCE_AUDIO_SECONDS_MAX} s are taken."

@@ -1,5 +1,5 @@
-//! What an engine shows of its work, as clients get it. Nothing depends on it: one that cannot be
-//! encoded is left out, and nobody waits for one.
+//! Previews of an engine's work, encoded for clients. Nothing depends on them: the worker drops one that it
+//! cannot encode, and never waits for one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use kinora_engine::{Picture, Preview};
 use kinora_pool::Pool;
 use tokio::task::JoinSet;
 
-/// More often, nobody would see the difference, and each costs a renewal.
+/// A shorter interval would be invisible, and each preview costs a write.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The previews of one run, a second apart.

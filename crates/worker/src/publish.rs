@@ -1,5 +1,5 @@
 //! File to blob store: bytes before state. Keys carry the lease's token, so that no two attempts
-//! share one; what an attempt published and could not finish is removed again.
+//! share one. If an attempt publishes files and cannot finish, it removes them.
 
 use std::io::ErrorKind;
 
@@ -67,7 +67,7 @@ async fn put_bytes(
     Ok(file)
 }
 
-/// Finds out what became of a put whose answers were lost, all of them: the blob may be there.
+/// Resolves a put whose answers were all lost: the blob may exist.
 async fn resolve(
     blobs: &dyn BlobStore,
     file: &StoredFile,

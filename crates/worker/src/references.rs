@@ -43,7 +43,7 @@ pub struct References {
     scratch: Arc<Scratch>,
 }
 
-/// Held by the one who fetches a task's references.
+/// Held while a task's references are fetched.
 type Gate = tokio::sync::Mutex<()>;
 
 /// Why the references of a task are not at hand.
@@ -95,7 +95,7 @@ impl GatherError {
         theirs && !is_ours(self)
     }
 
-    /// Whether what arrived could not be written: nor could a result.
+    /// Whether writing the file failed; writing a result would fail too.
     pub(crate) const fn is_of_this_disk(&self) -> bool {
         let (Self::Fetch { error, .. } | Self::Later { error, .. }) = self else {
             return false;
@@ -111,7 +111,7 @@ impl GatherError {
         }
     }
 
-    /// What the client of the task that `spec` belongs to is told: also which reference it was.
+    /// The failure for the client of the task with this `spec`; it names the reference.
     pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
             Self::Fetch { index, error } => named(error.failure(), spec, *index),
@@ -363,7 +363,7 @@ async fn ended(tasks: &dyn Work, id: TaskId) {
     }
 }
 
-/// Removes what may be there. What cannot be removed now is noted as garbage when the task ends.
+/// Removes the file if it exists. If that fails, the end of the task notes it as garbage.
 async fn remove(blobs: &dyn BlobStore, keys: &[String]) {
     for key in keys {
         if let Err(error) = blobs.delete(key).await {

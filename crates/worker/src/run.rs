@@ -161,7 +161,7 @@ async fn end(
     }
 }
 
-/// What making a video takes.
+/// Inputs of making a video.
 struct MakeJob {
     prepared: Prepared,
     ticket: Option<String>,
@@ -251,7 +251,7 @@ async fn publish_watched(
     }
 }
 
-/// What a client is told; the cause goes to the log.
+/// The failure for the client; the cause goes to the log.
 fn public_failure(error: &RecordError) -> Failure {
     let code = match error {
         RecordError::Engine(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory,
@@ -272,7 +272,7 @@ fn public_failure(error: &RecordError) -> Failure {
     code.into()
 }
 
-/// Whether a sink refused what it was given, rather than failed to take it.
+/// Whether a sink refused invalid data, rather than failed to write it.
 fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
     let cause = cause.downcast_ref::<MediaError>();
     cause.is_some_and(|cause| !matches!(cause, MediaError::Io(_)))

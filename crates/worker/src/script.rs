@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Worker;
 use crate::tenacious::tenacious;
 
-/// What a task starts from.
+/// The starting point of a task.
 pub(crate) enum Start {
     /// Nothing earlier.
     Fresh,

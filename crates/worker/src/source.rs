@@ -71,7 +71,7 @@ fn unreadable(error: &MediaError) -> EngineError {
             code: FailureCode::GenerationFailed,
             cause,
         },
-        // The file is this machine's own: what the system refuses is no fault of the video.
+        // The file is this machine's own: an error of the system is no fault of the video.
         MediaError::Io(error) if error.raw_os_error().is_some() => EngineError::Told {
             code: FailureCode::StorageFailed,
             cause,

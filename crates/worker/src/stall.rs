@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// What is known of stalls.
+/// State of stalls.
 #[derive(Debug)]
 pub(crate) struct Stall {
     lease: Duration,

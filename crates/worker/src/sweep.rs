@@ -1,6 +1,6 @@
-//! Takes up what was left behind: expired leases, expired results, and what is to be done elsewhere for tasks that
+//! Picks up expired leases, expired results, and the chores outside the store that belong to tasks that
 //! are gone ([`chores`]). Any number of sweepers may run; each change is the store's own compare-and-set.
-//! What ends by time does so only by a wall clock that is trusted.
+//! Nothing expires while the wall clock is not trusted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const BATCH: usize = 200;
 /// How long an idempotency key is bound.
 const KEY_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
 
-/// What one sweep leaves to the next.
+/// State carried from one sweep to the next.
 #[derive(Debug)]
 pub(crate) struct Sweeper {
     trust: Trust,
@@ -77,7 +77,7 @@ impl Sweeper {
         }
     }
 
-    /// One sweep. What it could not do is left for the next one.
+    /// One sweep. The next one retries whatever failed.
     pub(crate) async fn sweep_once(&mut self, worker: &Worker) {
         let after_outage = self.failed;
         let begun = Stopwatch::start(&self.clock);

@@ -1,6 +1,6 @@
 //! Whether the wall clock may be believed: only while it and the monotonic clock have agreed for a while. What a
 //! correction of the clock leaves behind, results with times of the earlier clock, is kept by moving its expiry.
-//! Pure: it is handed the readings, and hands out what is to be done.
+//! Pure: readings go in, verdicts come out.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ const STEP_MS: u64 = CLOCK_STEP_SECONDS * 1000;
 /// Eras that are remembered; the oldest goes first.
 const ERAS_MAX: usize = 16;
 
-/// What a sweep may go by.
+/// Which clocks a sweep may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether anything may end by wall time.
@@ -47,7 +47,7 @@ struct Era {
     began: SteadyMs,
 }
 
-/// What is known of the two clocks.
+/// State of the two clocks.
 #[derive(Debug)]
 pub struct Trust {
     settle_ms: u64,
@@ -159,7 +159,7 @@ impl Trust {
         });
     }
 
-    /// The clock is right from now on: what was made by earlier ones is to be kept as long by this one.
+    /// The clock is right from now on: results from before the step are kept for the same time by this clock.
     fn settle(&mut self, reading: Reading) {
         self.settled = true;
         // Of this process or of one before it: nothing that is right has such a time.

@@ -28,7 +28,7 @@ pub(crate) enum Stop {
     Shutdown,
 }
 
-/// What is watched.
+/// One run to watch.
 pub(crate) struct Watch<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) lease: &'a KeptLease,
@@ -95,7 +95,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Stores what the engine will not or cannot do of the request, so that clients see it.
+    /// Stores the parts of the request that the engine will not or cannot do, so that clients see them.
     pub(crate) async fn warn(&self, warnings: &[Warning]) {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
