@@ -1,4 +1,4 @@
-//! What the holders of leases do with their tasks: runs and fetches.
+//! Actions of lease holders (runs and fetches) on their tasks.
 
 use kinora_contract::Reading;
 use kinora_contract::lifecycle::Event;

@@ -1,4 +1,4 @@
-//! What a backup needs of a store: a snapshot while the store is served, what the snapshot names, and a look
+//! The store's part of a backup: a snapshot while the store is served, the files that the snapshot names, and a look
 //! back at the store. Making folders and moving files is the caller's.
 
 use std::path::Path;
@@ -13,7 +13,7 @@ pub trait BackupSource: std::fmt::Debug {
     /// acknowledged before the call is in it.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read, or the file not be written; what there is of the file is of no use.
+    /// [`StoreError`] if the store cannot be read or the file cannot be written; a partial file is useless.
     fn snapshot(&self, to: &Path) -> Result<(), StoreError>;
 
     /// Whether the task has a result now: a file of one that was deleted or has expired may be gone.

@@ -10,7 +10,7 @@ use kinora_contract::{Clock, UnixMs};
 use crate::sqlite::{Snapshot, SqliteKeys, SqliteOptions, SqliteSource, SqliteStore};
 use crate::{BackupSource, KeyStore, Stores};
 
-/// How a store is opened. Each implementation takes what is meant for it.
+/// Options for opening a store. Each implementation reads its own part.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Stamps and judges all times of a store that serves one process.
@@ -84,7 +84,7 @@ pub(crate) fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {
     }
 }
 
-/// What a store lacks, by its high-water mark.
+/// Changes that a store lacks, by its high-water mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// Acknowledged changes that are missing.
@@ -149,7 +149,7 @@ pub enum OpenError {
         /// Version that this program needs.
         known: u32,
     },
-    /// What is stored is not what was written.
+    /// Stored data differs from what was written.
     #[error("the database is damaged: {0}")]
     Damaged(String),
     /// Changes that were acknowledged are not there.

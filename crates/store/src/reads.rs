@@ -1,4 +1,4 @@
-//! What everybody may ask.
+//! Reads that every audience may make.
 
 use std::sync::Arc;
 

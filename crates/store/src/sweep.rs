@@ -1,11 +1,11 @@
-//! What ends by time: requests and answers of [`crate::Chores::sweep`] and [`crate::Chores::postpone`].
+//! Expiry: requests and answers of [`crate::Chores::sweep`] and [`crate::Chores::postpone`].
 
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::Record;
 use kinora_contract::{SteadyMs, UnixMs};
 
-/// What a sweep goes by.
+/// Parameters of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepRequest {
     /// The present by the store's wall clock ([`crate::Chores::clock`]), if the caller trusts that reading. Without
@@ -150,7 +150,7 @@ impl Postpone {
 pub struct ExpiryCursor {
     /// The expiry.
     pub expires_at_ms: UnixMs,
-    /// What tells apart those that expire together.
+    /// Orders tasks that expire at the same time.
     pub number: u64,
 }
 
@@ -162,7 +162,7 @@ impl ExpiryCursor {
     };
 }
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Tasks that went back to the queue.
@@ -175,6 +175,6 @@ pub struct Swept {
     pub expired: u64,
     /// Expired tasks that vanished.
     pub forgotten: u64,
-    /// Whether a batch of what ends by time, or of lost leases, was full: there may be more to do at once.
+    /// Whether a batch (expired results or lost leases) was full, so that more may be due at once.
     pub more: bool,
 }

@@ -10,7 +10,7 @@ use crate::{
     Renewal, StoreError,
 };
 
-/// What workers do with tasks. Leases are lengths: the store's clock says when one runs out, and a worker's own
+/// The operations of workers. Leases are lengths: the store's clock says when one runs out, and a worker's own
 /// clock has no part in it.
 #[async_trait]
 pub trait Work: Reads {
@@ -30,7 +30,7 @@ pub trait Work: Reads {
     /// was changed.
     async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError>;
 
-    /// Records what the references of an unfinished task take, in bytes, now that they are stored;
+    /// Records the stored size of an unfinished task's references, in bytes;
     /// until then an allowance is counted. Without effect on any other task.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ impl Next {
     }
 }
 
-/// What the worker that asks runs, of all running tasks.
+/// The running tasks of the worker that asks, among all running tasks.
 pub(crate) fn runs_of<'a>(
     running: impl Iterator<Item = &'a Record>,
     request: &ClaimRequest,

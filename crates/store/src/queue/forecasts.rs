@@ -1,4 +1,4 @@
-//! What clients are told of the queue: how many tasks start before theirs, and when a full queue is expected
+//! Forecasts for clients: how many tasks start before theirs, and when a full queue is expected
 //! to have room. It follows the committed changes on a [`board`], plays the turns to come on it ([`play`],
 //! [`forecast`]), and remembers whom it promised a place ([`promises`]). Short queues are looked at anew for each question;
 //! of long ones a forecast, at most a quarter of a second old, is asked.
@@ -24,7 +24,7 @@ use forecast::{Outlook, Positions};
 use kept::Kept;
 use promises::Promises;
 
-/// What clients are told of one queue.
+/// The forecasts of one queue.
 #[derive(Debug)]
 pub(crate) struct Forecasts {
     clock: Arc<dyn Clock>,
@@ -86,7 +86,7 @@ impl Forecasts {
         }
     }
 
-    /// The project was let in: what it was promised is kept.
+    /// The project was admitted, so its promise is kept.
     pub(crate) fn admitted(&self, project: &str, now_ms: UnixMs) {
         if self.promised.load(Ordering::Acquire) {
             let mut promises = self.promises();

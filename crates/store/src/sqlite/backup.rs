@@ -77,7 +77,7 @@ impl Snapshot {
     /// Looks at every page, index and constraint.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] with what is damaged.
+    /// [`StoreError::Corrupt`], which names the damage.
     pub fn check(&self) -> Result<(), StoreError> {
         Ok(self.complaints()?)
     }

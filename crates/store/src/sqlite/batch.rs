@@ -1,4 +1,4 @@
-//! One transaction of the writer: what an operation may touch. Everything that it does to the
+//! One transaction of the writer, as operations see it. Everything that it does to the
 //! queue is noted, and undone when the transaction is.
 
 use std::collections::BTreeSet;
@@ -101,7 +101,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Lets `event` happen to a task, and stores the task and what follows. A refused event changes nothing.
+    /// Applies `event` to a task, and stores the task and the effects. A refused event changes nothing.
     pub(super) fn apply(
         &mut self,
         before: &Record,
@@ -140,7 +140,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Stores what follows from a change.
+    /// Stores the effects of a change.
     pub(super) fn follow(&mut self, project: &str, effects: &Effects) -> Done<()> {
         chores::note_files(self.conn, &effects.garbage)?;
         if let Some(call_off) = &effects.call_off {
@@ -189,7 +189,7 @@ impl<'a> Batch<'a> {
         self.index.unsettled = false;
     }
 
-    /// Notes what has become of a row that was changed by a statement of the caller's own.
+    /// Notes a row that the caller's own statement has changed.
     pub(super) fn note(&mut self, id: TaskId, after: Option<Arc<Record>>) {
         let before = self.index.get(id).cloned();
         let change = Change { id, before, after };
@@ -197,7 +197,7 @@ impl<'a> Batch<'a> {
         self.changes.push(change);
     }
 
-    /// Changes what a project is charged with.
+    /// Changes a project's charge.
     pub(super) fn charge(&mut self, charge: Charge) {
         self.index.charge(&charge);
         self.charges.push(charge);
@@ -213,7 +213,7 @@ impl<'a> Batch<'a> {
         self.erases
     }
 
-    /// What the store knows of gaps, as it will stand after the transaction.
+    /// The gaps as they will be after the transaction.
     pub(super) const fn gaps_mut(&mut self) -> &mut Gaps {
         &mut self.gaps
     }
@@ -231,13 +231,13 @@ impl<'a> Batch<'a> {
         Ok(changes)
     }
 
-    /// Keeps what was written of sums, after the commit.
+    /// Keeps the written sums, after the commit.
     pub(super) fn settle(&mut self, changes: u64) {
         self.index.changes = changes;
         self.index.gaps.clone_from(&self.gaps);
     }
 
-    /// Writes what the charged projects use now.
+    /// Writes the new usage of the charged projects.
     fn write_usage(&self) -> Done<()> {
         let charges = self.charges.iter().filter(|charge| !charge.is_nothing());
         let projects: BTreeSet<&str> = charges.map(|charge| &*charge.project).collect();
@@ -255,7 +255,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Undoes what was noted since `mark`, newest first.
+    /// Undoes the notes since `mark`, newest first.
     pub(super) fn undo_to(&mut self, mark: Mark) {
         for change in self.changes.drain(mark.changes..).rev() {
             self.index.undo(&change);
@@ -265,7 +265,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Everything noted, for those who read from memory.
+    /// All notes, for readers of memory.
     pub(super) fn into_changes(self) -> Vec<Change> {
         self.changes
     }

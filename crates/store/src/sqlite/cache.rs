@@ -30,7 +30,7 @@ struct Shard {
     slots: HashMap<TaskId, Slot>,
     /// Finished tasks in the order in which they may be dropped.
     finished: VecDeque<TaskId>,
-    /// What the finished ones take.
+    /// Bytes of the finished records.
     finished_bytes: u64,
     /// Moves with every published change: a read that began before it is too old to be kept.
     edition: u64,
@@ -52,7 +52,7 @@ impl Cache {
         }
     }
 
-    /// The record, or else the edition to hand to [`Cache::offer`] with what is read instead.
+    /// The record, or else the edition to pass to [`Cache::offer`] with the record from disk.
     pub(super) fn get(&self, id: TaskId) -> Result<Arc<Record>, u64> {
         let shard = self
             .shard(id)
@@ -93,7 +93,7 @@ impl Cache {
         }
     }
 
-    /// Keeps what a reader found on disk, unless something was published meanwhile. Unfinished
+    /// Keeps a record that a reader found on disk, unless a change was published meanwhile. Unfinished
     /// tasks come by [`Cache::publish`] only.
     pub(super) fn offer(&self, id: TaskId, record: &Arc<Record>, edition: u64) {
         let mut shard = self
@@ -141,7 +141,7 @@ impl Shard {
         }
     }
 
-    /// Second chance: what was asked for since goes round once more.
+    /// Second chance: records used since the last round stay for one more.
     fn evict(&mut self, finished_bytes_max: u64) {
         while self.finished_bytes > finished_bytes_max {
             let Some(id) = self.finished.pop_front() else {
@@ -159,7 +159,7 @@ impl Shard {
     }
 }
 
-/// What a record counts for; an unfinished one, which is never dropped, for nothing.
+/// Bytes that a record counts for; zero for an unfinished one, which is never dropped.
 fn finished_bytes(record: &Record) -> u64 {
     if !record.is_terminal() {
         0

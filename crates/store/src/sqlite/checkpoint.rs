@@ -28,7 +28,7 @@ const URGENT_AGAIN: Duration = Duration::from_secs(1);
 /// How long writers may be held up by readers that are being waited for.
 const BUSY: Duration = Duration::from_millis(200);
 
-/// Where the writer says what it did to the log.
+/// Where the writer reports its changes of the log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log(Arc<(Mutex<State>, Condvar)>);
 

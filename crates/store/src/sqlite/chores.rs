@@ -160,7 +160,7 @@ const fn name(kind: &ChoreKind) -> &'static str {
     }
 }
 
-/// Says what became of chores.
+/// Settles chores.
 #[derive(Debug)]
 pub(super) struct Settle(pub(super) Vec<ChoreDone>);
 

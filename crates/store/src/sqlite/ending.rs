@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 enum Ending {
     Done,
     Panicked,
-    /// It has not: nobody waits for it any more.
+    /// It has not, and the caller stops waiting.
     Late,
 }
 

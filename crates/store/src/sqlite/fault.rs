@@ -1,4 +1,4 @@
-//! What goes wrong inside: the private cause, and which public error it becomes.
+//! Internal faults: the private cause, and the public error that it becomes.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::StoreError;
 pub(super) enum Fault {
     /// SQLite could not do it now.
     Sql(Error),
-    /// What is stored cannot be understood.
+    /// Stored data cannot be read.
     Corrupt(String),
     /// A transaction was begun again too often; this is why it ended last.
     GivenUp(String),

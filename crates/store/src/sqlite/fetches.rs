@@ -1,4 +1,4 @@
-//! What the fetch stage does: take tasks whose references are wanted, and say what came of it. Only that they
+//! Operations of the fetch stage: take tasks whose references are missing, and settle the fetches. Only that they
 //! are at hand is written down.
 
 use kinora_contract::lifecycle::Event;

@@ -24,7 +24,7 @@ pub(super) struct Files {
     saved: bool,
     /// How often that was tried.
     tries: u32,
-    /// Whether the operator was told what is missing.
+    /// Whether the missing files were logged.
     told: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the store knows of gaps ([`Gaps`]), on disk.
+//! Gaps ([`Gaps`]) on disk.
 
 use rusqlite::{Connection, params};
 

@@ -1,4 +1,4 @@
-//! The queue in memory: what waits, who runs, how much of each. It belongs to the writer alone,
+//! The queue in memory: waiting and running tasks, and their counts. It belongs to the writer alone,
 //! is rebuilt when the store is opened, and is a function of the unfinished records: applying a
 //! change backwards undoes it, so that a failed transaction leaves no trace. Only the memory of
 //! whose turn it was ([`Turns`]) goes beyond them.
@@ -28,14 +28,14 @@ pub(super) struct Index {
     claimable: Lines<u64>,
     /// Those whose references are wanted.
     fetchable: Lines<FetchRank>,
-    /// Those that nobody may fetch before a time, by that time.
+    /// Paused fetches, by the time at which their pause ends.
     away: BTreeSet<(SteadyMs, TaskId)>,
     waiting: u64,
     /// Not a function of the unfinished records: a task that waits for its worker to have nothing else.
     pub(super) alone: Option<alone::Next>,
     /// Not a function of the unfinished records: whether this process follows one that died, and may be next.
     pub(super) unsettled: bool,
-    /// Not a function of the unfinished records: what is stored of all tasks.
+    /// Stored bytes of all tasks. Unlike the rest, it does not follow from the unfinished records.
     usages: Usages,
     /// Largest place given out.
     pub(super) seq: u64,
@@ -47,7 +47,7 @@ pub(super) struct Index {
     pub(super) chore_token: u64,
     /// Changes that were ever committed.
     pub(super) changes: u64,
-    /// What the store cannot know.
+    /// Ranges of changes that may be missing.
     pub(super) gaps: Gaps,
 }
 
@@ -64,7 +64,7 @@ struct Counts {
 type FetchRank = (u64, u64);
 
 impl Index {
-    /// An empty queue, with what is stored of finished tasks.
+    /// An empty queue, with the usage of finished tasks.
     pub(super) fn with_usages(usages: Usages) -> Self {
         Self {
             usages,
@@ -72,7 +72,7 @@ impl Index {
         }
     }
 
-    /// What a project has stored.
+    /// Stored bytes and tasks of a project.
     pub(super) fn usage(&self, project: &str) -> Usage {
         self.usages.of(project)
     }
@@ -110,7 +110,7 @@ impl Index {
         self.running.iter().filter_map(|id| self.records.get(id))
     }
 
-    /// What the worker that asks runs.
+    /// Running tasks of the worker that asks.
     pub(super) fn runs_of(&self, request: &ClaimRequest, steady_ms: SteadyMs) -> Vec<&Record> {
         alone::runs_of(self.running().map(|record| &**record), request, steady_ms)
     }
@@ -144,7 +144,7 @@ impl Index {
         self.records.get(&self.fetchable.next(models, may)?)
     }
 
-    /// Up to `limit` tasks that nobody might fetch for a time that is over at `steady_ms`.
+    /// Up to `limit` tasks whose pause before the next fetch is over at `steady_ms`.
     pub(super) fn back(&self, steady_ms: SteadyMs, limit: usize) -> Vec<Arc<Record>> {
         let due = self.away.iter();
         let due = due.take_while(|(until, _)| *until <= steady_ms);

@@ -13,7 +13,7 @@ use super::writer::Operation;
 use crate::task::{Full, Load};
 use crate::{Idempotency, NewTask};
 
-/// What came of it, before it is dressed as a view.
+/// The result, before it becomes an answer.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Inserted(Arc<Record>),
@@ -72,7 +72,7 @@ fn find_twin(new: &NewTask, idempotency: &Idempotency, batch: &Batch<'_>) -> Don
     }
 }
 
-/// What a stored key is bound to.
+/// The binding of a stored key.
 #[derive(Debug)]
 pub(super) enum Bound {
     /// The task of the same request.
@@ -81,7 +81,7 @@ pub(super) enum Bound {
     Other,
 }
 
-/// What the key of a request is bound to, if it is stored.
+/// The binding of a request's key, if it is stored.
 pub(super) fn bound(
     conn: &Connection,
     project: &str,

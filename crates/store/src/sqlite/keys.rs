@@ -24,7 +24,7 @@ use super::writer::Operation;
 use crate::{ApiKey, KeyStore, NewKey, OpenError, Scope, SqliteOptions, StoreError};
 
 const AGE_MAX: Duration = Duration::from_millis(250);
-/// Keys in memory; past it all are forgotten and looked up again.
+/// Maximum number of keys in memory; past it all are dropped and looked up again.
 const KNOWN_MAX: usize = 10_000;
 const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
      unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms";

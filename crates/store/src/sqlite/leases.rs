@@ -1,4 +1,4 @@
-//! What workers do with runs: claim tasks, and let events happen to those that they hold.
+//! Runs: claims, and the events that lease holders apply to their tasks.
 
 use kinora_contract::lifecycle::{Event, Record, Refused};
 use kinora_contract::{State, TaskId};
@@ -55,7 +55,7 @@ impl Operation for ClaimRequest {
     }
 }
 
-/// What the holder of a lease, of a run or of a fetch, does with its task.
+/// An action of a lease holder (a run or a fetch) on its task.
 #[derive(Debug)]
 pub(super) struct Leased {
     pub(super) task: TaskId,
@@ -88,7 +88,7 @@ impl Operation for Leased {
     }
 }
 
-/// Gives a task back that was claimed for nobody.
+/// Gives back a task whose claimant has gone.
 fn release(lease: Lease) -> Leased {
     Leased {
         task: lease.task,

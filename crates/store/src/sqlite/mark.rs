@@ -24,7 +24,7 @@ const OFFSETS: [u64; 2] = [0, 4096];
 /// Between a write and the sync of it and of those that follow: a power loss finds a mark that is seconds old.
 const SYNC_AFTER: Duration = Duration::from_secs(5);
 
-/// What a mark says.
+/// Contents of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
     /// Of the store that it belongs to.
@@ -97,7 +97,7 @@ fn decode(slot: &[u8; SLOT_BYTES]) -> Option<(u64, u64)> {
 pub(super) struct Mark {
     file: Option<Arc<File>>,
     identity: u64,
-    /// What it says.
+    /// Its contents.
     changes: u64,
     turn: usize,
     unsynced: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! What readers see without touching the disk, and the signal that wakes workers. The writer
+//! The state that readers see without touching the disk, and the signal that wakes workers. The writer
 //! publishes each committed transaction here.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -64,7 +64,7 @@ impl Memory {
         }
     }
 
-    /// Shows what the store cannot know, as it was committed.
+    /// Publishes the gaps as committed.
     pub(super) fn show_gaps(&self, gaps: Vec<Gap>) {
         *self.gaps.write().unwrap_or_else(PoisonError::into_inner) = gaps;
     }

@@ -79,7 +79,7 @@ pub struct SqliteStore {
     // Closed in this order: when the writer carries over the log for the last time, nobody reads it, and
     // SQLite removes it with the last connection.
     readers: Arc<Readers>,
-    /// Places at the readers for what memory cannot answer.
+    /// Shares of the readers, for questions that memory cannot answer.
     reading: Shares,
     keys: Arc<keys::KeyReader>,
     /// Places at the one connection of the keys: for those that were known a moment ago, and for
@@ -150,7 +150,7 @@ impl SqliteStore {
         })
     }
 
-    /// The record, from memory where it is there: that takes no thread, and waits for nobody. Otherwise
+    /// The record, from memory if it is there, which takes no thread and never waits. Otherwise
     /// from the disk, in a share of `project`.
     async fn find(
         &self,

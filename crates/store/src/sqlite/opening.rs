@@ -1,4 +1,4 @@
-//! What is judged before a store is opened, so that nothing is changed where it is refused: whether
+//! Checks before a store is opened, so that a refusal changes nothing: whether
 //! the database is whole, in a bounded time, and whether it has all that its high-water mark names.
 
 #![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
@@ -18,7 +18,7 @@ use crate::{Loss, OpenError, SqliteOptions};
 const CHECK_MAX: Duration = Duration::from_secs(1);
 /// Steps of SQLite between two looks at the clock.
 const CHECK_STEPS: i32 = 1000;
-/// Findings of a check that are told at most.
+/// Maximum number of reported findings of a check.
 const FINDINGS_MAX: usize = 20;
 
 /// Judges the store in the file at `path`. The connection has changed nothing, nor does its end.
@@ -41,7 +41,7 @@ fn judge_there(path: &Path) -> Result<Option<Connection>, OpenError> {
     Ok(Some(conn))
 }
 
-/// SQLite removes the log beside an empty database at the first look, and with it what could still be saved.
+/// SQLite removes the log beside an empty database at the first look, and with it all data that could be saved.
 pub(super) fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
     let bytes = |path: &Path| fs::metadata(path).ok().map(|found| found.len());
     let mut log = path.as_os_str().to_owned();
@@ -80,11 +80,11 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// What a check of the database came to.
+/// Result of a database check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Checked {
     Whole,
-    /// What was looked at is whole; time was up.
+    /// The checked part is whole; the check ran out of time.
     Partly,
     Damaged(Vec<String>),
 }
@@ -138,7 +138,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// An error of the opening as what it means.
+/// Translates an error of opening a database.
 pub(super) fn named(error: OpenError) -> OpenError {
     match error {
         OpenError::Unavailable(cause) if cause.downcast_ref().is_some_and(is_damage) => {
@@ -148,7 +148,7 @@ pub(super) fn named(error: OpenError) -> OpenError {
     }
 }
 
-/// Whether the database lacks what its high-water mark names.
+/// Whether the database lacks changes that its high-water mark counts.
 pub(super) fn lost(path: &Path, conn: Option<&Connection>) -> Result<(), OpenError> {
     let noted = mark::read(path).map_err(schema::unavailable)?;
     let Some(noted) = noted.filter(|noted| noted.changes > 0) else {
@@ -174,7 +174,7 @@ pub(super) fn lost(path: &Path, conn: Option<&Connection>) -> Result<(), OpenErr
     }))
 }
 
-/// What a database says of itself.
+/// The identity that a database stores of itself.
 #[derive(Debug, Default)]
 struct Known {
     identity: Option<u64>,

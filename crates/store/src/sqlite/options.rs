@@ -1,4 +1,4 @@
-//! What only this store takes.
+//! Options of this store alone.
 
 /// How a SQLite store is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct SqliteOptions {
     /// By so much the fencing tokens of this opening are past all earlier ones. Drawn at random (up to
     /// 2^40), so that copies of a store that both go on never use the same tokens.
     pub token_stride: u64,
-    /// Whether to serve what is left of a store that is damaged or that lacks acknowledged changes.
+    /// Whether to serve a store that is damaged or that lacks acknowledged changes.
     pub accepts_loss: bool,
     /// Whether reads and writes of the disk are done by who asks, which is a thread of the runtime, so that a
     /// simulation does not depend on the order of threads.

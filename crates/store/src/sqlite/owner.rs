@@ -1,4 +1,4 @@
-//! What a task's owner does to it: cancel and delete. Another project's task does not exist.
+//! Operations of a task's owner: cancel and delete. Another project's task does not exist.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct Cancel {
     pub(super) retention_ms: u64,
 }
 
-/// What came of it, before it is dressed as a view.
+/// The result, before it becomes an answer.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Cancelled(Arc<Record>),

@@ -32,7 +32,7 @@ struct Opened {
     id: (u64, u64),
 }
 
-/// What the last look found.
+/// Result of the last look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Names of the files that are gone, or that others have replaced.
@@ -75,7 +75,7 @@ impl Presence {
         !fresh
     }
 
-    /// What the last look found.
+    /// Result of the last look.
     pub(super) const fn seen(&self) -> &Seen {
         &self.seen
     }
@@ -95,7 +95,7 @@ impl Presence {
         }
     }
 
-    /// A file system that does not say what is free will say when it is full.
+    /// A file system that does not report free space still reports that it is full.
     fn free_bytes(&self) -> Option<u64> {
         let found = rustix::fs::statvfs(&self.database.path).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize.max(1)))

@@ -1,5 +1,5 @@
-//! What an opened store starts from: the queue and the cache of unfinished tasks. The lock on
-//! the file proves that whoever ran a task is dead, so nobody waits for the lease to run out.
+//! The state of a store after opening: the queue and the cache of unfinished tasks. The lock on
+//! the file proves that the former workers are dead, so their leases end at once.
 
 use std::sync::Arc;
 

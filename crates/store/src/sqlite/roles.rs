@@ -1,4 +1,4 @@
-//! The traits of the store, each in a file: what is answered from memory, and which operation the writer does.
+//! The traits of the store, each in a file: answers from memory, or an operation for the writer.
 
 mod chores;
 mod tasks;

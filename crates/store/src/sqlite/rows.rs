@@ -12,7 +12,7 @@ use super::fault::{Done, Fault};
 use super::sums::{self, Texts};
 use crate::{HELD_RESULTS_MAX, Holds, Usage};
 
-/// What [`read`] needs of a row.
+/// The columns that [`read`] needs.
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
      created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
      worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
@@ -89,7 +89,7 @@ pub(super) fn insert(conn: &Connection, record: &Record) -> Done<()> {
     Ok(())
 }
 
-/// Writes what differs of a record, by compare-and-set on phase and token.
+/// Writes the changed columns of a record, by compare-and-set on phase and token.
 pub(super) fn store(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     if Arc::ptr_eq(&before.task, &after.task) {
         return store_references(conn, before, after);
@@ -151,7 +151,7 @@ fn update(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     set_texts(conn, before, after)
 }
 
-/// Writes spec and metadata where they differ: what was decided, or dropped.
+/// Writes spec and metadata if they were decided or dropped.
 fn set_texts(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     let (was, is) = (&before.task, &after.task);
     if was.spec == is.spec && was.metadata == is.metadata {
@@ -165,7 +165,7 @@ fn set_texts(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     expect_one(query.execute(params![spec, metadata, sum, int(after.seq)])?)
 }
 
-/// Writes what the references of a record take.
+/// Writes the size of a record's references.
 fn set_reference_bytes(conn: &Connection, record: &Record) -> Done<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET reference_bytes = ?1, charged_bytes = ?2 WHERE seq = ?3",
@@ -174,7 +174,7 @@ fn set_reference_bytes(conn: &Connection, record: &Record) -> Done<()> {
     expect_one(query.execute(params![references, charged, int(record.seq)])?)
 }
 
-/// Writes what a project uses; one that uses nothing has no row.
+/// Writes a project's usage; a project without any has no row.
 pub(super) fn set_usage(conn: &Connection, project: &str, usage: Usage) -> Done<()> {
     if usage == Usage::default() {
         let mut query = conn.prepare_cached("DELETE FROM usage WHERE project = ?1")?;
@@ -188,7 +188,7 @@ pub(super) fn set_usage(conn: &Connection, project: &str, usage: Usage) -> Done<
     Ok(())
 }
 
-/// What each project uses.
+/// Usage of each project.
 pub(super) fn usages(conn: &Connection) -> Done<Vec<(String, Usage)>> {
     let mut query = conn.prepare("SELECT project, bytes, tasks FROM usage")?;
     let usages = query.query_map([], |row| {

@@ -87,7 +87,7 @@ fn locks_are_apart(_file: &File) -> bool {
     false
 }
 
-/// What a serving process holds. The database is locked too, so that nobody who removes the file beside
+/// Locks of a serving process. The database is locked too, so that nobody who removes the file beside
 /// it lets a second process in.
 #[derive(Debug)]
 pub(super) struct Locks {
@@ -169,7 +169,7 @@ pub(super) fn open_source(path: &Path, options: &SqliteOptions) -> Result<Connec
     Ok(conn)
 }
 
-/// A connection to a snapshot, which nobody writes to.
+/// A connection to a snapshot, which never changes.
 pub(super) fn open_snapshot(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
@@ -220,7 +220,7 @@ fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()>
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
     conn.pragma_update(None, "foreign_keys", true)?;
-    // What a client deletes is overwritten; see `checkpoint` for the log.
+    // Deleted rows are overwritten; see `checkpoint` for the log.
     conn.pragma_update(None, "secure_delete", true)?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     if let Some(pages) = options.pages_max {

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::SqliteOptions;
 
-/// From this many projects on, those that read nothing are forgotten.
+/// Past this many projects, those without a read are dropped.
 const FORGET_FROM: usize = 256;
 
 /// A pool of threads and the projects' shares of it.
@@ -45,7 +45,7 @@ impl Shares {
     }
 
     /// Waits for a place of `project`, and runs `read` there. It keeps its place until it is done, also
-    /// when nobody waits for it any more: who asks and hangs up gains nothing.
+    /// after the caller has gone: a client gains nothing by hanging up.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         project: Option<&str>,

@@ -12,7 +12,7 @@ use super::fault::{Done, Fault};
 use super::rows::{at, int, phase_name};
 use super::sum::Sum;
 
-/// The checksum of what a task is, with its texts as they are stored.
+/// Checksum of a task, with its texts as stored.
 pub(super) fn of_texts(task: &Task, spec: &str, metadata: &str) -> i64 {
     let sum = Sum::new()
         .text(&task.id.to_string())
@@ -85,7 +85,7 @@ fn stored(value: u64) -> u64 {
     int(value).unsigned_abs()
 }
 
-/// Whether the record that was read of `row` can be what was written.
+/// Whether the record read from `row` matches its checksums.
 pub(super) fn judge(row: &Row<'_>, record: &Record) -> Done<()> {
     let texts: Option<i64> = row.get(const { at("texts_sum") })?;
     if let Some(texts) = texts {

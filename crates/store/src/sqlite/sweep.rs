@@ -44,7 +44,7 @@ impl Operation for SweepRequest {
     }
 }
 
-/// What the wall clock alone decides.
+/// Decisions of the wall clock alone.
 fn end_by_time(
     request: &SweepRequest,
     due_ms: UnixMs,

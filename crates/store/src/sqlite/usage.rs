@@ -1,4 +1,4 @@
-//! What each project has stored. The sums are kept in memory and written in the transaction that
+//! Usage by project. The sums are kept in memory and written in the transaction that
 //! changes them, so that they are those of the rows at any moment; a test counts again.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use super::rows;
 use super::writer::Operation;
 use crate::{Counts, Usage};
 
-/// What changes in a project's usage.
+/// A change of a project's usage.
 #[derive(Clone, Debug)]
 pub(super) struct Charge {
     pub(super) project: Arc<str>,
@@ -83,7 +83,7 @@ impl Usages {
     }
 }
 
-/// Asks what a project has stored.
+/// Reads a project's usage.
 #[derive(Debug)]
 pub(super) struct Ask(pub(super) String);
 
@@ -108,7 +108,7 @@ impl Operation for Count {
     }
 }
 
-/// Records what the fetched references of a task take.
+/// Records the size of a task's fetched references.
 #[derive(Debug)]
 pub(super) struct ChargeReferences {
     pub(super) task: TaskId,

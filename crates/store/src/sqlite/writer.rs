@@ -110,7 +110,7 @@ impl Drop for Writer {
 /// For each job of a transaction, why it failed.
 type Failures = Vec<Option<StoreError>>;
 
-/// What came of a transaction that was committed.
+/// Result of a committed transaction.
 struct Committed {
     failures: Failures,
     /// Whether it wrote anything: an empty one works on a full disk.
@@ -120,7 +120,7 @@ struct Committed {
 /// A way to run the jobs of a transaction.
 type Run = fn(&mut Batch<'_>, &mut [Box<dyn Job>]) -> Done<Failures>;
 
-/// What the writer has besides its connection.
+/// State of the writer besides its connection.
 pub(super) struct Kept {
     pub(super) files: Files,
     pub(super) mark: Mark,
@@ -128,7 +128,7 @@ pub(super) struct Kept {
     pub(super) _locks: Arc<Locks>,
 }
 
-/// What the writer's thread owns.
+/// Everything that the writer's thread owns.
 struct State {
     conn: Connection,
     index: Index,
@@ -205,7 +205,7 @@ impl State {
         });
     }
 
-    /// Commits the jobs, and says what became of each.
+    /// Commits the jobs, and returns the result of each.
     fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
         let refusal = self.kept.files.refusal(&self.conn);
         self.memory.set_in_place(refusal.is_none());

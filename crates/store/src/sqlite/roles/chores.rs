@@ -1,4 +1,4 @@
-//! For those who clean up.
+//! Chores and maintenance, for workers.
 
 use std::sync::Arc;
 

@@ -57,7 +57,7 @@ impl Tasks for SqliteStore {
     }
 
     async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
-        // What waits is in memory.
+        // Waiting tasks are in memory.
         let position = |id: &TaskId| {
             let record: Arc<Record> = self.memory.cache.get(*id).ok()?;
             self.memory.queue.position(&record)

@@ -1,4 +1,4 @@
-//! What the writer does: operations, and whom to answer.
+//! Jobs of the writer: operations, and where their answers go.
 
 use tokio::sync::oneshot;
 
@@ -30,7 +30,7 @@ pub(in super::super) trait Job: Send {
     fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
     /// As [`Operation::is_urgent`].
     fn is_urgent(&self) -> bool;
-    /// Answers with what the last run gave, or with the failure.
+    /// Answers with the result of the last run, or with the failure.
     fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
 }
 
@@ -62,7 +62,7 @@ impl<O: Operation> Job for Call<O> {
     }
 }
 
-/// An operation that nobody waits for.
+/// An operation without a caller that waits.
 pub(in super::super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
     Box::new(Call {
         operation,

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use super::{Job, State};
 
-/// The writer and what waits for it.
+/// The writer and its waiting jobs.
 pub(in super::super) struct Spot(Box<Mutex<Desk>>);
 
 struct Desk {
