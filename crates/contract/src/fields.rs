@@ -97,7 +97,7 @@ pub(crate) const PAIRS: Reader<BTreeMap<String, String>> = Reader {
     urls: |_| &[],
 };
 
-/// Fields of other services for what no model here does: refused as unsupported, not as unknown.
+/// Fields of other services for features that no model here has: refused as unsupported, not as unknown.
 pub(crate) const NEVER_SUPPORTED: &[&str] = &[
     "reference_videos",
     "reference_video",
@@ -173,8 +173,8 @@ fn number(name: &str, value: &Value) -> Result<f64, Refusal> {
     number.ok_or_else(|| wrong_type(name, "a number"))
 }
 
-/// `seconds` is a number or a string that holds one; what neither counts nor says "auto" is a
-/// wrong value. A form sends text for both, so text takes exactly what a number may be.
+/// `seconds` is a number, or a string that holds one or "auto"; other strings are wrong values, not wrong types.
+/// A form sends text for both, so that text is parsed as a JSON number.
 fn seconds(name: &str, value: &Value) -> Result<SecondsField, Refusal> {
     let field = match value {
         Value::Number(number) => whole(value).map_or_else(

@@ -13,7 +13,7 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const DIGITS: usize = 26;
 
 const NO_DIGIT: u8 = u8::MAX;
-/// What each byte is worth as a digit: every poll parses an id.
+/// The value of each byte as a digit, as a table, because every poll parses an id.
 const WORTH: [u8; 256] = {
     let mut worth = [NO_DIGIT; 256];
     let mut value = 0;
@@ -55,7 +55,7 @@ pub const ID_AHEAD_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 impl TaskIds {
     /// The next id, for a creation at `now_ms` with ten random bytes. After one of the same or a later
-    /// millisecond it is that one and a random 32-bit number more, so that nobody guesses it.
+    /// millisecond it is that one and a random 32-bit number more, so that it cannot be guessed.
     pub fn next(&self, now_ms: u64, random: [u8; 10]) -> TaskId {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = TaskId::from_parts(now_ms, random).0;

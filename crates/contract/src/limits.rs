@@ -20,9 +20,9 @@ pub struct Limit {
     pub name: &'static str,
     /// Its value.
     pub value: f64,
-    /// What is counted.
+    /// The unit that is counted.
     pub unit: &'static str,
-    /// What is bounded.
+    /// The thing that is bounded.
     pub meaning: &'static str,
 }
 

@@ -1,5 +1,5 @@
 //! Specs that come from an earlier task: the final of a draft, and the edit of a video.
-//! The caller has looked the task up in its own project; what is unusable is refused by code.
+//! The caller has looked the task up in its own project; unusable tasks are refused by code.
 
 use crate::error::{ErrorCode, Refusal};
 use crate::size::Size;

@@ -1,5 +1,5 @@
 //! The ranges of single fields, each judged alone and read with its default. Which fields go
-//! together is [`crate::combine`]'s; what a model takes at all was judged before.
+//! together is decided by [`crate::combine`]; support by the model was checked before.
 
 use crate::card::ModelCard;
 use crate::error::{ErrorCode, Refusal};
@@ -189,7 +189,7 @@ fn frame_of_parts(
     )
 }
 
-/// What `aspect_ratio` asks for.
+/// The value of `aspect_ratio`.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Ratio(AspectRatio),

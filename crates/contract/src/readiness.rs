@@ -40,7 +40,7 @@ impl Readiness {
         Alive(self.clone())
     }
 
-    /// What keeps tasks from being run; `None` where nothing does.
+    /// The reason why no task is run, if there is one.
     pub fn standstill(&self) -> Option<Standstill> {
         if self.0.worker_dead.load(Ordering::Acquire) {
             return Some(Standstill::Worker);

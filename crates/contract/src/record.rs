@@ -30,7 +30,7 @@ pub struct CardRecord {
     pub aliases: Vec<String>,
     /// The engine that serves the model, by its configured name.
     pub engine: String,
-    /// The built-in card that fills in what this record leaves out. Without it, that is every listed size,
+    /// The built-in card that supplies the fields this record leaves out. Without it, that is every listed size,
     /// every allowed length, and the engine's features.
     pub card: Option<String>,
     /// Allowed sizes; excludes `resolutions` and `aspect_ratios`.
@@ -49,7 +49,7 @@ pub struct CardRecord {
     pub seconds_max: Option<u32>,
     /// Length in seconds when none is asked for.
     pub seconds_default: Option<u32>,
-    /// What the model takes and makes beyond text. All that is left out of the table is off.
+    /// Features beyond text. Features that the table leaves out are off.
     #[serde(default, deserialize_with = "features")]
     pub features: Option<Features>,
 }
@@ -81,7 +81,7 @@ fn features<'de, D: Deserializer<'de>>(table: D) -> Result<Option<Features>, D::
 /// Why a record is no card: a sentence without the model's name and a full stop.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CardError {
-    /// Clients could not send it, or nobody could read it.
+    /// Clients could not send it, or people could not read it.
     #[error(
         "{0:?} is no name for a model: 1 to {MODEL_CHARS_MAX} characters, no control characters, \
          and no spaces around them"
@@ -123,7 +123,7 @@ pub enum CardError {
     /// `"auto"` could give a length that the card does not allow.
     #[error("auto_duration needs every length from {SECONDS_MIN} to {SECONDS_MAX} s")]
     Auto,
-    /// The record promises what the engine cannot do.
+    /// The record promises a feature that the engine lacks.
     #[error("its engine '{0}' cannot do what the features say: {1}")]
     Engine(String, String),
 }
@@ -160,7 +160,7 @@ impl CardRecord {
         })
     }
 
-    /// What the record leaves out.
+    /// The fields that the record leaves out.
     fn base(&self, engine: Features) -> Result<Capabilities, CardError> {
         let Some(name) = &self.card else {
             return Ok(Capabilities {

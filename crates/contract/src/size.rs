@@ -1,5 +1,5 @@
 //! Frame sizes: the listed sizes, and how `resolution` and `aspect_ratio` name them.
-//! A size is never snapped to a neighbour: what is not listed is refused.
+//! A size is never snapped to a neighbour: sizes that are not listed are refused.
 
 use std::fmt;
 use std::str::FromStr;

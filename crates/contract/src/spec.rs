@@ -1,6 +1,6 @@
 //! `VideoSpec`: a request after judgement, complete, with every default resolved.
-//! It is what a store keeps and an engine gets; it refuses to hold anything undecided but
-//! what only the engine or a fetched reference can decide (automatic length, adaptive shape).
+//! Stores keep it and engines get it. Only two things may be undecided in it, since an engine or a fetched
+//! reference decides them: an automatic length and an adaptive shape.
 
 use serde::{Deserialize, Serialize};
 

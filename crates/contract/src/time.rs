@@ -78,7 +78,7 @@ impl dyn Clock + '_ {
     }
 }
 
-/// A clock that moves only when it is told to.
+/// A clock that moves only by its methods.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     wall: AtomicU64,

@@ -24,7 +24,7 @@ pub struct Submission {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// What a request wants made.
+/// The kind of video that a request asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Intent {
     /// A new video; the spec is complete.

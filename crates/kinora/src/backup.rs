@@ -35,7 +35,7 @@ pub(crate) const DATABASE: &str = "kinora.db";
 pub(crate) const SIGNING_KEY: &str = "signing.key";
 pub(crate) const RESULTS: &str = "results";
 
-/// Makes a backup and says what is in it.
+/// Makes a backup and prints its contents.
 pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     let config = Config::load(&args.place)?;
     folder::refuse_unfinished_restore(&config.data)?;
@@ -78,7 +78,7 @@ fn open(config: &Config, place: &PlaceArgs) -> Result<Box<dyn BackupSource>, Fai
     })
 }
 
-/// A store that lacks what was acknowledged must not become a backup that looks whole, and push out those that are.
+/// A store that lacks acknowledged changes must not become a backup that looks whole and replaces older ones.
 fn refuse_loss(config: &Config) -> Result<(), Failure> {
     let loss = match kinora_store::inspect(&config.store_url()) {
         Ok(Some(store)) => store.loss(),

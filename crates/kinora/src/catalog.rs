@@ -14,7 +14,7 @@ use crate::engine_host;
 use crate::failure::Failure;
 use crate::system::SystemClock;
 
-/// The served models, each restricted to what its engine can do.
+/// The served models, each restricted to its engine's features.
 pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
     let mut engines: BTreeMap<&str, Served> = BTreeMap::new();
     let mut cards = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
     Ok((catalog, Lineup::new(lineup)))
 }
 
-/// What all models of an engine share.
+/// Parts that all models of an engine share.
 fn served(engine: &Engine, data: &Path) -> Result<Served, Failure> {
     Ok(Served {
         engine: maker(engine, data)?,
@@ -45,7 +45,7 @@ fn served(engine: &Engine, data: &Path) -> Result<Served, Failure> {
     })
 }
 
-/// Opens an engine, or what starts its processes.
+/// Opens an engine, or a starter of its processes.
 pub(crate) fn maker(engine: &Engine, data: &Path) -> Result<Maker, Failure> {
     match (engine.settings.output(), engine.host) {
         (Output::Films(films), _) => {
@@ -65,7 +65,7 @@ pub(crate) fn maker(engine: &Engine, data: &Path) -> Result<Maker, Failure> {
     }
 }
 
-/// The card of a model, for an engine that can do what `engine` can.
+/// The card of a model, for an engine with the features `engine`.
 fn card(model: &CardRecord, engine: &Maker) -> Result<ModelCard, Failure> {
     let card = model.card(engine.describe().features);
     card.map_err(|error| Failure::new(format!("The model '{}': {error}.", model.id)))

@@ -255,7 +255,7 @@ pub(crate) fn blocking_threads(config: &Config) -> usize {
         + OTHER_THREADS
 }
 
-/// What the listener is to guard against.
+/// Guards of the listener.
 pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
     let proxies: Vec<Network> = networks("http.trusted_proxies", &http.trusted_proxies)?;
     let trusts = move |address| proxies.iter().any(|network| network.contains(address));

@@ -138,7 +138,7 @@ pub(crate) struct Media {
 }
 
 impl Http {
-    /// What must be at least 1.
+    /// Settings that must be at least 1.
     const fn positive(&self) -> [(&'static str, u32); 7] {
         [
             ("http.connections_max", self.connections_max),
@@ -164,7 +164,7 @@ impl Http {
 }
 
 impl Config {
-    /// What no type says.
+    /// Checks that types cannot express.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let positive = [
             ("worker.slots", self.worker.slots),

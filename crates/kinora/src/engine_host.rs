@@ -26,7 +26,7 @@ const FILM_SILENCE_MAX: Duration = Duration::from_mins(1);
 /// The largest film takes some ten seconds.
 const FILM_EXAMINE_MAX: Duration = Duration::from_mins(10);
 
-/// What an engine's process is told: enough to read its settings as the service has read them.
+/// Startup message of an engine's process: enough to read its settings as the service has read them.
 #[derive(Debug, Serialize, Deserialize)]
 struct Told {
     kind: String,
@@ -131,7 +131,7 @@ pub(crate) fn hosted(
     Ok(HostedEngine::new(planner, options))
 }
 
-/// The folder in which an engine of this name keeps what its libraries compile.
+/// The folder for code that an engine's libraries compile, by the engine's name.
 fn scratch(data: &Path, name: &str) -> PathBuf {
     let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     let plain = name.replace(|one| !is_plain(one), "_");

@@ -1,8 +1,8 @@
-//! Why a command cannot go on, in words for the operator who typed it.
+//! Why a command failed, in words for the operator.
 
 use std::fmt;
 
-/// A sentence that says what is wrong and, where it helps, what to do.
+/// A sentence that names the problem and, where it helps, the remedy.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// Permission bits of everybody but the owner.
 const OTHERS: u32 = 0o077;
-/// What may lie in a folder of an earlier start, with the modes of that time.
+/// Entries that an earlier start may have left in a folder, with their modes.
 const CONTENTS: [&str; 10] = [
     "kinora.db",
     "kinora.db-wal",
@@ -62,7 +62,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The folder in which a restore gathers what it restores; there only until it has ended.
+/// The folder in which a restore gathers its files; removed when the restore ends.
 pub(crate) fn restoring(data: &Path) -> PathBuf {
     data.join("restoring")
 }

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use crate::cli::PlaceArgs;
 
 /// The flags `--data` and `--config` as they were given, and as variables say where they were not:
-/// whoever pastes the line may not have the same variables.
+/// the shell where the line is pasted may not have the same variables.
 fn place_flags(place: &PlaceArgs) -> String {
     flags(place, |name| std::env::var_os(name))
 }

@@ -23,7 +23,7 @@ use tracing_subscriber::{Layer, fmt};
 use crate::cli::LogFormat;
 use crate::failure::Failure;
 
-/// How long the last lines may take at the end of the process, when nobody reads them.
+/// Time limit for writing the last lines at the end of the process.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 /// How long the lines of a panic may take: the process may not live for long after it.
 const PANIC_MAX: Duration = Duration::from_millis(200);
@@ -93,7 +93,7 @@ where
         .init();
 }
 
-/// What the standard library prints to standard error, which may not be read.
+/// Messages of the standard library to standard error, which may have no reader.
 fn log_panic(panic: &PanicHookInfo<'_>, queue: &Queue) {
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("unnamed");

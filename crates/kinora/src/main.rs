@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what a command is asked for. A reader that has seen enough (`| head`) is no fault.
+/// Prints a command's output. A reader that closes the pipe (`| head`) is no fault.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,4 +1,4 @@
-//! `kinora orphans`: counts the files that no task names, and removes them when it is told to. Works
+//! `kinora orphans`: counts the files that no task names, and removes them on request. Works
 //! beside a running service, and never makes a store.
 
 use kinora_contract::Clock;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::print;
 use crate::system::SystemClock;
 
-/// Counts or removes them, and prints what there was.
+/// Counts or removes them, and prints the result.
 pub(crate) fn run(args: &OrphansArgs) -> Result<(), Failure> {
     let config = Config::load(&args.place)?;
     let Some(found) = look(&config, args.remove)? else {

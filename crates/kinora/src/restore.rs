@@ -20,7 +20,7 @@ use crate::count::count;
 use crate::failure::Failure;
 use crate::{folder, hint, print};
 
-/// Restores a backup, and says what to do next.
+/// Restores a backup, and prints the next step.
 pub(crate) fn run(args: &RestoreArgs) -> Result<(), Failure> {
     let manifest = Manifest::read(&args.source)?;
     let target = Target::make(&args.data)?;
@@ -166,7 +166,7 @@ impl Target {
                 // Many file systems make this one at their root.
                 let own = |entry: &fs::DirEntry| entry.file_name() != "lost+found";
                 let holds_something = entries.filter_map(Result::ok).any(|entry| own(&entry));
-                // What an interrupted restore has left is its own.
+                // Left by an interrupted restore.
                 let left = inside.exists();
                 if holds_something && (!left || was_served(data)) {
                     return Err(Failure::new(format!(
@@ -228,7 +228,7 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if !self.published {
-            // What cannot be removed now is removed by the next restore.
+            // The next restore removes it.
             let _ = clear(&self.data);
             if self.made {
                 let _ = fs::remove_dir(&self.data);
@@ -242,7 +242,7 @@ fn was_served(data: &Path) -> bool {
     data.join(format!("{DATABASE}.lock")).exists()
 }
 
-/// Removes what an unfinished restore has put into the data folder, and last the folder that shows it.
+/// Removes the files of an unfinished restore from the data folder, and last the folder that marks it.
 fn clear(data: &Path) -> io::Result<()> {
     let absent = |error: &io::Error| error.kind() == ErrorKind::NotFound;
     for name in [DATABASE, SIGNING_KEY] {

@@ -25,7 +25,7 @@ use crate::{keys, logging, memory, print, system, welcome};
 const LAST_POLL: Duration = Duration::from_secs(3);
 
 /// How long running tasks may take to go back to the queue, once they must. A disk on which every sync
-/// takes seconds could hold them for minutes; what is given up runs again at the next start.
+/// takes seconds could hold them for minutes; abandoned tasks run again at the next start.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(10);
 
 /// Serves until a signal.
@@ -75,7 +75,7 @@ async fn serve(
     descriptors: Descriptors,
 ) -> Result<(), Failure> {
     let signals = Signals::new()?;
-    // Also without TLS: one that nobody takes would end the process without a drain.
+    // Also without TLS: an unhandled SIGHUP would end the process without a drain.
     let hangup = listen_to(SignalKind::hangup())?;
     let guards = compose::guards(&config.http)?;
     let address = config.listen.resolve()?;
@@ -209,7 +209,7 @@ async fn obey_hangups(mut hangup: Signal, tls: Option<Tls>) {
     }
 }
 
-/// What result addresses begin with.
+/// The base of result addresses.
 pub(crate) fn base_url(config: &Config, address: SocketAddr) -> String {
     if !config.base_url.is_empty() {
         return config.base_url.trim_end_matches('/').to_owned();

@@ -1,4 +1,4 @@
-//! The first start on an empty store: makes a key, hands it over once, and says what to do with it.
+//! The first start on an empty store: makes a key, shows it once, and says how to use it.
 //! A terminal shows the key. Anything else that reads our output may keep it for ever (a journal, a
 //! container's log): there the key goes into a file of the data folder.
 

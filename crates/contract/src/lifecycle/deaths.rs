@@ -1,10 +1,10 @@
-//! What the death of a worker means for the tasks that it ran. A death counts against a task while it has
+//! Consequences of a worker's death for the tasks that it ran. A death counts against a task while it has
 //! another attempt; its last attempt is used up only by a death at which it ran alone, so that a neighbour that
 //! kills the process ends no innocent task. That it comes to run alone is the claims' part ([`runs_alone`]), and
 //! so is that this happens only in a process that has lived for a while or completed a task since the last death:
 //! a crash loop has other causes. Pure: every store asks here.
 
-/// What becomes of a task whose worker died or hung.
+/// The fate of a task whose worker died or hung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It waits again, and the attempt counts.
@@ -75,7 +75,7 @@ mod tests {
         }
     }
 
-    /// Whatever runs beside it, a task that kills its process ends, and nobody else does.
+    /// Whatever runs beside it, a task that kills its process fails, and no other task does.
     #[test]
     fn a_poison_task_ends_and_its_neighbours_do_not() {
         for attempts_max in 1..6 {

@@ -1,4 +1,4 @@
-//! What follows from a change of a task for everything around it.
+//! The effects of a task's change outside the task.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use crate::lifecycle::files::{keeps_references, reference_keys};
 use crate::lifecycle::record::Record;
 use crate::task::State;
 
-/// What a store does in the transaction of a change, besides storing the task.
+/// Work for the store in the transaction of a change, besides storing the task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Blob keys of files that nobody needs any more, of which some may not exist.
+    /// Blob keys of unneeded files, some of which may not exist.
     pub garbage: Vec<String>,
     /// Work that goes on elsewhere for a task that ended without a result.
     pub call_off: Option<CallOff>,
@@ -43,7 +43,7 @@ pub struct Hints {
 }
 
 impl Effects {
-    /// What follows from a task's way from `before` to `after`; `None` is a task that is not there.
+    /// The effects of a change from `before` to `after`; `None` stands for an absent task.
     #[must_use]
     pub fn of(before: Option<&Record>, after: Option<&Record>) -> Self {
         let charged = |record: &Record| i64::try_from(record.charged_bytes).unwrap_or(i64::MAX);

@@ -8,7 +8,7 @@ use crate::task::Artifact;
 use crate::time::{SteadyMs, UnixMs};
 use crate::warning::Warning;
 
-/// What happens to a task. Tokens say who acts; times are those of the store's clock.
+/// An event in a task's life. Tokens identify who acts; times are those of the store's clock.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A worker takes the task.
@@ -26,7 +26,7 @@ pub enum Event {
         until_ms: UnixMs,
         /// New end of the lease by the steady clock.
         until_steady_ms: SteadyMs,
-        /// What it reports.
+        /// Its report.
         renewal: Renewal,
     },
     /// The worker ends the task.
@@ -49,7 +49,7 @@ pub enum Event {
     },
     /// The lease ran out, or the worker died.
     WorkerLost {
-        /// What that means for the task ([`crate::lifecycle::judge_death`]).
+        /// The verdict on the task ([`crate::lifecycle::judge_death`]).
         verdict: Verdict,
         /// The present.
         now_ms: UnixMs,
@@ -63,7 +63,7 @@ pub enum Event {
         /// End of its lease by the steady clock.
         until_ms: SteadyMs,
     },
-    /// The time before which nobody might fetch the references has passed.
+    /// The pause before the next fetch of the references is over.
     FetchDue,
     /// A fetch ended.
     FetchEnded {
@@ -79,7 +79,7 @@ pub enum Event {
     },
     /// The owner cancels the task.
     Cancelled {
-        /// What the task fails with.
+        /// The failure of the task.
         failure: Failure,
         /// The present.
         now_ms: UnixMs,
@@ -117,7 +117,7 @@ pub enum FetchOutcome {
     AtHand,
     /// A reference cannot be fetched or used: the task fails.
     Failed {
-        /// What the task fails with.
+        /// The failure of the task.
         failure: Failure,
         /// The present.
         now_ms: UnixMs,
@@ -131,7 +131,7 @@ pub enum FetchOutcome {
     },
 }
 
-/// What a worker reports with a renewal.
+/// A worker's report with a renewal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Renewal {
     /// 0 to 99; less than before changes nothing.

@@ -16,7 +16,7 @@ pub const TASK_FILES: [&str; 2] = [RESULTS, REFERENCES];
 pub const MARKS: &str = "stores/";
 
 impl Lease {
-    /// What a run under this lease publishes: video, thumbnail, spritesheet. The keys carry the
+    /// Files that a run under this lease publishes: video, thumbnail, spritesheet. The keys carry the
     /// token, so that no two attempts share one; they are garbage once the lease ended otherwise
     /// than in a completed task.
     #[must_use]
@@ -62,7 +62,7 @@ pub fn task_of_file(key: &str) -> Option<TaskId> {
 const IMAGE_ALLOWANCE_BYTES: u64 = 4 << 20;
 const AUDIO_ALLOWANCE_BYTES: u64 = 3 << 20;
 
-/// What the references of a task are charged with before they are fetched.
+/// Charge for a task's references before they are fetched, bytes.
 pub(crate) fn reference_allowance(task: &Task) -> u64 {
     let references = task.spec.inputs.references();
     let allowance = |reference: &Reference<'_>| match reference {

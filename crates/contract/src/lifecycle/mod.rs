@@ -1,4 +1,4 @@
-//! A task's life as values: what may happen to it ([`Event`]), what it is afterwards, and what follows for files,
+//! A task's life as values: the events that may happen to it ([`Event`]), its state afterwards, and the effects on files,
 //! upstream jobs, usage and waiting workers ([`Effects`]). [`Record::apply`] is pure and total: a store calls it
 //! inside its own transaction and stores the result, and has no rules of its own.
 

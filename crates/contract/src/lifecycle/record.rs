@@ -1,4 +1,4 @@
-//! A task with what only stores know of it: its place in the queue, its lease, what it is charged with.
+//! A task with the fields that only stores know: its place in the queue, its lease, its charge.
 //! Records never change; a change makes a new one.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::spec::Inputs;
 use crate::task::{State, Task};
 use crate::time::SteadyMs;
 
-/// What a task takes besides its texts: its row with its place in the indexes, and its record in memory.
+/// Size of a task besides its texts, bytes: its row with its index entries, and its record in memory.
 const ROW_BYTES: u64 = 1024;
 
 /// A task as a store keeps it.
@@ -226,7 +226,7 @@ fn shed(task: &mut Task) {
     }
 }
 
-/// What a task takes on disk.
+/// Size of a task on disk, bytes.
 fn cost(task: &Task, reference_bytes: u64) -> u64 {
     let result = match &task.state {
         State::Completed(artifact) => artifact.files().iter().map(|file| file.bytes).sum(),

@@ -1,4 +1,4 @@
-//! Which event may happen to which task, and what the task is afterwards.
+//! Which events may happen to which tasks, and the task afterwards.
 
 use super::deaths::Verdict;
 use super::effects::Effects;
@@ -14,7 +14,7 @@ use crate::time::{SteadyMs, UnixMs};
 pub struct Transition {
     /// The task afterwards; `None` when it is gone.
     pub after: Option<Record>,
-    /// What follows for everything else.
+    /// The effects outside the task.
     pub effects: Effects,
 }
 
@@ -26,7 +26,7 @@ struct End {
 }
 
 impl Record {
-    /// What this record becomes by `event`.
+    /// The record after `event`, with its effects.
     ///
     /// # Errors
     /// [`Refused`] when the event cannot happen to a task in this state: nothing is to be changed.

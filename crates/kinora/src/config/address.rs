@@ -133,7 +133,7 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// Judges what result addresses shall begin with; empty means derived from the listen address.
+/// Checks the base of result addresses; empty means derived from the listen address.
 ///
 /// # Errors
 /// When it is no absolute http or https URL of a host, or has parts that a path cannot follow.

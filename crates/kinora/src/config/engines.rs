@@ -25,17 +25,17 @@ const SILENCE_MAX: Duration = Duration::from_mins(1);
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Table")]
 pub(crate) struct Engine {
-    /// What models call it.
+    /// The name by which models refer to it.
     pub(crate) name: String,
     /// Its settings, read by its kind.
     pub(crate) settings: Arc<dyn EngineKind>,
     /// How its processes are run. `None`: it has none.
     pub(crate) host: Option<Host>,
-    /// What its processes are told.
+    /// Settings passed to its processes.
     pub(crate) told: Told,
 }
 
-/// What it takes to read an engine's settings again in another process.
+/// Everything needed to read an engine's settings again in another process.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) kind: Kind,
@@ -78,7 +78,7 @@ impl Engine {
         }
     }
 
-    /// What no type says.
+    /// Checks that types cannot express.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.name.is_empty() || self.name == BUILT_IN {
             return Err(self.wrong("its name is taken or empty"));
@@ -91,7 +91,7 @@ impl Engine {
         checked.map_err(|error| self.refused(&error))
     }
 
-    /// What its kind says against it.
+    /// The objections of its kind.
     pub(crate) fn refused(&self, error: &KindError) -> Failure {
         self.wrong(&error.to_string())
     }

@@ -82,7 +82,7 @@ impl Config {
     }
 }
 
-/// Whether a variable accepts the loss of what is missing.
+/// Whether a variable accepts the loss of missing changes.
 fn accepts_loss(variables: &[(String, String)]) -> Result<bool, Failure> {
     let said = variables.iter().find(|(name, _)| name == ACCEPT_LOSS);
     match said.map(|(_, text)| text.as_str()) {

@@ -1,5 +1,5 @@
-//! What the disk under the data folder is like: whose it is, of which kind, how full, and whether
-//! it keeps what it was told to sync. Probe files are removed again.
+//! Checks of the disk under the data folder: its owner, its kind, its free space, and whether
+//! syncs work. Probe files are removed again.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ const NETWORK: &[(u64, &str)] = &[
 ];
 /// File systems that forget everything when the machine goes down.
 const MEMORY: &[(u64, &str)] = &[(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")];
-/// Served by a program: what it keeps depends on that program.
+/// Served by a program, on which durability depends.
 const FUSE: u64 = 0x6573_5546;
 
 /// The folder itself, or the one in which it will be made.

@@ -1,4 +1,4 @@
-//! Who runs the service, and who else could read its secrets.
+//! Checks of the service's user, and of other users' access to its secrets.
 
 use std::path::Path;
 

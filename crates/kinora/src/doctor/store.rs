@@ -51,7 +51,7 @@ pub(super) fn examine(config: &Config) -> Vec<Found> {
     ]
 }
 
-/// What the tasks name.
+/// Files that tasks name.
 #[derive(Debug, Default)]
 struct Stored {
     tasks: u64,
@@ -118,7 +118,7 @@ fn results(config: &Config, store: &Inspection) -> Finding {
     }
 }
 
-/// How many files the completed tasks name, and what is wrong with them.
+/// Number of files that completed tasks name, and the problems with them.
 fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::because("The results cannot be read", error);
@@ -186,7 +186,7 @@ impl Looked {
         }
     }
 
-    /// What is wrong with files that their tasks still name.
+    /// Problems with files that tasks still name.
     fn confirmed(
         &self,
         runtime: &Runtime,
@@ -212,7 +212,7 @@ impl Looked {
     }
 }
 
-/// What is wrong with a file.
+/// A problem with a file.
 async fn fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
     let StoredFile { key, bytes, .. } = file;
     match blobs.head(key).await {

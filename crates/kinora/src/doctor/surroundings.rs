@@ -1,4 +1,4 @@
-//! What is around the data: the clock, the address, the models and whether their engines make a
+//! Checks of everything around the data: the clock, the address, the models and whether their engines make a
 //! frame.
 
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ pub(super) fn base_url(config: &Config) -> Finding {
     ))
 }
 
-/// What is wrong with the networks that references may come from.
+/// Problems with the networks that references may come from.
 pub(super) fn references(config: &Config) -> Option<Finding> {
     let allowed = compose::allow_networks(config).err();
     let failure = allowed.or_else(|| compose::deny_networks(config).err())?;

@@ -40,10 +40,10 @@ struct Waiting {
     closing: bool,
 }
 
-/// What became of the lines that the thread has taken.
+/// State of the lines that the thread has taken.
 #[derive(Debug, Default)]
 struct Losses {
-    /// Lines lost and not told yet.
+    /// Lines lost and not reported yet.
     untold: u64,
     /// Lines lost that the last batch tells of, if it can be written.
     telling: u64,
