@@ -216,7 +216,7 @@ fn a_process_that_takes_too_much_memory_is_ended() {
 #[test]
 fn an_engine_that_hangs_is_ended_and_the_next_task_has_another() {
     let hold = Hold::at("host.frame", 3);
-    let server = hold.over(boxed("silence_seconds = 1")).start();
+    let server = hold.over(boxed("silence_seconds = 5")).start();
     let client = server.client();
     let task = submit_quick(&client);
     hold.wait();

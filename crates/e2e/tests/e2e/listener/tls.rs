@@ -137,7 +137,7 @@ fn a_certificate_that_cannot_be_served_is_named_at_the_start() {
         (
             "KINORA_HTTP_TLS_KEY",
             &other.path("key.pem"),
-            "used together",
+            "do not match",
         ),
         ("KINORA_HTTP_TLS_KEY", &PathBuf::new(), "http.tls_key"),
     ] {
