@@ -113,6 +113,16 @@ impl Fonts {
     }
 }
 
+/// The parts of `text` to choose a font for: its grapheme clusters, but the characters of a cluster that no font has
+/// whole. An ellipsis joins an Arabic number sign before it, and no font has both.
+pub(super) fn parts(text: &str, fonts: Fonts) -> impl Iterator<Item = &str> {
+    clusters(text).flat_map(move |cluster| {
+        let whole = |font: &Font| cluster.chars().all(|c| sets(font, c));
+        let split = fonts.font_of(cluster).is_some_and(|font| !whole(font));
+        cluster.split_inclusive(move |_| split)
+    })
+}
+
 /// A text without the characters that no font has, and these characters, each once.
 #[derive(Debug)]
 pub(super) struct Settled {

@@ -292,8 +292,40 @@ mod tests {
         }
     }
 
+    /// Glyphs that the whole text needs and its font lacks, over all lines.
+    fn missing(text: &str, width: f32, pages: usize) -> usize {
+        let laid = Pages::new(text, room(width, pages), false);
+        let parts = laid.pages.iter().flatten();
+        let glyphs = parts.flat_map(|part| laid.paragraph.line(part).glyphs);
+        glyphs.filter(|glyph| glyph.id.to_u32() == 0).count()
+    }
+
+    #[test]
+    fn no_character_is_drawn_as_a_missing_glyph_beside_a_space_or_an_ellipsis() {
+        for c in (0..0x3_0000).filter_map(char::from_u32) {
+            let cut = format!("one {c} two {c} three {c} four {c} five {c} six {c} seven");
+            let number = u32::from(c);
+            assert_eq!(missing(&format!("{c} a {c}"), 20.0, 1), 0, "U+{number:04X}");
+            assert_eq!(missing(&format!("{c}…a"), 20.0, 1), 0, "U+{number:04X}");
+            // Each width cuts the text at another place.
+            if "\u{600}\u{6dd}\u{30d}\u{64b}\u{e33}\u{200d}\u{fe0f}\u{1f1e6}".contains(c) {
+                for width in 8..40_u8 {
+                    assert_eq!(
+                        missing(&cut, f32::from(width) / 4.0, 1),
+                        0,
+                        "U+{number:04X}"
+                    );
+                }
+            }
+        }
+        assert_eq!(
+            missing("aaam \u{641}aaak\u{5d0}\u{6aa} \u{600} a a", 2.365_243_4, 2),
+            0
+        );
+    }
+
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(96))]
+        #![proptest_config(ProptestConfig::with_cases(1000))]
         #[test]
         fn any_text_is_laid_out_in_its_room(text in "(?s).{0,80}|\\PC{0,200}|[\u{590}-\u{8ff} a-z]{0,80}", width in 1.0_f32..40.0) {
             let laid = Pages::new(&text, room(width, 2), false);

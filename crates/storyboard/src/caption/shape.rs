@@ -9,7 +9,7 @@ use harfrust::{
 };
 use unicode_bidi::{BidiInfo, Level};
 
-use super::fonts::{Fonts, clusters, is_silent, is_wide, same};
+use super::fonts::{Fonts, is_silent, is_wide, parts, same};
 
 /// A placed glyph: its font and pen position in ems from the left end of the line's baseline, `y` upwards.
 #[derive(Clone, Copy)]
@@ -60,23 +60,23 @@ fn runs(text: &str, fonts: Fonts) -> Vec<Run> {
     let levels = BidiInfo::new(text, None).levels;
     let mut runs: Vec<Run> = Vec::new();
     let mut start = 0;
-    for cluster in clusters(text) {
-        let range = start..start + cluster.len();
+    for part in parts(text, fonts) {
+        let range = start..start + part.len();
         start = range.end;
         let level = levels.get(range.start).copied().unwrap_or(Level::ltr());
-        let script = cluster.chars().map(|c| unicode::script(u32::from(c)));
+        let script = part.chars().map(|c| unicode::script(u32::from(c)));
         let script = script
             .reduce(|a, b| joined(a, b).unwrap_or(a))
             .unwrap_or(Script::COMMON);
         let last = runs.last_mut();
         // Spaces and what is not drawn stay in the font of what stands before them.
-        let silent = cluster.chars().all(is_silent);
+        let silent = part.chars().all(is_silent);
         let spaced = |font: &&Font| font.charmap().map_unicode(' ').is_some();
         let before = last.as_ref().map(|run| run.font).filter(spaced);
         let font = if silent {
             before.or_else(|| fonts.font_of("x"))
         } else {
-            fonts.font_of(cluster)
+            fonts.font_of(part)
         };
         let Some(font) = font else {
             continue;
