@@ -20,7 +20,7 @@ client = OpenAI(
 
 def create(seconds):
     return client.videos.create(
-        model="kinora-b1", prompt="A slow train", seconds=seconds, extra_body={"resolution": "720p"}
+        model="kinora-b1", prompt="A slow train", seconds=seconds, extra_body={"resolution": "480p"}
     )
 
 

@@ -99,6 +99,7 @@ pub(crate) struct Http {
     pub(crate) request_timeout_seconds: u32,
     pub(crate) idle_timeout_seconds: u32,
     pub(crate) write_timeout_seconds: u32,
+    pub(crate) linger_seconds: u32,
     pub(crate) drain_seconds: u32,
     pub(crate) requests_per_minute: u32,
     pub(crate) trusted_proxies: Vec<String>,

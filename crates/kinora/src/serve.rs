@@ -20,10 +20,6 @@ use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
 use crate::{keys, logging, memory, print, system, welcome};
 
-/// How long the service still answers after its last task has ended during a stop: three times the
-/// interval that `openai-poll-after-ms` names for a running task, so that its client learns of the end.
-const LAST_POLL: Duration = Duration::from_secs(3);
-
 /// How long running tasks may take to go back to the queue, once they must. A disk on which every sync
 /// takes seconds could hold them for minutes; abandoned tasks run again at the next start.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(10);
@@ -131,7 +127,8 @@ async fn serve(
     tokio::spawn(obeying);
     let router = kinora_api::router(api);
     let answering = kinora_api::serve_guarded(listener, router, settings, guards, stop);
-    tokio::join!(answering, work(worker, shutdown, done));
+    let linger = Duration::from_secs(config.http.linger_seconds.into());
+    tokio::join!(answering, work(worker, shutdown, linger, done));
     tracing::info!("stopped");
     Ok(())
 }
@@ -150,8 +147,8 @@ async fn follow_ids(api: &Api, store: &dyn Chores) -> Result<(), Failure> {
 }
 
 /// Works until `shutdown` is requested and all runs have ended, or giving them back takes too long; then
-/// `done` ends the service.
-async fn work(worker: Worker, shutdown: Shutdown, done: CancellationToken) {
+/// `done` ends the service. If a run ended during the stop, that is after `linger`, so that its client learns of it.
+async fn work(worker: Worker, shutdown: Shutdown, linger: Duration, done: CancellationToken) {
     let give_up = async {
         shutdown.at_once().await;
         tokio::time::sleep(GIVE_BACK_MAX).await;
@@ -159,7 +156,7 @@ async fn work(worker: Worker, shutdown: Shutdown, done: CancellationToken) {
     tokio::select! {
         finished = worker.work(shutdown.clone()) => if finished > 0 {
             tokio::select! {
-                () = tokio::time::sleep(LAST_POLL) => {}
+                () = tokio::time::sleep(linger) => {}
                 () = shutdown.at_once() => {}
             }
         },

@@ -14,6 +14,13 @@ use serde_json::json;
 
 use crate::support::{Download, assert_plays, narrow, quick, slow};
 
+/// A narrow service that drains and lingers longer than a busy machine takes; a second signal ends it.
+fn unhurried() -> Setup {
+    narrow()
+        .set("KINORA_WORKER_DRAIN_SECONDS", 600)
+        .set("KINORA_HTTP_LINGER_SECONDS", 600)
+}
+
 /// Asks for a stop, and returns when it has begun.
 fn stop(server: &Server) {
     server.terminate();
@@ -128,7 +135,7 @@ fn p16_a_cancel_during_a_stop_reaches_the_run_and_ends_the_stop() {
 /// Polls and downloads as clients do; any error of a connection fails the test.
 #[test]
 fn p16_pollers_see_no_error_while_tasks_run_and_hear_of_the_end() {
-    let server = narrow().set("KINORA_WORKER_SLOTS", 2).start();
+    let server = unhurried().set("KINORA_WORKER_SLOTS", 2).start();
     let client = server.client();
     let mut body = quick("kinora-a1");
     body["seconds"] = json!(6);
@@ -149,6 +156,7 @@ fn p16_pollers_see_no_error_while_tasks_run_and_hear_of_the_end() {
         }
         stop(&server);
     });
+    server.terminate();
     let (status, log) = server.wait();
     assert!(status.success(), "{status}:\n{log}");
     assert!(!log.contains("connections were cut"), "{log}");
@@ -162,7 +170,7 @@ fn p16_the_openai_sdk_works_over_a_stop_without_a_retry() {
         "{} is missing: ./test installs it",
         python.display()
     );
-    let server = narrow().start();
+    let server = unhurried().start();
     let mut command = Command::new(python);
     command
         .arg("-u")
@@ -173,6 +181,7 @@ fn p16_the_openai_sdk_works_over_a_stop_without_a_retry() {
     let done = run(command);
     assert!(done.status.success(), "{}\n{}", done.stdout, done.stderr);
     assert!(done.stdout.ends_with("all passed\n"), "{}", done.stdout);
+    server.terminate();
     let (status, log) = server.wait();
     assert!(status.success(), "{status}:\n{log}");
 }

@@ -192,7 +192,7 @@ pub(super) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Connec
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
     conn.busy_timeout(busy_timeout(options))
         .map_err(unavailable)?;
-    conn.set_prepared_statement_cache_capacity(32);
+    keep_prepared(&conn, 32).map_err(unavailable)?;
     Ok(conn)
 }
 
@@ -211,9 +211,17 @@ fn busy_timeout(options: &SqliteOptions) -> Duration {
     Duration::from_millis(options.busy_timeout_ms.into())
 }
 
+/// Prepares each statement once. Without the planner's stability guarantee SQLite plans a statement anew whenever a
+/// bound value changes that might choose another index (<https://sqlite.org/queryplanner-ng.html#qpstab>).
+fn keep_prepared(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
+    conn.set_prepared_statement_cache_capacity(statements);
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}
+
 fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
     conn.busy_timeout(busy_timeout(options))?;
-    conn.set_prepared_statement_cache_capacity(64);
+    keep_prepared(conn, 64)?;
     begin_log(conn, options)?;
     // In WAL, NORMAL would not sync before the reply: a power cut could take an accepted task.
     conn.pragma_update(None, "synchronous", "FULL")?;

@@ -242,13 +242,13 @@ impl State {
 
     /// One transaction. Readers see it after its commit; after a failure all is as before.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
-        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        control(&self.conn, "BEGIN IMMEDIATE")?;
         let rows_before = self.conn.total_changes();
         let mut batch = Batch::new(&self.conn, &mut self.index, self.clock.read());
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
             let changes = batch.write_sums(jobs.len() as u64, rows_before)?;
-            self.conn.execute_batch("COMMIT")?;
+            control(&self.conn, "COMMIT")?;
             kinora_crash::point("store.after_commit");
             batch.settle(changes);
             Ok(failures)
@@ -295,7 +295,7 @@ fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures>
         if restarts == RESTARTS_MAX || failures.iter().all(Option::is_some) {
             return Err(Fault::GivenUp(text));
         }
-        batch.conn.execute_batch("BEGIN IMMEDIATE")?;
+        control(batch.conn, "BEGIN IMMEDIATE")?;
     }
     Ok(failures)
 }
@@ -312,7 +312,7 @@ fn run_each(
         .filter(|(_, failure)| failure.is_none())
     {
         let mark = batch.mark();
-        batch.conn.execute_batch("SAVEPOINT job")?;
+        control(batch.conn, "SAVEPOINT job")?;
         if let Err(fault) = job.run(batch) {
             let text = fault.to_string();
             *failure = Some(fault.into());
@@ -320,11 +320,17 @@ fn run_each(
                 return Ok(Some(text));
             }
             batch.undo_to(mark);
-            batch.conn.execute_batch("ROLLBACK TO job")?;
+            control(batch.conn, "ROLLBACK TO job")?;
         }
-        batch.conn.execute_batch("RELEASE job")?;
+        control(batch.conn, "RELEASE job")?;
     }
     Ok(None)
+}
+
+/// Begins, ends or undoes a transaction, or a part of one. Every commit does: these statements are prepared once.
+fn control(conn: &Connection, statement: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(statement)?.execute([])?;
+    Ok(())
 }
 
 /// Whether trying the jobs one by one cannot help.
@@ -352,7 +358,7 @@ fn is_full(error: &rusqlite::Error) -> bool {
 pub(super) fn roll_back(conn: &Connection) {
     // Some errors have rolled back already.
     if !conn.is_autocommit()
-        && let Err(error) = conn.execute_batch("ROLLBACK")
+        && let Err(error) = control(conn, "ROLLBACK")
     {
         tracing::error!(%error, "the store's transaction does not roll back");
     }
