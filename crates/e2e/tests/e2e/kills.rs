@@ -13,7 +13,7 @@ use crate::dice::Dice;
 use crate::support::{Download, quick, reaching_from};
 
 /// Kills of one run; `KINORA_KILLS` asks for another number, `KINORA_KILLS_SEED` for other ones.
-const KILLS: u64 = 300;
+const KILLS: u64 = 200;
 /// Longest lives in milliseconds, of which one is drawn for each; `KINORA_KILLS_PACE` divides them.
 const LIVES_MS: [u64; 4] = [300, 300, 600, 2500];
 /// How often the process dies at each named point.
