@@ -5,8 +5,8 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use kinora_store::{CallOff, Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, StoreError};
 
-use crate::Worker;
 use crate::lineup::Maker;
+use crate::worker::Worker;
 
 /// Files that one look removes at most.
 const FILES: usize = 200;

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use crate::backoff::Turn;
 use crate::drain::Shutdown;
 use crate::keeper::LeaseKeeper;
-use crate::lineup::EngineSeat;
-use crate::run::Claimed;
-use crate::{Worker, run};
+use crate::run::{Claimed, run_task};
+use crate::slot::EnginePermits;
+use crate::worker::Worker;
 
 /// How often the store is asked although it gave no hint.
 const POLL_EVERY: Duration = Duration::from_secs(1);
@@ -66,16 +66,12 @@ pub(crate) async fn claim_until_drain(
             idle &= claims.is_empty();
             for (claim, seat) in claims.into_iter().zip(seats) {
                 let Some(slot) = permits.pop() else { break };
-                let place = Place {
-                    slot: Slot::of(slot, &leftovers, &freed),
-                    _seat: seat,
-                    _freed: Freed(freed.clone()),
-                };
-                runs.spawn(run::run_task(
+                let permits = EnginePermits::new(slot, seat, &leftovers, &freed);
+                runs.spawn(run_task(
                     worker.clone(),
                     Claimed { claim, asked_ms },
                     keeper.clone(),
-                    place,
+                    permits,
                     shutdown.clone(),
                 ));
             }
@@ -105,68 +101,6 @@ async fn wait_for_work(hints: &mut watch::Receiver<u64>, freed: &Notify, shutdow
         () = freed.notified() => {}
         () = tokio::time::sleep(POLL_EVERY) => {}
         () = shutdown.draining() => {}
-    }
-}
-
-/// Resources of a run's engine. Dropped, in this order, when the engine has ended.
-pub(crate) struct Place {
-    slot: Arc<Slot>,
-    _seat: EngineSeat,
-    _freed: Freed,
-}
-
-impl Place {
-    /// The slot, for the run itself: it is free when neither the run nor its engine has it any more.
-    pub(crate) fn hold(&self) -> Held {
-        Held::Slot(self.slot.clone())
-    }
-}
-
-/// A run's hold on a slot until its outcome is written: otherwise results would pile up behind a slow disk.
-pub(crate) enum Held {
-    Slot(Arc<Slot>),
-    Leftover { _permit: OwnedSemaphorePermit },
-}
-
-impl Held {
-    /// Frees the slot although an unwanted result is still being written. At most as many writes as there are
-    /// slots may be left like this; later ones keep their slots.
-    pub(crate) fn leave(&mut self) {
-        if let Self::Slot(slot) = self
-            && let Ok(permit) = slot.leftovers.clone().try_acquire_owned()
-        {
-            *self = Self::Leftover { _permit: permit };
-        }
-    }
-}
-
-/// One of the worker's slots.
-pub(crate) struct Slot {
-    _permit: OwnedSemaphorePermit,
-    leftovers: Arc<Semaphore>,
-    _freed: Freed,
-}
-
-impl Slot {
-    fn of(
-        permit: OwnedSemaphorePermit,
-        leftovers: &Arc<Semaphore>,
-        freed: &Arc<Notify>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            _permit: permit,
-            leftovers: leftovers.clone(),
-            _freed: Freed(freed.clone()),
-        })
-    }
-}
-
-/// Tells the loop that there may be a slot, or a seat at an engine, again.
-struct Freed(Arc<Notify>);
-
-impl Drop for Freed {
-    fn drop(&mut self) {
-        self.0.notify_one();
     }
 }
 

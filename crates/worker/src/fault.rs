@@ -13,9 +13,7 @@ use kinora_media::MediaError;
 use kinora_store::StoreError;
 use rustix::io::Errno;
 
-use crate::prepare::PrepareError;
-use crate::record::RecordError;
-use crate::references::GatherError;
+use crate::error::{GatherError, PrepareError, RecordError};
 
 /// Whether this machine is at fault: looks at `error` and at every cause of it.
 pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
@@ -27,6 +25,16 @@ pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
         next = error.source();
     }
     false
+}
+
+/// Whether a reference is at fault, and its task fails: otherwise this service is.
+pub(crate) fn is_theirs(error: &GatherError) -> bool {
+    let theirs = match error {
+        GatherError::Fetch { error, .. } => error.is_final(),
+        GatherError::Judge { .. } | GatherError::AudioTooLong(_) => true,
+        _ => false,
+    };
+    theirs && !is_ours(error)
 }
 
 /// Whether a fetch only waits for its turn, or for its project's share: nothing is wrong with this machine.

@@ -10,10 +10,10 @@ use kinora_store::{Fetch, FetchRequest, Fetched, Outage, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use crate::Worker;
 use crate::drain::Shutdown;
-use crate::fault::is_postponed;
-use crate::references::GatherError;
+use crate::error::GatherError;
+use crate::fault::{is_postponed, is_theirs};
+use crate::worker::Worker;
 
 /// How often the store is asked although it gave no hint.
 const POLL_EVERY: Duration = Duration::from_secs(1);
@@ -100,7 +100,7 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
     match gathered {
         Ok(Ok(_)) => Some(Fetched::AtHand),
         Ok(Err(GatherError::Ended)) => None,
-        Ok(Err(error)) if error.is_final() => {
+        Ok(Err(error)) if is_theirs(&error) => {
             tracing::info!(%task, %error, "a reference cannot be had; the task fails");
             Some(Fetched::Failed {
                 failure: error.failure(&fetch.task.spec),

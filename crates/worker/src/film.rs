@@ -17,11 +17,11 @@ use kinora_store::{LeaseLost, StoreError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::{RecordError, Stop, Unmade};
 use crate::prepare::OpenedReference;
-use crate::record::{RecordError, Recorded, Staged};
-use crate::run::Unmade;
-use crate::tenacious::tenacious;
-use crate::watch::{Stop, Watch};
+use crate::record::{Recorded, Staged};
+use crate::retry::retry_unavailable;
+use crate::watch::Watch;
 
 /// Engines pass a cancel on within 2 s; one that does not must not hold its slot.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
@@ -107,7 +107,7 @@ impl Keeper for Watch<'_> {
     async fn keep(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
-        match tenacious(&never, || self.keep_ticket(ticket)).await {
+        match retry_unavailable(&never, || self.keep_ticket(ticket)).await {
             // The run that has the task now may follow the same work, which must not be cancelled:
             // this one is about to be stopped without a word.
             Err(StoreError::LeaseLost(LeaseLost::Superseded)) => std::future::pending().await,

@@ -6,9 +6,9 @@ use std::time::Duration;
 use kinora_contract::{Artifact, Failure, State};
 use kinora_store::{Lease, LeaseLost, StoreError};
 
-use crate::Worker;
 use crate::drain::Shutdown;
 use crate::publish;
+use crate::worker::Worker;
 
 /// Writes the outcome, again and again while the store is unavailable and the lease may hold.
 pub(crate) async fn finish(
@@ -26,12 +26,12 @@ pub(crate) async fn finish(
     let mut pause = Duration::from_millis(200);
     loop {
         match write(worker, lease, &outcome).await {
-            Ok(Written::Stands) => {
+            Ok(Attempted::Stands) => {
                 kinora_crash::point("worker.finished");
                 tracing::info!(completed, "task finished");
                 return;
             }
-            Ok(Written::Unwanted(how)) => {
+            Ok(Attempted::Unwanted(how)) => {
                 tracing::info!(%how, "the result was not wanted any more");
                 publish::withdraw(&*worker.blobs, lease).await;
                 return;
@@ -58,7 +58,7 @@ pub(crate) async fn finish(
 }
 
 /// Result of one attempt to write an outcome.
-enum Written {
+enum Attempted {
     /// The outcome is the task's state.
     Stands,
     /// The task is not this run's any more.
@@ -70,19 +70,19 @@ async fn write(
     worker: &Worker,
     lease: &Lease,
     outcome: &Result<Artifact, Failure>,
-) -> Result<Written, StoreError> {
+) -> Result<Attempted, StoreError> {
     let work = &worker.work;
     let retention_ms = worker.settings.retention_ms;
     match work.finish(lease, outcome.clone(), retention_ms).await {
-        Ok(()) => Ok(Written::Stands),
+        Ok(()) => Ok(Attempted::Stands),
         Err(StoreError::LeaseLost(how)) => {
             // An earlier try may have been written although the store could not say so.
             let found = work.task(lease.task).await?;
             let stands = found.is_some_and(|task| is_outcome(&task.state, outcome));
             Ok(if stands {
-                Written::Stands
+                Attempted::Stands
             } else {
-                Written::Unwanted(how)
+                Attempted::Unwanted(how)
             })
         }
         Err(error) => Err(error),

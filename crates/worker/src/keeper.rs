@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::Worker;
+use crate::worker::Worker;
 
 /// How a lease ended before its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

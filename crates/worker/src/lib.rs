@@ -1,11 +1,10 @@
 //! One task from claim to terminal state. Read it in the order in which a task crosses it:
 //!
 //! 1. [`start`](mod@start): a pause after a crash loop. [`claim`](mod@claim): asks the store for work while
-//!    there is a free slot.
-//!    [`fetching`](mod@fetching) has brought its references before that.
+//!    there is a free [`slot`](mod@slot). [`fetching`](mod@fetching) has brought its references before that.
 //! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
-//! 3. [`prepare`](mod@prepare): [`references`](mod@references) and [`source`](mod@source) opened,
-//!    the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
+//! 3. [`prepare`](mod@prepare): [`references`](mod@references), which [`judge`](mod@judge) has checked, and
+//!    [`source`](mod@source) opened, the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
 //!    elsewhere; [`publish`](mod@publish): file to blob store;
 //!    [`finish`](mod@finish): the terminal state.
 //! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`watch`](mod@watch): ends a run whose lease is gone,
@@ -17,7 +16,10 @@
 //!    [`backoff`](mod@backoff) holds further claims back until [`probe`](mod@probe) finds that results
 //!    can be stored.
 //!
-//! It knows nothing of HTTP: it meets the API in the store.
+//! All stages work with one [`Worker`]. [`error`](mod@error) lists what ends a run without a result, and
+//! [`retry`](mod@retry) spares a task an outage of seconds.
+//!
+//! The crate knows nothing of HTTP: it meets the API in the store.
 
 #![forbid(unsafe_code)]
 
@@ -25,11 +27,12 @@ mod backoff;
 mod chores;
 mod claim;
 mod drain;
+mod error;
 mod fault;
 mod fetching;
 mod film;
 mod finish;
-mod keep;
+mod judge;
 mod keeper;
 mod lineup;
 mod orphans;
@@ -41,27 +44,23 @@ mod publish;
 mod record;
 mod reference_source;
 mod references;
+mod retry;
 mod run;
 mod script;
+mod slot;
 mod source;
 mod stall;
 mod start;
 mod sweep;
-mod tenacious;
 mod trust;
 mod watch;
+mod worker;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use backoff::Backoff;
 pub use drain::Shutdown;
 use keeper::{KeeperService, LeaseKeeper};
-use kinora_blobs::BlobStore;
-use kinora_contract::Clock;
-use kinora_media::{Films, RecorderOptions};
-use kinora_scratch::Scratch;
-use kinora_store::{Chores, Work};
 pub use lineup::{Lineup, Maker, Served};
 pub use orphans::{
     Known, Looked, OrphanError, Orphans, is_marked, look_for_orphans, put_mark, remove_orphans,
@@ -72,71 +71,7 @@ pub use references::References;
 use sweep::Sweeper;
 use tokio::task::JoinSet;
 pub use trust::{Move, Trust, Verdict};
-
-/// A worker and everything it depends on.
-#[derive(Clone, Debug)]
-pub struct Worker {
-    /// Where tasks come from and go to.
-    pub work: Arc<dyn Work>,
-    /// Leased chores: files to remove, upstream jobs to cancel.
-    pub chores: Arc<dyn Chores>,
-    /// Where results go.
-    pub blobs: Arc<dyn BlobStore>,
-    /// Which engine serves which model.
-    pub lineup: Lineup,
-    /// Fetches references.
-    pub references: Arc<References>,
-    /// How it fares with its machine.
-    pub backoff: Backoff,
-    /// Where unfinished files are.
-    pub scratch: Arc<Scratch>,
-    /// Where it blocks.
-    pub pools: Pools,
-    /// Reads films that exist: those of other servers, and sources of edits.
-    pub films: Arc<dyn Films>,
-    /// Tells how long leases last.
-    pub clock: Arc<dyn Clock>,
-    /// Measures pauses, and how long the process and engines stand still: the same clock, but in tests that wait.
-    pub patience: Arc<dyn Clock>,
-    /// How it works.
-    pub settings: Settings,
-}
-
-/// How a worker works.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Worker name, for logs and operators: host and process.
-    pub name: String,
-    /// Tasks at a time.
-    pub slots: usize,
-    /// Tasks of one project at a time. 0: all slots, or all but one while another project waits.
-    pub project_slots_max: usize,
-    /// How long a lease lasts without renewal, in milliseconds.
-    pub lease_ms: u64,
-    /// How often expired leases are looked for.
-    pub sweep_every: Duration,
-    /// How long a lease is looked after at most before it is looked at again.
-    pub heartbeat_every: Duration,
-    /// After an orderly stop was asked for, how long running tasks may go on.
-    pub drain_limit: Duration,
-    /// How long a finished task and its files are kept, in milliseconds.
-    pub retention_ms: u64,
-    /// A task that has waited so long for its first run, in milliseconds, fails with `task_expired`;
-    /// `None`: never.
-    pub waiting_ms_max: Option<u64>,
-    /// How long an expired task still answers 410, in milliseconds.
-    pub tombstone_ms: u64,
-    /// How long wall and steady time must have agreed before anything ends by wall time, in milliseconds.
-    pub clock_settle_ms: u64,
-    /// Runs of one task before it fails with `worker_lost`.
-    pub attempts_max: u32,
-    /// Longest pause before the first claim of a process that follows several that died.
-    pub start_pause_max: Duration,
-    /// A process that has lived so long is in no crash loop.
-    pub settled_after: Duration,
-    /// How files are encoded.
-    pub recorder: RecorderOptions,
-}
+pub use worker::{Settings, Worker};
 
 impl Worker {
     /// Works until `shutdown` says so: claims, runs, sweeps. Returns when every task it held is

@@ -16,8 +16,8 @@ use kinora_store::{
     task_of_file,
 };
 
-use crate::Worker;
 use crate::drain::Shutdown;
+use crate::worker::Worker;
 
 /// Younger files may be of a run whose task has just changed hands.
 const YOUNG_MS: u64 = 60 * 60 * 1000;

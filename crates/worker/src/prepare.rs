@@ -4,37 +4,35 @@
 use std::sync::Arc;
 
 use kinora_blobs::BlobError;
-use kinora_contract::limits::{REFERENCE_AUDIO_SECONDS_MAX, WARNINGS_MAX};
-use kinora_contract::{
-    Failure, FailureCode, FrameSize, Inputs, Seconds, Size, Task, VideoSpec, Warning,
-};
+use kinora_contract::limits::WARNINGS_MAX;
+use kinora_contract::{FrameSize, Inputs, Seconds, Size, Task, VideoSpec, Warning};
 use kinora_decode::DecodeError;
-use kinora_engine::{
-    Clip, Engine, EngineError, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound,
-};
-use kinora_media::{Films, MediaError};
-use kinora_store::{Lease, StoreError};
+use kinora_engine::{Clip, Engine, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound};
+use kinora_media::Films;
+use kinora_store::Lease;
 use tokio_util::sync::CancellationToken;
 
-use crate::Worker;
+use crate::error::PrepareError;
+use crate::judge::audio_too_long;
 use crate::lineup::Maker;
 use crate::record::Staged;
-use crate::references::{GatherError, References, download, named};
+use crate::references::{References, download};
+use crate::retry::retry_unavailable;
 use crate::script::{self, Start};
 use crate::source::{Origin, StoredVideo};
-use crate::tenacious::tenacious;
+use crate::worker::Worker;
 
 /// The materials and the plan of a run.
 pub(crate) struct Prepared {
     /// Nothing in it is undecided, but the length of a film.
     pub(crate) spec: VideoSpec,
-    pub(crate) work: Work,
+    pub(crate) work: EngineWork,
     /// Parts of the spec that the engine will not or cannot do.
     pub(crate) warnings: Vec<Warning>,
 }
 
 /// The work for an engine of either kind.
-pub(crate) enum Work {
+pub(crate) enum EngineWork {
     /// Frames are to be recorded.
     Frames {
         engine: Arc<dyn Engine>,
@@ -54,77 +52,6 @@ pub(crate) struct OpenedReference {
     pub(crate) media_type: &'static str,
 }
 
-/// Why there is nothing to record.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PrepareError {
-    #[error(transparent)]
-    Gather(#[from] GatherError),
-    #[error("reference {index}: {error}")]
-    Decode {
-        index: usize,
-        #[source]
-        error: DecodeError,
-    },
-    #[error("the reference sounds are {0:.1} s long together")]
-    AudioTooLong(f64),
-    #[error("the source of the edit is gone")]
-    SourceGone,
-    #[error("the source of the edit: {0}")]
-    Source(#[from] MediaError),
-    #[error("files could not be brought here: {0}")]
-    Blobs(#[from] BlobError),
-    #[error("the source could not be looked up: {0}")]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Plan(#[from] EngineError),
-    #[error("preparing panicked")]
-    Panicked,
-}
-
-impl PrepareError {
-    /// Whether references that were at hand are gone: the fetch stage brings them again.
-    pub(crate) const fn is_missing(&self) -> bool {
-        matches!(self, Self::Gather(GatherError::Missing))
-    }
-
-    /// Whether the process that read the source came to its end: another attempt may fare better.
-    pub(crate) const fn is_lost(&self) -> bool {
-        matches!(self, Self::Source(MediaError::Lost(_)))
-    }
-
-    /// Logs it as an error, or as information where the client's input is at fault.
-    pub(crate) fn log(&self) {
-        match self {
-            Self::Decode { .. } | Self::AudioTooLong(_) | Self::SourceGone => {
-                tracing::info!(error = %self, "the run could not be prepared");
-            }
-            _ => tracing::error!(error = %self, "the run could not be prepared"),
-        }
-    }
-
-    /// The failure for the client of the task with this `spec`; it names the field.
-    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
-        match self {
-            Self::Gather(error) => error.failure(spec),
-            Self::Decode { index, error } => named(error.failure(), spec, *index),
-            Self::AudioTooLong(seconds) => audio_too_long_failure(*seconds),
-            Self::SourceGone => Failure::new(
-                FailureCode::GenerationFailed,
-                "the video that this one starts from was deleted or has expired.",
-            )
-            .of(match spec.edit {
-                Some(_) => "edit_task_id",
-                None => "draft_task_id",
-            }),
-            Self::Blobs(_) | Self::Store(_) => FailureCode::StorageFailed.into(),
-            Self::Plan(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory.into(),
-            Self::Source(_) | Self::Plan(_) | Self::Panicked => {
-                FailureCode::GenerationFailed.into()
-            }
-        }
-    }
-}
-
 /// Brings everything here, opens it, and asks the engine for its plan.
 pub(crate) async fn prepare(
     worker: &Worker,
@@ -135,19 +62,19 @@ pub(crate) async fn prepare(
     let (tasks, blobs) = (&*worker.work, &*worker.blobs);
     // Dropped when the run is stopped.
     let never = &CancellationToken::new();
-    let keys = tenacious(never, || References::at_hand(tasks, blobs, task)).await?;
+    let keys = retry_unavailable(never, || References::at_hand(tasks, blobs, task)).await?;
     let (id, token) = (lease.task, lease.token);
     let mut files = Vec::with_capacity(keys.len());
     for (index, key) in keys.iter().enumerate() {
         let name = format!("{id}-{token}-input-{index}");
-        files.push(tenacious(never, || bring(worker, key, &name)).await?);
+        files.push(retry_unavailable(never, || bring(worker, key, &name)).await?);
     }
     let source = match script::start(worker, task, maker.describe()).await? {
         Start::Fresh => None,
         Start::Gone => return Err(PrepareError::SourceGone),
         Start::Source(source) => {
             let name = format!("{id}-{token}-source.mp4");
-            let file = tenacious(never, || bring(worker, &source.key, &name)).await?;
+            let file = retry_unavailable(never, || bring(worker, &source.key, &name)).await?;
             let script = source.script;
             Some(Origin { file, script })
         }
@@ -199,14 +126,14 @@ fn open(
             if spec.seconds == Seconds::Auto {
                 spec.seconds = Seconds::Fixed(clip.frames.div_ceil(clip.fps.max(1)));
             }
-            Work::Frames {
+            EngineWork::Frames {
                 engine,
                 materials,
                 clip,
             }
         }
         // It was decoded to be judged: what is passed on are the files.
-        Maker::Film(engine) => Work::Film {
+        Maker::Film(engine) => EngineWork::Film {
             engine,
             references: typed(files)?,
         },
@@ -263,22 +190,6 @@ fn picture(files: &[Staged], index: usize, cover: Size) -> Result<Picture, Prepa
 fn sound(files: &[Staged], index: usize) -> Result<Sound, PrepareError> {
     let sound = kinora_decode::sound(files[index].path()).map_err(at(index))?;
     Ok(Sound { pcm: sound.pcm })
-}
-
-/// A lossy codec's padding must not make three sounds of 5 s too long.
-const PADDING_SECONDS: f64 = 0.25;
-
-/// Whether sounds of so many seconds are too long together.
-pub(crate) fn audio_too_long(seconds: f64) -> bool {
-    seconds > REFERENCE_AUDIO_SECONDS_MAX + PADDING_SECONDS
-}
-
-/// The failure of a task whose sounds are too long together.
-pub(crate) fn audio_too_long_failure(seconds: f64) -> Failure {
-    let message = format!(
-        "the sounds last {seconds:.1} s together; at most {REFERENCE_AUDIO_SECONDS_MAX} s are taken."
-    );
-    Failure::new(FailureCode::AudioTooLong, message).of("reference_audios")
 }
 
 fn check_together(sounds: &[Sound]) -> Result<(), PrepareError> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use kinora_blobs::BlobError;
 
-use crate::Worker;
 use crate::drain::Shutdown;
+use crate::worker::Worker;
 
 /// Probes while there is a reason to ([`crate::Backoff`]), until a drain is asked for.
 pub(crate) async fn probe_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {

@@ -10,7 +10,7 @@ use kinora_store::Lease;
 use tokio_util::sync::CancellationToken;
 
 use crate::record::Recorded;
-use crate::tenacious::tenacious;
+use crate::retry::retry_unavailable;
 
 /// Publishes the three files of a recording. After `stopped` no further one is begun, but the
 /// one under way is waited for: what comes later may rely on nothing being written any more.
@@ -38,7 +38,7 @@ pub(crate) async fn publish(
         bytes: written.bytes,
         sha256: written.sha256,
     };
-    let put = tenacious(stopped, || blobs.put_file(&video, staged.path())).await;
+    let put = retry_unavailable(stopped, || blobs.put_file(&video, staged.path())).await;
     resolve(blobs, &video, put).await?;
     kinora_crash::point("worker.published");
     let info = recording.info;
@@ -62,7 +62,7 @@ async fn put_bytes(
     stopped: &CancellationToken,
 ) -> Result<StoredFile, BlobError> {
     let file = measure_bytes(key, &bytes);
-    let put = tenacious(stopped, || blobs.put_bytes(key, bytes.clone())).await;
+    let put = retry_unavailable(stopped, || blobs.put_bytes(key, bytes.clone())).await;
     resolve(blobs, &file, put.map(drop)).await?;
     Ok(file)
 }

@@ -5,17 +5,16 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kinora_blobs::BlobError;
 use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{
     CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, Picture, Preview, SAMPLE_RATE_HZ,
     Sink, Stage,
 };
-use kinora_media::{
-    AudioFormat, ClipFormat, MediaError, Mismatch, Recorder, RecorderOptions, Recording, Written,
-};
+use kinora_media::{AudioFormat, ClipFormat, Recorder, RecorderOptions, Recording, Written};
 use kinora_scratch::Scratch;
 use tokio::sync::oneshot;
+
+use crate::error::RecordError;
 
 /// Everything that a recording thread needs, owned.
 pub(crate) struct RecordJob {
@@ -66,23 +65,6 @@ impl Drop for Staged {
             _ => {}
         }
     }
-}
-
-/// Why there is no file.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RecordError {
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    #[error("recording: {0}")]
-    Media(#[from] MediaError),
-    #[error("the file is not what was asked for: {0}")]
-    Mismatch(#[from] Mismatch),
-    #[error("the result could not be stored: {0}")]
-    Publish(#[source] BlobError),
-    #[error("the engine panicked")]
-    Panicked,
-    #[error("no thread for the engine: {0}")]
-    Thread(#[from] std::io::Error),
 }
 
 /// Makes the file on a thread of its own. `held` is dropped when that thread ends, however late:

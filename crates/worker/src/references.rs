@@ -12,17 +12,15 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kinora_blobs::{BlobError, BlobStore, Reserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
-use kinora_contract::{Failure, FailureCode, Reference, StoredFile, Task, TaskId, VideoSpec};
-use kinora_decode::DecodeError;
-use kinora_fetch::FetchError;
+use kinora_contract::{Reference, StoredFile, Task, TaskId};
 use kinora_pool::Pool;
 use kinora_scratch::Scratch;
 use kinora_store::{StoreError, Work, reference_keys};
 use tokio::sync::Semaphore;
 
-use crate::fault::is_ours;
-use crate::keep::Keeper;
-use crate::prepare::audio_too_long_failure;
+use crate::error::GatherError;
+use crate::fault::is_theirs;
+use crate::judge::Judge;
 use crate::record::Staged;
 use crate::reference_source::ReferenceSource;
 
@@ -45,90 +43,6 @@ pub struct References {
 
 /// Held while a task's references are fetched.
 type Gate = tokio::sync::Mutex<()>;
-
-/// Why the references of a task are not at hand.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum GatherError {
-    /// One of them cannot be had: the task has failed.
-    #[error("reference {index}: {error}")]
-    Fetch {
-        index: usize,
-        #[source]
-        error: FetchError,
-    },
-    /// One of them is not usable: the task has failed.
-    #[error("reference {index}: {error}")]
-    Judge {
-        index: usize,
-        #[source]
-        error: DecodeError,
-    },
-    /// Nothing is wrong with the reference: the task waits.
-    #[error("reference {index} cannot be fetched at the moment: {error}")]
-    Later {
-        index: usize,
-        #[source]
-        error: FetchError,
-    },
-    #[error("the reference sounds are {0:.1} s long together")]
-    AudioTooLong(f64),
-    #[error("disk space below the reserve")]
-    NoRoom,
-    #[error("references could not be stored: {0}")]
-    Blobs(#[from] BlobError),
-    #[error("references could not be looked after: {0}")]
-    Store(#[from] StoreError),
-    #[error("the task has ended meanwhile")]
-    Ended,
-    #[error("references that were at hand are gone")]
-    Missing,
-}
-
-impl GatherError {
-    /// Whether the reference is at fault, and its task fails: otherwise this service is.
-    pub(crate) fn is_final(&self) -> bool {
-        let theirs = match self {
-            Self::Fetch { error, .. } => error.is_final(),
-            Self::Judge { .. } | Self::AudioTooLong(_) => true,
-            _ => false,
-        };
-        theirs && !is_ours(self)
-    }
-
-    /// Whether writing the file failed; writing a result would fail too.
-    pub(crate) const fn is_of_this_disk(&self) -> bool {
-        let (Self::Fetch { error, .. } | Self::Later { error, .. }) = self else {
-            return false;
-        };
-        matches!(error, FetchError::Storage(_))
-    }
-
-    /// How long to wait at least before the next try, where that is known.
-    pub(crate) const fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Later { error, .. } => error.retry_after(),
-            _ => None,
-        }
-    }
-
-    /// The failure for the client of the task with this `spec`; it names the reference.
-    pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
-        match self {
-            Self::Fetch { index, error } => named(error.failure(), spec, *index),
-            Self::Judge { index, error } => named(error.failure(), spec, *index),
-            Self::AudioTooLong(seconds) => audio_too_long_failure(*seconds),
-            _ => FailureCode::StorageFailed.into(),
-        }
-    }
-}
-
-/// `failure` as one of the reference at `index`.
-pub(crate) fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure {
-    match spec.inputs.param(index) {
-        Some(param) => failure.of(param),
-        None => failure,
-    }
-}
 
 impl References {
     /// References that `source` brings into `scratch`.
@@ -195,11 +109,11 @@ impl References {
         if !self.has_room() {
             return Err(GatherError::NoRoom);
         }
-        let keeper = Keeper::new(&task.spec, &self.decoding, &self.arrivals, files);
+        let judge = Judge::new(&task.spec, &self.decoding, &self.arrivals, files);
         let references = task.spec.inputs.references();
         let fetched = missing.iter().map(|index| {
             let (reference, key) = (references[*index], &own[*index]);
-            self.fetch(blobs, task, *index, reference, key, &keeper)
+            self.fetch(blobs, task, *index, reference, key, &judge)
         });
         // Nobody waits for the references of a task that has ended.
         let fetched = tokio::select! {
@@ -211,7 +125,7 @@ impl References {
         // another try is not fetched again.
         let of_no_use = match &fetched {
             Ok(()) => false,
-            Err(error) => error.is_final() || matches!(error, GatherError::Ended),
+            Err(error) => is_theirs(error) || matches!(error, GatherError::Ended),
         };
         if of_no_use || !is_unfinished(tasks, task.id).await? {
             remove(blobs, &own).await;
@@ -231,7 +145,7 @@ impl References {
         index: usize,
         reference: Reference<'_>,
         key: &str,
-        keeper: &Keeper,
+        judge: &Judge,
     ) -> Result<(), GatherError> {
         let bytes_max = match reference {
             Reference::Image(_) => REFERENCE_IMAGE_BYTES_MAX,
@@ -253,7 +167,7 @@ impl References {
             })?;
         tracing::debug!(task = %task.id, index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
-        let (bytes, sha256) = keeper.keep(index, reference, staged.path()).await?;
+        let (bytes, sha256) = judge.keep(index, reference, staged.path()).await?;
         let file = StoredFile {
             key: key.to_owned(),
             bytes,

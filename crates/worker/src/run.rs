@@ -11,38 +11,21 @@ use kinora_media::MediaError;
 use kinora_store::{Attempt, Claim, Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::Worker;
-use crate::claim::{Held, Place};
 use crate::drain::Shutdown;
+use crate::error::{PrepareError, RecordError, Stop, Unmade};
 use crate::fault::is_ours;
 use crate::film::{FilmOrder, film};
 use crate::finish::finish;
 use crate::keeper::LeaseKeeper;
-use crate::prepare::{PrepareError, Prepared, Work, prepare};
+use crate::prepare::{EngineWork, Prepared, prepare};
 use crate::publish;
-use crate::record::{RecordError, RecordJob, Recorded, Staged, record};
-use crate::watch::{Stop, Watch};
+use crate::record::{RecordJob, Recorded, Staged, record};
+use crate::slot::{EnginePermits, SlotHold};
+use crate::watch::Watch;
+use crate::worker::Worker;
 
 /// Sooner than the next sweep, which would count the attempt once the store works again.
 const RELEASE_AGAIN_EVERY: Duration = Duration::from_secs(1);
-
-/// Why a run has no result: the engine or the recording failed, or there was a reason to stop.
-pub(crate) enum Unmade {
-    Failed(RecordError),
-    Stopped(Stop),
-}
-
-impl From<Stop> for Unmade {
-    fn from(stop: Stop) -> Self {
-        Self::Stopped(stop)
-    }
-}
-
-impl<E: Into<RecordError>> From<E> for Unmade {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
-}
 
 /// A claimed task, and when the claim was asked for, by the worker's steady clock.
 pub(crate) struct Claimed {
@@ -56,7 +39,7 @@ pub(crate) async fn run_task(
     worker: Arc<Worker>,
     claimed: Claimed,
     keeper: Arc<LeaseKeeper>,
-    place: Place,
+    permits: EnginePermits,
     shutdown: Shutdown,
 ) {
     let Claimed { claim, asked_ms } = claimed;
@@ -74,7 +57,7 @@ pub(crate) async fn run_task(
         "task started"
     );
     kinora_crash::point("worker.claimed");
-    let mut held = place.hold();
+    let mut slot = permits.hold();
     let control = Control::default();
     let lease = keeper.keep(
         claim.lease.clone(),
@@ -113,9 +96,9 @@ pub(crate) async fn run_task(
         ticket: claim.ticket,
         control: control.clone(),
         silence_max: served.progress_timeout,
-        place,
+        permits,
     };
-    match make_and_publish(job, &watch, &mut held).await {
+    match make_and_publish(job, &watch, &mut slot).await {
         Ok(artifact) => {
             finish(&worker, &claim.lease, Ok(artifact), &shutdown).await;
             worker.backoff.note_success();
@@ -167,16 +150,16 @@ struct MakeJob {
     ticket: Option<String>,
     control: Control,
     silence_max: Duration,
-    place: Place,
+    permits: EnginePermits,
 }
 
 async fn make_and_publish(
     job: MakeJob,
     watch: &Watch<'_>,
-    held: &mut Held,
+    slot: &mut SlotHold,
 ) -> Result<Artifact, Unmade> {
     let recorded = make(job, watch).await?;
-    publish_watched(watch, recorded, held).await
+    publish_watched(watch, recorded, slot).await
 }
 
 /// Makes the video, by an engine of either kind, while the lease is kept.
@@ -186,13 +169,13 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Recorded, Unmade> {
         ticket,
         control,
         silence_max,
-        place,
+        permits,
     } = job;
     let lease = watch.lease();
     let name = format!("{}-{}.mp4", lease.task, lease.token);
     let staged = Staged::new(&watch.worker.scratch, &name);
     match work {
-        Work::Frames {
+        EngineWork::Frames {
             engine,
             materials,
             clip,
@@ -208,14 +191,14 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Recorded, Unmade> {
             };
             tokio::select! {
                 biased;
-                recorded = record(job, place) => Ok(recorded?),
+                recorded = record(job, permits) => Ok(recorded?),
                 stop = watch.until_stop(Some(silence_max)) => {
                     control.cancel.cancel();
                     Err(stop.into())
                 }
             }
         }
-        Work::Film { engine, references } => {
+        EngineWork::Film { engine, references } => {
             let order = FilmOrder {
                 engine,
                 spec,
@@ -234,7 +217,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Recorded, Unmade> {
 async fn publish_watched(
     watch: &Watch<'_>,
     recorded: Recorded,
-    held: &mut Held,
+    slot: &mut SlotHold,
 ) -> Result<Artifact, Unmade> {
     let stopped = CancellationToken::new();
     let publishing = publish::publish(&*watch.worker.blobs, watch.lease(), recorded, &stopped);
@@ -244,7 +227,7 @@ async fn publish_watched(
         published = &mut publishing => Ok(published.map_err(RecordError::Publish)?),
         stop = watch.until_stop(None) => {
             stopped.cancel();
-            held.leave();
+            slot.leave();
             let _ = publishing.await;
             Err(stop.into())
         }

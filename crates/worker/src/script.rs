@@ -8,8 +8,8 @@ use kinora_engine::{Description, SCRIPT_LINKS_MAX};
 use kinora_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
-use crate::Worker;
-use crate::tenacious::tenacious;
+use crate::retry::retry_unavailable;
+use crate::worker::Worker;
 
 /// The starting point of a task.
 pub(crate) enum Start {
@@ -56,7 +56,7 @@ async fn look_up(
     id: TaskId,
 ) -> Result<Option<Arc<Task>>, StoreError> {
     let never = &CancellationToken::new();
-    let found = tenacious(never, || worker.work.task(id)).await?;
+    let found = retry_unavailable(never, || worker.work.task(id)).await?;
     Ok(found.filter(|task| task.project == project))
 }
 

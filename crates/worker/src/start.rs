@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::Worker;
 use crate::drain::Shutdown;
+use crate::worker::Worker;
 
 /// The first pause; it doubles with each further death.
 const PAUSE_MIN: Duration = Duration::from_secs(1);

@@ -9,11 +9,11 @@ use kinora_contract::limits::IDEMPOTENCY_HOURS;
 use kinora_contract::{Clock, Reading, Stopwatch};
 use kinora_store::{ExpiryCursor, Postpone, StoreError, SweepRequest, Swept};
 
-use crate::Worker;
 use crate::chores;
 use crate::drain::Shutdown;
 use crate::stall::Stall;
 use crate::trust::Trust;
+use crate::worker::Worker;
 
 /// Rows of each kind that one sweep takes up at most, so that submits never wait for long.
 const BATCH: usize = 200;

@@ -6,27 +6,15 @@ use std::time::Duration;
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{Control, Progress};
-use kinora_store::{Lease, LeaseLost, Renewal, StoreError};
+use kinora_store::{Lease, Renewal, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::Worker;
 use crate::drain::Shutdown;
+use crate::error::Stop;
 use crate::keeper::{Gone, KeptLease, percent};
 use crate::preview::Previews;
-use crate::tenacious::tenacious;
-
-/// Why a run must end before it is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// The lease is no longer ours: nothing of this run may be written.
-    Lost(LeaseLost),
-    /// The engine stands still.
-    Stalled,
-    /// The lease ran out while the store could not be reached: somebody else may have the task.
-    RanOut,
-    /// The process stops: the task goes back to the queue.
-    Shutdown,
-}
+use crate::retry::retry_unavailable;
+use crate::worker::Worker;
 
 /// One run to watch.
 pub(crate) struct Watch<'a> {
@@ -105,7 +93,7 @@ impl Watch<'_> {
                 ..self.renewal()
             })
         };
-        if let Err(error) = tenacious(&never, renew).await {
+        if let Err(error) = retry_unavailable(&never, renew).await {
             tracing::warn!(%error, "warnings of the engine not stored");
         }
     }

@@ -55,11 +55,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "",
         "a catalogue and its entries, which draw with the catalogue's tools",
     ),
-    (
-        "worker",
-        "",
-        "not looked at yet: `lib.rs` has the worker that its stages work for",
-    ),
 ];
 
 #[test]

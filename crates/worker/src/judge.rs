@@ -8,19 +8,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kinora_blobs::{BlobError, measure_file};
+use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
 use kinora_contract::{FrameSize, Reference, Resolution, Size, VideoSpec};
 use kinora_decode::{DecodeError, Image, SAMPLE_RATE, Sound};
 use kinora_pool::Pool;
 use tokio::sync::Semaphore;
 
-use crate::prepare::audio_too_long;
-use crate::references::GatherError;
+use crate::error::GatherError;
 
 /// Files of up to so many bytes are kept as they were sent: there is little to win.
 const AS_SENT_BYTES_MAX: u64 = 512 << 10;
 
+/// A lossy codec's padding must not make three sounds of 5 s too long.
+const PADDING_SECONDS: f64 = 0.25;
+
 /// Judges the references of one task, one at a time.
-pub(crate) struct Keeper {
+pub(crate) struct Judge {
     cover: Size,
     /// One picture is decoded at a time in the whole process: it takes 150 MB for a moment.
     decoding: Arc<Semaphore>,
@@ -34,7 +37,7 @@ pub(crate) struct Keeper {
     sound_seconds: Mutex<f64>,
 }
 
-impl Keeper {
+impl Judge {
     pub(crate) fn new(
         spec: &VideoSpec,
         decoding: &Arc<Semaphore>,
@@ -100,6 +103,11 @@ impl Keeper {
     }
 }
 
+/// Whether sounds of so many seconds are too long together.
+pub(crate) fn audio_too_long(seconds: f64) -> bool {
+    seconds > REFERENCE_AUDIO_SECONDS_MAX + PADDING_SECONDS
+}
+
 /// The size that every picture of the task must cover: that of its frame, also where a draft is made
 /// smaller first. A shape that is not decided yet may be any of its resolution.
 fn cover(frame: FrameSize) -> Size {
@@ -122,7 +130,7 @@ struct Judged {
     /// Of a sound.
     seconds: f64,
     /// The bytes to keep instead of the file.
-    smaller: Option<Written>,
+    smaller: Option<KeptPart>,
     /// Length and SHA-256 of the kept bytes.
     measured: (u64, String),
 }
@@ -139,7 +147,7 @@ fn judge_sound(path: &Path) -> Result<Judged, DecodeError> {
     judged(path, sound.seconds(), smaller)
 }
 
-fn judged(path: &Path, seconds: f64, smaller: Option<Written>) -> Result<Judged, DecodeError> {
+fn judged(path: &Path, seconds: f64, smaller: Option<KeptPart>) -> Result<Judged, DecodeError> {
     let kept = smaller.as_ref().map_or(path, |smaller| &smaller.0);
     Ok(Judged {
         seconds,
@@ -152,21 +160,21 @@ fn judged(path: &Path, seconds: f64, smaller: Option<Written>) -> Result<Judged,
 fn smaller(
     path: &Path,
     write: impl FnOnce(BufWriter<File>) -> std::io::Result<()>,
-) -> Result<Option<Written>, DecodeError> {
+) -> Result<Option<KeptPart>, DecodeError> {
     let sent = std::fs::metadata(path)?.len();
     if sent <= AS_SENT_BYTES_MAX {
         return Ok(None);
     }
-    let kept = Written(path.with_extension("kept"));
+    let kept = KeptPart(path.with_extension("kept"));
     write(BufWriter::new(File::create(&kept.0)?))?;
     let bytes = std::fs::metadata(&kept.0)?.len();
     Ok((bytes < sent).then_some(kept))
 }
 
 /// A file that goes unless it was renamed.
-struct Written(PathBuf);
+struct KeptPart(PathBuf);
 
-impl Drop for Written {
+impl Drop for KeptPart {
     fn drop(&mut self) {
         // Absent when it was renamed; what cannot be removed goes with the scratch folder.
         let _ = std::fs::remove_file(&self.0);

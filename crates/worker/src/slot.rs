@@ -1,0 +1,85 @@
+//! A run's slot at this worker and its seat at the engine. The run and its engine hold them, and the claim loop
+//! is told when they are free again.
+
+use std::sync::Arc;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::lineup::EngineSeat;
+
+/// Resources of a run's engine. Dropped, in this order, when the engine has ended.
+pub(crate) struct EnginePermits {
+    slot: Arc<Slot>,
+    _seat: EngineSeat,
+    _freed: Freed,
+}
+
+impl EnginePermits {
+    /// `slot` and `seat`; the claim loop hears from `freed` when they are free again. Up to `leftovers` runs
+    /// may free their slot before their last write is done.
+    pub(crate) fn new(
+        slot: OwnedSemaphorePermit,
+        seat: EngineSeat,
+        leftovers: &Arc<Semaphore>,
+        freed: &Arc<Notify>,
+    ) -> Self {
+        Self {
+            slot: Slot::of(slot, leftovers, freed),
+            _seat: seat,
+            _freed: Freed(freed.clone()),
+        }
+    }
+
+    /// The slot, for the run itself: it is free when neither the run nor its engine has it any more.
+    pub(crate) fn hold(&self) -> SlotHold {
+        SlotHold::Slot(self.slot.clone())
+    }
+}
+
+/// A run's hold on its slot until its outcome is written: otherwise results would pile up behind a slow disk.
+pub(crate) enum SlotHold {
+    Slot(Arc<Slot>),
+    Leftover { _permit: OwnedSemaphorePermit },
+}
+
+impl SlotHold {
+    /// Frees the slot although an unwanted result is still being written. At most as many writes as there are
+    /// slots may be left like this; later ones keep their slots.
+    pub(crate) fn leave(&mut self) {
+        if let Self::Slot(slot) = self
+            && let Ok(permit) = slot.leftovers.clone().try_acquire_owned()
+        {
+            *self = Self::Leftover { _permit: permit };
+        }
+    }
+}
+
+/// One of the worker's slots.
+pub(crate) struct Slot {
+    _permit: OwnedSemaphorePermit,
+    leftovers: Arc<Semaphore>,
+    _freed: Freed,
+}
+
+impl Slot {
+    fn of(
+        permit: OwnedSemaphorePermit,
+        leftovers: &Arc<Semaphore>,
+        freed: &Arc<Notify>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            _permit: permit,
+            leftovers: leftovers.clone(),
+            _freed: Freed(freed.clone()),
+        })
+    }
+}
+
+/// Tells the loop that there may be a slot, or a seat at an engine, again.
+struct Freed(Arc<Notify>);
+
+impl Drop for Freed {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
