@@ -21,8 +21,9 @@ use kinora_store::{BackupSource, OpenError, Snapshot, SqliteOptions, StoreError,
 use crate::cli::{BackupArgs, PlaceArgs, ResultsMode};
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::output::print;
 use crate::system::SystemClock;
-use crate::{folder, hint, print};
+use crate::{folder, hint};
 use last::Last;
 use manifest::{FORMAT, Manifest, Part, Results, Tasks};
 use progress::Progress;

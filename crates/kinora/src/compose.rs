@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config, Engine};
 use crate::failure::Failure;
-use crate::system::{SystemClock, SystemEntropy};
-use crate::{catalog, damage, engine_host, folder, keys};
+use crate::system::{self, SystemClock, SystemEntropy};
+use crate::{catalog, damage, engine_host, folder};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -91,7 +91,7 @@ pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service
 
 /// How far the fencing tokens of this opening are past all earlier ones, from 1 to 2^40.
 fn token_stride() -> Result<u64, Failure> {
-    Ok((u64::from_le_bytes(keys::random()?) >> 24) + 1)
+    Ok((u64::from_le_bytes(system::random()?) >> 24) + 1)
 }
 
 fn api_settings(

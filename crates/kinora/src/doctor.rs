@@ -4,6 +4,7 @@
 mod backups;
 mod descriptors;
 mod disk;
+mod finding;
 mod sandbox;
 mod secrets;
 mod store;
@@ -16,19 +17,9 @@ use kinora_contract::Clock;
 use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::print;
+use crate::output::print;
 use crate::system::SystemClock;
-
-/// How one thing stands.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
-    /// As it should be; what was seen.
-    Good(String),
-    /// It works, and the operator should know.
-    Note(String),
-    /// The service would fail, or could not keep its promises; what to do.
-    Bad(String),
-}
+use finding::Finding;
 
 /// Checks everything, for a service with the same flags, and prints what was found.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {

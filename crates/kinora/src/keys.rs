@@ -6,14 +6,15 @@ mod listing;
 
 use std::sync::Arc;
 
-use kinora_contract::{Clock, Entropy};
+use kinora_contract::Clock;
 use kinora_store::{ApiKey, KeyStore, OpenError, SqliteOptions, StoreError};
 
 use crate::cli::{CreateArgs, KeysArgs, KeysCommand, ListArgs, PlaceArgs, RotateArgs};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::system::{SystemClock, SystemEntropy};
-use crate::{folder, hint, print};
+use crate::output::print;
+use crate::system::SystemClock;
+use crate::{folder, hint};
 pub(crate) use judged::NewKeyParts;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
@@ -153,15 +154,6 @@ fn unknown(key: &str) -> Failure {
          all.",
         key.escape_debug()
     ))
-}
-
-/// Random bytes of the machine.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
-    let mut bytes = [0; N];
-    SystemEntropy::default()
-        .fill(&mut bytes)
-        .map_err(|error| Failure::because("The machine gave no random bytes", error))?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -25,17 +25,19 @@ mod logging;
 mod memory;
 mod models;
 mod orphans;
+mod output;
 mod overlay;
 mod restore;
 mod serve;
 mod system;
 mod welcome;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use failure::Failure;
+use output::print;
 
 /// Written by a test of the style rules, from the packages that the binary is built from.
 const LICENCES: &str = include_str!("../licences.txt");
@@ -77,16 +79,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a command's output. A reader that closes the pipe (`| head`) is no fault.
-fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
 #[expect(
     clippy::print_stderr,
     reason = "the process ends; there may be no log yet"
 )]
-fn complain(failure: &failure::Failure) {
+fn complain(failure: &Failure) {
     eprintln!("kinora: {failure}");
 }

@@ -12,7 +12,8 @@ use crate::cli::{ModelsArgs, ModelsCommand, PlaceArgs};
 use crate::config::{Config, Engine, Host};
 use crate::engine_host;
 use crate::failure::Failure;
-use crate::{print, system};
+use crate::output::print;
+use crate::system;
 
 /// Runs a command about models.
 pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {

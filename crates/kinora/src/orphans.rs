@@ -9,7 +9,7 @@ use crate::cli::OrphansArgs;
 use crate::config::Config;
 use crate::date::date;
 use crate::failure::Failure;
-use crate::print;
+use crate::output::print;
 use crate::system::SystemClock;
 
 /// Counts or removes them, and prints the result.

@@ -18,7 +18,8 @@ use crate::backup::{DATABASE, RESULTS, SIGNING_KEY, claim, lock, sync_all_under}
 use crate::cli::{PlaceArgs, RestoreArgs, ResultsMode};
 use crate::count::count;
 use crate::failure::Failure;
-use crate::{folder, hint, print};
+use crate::output::print;
+use crate::{folder, hint};
 
 /// Restores a backup, and prints the next step.
 pub(crate) fn run(args: &RestoreArgs) -> Result<(), Failure> {

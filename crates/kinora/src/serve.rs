@@ -18,7 +18,8 @@ use crate::compose::{self, Service};
 use crate::config::Config;
 use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
-use crate::{keys, logging, memory, print, system, welcome};
+use crate::output::print;
+use crate::{logging, memory, system, welcome};
 
 /// How long running tasks may take to go back to the queue, once they must. A disk on which every sync
 /// takes seconds could hold them for minutes; abandoned tasks run again at the next start.
@@ -120,7 +121,7 @@ async fn serve(
         connections_max: config.http.connections_max as usize,
         header_timeout: Duration::from_secs(config.http.header_timeout_seconds.into()),
         drain_limit: Duration::from_secs(config.http.drain_seconds.into()),
-        request_id_prefix: keys::random()?,
+        request_id_prefix: system::random()?,
     };
     let drain_limit = worker.settings.drain_limit;
     let obeying = obey_signals(signals, stop.begun.clone(), shutdown.clone(), drain_limit);

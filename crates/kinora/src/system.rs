@@ -5,6 +5,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use kinora_contract::{Clock, Entropy, NoEntropy, RELEASED_MS, SteadyMs, Stopwatch, UnixMs};
 
+use crate::failure::Failure;
+
 /// The machine's clocks. Steady time is the process's own, and stands still while the machine sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemClock;
@@ -71,6 +73,15 @@ impl Entropy for SystemEntropy {
         page.truncate(rest);
         Ok(())
     }
+}
+
+/// Random bytes of the machine.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    SystemEntropy::default()
+        .fill(&mut bytes)
+        .map_err(|error| Failure::because("The machine gave no random bytes", error))?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use crate::cli::PlaceArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::keys::NewKeyParts;
+use crate::output::print;
 use crate::system::SystemClock;
-use crate::{folder, hint, print};
+use crate::{folder, hint};
 
 /// Makes a key when there is none at all, and hands it over.
 pub(crate) async fn greet(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::backup::last::{Made, Record};
 use crate::date::date;
 

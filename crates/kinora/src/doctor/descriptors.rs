@@ -1,6 +1,6 @@
 //! How many files and connections the service may have open.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::config::Config;
 use crate::descriptors;
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use kinora_blobs::Reserve;
 use rustix::fs::statfs;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::config::Config;
 use crate::folder;
 use crate::system::SystemClock;

@@ -1,6 +1,6 @@
 //! Whether this system can lock child processes in.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::config::{Config, Engine};
 
 /// Tries the sandbox, and looks for engines that do without.

@@ -9,7 +9,7 @@ use kinora_contract::{State, StoredFile, Task, TaskId};
 use kinora_store::{Inspection, OpenError};
 use tokio::runtime::Runtime;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::config::Config;
 use crate::count::count;
 use crate::failure::Failure;

@@ -14,7 +14,7 @@ use kinora_engine::{
 };
 use kinora_worker::Maker;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::config::{self, Config, Engine, ListenAddress};
 use crate::system::{self, SystemClock};
 use crate::{catalog, compose, serve};

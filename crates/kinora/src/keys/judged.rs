@@ -3,10 +3,10 @@
 use kinora_contract::KeyText;
 use kinora_store::{ApiKey, NewKey, Scope};
 
-use super::random;
 use crate::cli::CreateArgs;
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::system::random;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// A hundred years: more is a slip of the fingers.

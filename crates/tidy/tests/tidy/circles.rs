@@ -31,11 +31,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "the two ends of a process share its messages and its life",
     ),
     (
-        "kinora",
-        "",
-        "`main.rs` has what its commands print and fail with",
-    ),
-    (
         "media",
         "audio",
         "an encoder implements the trait of the file that opens it",
