@@ -6,7 +6,7 @@ use std::io::Cursor;
 use image_webp::WebPDecoder;
 
 use crate::Cause;
-use crate::image::{Header, MEMORY_BYTES_MAX};
+use crate::header::{Header, MEMORY_BYTES_MAX};
 use crate::orientation::Orientation;
 use crate::pixels::Samples;
 use crate::webp_codes;

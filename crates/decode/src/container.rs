@@ -14,9 +14,9 @@ use symphonia::default::formats::{
     AdtsReader, FlacReader, IsoMp4Reader, MpaReader, OggReader, WavReader,
 };
 
-use crate::downmix::{self, Stereo};
 use crate::edit_list::{self, Kept};
-use crate::{Cause, sound};
+use crate::stereo::Stereo;
+use crate::{Cause, downmix};
 
 /// Maximum number of packets read: about the longest sound in the shortest packets.
 const PACKETS_MAX: usize = 100_000;
@@ -114,7 +114,7 @@ pub(crate) fn decode(container: Container, bytes: Vec<u8>) -> Result<Stereo, Cau
             Some(stereo) => stereo,
             empty => {
                 kept = Kept::of(edit, rate);
-                empty.insert(sound::empty(rate)?)
+                empty.insert(Stereo::empty(rate)?)
             }
         };
         if stereo.rate() != rate {

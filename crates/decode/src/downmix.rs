@@ -1,5 +1,5 @@
-//! Mixes any number of channels down to two, by ITU-R BS.775 (centre and surrounds at -3 dB, no
-//! low-frequency effects), scaled so that nothing clips. Non-finite samples become silence.
+//! The gains that mix any number of channels down to two, by ITU-R BS.775 (centre and surrounds at
+//! -3 dB, no low-frequency effects), scaled so that nothing clips.
 
 use symphonia::core::audio::{Channels, Position};
 
@@ -8,62 +8,6 @@ const HALF_POWER: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
 /// What one channel contributes to left and right.
 pub(crate) type Gains = [f32; 2];
-
-/// Stereo sound that grows up to a limit.
-pub(crate) struct Stereo {
-    rate: u32,
-    frames_max: usize,
-    overflowed: bool,
-    pcm: Vec<f32>,
-}
-
-impl Stereo {
-    pub(crate) fn new(rate: u32, frames_max: usize) -> Self {
-        let pcm = Vec::new();
-        Self {
-            rate,
-            frames_max,
-            overflowed: false,
-            pcm,
-        }
-    }
-
-    /// Samples per second and channel.
-    pub(crate) fn rate(&self) -> u32 {
-        self.rate
-    }
-
-    pub(crate) fn frames(&self) -> usize {
-        self.pcm.len() / 2
-    }
-
-    /// Whether more frames were pushed than fit.
-    pub(crate) fn overflowed(&self) -> bool {
-        self.overflowed
-    }
-
-    /// Interleaved samples, left first.
-    pub(crate) fn into_pcm(self) -> Vec<f32> {
-        self.pcm
-    }
-
-    /// Mixes in `interleaved`: frames with one sample per channel of `gains`.
-    pub(crate) fn push(&mut self, interleaved: &[f32], gains: &[Gains]) {
-        for frame in interleaved.chunks_exact(gains.len().max(1)) {
-            if self.frames() == self.frames_max {
-                self.overflowed = true;
-                return;
-            }
-            let mut mixed = [0.0; 2];
-            for (&sample, gain) in frame.iter().zip(gains) {
-                let sample = if sample.is_finite() { sample } else { 0.0 };
-                mixed[0] += sample * gain[0];
-                mixed[1] += sample * gain[1];
-            }
-            self.pcm.extend(mixed.map(|sample| sample.clamp(-1.0, 1.0)));
-        }
-    }
-}
 
 /// The gains of `channels`, in their order.
 pub(crate) fn gains(channels: &Channels) -> Vec<Gains> {
@@ -152,6 +96,7 @@ fn speaker(position: Position) -> Gains {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stereo::Stereo;
 
     #[test]
     fn mono_goes_to_both_sides_and_what_is_no_number_is_silent() {

@@ -5,26 +5,13 @@
 use std::path::Path;
 
 use kinora_contract::limits::{
-    REFERENCE_DECODE_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX, REFERENCE_IMAGE_RATIO_MAX,
-    REFERENCE_IMAGE_RATIO_MIN, REFERENCE_IMAGE_SIDE_MAX, REFERENCE_IMAGE_SIDE_MIN,
+    REFERENCE_IMAGE_BYTES_MAX, REFERENCE_IMAGE_RATIO_MAX, REFERENCE_IMAGE_RATIO_MIN,
+    REFERENCE_IMAGE_SIDE_MAX, REFERENCE_IMAGE_SIDE_MIN,
 };
 
-use crate::orientation::Orientation;
+use crate::header::Header;
+use crate::pixels::Image;
 use crate::{Cause, DecodeError, animated, file, jpeg, pixels, png};
-
-/// Maximum memory for reading one image, its file included.
-pub(crate) const MEMORY_BYTES_MAX: u64 = REFERENCE_DECODE_BYTES_MAX;
-
-/// A decoded image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
-    /// Pixels.
-    pub width: u32,
-    /// Pixels.
-    pub height: u32,
-    /// `[height][width][3]` u8: sRGB, upright, transparent parts over white.
-    pub rgb: Vec<u8>,
-}
 
 /// Checks and decodes the image at `path`, upright. Scales it down (Lanczos, never up) to the
 /// smallest size of the same aspect ratio that still covers `cover`, `(width, height)` in pixels.
@@ -87,26 +74,6 @@ impl Format {
             Some(Self::Gif)
         } else {
             None
-        }
-    }
-}
-
-/// Size and orientation in an image's headers.
-pub(crate) struct Header {
-    /// Pixels, as stored.
-    pub(crate) width: u32,
-    /// Pixels, as stored.
-    pub(crate) height: u32,
-    /// How to turn the stored image upright.
-    pub(crate) orientation: Orientation,
-}
-
-impl Header {
-    fn upright_size(&self) -> (u32, u32) {
-        if self.orientation.transposed {
-            (self.height, self.width)
-        } else {
-            (self.width, self.height)
         }
     }
 }

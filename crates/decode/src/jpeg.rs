@@ -8,7 +8,7 @@ use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
 use crate::Cause;
-use crate::image::{Header, MEMORY_BYTES_MAX};
+use crate::header::{Header, MEMORY_BYTES_MAX};
 use crate::orientation::Orientation;
 
 /// Maximum number of scans: encoders write about ten, and each costs a pass over all pixels.

@@ -6,8 +6,8 @@ use std::io::Cursor;
 use opus_pure::{MAX_PACKET_SAMPLES, OggOpusReader, OpusDecoder, OpusHead, OpusMSDecoder, Trim};
 
 use crate::container::Patience;
-use crate::downmix::{self, Stereo};
-use crate::{Cause, SAMPLE_RATE, sound};
+use crate::stereo::{SAMPLE_RATE, Stereo};
+use crate::{Cause, downmix};
 
 /// Decodes the sound, stopping once it is known to be too long.
 pub(crate) fn decode(bytes: Vec<u8>) -> Result<Stereo, Cause> {
@@ -18,7 +18,7 @@ pub(crate) fn decode(bytes: Vec<u8>) -> Result<Stereo, Cause> {
     let mut decoder = Decoder::new(&head, rate)?;
     let mut trim = Trim::new(&head, rate, channels)?;
     let gains = downmix::vorbis_gains(channels);
-    let mut stereo = sound::empty(SAMPLE_RATE)?;
+    let mut stereo = Stereo::empty(SAMPLE_RATE)?;
     let mut patience = Patience::default();
     let mut block = vec![0.0; MAX_PACKET_SAMPLES * channels];
     // A truncated file ends in the middle of a page; the packets before it count.

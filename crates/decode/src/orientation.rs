@@ -1,7 +1,7 @@
 //! The orientation of a camera: how to turn the stored picture upright.
 //! Formats: Exif 2.32, 4.6.4 (tag 0x112); TIFF 6.0, section 2.
 
-use crate::Image;
+use crate::pixels::Image;
 
 const CHANNELS: usize = 3;
 const ORIENTATION_TAG: u16 = 0x112;

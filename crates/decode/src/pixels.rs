@@ -2,7 +2,18 @@
 //! Each step works in place or frees its input, because one full-size image may take half the
 //! memory budget.
 
-use crate::{Cause, Image};
+use crate::Cause;
+
+/// A decoded image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Pixels.
+    pub width: u32,
+    /// Pixels.
+    pub height: u32,
+    /// `[height][width][3]` u8: sRGB, upright, transparent parts over white.
+    pub rgb: Vec<u8>,
+}
 
 /// Samples as decoded.
 pub(crate) struct Samples {

@@ -6,7 +6,7 @@ use std::io::Cursor;
 use png::{Decoder, Limits, Reader, Transformations};
 
 use crate::Cause;
-use crate::image::Header;
+use crate::header::Header;
 use crate::orientation::Orientation;
 use crate::pixels::Samples;
 

@@ -4,7 +4,7 @@ use rubato::audioadapter_buffers::direct::InterleavedSlice;
 use rubato::{Fft, FixedSync, Resampler, WindowFunction};
 
 use crate::Cause;
-use crate::downmix::Stereo;
+use crate::stereo::Stereo;
 
 /// Approximate number of frames per transform: long enough for a cutoff near the top.
 const CHUNK_FRAMES: usize = 1_024;

@@ -9,17 +9,8 @@ use kinora_contract::limits::{
 };
 
 use crate::container::Container;
-use crate::downmix::Stereo;
+use crate::stereo::{SAMPLE_RATE, Stereo, frames};
 use crate::{Cause, DecodeError, container, file, opus, resample};
-
-/// Samples per second and channel of every decoded sound.
-pub const SAMPLE_RATE: u32 = 48_000;
-
-/// How much a sound may exceed the maximum length: lossy encoders pad. The excess is cut off.
-const TOLERANCE_SECONDS: f64 = 0.1;
-
-/// Rates found in real files. Others would only make resampling expensive.
-const SAMPLE_RATE_RANGE: std::ops::RangeInclusive<u32> = 4_000..=384_000;
 
 /// Decoded sound.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,19 +54,6 @@ fn decoded(bytes: Vec<u8>) -> Result<Stereo, Cause> {
         Container::OggOpus => opus::decode(bytes),
         container => container::decode(container, bytes),
     }
-}
-
-/// An empty sound at `rate` with room to detect an excessive length.
-pub(crate) fn empty(rate: u32) -> Result<Stereo, Cause> {
-    if !SAMPLE_RATE_RANGE.contains(&rate) {
-        return Err(format!("a sample rate of {rate}").into());
-    }
-    let longest = frames(REFERENCE_AUDIO_SECONDS_MAX + TOLERANCE_SECONDS, rate);
-    Ok(Stereo::new(rate, longest))
-}
-
-fn frames(seconds: f64, rate: u32) -> usize {
-    (seconds * f64::from(rate)).round() as usize
 }
 
 /// Removes leading `ID3v2` tags (id3.org, `ID3v2.4.0`, section 3.1), which may precede any stream

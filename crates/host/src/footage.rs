@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kinora_contract::Size;
 use kinora_engine::{EngineError, Footage, Playback};
 
-use crate::host::Line;
+use crate::line::Line;
 use crate::message::{SourceHead, Told};
 
 /// The service's answer to a request for a frame.

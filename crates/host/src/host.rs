@@ -5,14 +5,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use kinora_engine::{Control, Engine, EngineError, Footage, Job, Sink};
-use rustix::process::{Signal, getpid, kill_process};
 
 use crate::footage::{Answer, Answers, RemoteFootage};
+use crate::line::{Line, die};
 use crate::materials::{assemble, samples_to_bytes};
 use crate::memory;
 use crate::message::{Ending, JobHead, Order, Told};
@@ -33,7 +33,7 @@ pub fn serve(open: impl FnOnce(&[u8]) -> Result<Box<dyn Engine>, EngineError>) -
     // Native code prints to standard output as it likes.
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     memory::prefer_oom_kill();
-    let line = Line(Arc::new(Mutex::new(File::from(output))));
+    let line = Line::to(File::from(output));
     let first = confine(&line)?;
     let (jobs, arrived) = mpsc::channel();
     let (answers, answered) = mpsc::channel();
@@ -84,19 +84,6 @@ enum Arrived {
     Material(Vec<u8>),
 }
 
-/// Sends messages to the service.
-#[derive(Clone, Debug)]
-pub(crate) struct Line(Arc<Mutex<File>>);
-
-impl Line {
-    pub(crate) fn tell(&self, told: Told) {
-        let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.write(&mut *output).is_err() {
-            die();
-        }
-    }
-}
-
 /// Reads orders until there are none, on a separate thread, so a cancel arrives while the engine
 /// works. `first` has already been read.
 fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &Sender<Answer>) {
@@ -128,14 +115,6 @@ fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &
             die();
         }
     }
-}
-
-/// Kills this process immediately. The engine may be in the middle of native code, whose cleanup on
-/// a normal exit can hang or crash.
-fn die() -> ! {
-    let _ = kill_process(getpid(), Signal::KILL);
-    // Unreachable on systems that have the signal.
-    std::process::abort()
 }
 
 fn run(

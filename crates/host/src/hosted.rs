@@ -15,14 +15,11 @@ use kinora_engine::{
 use rustix::io::Errno;
 
 use crate::message::{Order, Told};
-use crate::process::{Heard, Process};
+use crate::process::{EngineProcess, Heard};
 use crate::run::{Ended, Run};
 use crate::sandbox::{self, Confinement};
 use crate::seats::Seats;
 use crate::wire::Bounds;
-
-/// The process of an engine.
-pub(crate) type EngineProcess = Process<Order, Told>;
 
 /// How often to check for a cancel while an engine opens.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

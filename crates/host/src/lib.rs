@@ -8,12 +8,14 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+mod clip_head;
 mod film_host;
 mod film_message;
 mod film_reader;
 mod footage;
 mod host;
 mod hosted;
+mod line;
 mod materials;
 mod memory;
 mod message;

@@ -3,9 +3,10 @@
 use std::io;
 
 use kinora_contract::{FailureCode, Size, VideoSpec};
-use kinora_engine::{CHANNELS, Clip, EngineError, Picture, SAMPLE_RATE_HZ};
+use kinora_engine::{EngineError, Picture};
 use serde::{Deserialize, Serialize};
 
+use crate::clip_head::ClipHead;
 use crate::sandbox::Confinement;
 use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, exactly, invalid_data};
 
@@ -70,15 +71,6 @@ pub(crate) struct JobHead {
     pub(crate) script: Vec<VideoSpec>,
 }
 
-/// [`Clip`] in serialisable form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ClipHead {
-    size: Size,
-    fps: u32,
-    frames: u32,
-    audio: bool,
-}
-
 /// A source without its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceHead {
@@ -97,53 +89,6 @@ pub(crate) enum Ending {
     Failed(String),
     /// A failure code of the contract and its private cause.
     Told(String, String),
-}
-
-impl From<Clip> for ClipHead {
-    fn from(clip: Clip) -> Self {
-        Self {
-            size: clip.size,
-            fps: clip.fps,
-            frames: clip.frames,
-            audio: clip.audio,
-        }
-    }
-}
-
-impl ClipHead {
-    /// Bytes of one frame; `None` if no message can hold it.
-    pub(crate) fn frame_bytes(self) -> Option<u32> {
-        let bytes = self.size.pixels().checked_mul(3)?;
-        u32::try_from(bytes).ok()
-    }
-
-    /// Bytes of a picture with sides `more` pixels longer.
-    pub(crate) fn larger_frame_bytes(self, more: u32) -> Option<u32> {
-        let width = self.size.width.checked_add(more)?;
-        let size = Size::new(width, self.size.height.checked_add(more)?);
-        Self { size, ..self }.frame_bytes()
-    }
-
-    /// Bytes of all its sound plus one second: engines end the sound with their last note.
-    pub(crate) fn sound_bytes(self) -> Option<u32> {
-        if !self.audio {
-            return Some(0);
-        }
-        let seconds = u64::from(self.frames.div_ceil(self.fps.max(1))) + 1;
-        let second = u64::from(SAMPLE_RATE_HZ) * u64::from(CHANNELS) * 4;
-        u32::try_from(seconds.checked_mul(second)?).ok()
-    }
-}
-
-impl From<ClipHead> for Clip {
-    fn from(head: ClipHead) -> Self {
-        Self {
-            size: head.size,
-            fps: head.fps,
-            frames: head.frames,
-            audio: head.audio,
-        }
-    }
 }
 
 impl Ending {

@@ -15,6 +15,7 @@ use kinora_contract::FailureCode;
 use kinora_engine::EngineError;
 
 use crate::memory;
+use crate::message::{Order, Told};
 use crate::sandbox::{Confinement, clear_environment};
 use crate::tail::Tail;
 use crate::wire::{Bounds, Message};
@@ -41,6 +42,9 @@ pub(crate) struct Process<O, T> {
     tail: Tail,
     oom_kills_before: Option<u64>,
 }
+
+/// The process of an engine.
+pub(crate) type EngineProcess = Process<Order, Told>;
 
 /// The result of listening for a while.
 pub(crate) enum Heard<T> {

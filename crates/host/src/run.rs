@@ -8,10 +8,9 @@ use std::time::Duration;
 use kinora_contract::{Clock, FailureCode, Stopwatch};
 use kinora_engine::{Control, EngineError, Job, Playback, Sink};
 
-use crate::hosted::EngineProcess;
 use crate::materials::{self, bytes_to_samples};
 use crate::message::{Order, Told};
-use crate::process::Heard;
+use crate::process::{EngineProcess, Heard};
 
 /// How often to check for a cancel while there is no output.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

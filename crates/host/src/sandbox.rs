@@ -2,6 +2,7 @@
 //! cannot undo it: no capabilities, resource limits, `no_new_privs`, Landlock for files, and
 //! seccomp for system calls. Features missing in the kernel are reported, never ignored.
 
+mod confinement;
 mod environment;
 #[cfg(target_os = "linux")]
 mod files;
@@ -10,44 +11,10 @@ mod limits;
 #[cfg(target_os = "linux")]
 mod syscalls;
 
-use std::path::PathBuf;
 use std::thread;
 
-use serde::{Deserialize, Serialize};
-
+pub use confinement::{Confinement, Role};
 pub(crate) use environment::clear_environment;
-
-/// The purpose of a confined process, which decides its system calls and devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Role {
-    /// Native code that generates frames: threads, system libraries, accelerators.
-    Engine,
-    /// Decodes one film on one thread, with access to nothing else.
-    Decoder,
-}
-
-/// What a process may access. Everything else is closed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confinement {
-    /// What the process is for.
-    pub role: Role,
-    /// Files, and folders with all their contents, that it may read.
-    pub read: Vec<PathBuf>,
-    /// A folder that it may read and write. Created when the process starts, accessible only to its
-    /// owner.
-    pub scratch: Option<PathBuf>,
-}
-
-impl Confinement {
-    /// A confinement without any files.
-    pub fn of(role: Role) -> Self {
-        Self {
-            role,
-            read: Vec::new(),
-            scratch: None,
-        }
-    }
-}
 
 /// Confines this process; call it on the main thread before starting others. Returns the parts that
 /// could not be applied, each described for an operator.

@@ -8,7 +8,7 @@ use kinora_contract::Clock;
 use kinora_engine::{Control, EngineError, Stage};
 
 use crate::backoff::Backoff;
-use crate::hosted::EngineProcess;
+use crate::process::EngineProcess;
 
 /// How often a waiting caller checks for a cancel.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

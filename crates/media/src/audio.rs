@@ -3,10 +3,13 @@
 
 #[cfg(feature = "aac")]
 mod aac;
+mod codec;
 mod opus;
 
 use crate::spool::{Spool, SpooledTrack};
 use crate::{AudioCodec, AudioFormat, MediaError, RecorderOptions};
+use codec::PacketEncoder;
+pub(crate) use codec::{AudioConfig, CodecConfig};
 
 /// Maximum number of silent packets needed to flush the last samples from an encoder.
 const FLUSH_PACKETS_MAX: usize = 16;
@@ -19,28 +22,6 @@ pub(crate) struct AudioTrack {
     pub(crate) samples: u64,
 }
 
-/// Data for the sample entry and the edit list.
-#[derive(Debug, Clone)]
-pub(crate) struct AudioConfig {
-    pub(crate) codec: CodecConfig,
-    pub(crate) channels: u16,
-    /// Samples per channel in each packet.
-    pub(crate) packet_samples: u32,
-    /// Samples that the decoder outputs before the first one pushed.
-    pub(crate) priming: u16,
-}
-
-/// Codec-specific decoder configuration.
-#[derive(Debug, Clone)]
-pub(crate) enum CodecConfig {
-    #[cfg(feature = "aac")]
-    Aac {
-        /// `AudioSpecificConfig` (ISO/IEC 14496-3, 1.6.2.1).
-        specific: Vec<u8>,
-    },
-    Opus,
-}
-
 /// Encodes on the caller's thread, in about a hundredth of real time.
 pub(crate) struct AudioEncoder {
     codec: Box<dyn PacketEncoder + Send>,
@@ -50,12 +31,6 @@ pub(crate) struct AudioEncoder {
     /// Samples per channel accepted so far, and the exact number expected.
     accepted: u64,
     wanted: u64,
-}
-
-/// One codec: takes the interleaved samples of exactly one packet, outputs bytes (none while it
-/// fills up).
-trait PacketEncoder {
-    fn encode(&mut self, pcm: &[f32], packet: &mut Vec<u8>) -> Result<(), MediaError>;
 }
 
 impl AudioEncoder {

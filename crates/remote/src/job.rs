@@ -19,8 +19,8 @@ use crate::error::{Cause, RemoteError};
 use crate::hints;
 use crate::http::Reply;
 use crate::pool::Slot;
-use crate::remote::Shared;
 use crate::request::Ticket;
+use crate::shared::Shared;
 use crate::text::shown;
 use crate::upstream::{Call, Upstream};
 

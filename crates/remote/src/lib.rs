@@ -37,6 +37,7 @@ mod probe;
 mod remote;
 mod request;
 mod run;
+mod shared;
 mod submit;
 mod text;
 mod timer;

@@ -13,6 +13,7 @@ use crate::job::Job;
 use crate::options::{Options, OptionsError, origin};
 use crate::pool::Pool;
 use crate::request::Ticket;
+use crate::shared::Shared;
 use crate::timer::Timer;
 use crate::upstream::Upstream;
 
@@ -22,19 +23,6 @@ pub const DISK_THREADS: usize = 4;
 /// A client of all upstreams of one engine. Cheap to clone.
 #[derive(Clone)]
 pub struct Remote(pub(crate) Arc<Shared>);
-
-pub(crate) struct Shared {
-    pub(crate) options: Options,
-    pub(crate) upstreams: Vec<Upstream>,
-    /// In addition to the upstreams' own.
-    pub(crate) result_origins: Vec<String>,
-    pub(crate) pool: Arc<Pool>,
-    pub(crate) timer: Arc<dyn Timer>,
-    /// Measures the pace of bodies and the age of look-ups.
-    pub(crate) clock: Arc<dyn Clock>,
-    /// Writes results.
-    pub(crate) disk: kinora_pool::Pool,
-}
 
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

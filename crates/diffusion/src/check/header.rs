@@ -1,12 +1,7 @@
-//! The header of a weight file: names, shapes and locations of its tensors. Reads a bounded number
-//! of bytes, and rejects lengths that the file contradicts.
+//! The header of a weight file: its format, and the names and shapes of its tensors.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
-use std::path::Path;
-
-use super::{gguf, safetensors};
+use std::io;
 
 /// Far more than any known model has (the largest have several thousand).
 pub(super) const TENSORS_MAX: usize = 1 << 16;
@@ -68,31 +63,5 @@ impl From<io::Error> for HeaderError {
             io::ErrorKind::UnexpectedEof => Self::Broken("it is truncated".to_owned()),
             _ => Self::Io(error),
         }
-    }
-}
-
-/// Reads the header of the file at `path`; also returns the file's length.
-pub(super) fn read(path: &Path) -> Result<(Header, u64), HeaderError> {
-    let mut file = File::open(path).map_err(HeaderError::Io)?;
-    let metadata = file.metadata().map_err(HeaderError::Io)?;
-    // A pipe or a device might never end.
-    if !metadata.is_file() {
-        return Err(HeaderError::UnknownFormat);
-    }
-    let bytes = metadata.len();
-    let mut magic = [0; 4];
-    let begun = file.read_exact(&mut magic);
-    if begun.is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
-        return Err(HeaderError::UnknownFormat);
-    }
-    file.rewind()?;
-    parse(BufReader::new(file), bytes, magic).map(|header| (header, bytes))
-}
-
-/// Parses the header at the start of `reader`; the file has `bytes` bytes and begins with `magic`.
-pub(super) fn parse(reader: impl Read, bytes: u64, magic: [u8; 4]) -> Result<Header, HeaderError> {
-    match magic == *gguf::MAGIC {
-        true => gguf::parse(reader),
-        false => safetensors::parse(reader, bytes),
     }
 }

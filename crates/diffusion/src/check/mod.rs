@@ -4,6 +4,7 @@
 mod gguf;
 mod header;
 mod judge;
+mod read;
 mod safetensors;
 #[cfg(test)]
 mod sample;
@@ -130,7 +131,7 @@ pub fn check(settings: &Settings) -> Report {
             contents: None,
             problems: Vec::new(),
         };
-        match header::read(path) {
+        match read::header(path) {
             Ok((header, bytes)) => {
                 report.bytes = bytes;
                 report.format = Some(header.format);

@@ -1,65 +1,20 @@
-//! The contract of every [`FilmEngine`], checked against a [`Site`] that its tests set up: a fake
-//! place where films are made, which behaves as told and counts requests. Only the 2 s limit of a
-//! cancel is measured; all other waits end with their event, and time out only in a failing test.
+//! The contract of every [`FilmEngine`](crate::FilmEngine), checked against a [`Site`] that its tests
+//! set up: a fake place where films are made, which behaves as told and counts requests. Only the 2 s
+//! limit of a cancel is measured; all other waits end with their event, and time out only in a failing
+//! test.
 
 mod attempt;
+mod site;
 
-use std::path::PathBuf;
-
-use kinora_contract::{FailureCode, VideoSpec};
+use kinora_contract::FailureCode;
 
 use self::attempt::{
     Attempt, absent, at_work, brought, call_off, cancel_at_work, cancelled, in_time, leave_at_work,
     nobody_works, step, told,
 };
+pub use self::site::{Fate, KEY, Site};
 use super::{Check, hold};
-use crate::{EngineError, FilmEngine};
-
-/// The key of every attempt.
-pub const KEY: &str = "video_0001";
-
-/// How the works of a [`Site`] behave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// They make progress and end with a film.
-    Well,
-    /// They make progress and never end.
-    Endless,
-    /// They begin and then fail.
-    Badly,
-    /// Nothing is known: nobody answers any more.
-    Silent,
-}
-
-/// An engine and the place where its films are made.
-pub trait Site: Send + Sync {
-    /// The engine.
-    fn engine(&self) -> &dyn FilmEngine;
-
-    /// The spec to request, without references.
-    fn spec(&self) -> VideoSpec;
-
-    /// The path of a nonexistent file, the same on every call.
-    fn to(&self) -> PathBuf;
-
-    /// From now on all works behave like this, including those already begun.
-    fn turn(&self, fate: Fate);
-
-    /// The bytes of the resulting film.
-    fn film(&self) -> Vec<u8>;
-
-    /// The failure code of a failed work.
-    fn failure(&self) -> FailureCode;
-
-    /// Number of works begun.
-    fn begun(&self) -> usize;
-
-    /// Number of times the engine has looked at a work.
-    fn looks(&self) -> usize;
-
-    /// Number of works told to stop.
-    fn cancelled(&self) -> usize;
-}
+use crate::EngineError;
 
 /// Runs every check; `open` returns a fresh site.
 ///

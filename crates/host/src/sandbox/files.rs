@@ -11,7 +11,7 @@ use landlock::{
     Scope, path_beneath_rules,
 };
 
-use super::{Confinement, Role};
+use super::confinement::{Confinement, Role};
 
 /// The requested features: Linux 6.12. Older kernels apply those they know.
 const ASKED: ABI = ABI::V6;

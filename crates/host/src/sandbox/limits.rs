@@ -4,7 +4,7 @@
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-use super::Role;
+use super::confinement::Role;
 
 /// An accelerator's library opens several hundred files.
 const ENGINE_FILES_MAX: u64 = 1_024;

@@ -13,7 +13,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, apply_filter,
 };
 
-use super::Role;
+use super::confinement::Role;
 
 /// `fcntl` commands that choose the process to signal when a file is ready (fcntl(2)), which could
 /// be another process.

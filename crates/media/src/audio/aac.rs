@@ -3,7 +3,7 @@
 
 use fdk_aac::enc::{AudioObjectType, BitRate, ChannelMode, Encoder, EncoderParams, Transport};
 
-use super::{AudioConfig, CodecConfig, PacketEncoder};
+use super::codec::{AudioConfig, CodecConfig, PacketEncoder};
 use crate::MediaError;
 use crate::format::SAMPLE_RATE_HZ;
 

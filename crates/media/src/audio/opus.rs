@@ -3,7 +3,7 @@
 
 use opus_pure::{Application, MAX_PACKET_BYTES, OpusEncoder};
 
-use super::{AudioConfig, CodecConfig, PacketEncoder};
+use super::codec::{AudioConfig, CodecConfig, PacketEncoder};
 use crate::MediaError;
 use crate::format::SAMPLE_RATE_HZ;
 

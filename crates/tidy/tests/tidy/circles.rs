@@ -11,36 +11,6 @@ use crate::modules::{Crate, crates};
 /// is all), and why.
 const ALLOWED: &[(&str, &str, &str)] = &[
     (
-        "decode",
-        "",
-        "formats take the pixel budget from `image.rs`, which chooses between them",
-    ),
-    (
-        "diffusion",
-        "check",
-        "`header.rs` chooses between the two formats that read through it",
-    ),
-    (
-        "engine",
-        "conformance",
-        "an attempt reports to the check that makes it",
-    ),
-    (
-        "host",
-        "",
-        "the two ends of a process share its messages and its life",
-    ),
-    (
-        "media",
-        "audio",
-        "an encoder implements the trait of the file that opens it",
-    ),
-    (
-        "remote",
-        "",
-        "a job asks the engine that started it for what all jobs share",
-    ),
-    (
         "store",
         "",
         "not looked at yet: the transitions move to a module of their own",

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::super::{Broken, Check, hold};
-use super::{Fate, KEY, Site};
+use super::site::{Fate, KEY, Site};
 use crate::{Control, EngineError, FilmJob, Keeper};
 
 /// Maximum time to answer a cancel.

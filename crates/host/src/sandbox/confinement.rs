@@ -1,0 +1,37 @@
+//! What a child process is for, and what it may access.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The purpose of a confined process, which decides its system calls and devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// Native code that generates frames: threads, system libraries, accelerators.
+    Engine,
+    /// Decodes one film on one thread, with access to nothing else.
+    Decoder,
+}
+
+/// What a process may access. Everything else is closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// What the process is for.
+    pub role: Role,
+    /// Files, and folders with all their contents, that it may read.
+    pub read: Vec<PathBuf>,
+    /// A folder that it may read and write. Created when the process starts, accessible only to its
+    /// owner.
+    pub scratch: Option<PathBuf>,
+}
+
+impl Confinement {
+    /// A confinement without any files.
+    pub fn of(role: Role) -> Self {
+        Self {
+            role,
+            read: Vec::new(),
+            scratch: None,
+        }
+    }
+}

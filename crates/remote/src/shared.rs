@@ -1,0 +1,24 @@
+//! The parts of an engine that all its tasks share.
+
+use std::sync::Arc;
+
+use kinora_contract::Clock;
+
+use crate::options::Options;
+use crate::pool::Pool;
+use crate::timer::Timer;
+use crate::upstream::Upstream;
+
+/// Made once per engine.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) upstreams: Vec<Upstream>,
+    /// In addition to the upstreams' own.
+    pub(crate) result_origins: Vec<String>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) timer: Arc<dyn Timer>,
+    /// Measures the pace of bodies and the age of look-ups.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Writes results.
+    pub(crate) disk: kinora_pool::Pool,
+}
