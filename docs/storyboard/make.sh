@@ -18,7 +18,7 @@ jpeg() {
 
 example noun_sheet --out "$sheets/nouns.png"
 jpeg "$sheets/nouns.png" storyboard/nouns
-for list in prompts actions camera edits; do
+for list in prompts actions camera edits crowds; do
     example contact_sheets --plain true --prompts "docs/storyboard/$list.tsv" --out "$sheets/$list" \
         --seconds 3 --frames 2 --rows 5 --columns 2 >/dev/null
     for page in "$sheets/$list"/sheet-*.png; do

@@ -66,7 +66,6 @@ pub use seen::{Seen, seen};
 use std::num::NonZeroUsize;
 
 use kinora_contract::{VideoSpec, Warning};
-use remake::Remake;
 
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner, Sink,
@@ -160,16 +159,13 @@ impl Planner for Storyboard {
     }
 
     fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
-        let clip = spec.edit.as_ref().and(self.plan(spec, materials).ok());
-        let seen = clip.is_some_and(|clip| {
-            let job = Job {
-                spec,
-                materials,
-                clip,
-            };
-            Remake::of(&job).is_none()
+        let clip = self.plan(spec, materials).ok();
+        let job = clip.map(|clip| Job {
+            spec,
+            materials,
+            clip,
         });
-        warnings::of(spec, seen, &self.options)
+        warnings::of(spec, job.as_ref(), &self.options)
     }
 }
 

@@ -6,7 +6,8 @@ use kinora_contract::{Inputs, Seconds, VideoSpec};
 use super::FPS;
 use super::lexicon::Reading;
 use super::revise::{Settled, Wish};
-use super::scene::{Scene, settled};
+use super::scene::{Scene, settled, shortages};
+use super::scenes::Shortage;
 use super::script::{Shot, merged, shots};
 use super::set::{Course, Set};
 use super::sound::Sound;
@@ -27,6 +28,8 @@ pub(super) struct Remake<'a> {
     pub(super) shots: Vec<Shot>,
     /// The versions to mix, with their shares.
     versions: Vec<Version>,
+    /// The versions before the last edit.
+    before: Vec<Version>,
 }
 
 /// One reading of all shots.
@@ -65,6 +68,7 @@ impl<'a> Remake<'a> {
                 readings: shots.iter().map(|shot| shot.reading.clone()).collect(),
                 share: 1.0,
             }],
+            before: Vec::new(),
             first,
             shots,
         };
@@ -77,10 +81,10 @@ impl<'a> Remake<'a> {
         let strength = link.edit.as_ref().map_or(1.0, |edit| edit.strength);
         let strength = strength.clamp(0.0, 1.0) as f32;
         let wish = Wish::read(&link.prompt, avoided(link));
-        let before = std::mem::take(&mut self.versions);
+        self.before = std::mem::take(&mut self.versions);
         // Things come, go and change sooner than the light: half a boat is a lie, half a night is dusk.
         let things = (strength / THINGS_STRENGTH).min(1.0);
-        for Version { readings, share } in before {
+        for Version { readings, share } in self.before.clone() {
             let revised = |how: &dyn Fn(&Reading, Settled) -> Reading| -> Vec<Reading> {
                 let shots = self.shots.iter().zip(&readings);
                 let revise = |(shot, reading): (&Shot, &Reading)| {
@@ -142,6 +146,21 @@ impl<'a> Remake<'a> {
             set = Set::between(set, painted(shot), Course::still(share / all));
         }
         set
+    }
+
+    /// The subjects of which the last edit asks for more figures than its scenes draw.
+    pub(super) fn shortages(&self) -> Vec<Shortage> {
+        let of = |version: &Version| -> Vec<Shortage> {
+            let shots = self.shots.iter().zip(&version.readings);
+            let shots = shots.map(|(shot, reading)| with(shot, reading.clone()));
+            shots
+                .flat_map(|shot| shortages(&shot, &self.first.prompt, self.first.seed))
+                .collect()
+        };
+        let before: Vec<Shortage> = self.before.iter().flat_map(of).collect();
+        let mut now: Vec<Shortage> = self.versions.iter().flat_map(of).collect();
+        now.retain(|one| !before.contains(one));
+        now
     }
 
     /// The mix of shot `index`: the shot under each of its readings, with shares.

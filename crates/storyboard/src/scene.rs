@@ -14,7 +14,7 @@ use super::palette::Palette;
 use super::resample::Scratch;
 use super::revise::Settled;
 use super::rng::{Rng, hash};
-use super::scenes::{self, Kept};
+use super::scenes::{self, Kept, Shortage};
 use super::script::Shot;
 use super::stage::{Element, Stage};
 use super::subject::Subject;
@@ -137,6 +137,12 @@ pub(super) fn palette(shot: &Shot, whole: &str, seed: u32) -> Palette {
 pub(super) fn setting(shot: &Shot, whole: &str, seed: u32) -> (Hour, Place) {
     let (palette, place) = look(&shot.reading, whole, seed);
     (palette.hour, place)
+}
+
+/// The figures that the words of `shot` ask for and its scene does not draw.
+pub(super) fn shortages(shot: &Shot, whole: &str, seed: u32) -> Vec<Shortage> {
+    let (_, place) = setting(shot, whole, seed);
+    scenes::shortages(place, &shot.reading.roles)
 }
 
 impl Scene {

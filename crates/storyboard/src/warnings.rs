@@ -1,13 +1,18 @@
-//! Warnings of a task: words for which the engine draws nothing, and characters that no font has. It does not change
-//! the clip.
+//! Warnings of a task: words for which the engine draws nothing, figures that it leaves out, and characters that no
+//! font has. It reads the shots that the engine draws, and does not change the clip.
 
 use kinora_contract::{Inputs, VideoSpec, Warning, WarningCode};
 
+use kinora_engine::Job;
+
 use super::Options;
 use super::caption;
-use super::lexicon::{Reading, is_read, language_of, shapes};
+use super::lexicon::{Language, Reading, is_read, language_of, shapes, word_for};
+use super::remake::Remake;
 use super::revise::{Wish, taken};
-use super::script::beats_read;
+use super::scene::shortages;
+use super::scenes::Shortage;
+use super::script::{beats_read, shots};
 
 /// Maximum number of words in a warning.
 const WORDS_MAX: usize = 12;
@@ -17,58 +22,105 @@ const WORD_MAX: usize = 40;
 /// Maximum number of characters in a warning.
 const LISTED_MAX: usize = 20;
 
-/// The warnings of a request.
-/// `seen` says whether an edit's source can only be seen.
-pub(super) fn of(spec: &VideoSpec, seen: bool, options: &Options) -> Vec<Warning> {
+/// The warnings of a request. `job` is its clip, `None` if it cannot be planned.
+pub(super) fn of(spec: &VideoSpec, job: Option<&Job<'_>>, options: &Options) -> Vec<Warning> {
+    let message = match (&spec.edit, &spec.inputs) {
+        (Some(_), _) => job.and_then(undrawn_by_edit),
+        (None, Inputs::Text) => job.and_then(undrawn),
+        (None, Inputs::Frames { .. } | Inputs::References { .. }) => unpainted(spec),
+    };
     let mut warnings = characters_not_set(spec, options);
-    warnings.extend(not_drawn(spec, seen));
+    warnings.extend(message.map(|message| Warning::new(WarningCode::NotDrawn, message)));
     warnings
 }
 
-/// Names the nouns and actions that are not drawn.
-fn not_drawn(spec: &VideoSpec, seen: bool) -> Option<Warning> {
-    let avoid = spec.negative_prompt.as_deref().unwrap_or_default();
-    let warn = |message: String| Some(Warning::new(WarningCode::NotDrawn, message));
-    let is_edit = spec.edit.is_some();
-    let readings = beats_read(&spec.prompt, avoid);
-    if !is_edit && !matches!(spec.inputs, Inputs::Text) {
-        return paints_none(&readings).then(|| {
-            Warning::new(
-                WarningCode::NotDrawn,
-                "The storyboard engine shows the given pictures with a camera move: what the prompt adds to them \
-                 is not drawn.",
-            )
-        });
-    }
+/// Names the nouns, actions and figures that a clip painted from words alone leaves out.
+fn undrawn(job: &Job<'_>) -> Option<String> {
+    let (spec, clip) = (job.spec, job.clip);
     let language = language_of(&spec.prompt);
-    if !is_read(language) && spec.prompt.chars().any(char::is_alphabetic) {
-        return warn(
-            "The storyboard engine does not read the language of the prompt: it is shown as a caption, and \
-             nothing was drawn for its words."
-                .to_owned(),
-        );
-    }
-    let words = if is_edit {
-        let missed = Wish::read(&spec.prompt, avoid).missed().cloned().collect();
-        let shapes = |text: &str, taken| match seen {
-            true => shapes(language, text, taken),
-            false => Vec::new(),
-        };
-        let asked = shapes(&spec.prompt, false);
-        let taken = shapes(&taken(&spec.prompt), true);
-        unlike([asked, taken, missed].concat())
-    } else {
-        unlike(readings.into_iter().flat_map(|one| one.missed).collect())
-    };
-    let named = listed(&words)?;
-    warn(if seen {
-        format!(
+    unread(spec, language).or_else(|| {
+        let shots = shots(&spec.prompt, avoided(spec), &[clip.frames], clip.fps);
+        let short = shots
+            .iter()
+            .flat_map(|shot| shortages(shot, &spec.prompt, spec.seed));
+        let short = counted(language, &spec.prompt, short);
+        let missed = shots.into_iter().flat_map(|shot| shot.reading.missed);
+        omissions(&unlike(missed.collect()), &short)
+    })
+}
+
+/// Names the words of an edit that change nothing, and the figures that it leaves out.
+fn undrawn_by_edit(job: &Job<'_>) -> Option<String> {
+    let spec = job.spec;
+    let language = language_of(&spec.prompt);
+    unread(spec, language).or_else(|| {
+        let missed: Vec<String> = Wish::read(&spec.prompt, avoided(spec)).missed().cloned().collect();
+        if let Some(remake) = Remake::of(job) {
+            let short = counted(language, &spec.prompt, remake.shortages());
+            return omissions(&unlike(missed), &short);
+        }
+        let asked = shapes(language, &spec.prompt, false);
+        let taken = shapes(language, &taken(&spec.prompt), true);
+        let named = listed(&unlike([asked, taken, missed].concat()), quoted)?;
+        Some(format!(
             "The storyboard engine changes light, colours and weather of a video that it did not make from words \
              itself, and keeps every shape: it changed nothing for {named}."
-        )
-    } else {
-        format!("The storyboard engine drew nothing for: {named}.")
+        ))
     })
+}
+
+/// For a clip that shows the client's pictures: says that the words add nothing to them.
+fn unpainted(spec: &VideoSpec) -> Option<String> {
+    paints(&beats_read(&spec.prompt, avoided(spec))).then(|| {
+        "The storyboard engine shows the given pictures with a camera move: what the prompt adds to them is not drawn."
+            .to_owned()
+    })
+}
+
+/// For a prompt in a language without a file of words: says so.
+fn unread(spec: &VideoSpec, language: Language) -> Option<String> {
+    let has_words = spec.prompt.chars().any(char::is_alphabetic);
+    (!is_read(language) && has_words).then(|| {
+        "The storyboard engine does not read the language of the prompt: it is shown as a caption, and nothing was \
+         drawn for its words."
+            .to_owned()
+    })
+}
+
+fn avoided(spec: &VideoSpec) -> &str {
+    spec.negative_prompt.as_deref().unwrap_or_default()
+}
+
+/// The message for `missed`, words without a drawing, and `short`, figures that are left out.
+fn omissions(missed: &[String], short: &[String]) -> Option<String> {
+    let missed = listed(missed, quoted).map(|words| format!("drew nothing for: {words}."));
+    let short = listed(short, str::to_owned)
+        .map(|counts| format!("drew fewer figures than the prompt asks for: {counts}."));
+    match (missed, short) {
+        (Some(missed), Some(short)) => Some(format!("The storyboard engine {missed} It {short}")),
+        (one, other) => one
+            .or(other)
+            .map(|only| format!("The storyboard engine {only}")),
+    }
+}
+
+/// Each of `shortages` once, with the word of `prompt` for its subject: `12 of 20 "sheep"`.
+fn counted(
+    language: Language,
+    prompt: &str,
+    shortages: impl IntoIterator<Item = Shortage>,
+) -> Vec<String> {
+    let count = |one: Shortage| {
+        let Shortage {
+            subject,
+            asked,
+            drawn,
+        } = one;
+        let word = word_for(language, prompt, subject);
+        let word = word.unwrap_or_else(|| subject.facts().noun.to_owned());
+        format!("{drawn} of {asked} {}", quoted(&word))
+    };
+    unlike(shortages.into_iter().map(count).collect())
 }
 
 /// Each word once.
@@ -83,8 +135,8 @@ fn unlike(all: Vec<String>) -> Vec<String> {
     words
 }
 
-/// The first of `words`, quoted, and how many more there are; `None` for none.
-fn listed(words: &[String]) -> Option<String> {
+/// The first of `words` as `shown`, and how many more there are; `None` for none.
+fn listed(words: &[String], shown: fn(&str) -> String) -> Option<String> {
     if words.is_empty() {
         return None;
     }
@@ -92,7 +144,7 @@ fn listed(words: &[String]) -> Option<String> {
     let named: Vec<String> = words
         .iter()
         .take(WORDS_MAX)
-        .map(|word| quoted(word))
+        .map(|word| shown(word))
         .collect();
     let more = if more > 0 {
         format!(" and {more} more")
@@ -102,8 +154,8 @@ fn listed(words: &[String]) -> Option<String> {
     Some(format!("{}{more}", named.join(", ")))
 }
 
-/// Whether the words ask for something that pictures of the caller do not show by themselves.
-fn paints_none(readings: &[Reading]) -> bool {
+/// Whether the words ask for anything that the client's pictures do not show by themselves.
+fn paints(readings: &[Reading]) -> bool {
     readings.iter().any(|reading| {
         !reading.roles.is_empty() || !reading.weather.is_empty() || !reading.missed.is_empty()
     })

@@ -12,9 +12,9 @@ use super::scan::Item;
 use super::worn::{Owner, Text};
 
 /// How many there are when the words name a plural without a number.
-const SEVERAL: u8 = 3;
+const SEVERAL: u32 = 3;
 /// The same of small animals, which nobody sees in threes.
-const SWARM: u8 = 5;
+const SWARM: u32 = 5;
 /// Tokens between a number or a size and its noun.
 const NEAR: usize = 4;
 /// Tokens between a subject and what it does.
@@ -25,7 +25,7 @@ const DOES: usize = 9;
 pub(super) struct Mention {
     pub(super) item: usize,
     pub(super) role: Role,
-    counted: bool,
+    pub(super) counted: bool,
 }
 
 /// What the text binds together.
@@ -151,7 +151,7 @@ impl Bound {
             .filter(move |mention| mention.item == item)
     }
 
-    fn count(&mut self, items: &[Item], index: usize, count: u8) {
+    fn count(&mut self, items: &[Item], index: usize, count: u32) {
         let Some(near) = self.near(items, index) else {
             return;
         };

@@ -34,7 +34,7 @@ fn list(mentions: &mut Vec<Mention>, items: &[Item]) {
             left = left.saturating_sub(one.role.count);
             ours
         });
-        let sum: u8 = listed.map(|one| one.role.count).sum();
+        let sum = listed.fold(0_u32, |sum, one| sum.saturating_add(one.role.count));
         (many && stop && sum == all.role.count).then_some(at)
     });
     if let Some(at) = found {

@@ -20,7 +20,7 @@ pub(super) use able::able;
 pub(super) use language::Language;
 #[cfg(test)]
 pub(super) use read::read;
-pub(super) use read::{is_read, language_of, read_as};
+pub(super) use read::{is_read, language_of, read_as, word_for};
 pub(super) use reading::{Hearing, Reading, Role, Tint};
 pub(super) use shapes::shapes;
 pub(super) use tokens::is_cjk;
@@ -153,7 +153,7 @@ pub(super) enum Meaning {
     Place(Place),
     Subject(Subject),
     Colour(Rgb),
-    Count(u8),
+    Count(u32),
     /// A share of the usual size.
     Size(f32),
     Act(Act),

@@ -9,8 +9,6 @@ use super::tokens::tokens;
 use super::worn::Text;
 use super::{Fade, Hearing, Hour, Meaning, Place, Reading, Role, Weather, moves};
 
-/// Most of one subject.
-const COUNT_MAX: u8 = 12;
 /// Most subjects of a shot.
 const ROLES_MAX: usize = 6;
 
@@ -23,6 +21,17 @@ pub(in super::super) fn is_read(language: Language) -> bool {
 pub(in super::super) fn language_of(text: &str) -> Language {
     let tokens = tokens(text);
     Language::of(tokens.iter().map(|token| token.text.as_str()))
+}
+
+/// The word of `text` for `subject`, as written.
+pub(in super::super) fn word_for(
+    language: Language,
+    text: &str,
+    subject: Subject,
+) -> Option<String> {
+    let mut items = scan(&tokens(text), language).items.into_iter();
+    let names = |item: &Item| !item.denied && item.says(Meaning::Subject(subject));
+    items.find(names).map(|item| item.written)
 }
 
 /// Reads `text`, leaving out everything that `avoid` names.
@@ -179,13 +188,7 @@ fn cast(reading: &mut Reading, items: &[Item], bound: Bound) {
     reading.missed.extend(idle);
     let mut names: Vec<String> = Vec::new();
     for mention in mentions {
-        let mut role = mention.role;
-        if role.count > COUNT_MAX {
-            reading
-                .missed
-                .push(format!("{} {}", role.count, items[mention.item].written));
-            role.count = COUNT_MAX;
-        }
+        let role = mention.role;
         let same = reading.roles.iter().position(|one| {
             let apart = one.colour.is_some() && role.colour.is_some() && one.colour != role.colour
                 || one.size != role.size && one.size != 1.0 && role.size != 1.0;
@@ -199,8 +202,9 @@ fn cast(reading: &mut Reading, items: &[Item], bound: Bound) {
                 one.act = one.act.or(role.act);
                 // "A doctor and a nurse" are two, "a dog … the dog" is one.
                 let other = *written != items[mention.item].written.to_lowercase();
-                one.count = match other && role.count == 1 && joined(items, mention.item) {
-                    true => one.count.saturating_add(1),
+                let more = mention.counted || joined(items, mention.item);
+                one.count = match other && more {
+                    true => one.count.saturating_add(role.count),
                     false => one.count.max(role.count),
                 };
             }

@@ -19,13 +19,15 @@ pub(in super::super) enum Tint {
 pub(in super::super) struct Role {
     pub(in super::super) subject: Subject,
     /// How many there are; 0: an edit took it away, and its place stays empty.
-    pub(in super::super) count: u8,
+    pub(in super::super) count: u32,
     pub(in super::super) colour: Option<Rgb>,
     /// Its size as a share of the usual one.
     pub(in super::super) size: f32,
     pub(in super::super) act: Option<Act>,
     /// The subject that holds it.
     pub(in super::super) holder: Option<Subject>,
+    /// Whether only an earlier shot asks for it.
+    pub(in super::super) inherited: bool,
 }
 
 impl Role {
@@ -38,6 +40,7 @@ impl Role {
             size: 1.0,
             act: None,
             holder: None,
+            inherited: false,
         }
     }
 }
@@ -135,7 +138,11 @@ impl Reading {
         }
         let homely = |role: &&Role| role.subject.home().is_some();
         if self.roles.iter().find(homely).is_none() && self.place.is_none() {
-            self.roles.extend(other.roles.iter().filter(homely));
+            let homely = other.roles.iter().filter(homely);
+            self.roles.extend(homely.map(|role| Role {
+                inherited: true,
+                ..*role
+            }));
         }
         for role in &mut self.roles {
             // The red car stays red.
@@ -176,11 +183,15 @@ impl Reading {
         if !known.contains(&Subject::Balloon) {
             return;
         }
-        for role in &mut self.roles {
-            if role.subject == Subject::ToyBalloon {
-                role.subject = Subject::Balloon;
-            }
+        let is_toy = |role: &Role| role.subject == Subject::ToyBalloon;
+        if let Some(named) = self.role(Subject::Balloon).copied() {
+            let same = |role: &Role| role.colour.is_none() || role.colour == named.colour;
+            self.roles
+                .retain(|role| !(is_toy(role) && role.count == 1 && same(role)));
+            return;
         }
-        self.roles.dedup_by_key(|role| role.subject);
+        for role in self.roles.iter_mut().filter(|role| is_toy(role)) {
+            role.subject = Subject::Balloon;
+        }
     }
 }

@@ -63,7 +63,7 @@ fn text_of(tokens: &[Token]) -> (String, String) {
 fn number(token: &Token) -> Option<Entry> {
     let count = token.text.parse::<u32>().ok().filter(|count| *count > 0)?;
     Some(Entry {
-        meanings: vec![Meaning::Count(count.min(100) as u8)],
+        meanings: vec![Meaning::Count(count)],
         plural: count > 1,
     })
 }

@@ -188,10 +188,13 @@ impl Wish {
                 role.count = 0;
             }
         }
+        let before = made.roles.len();
         for new in wants {
+            // "Add a red car and a blue car" adds two.
             let old = made
                 .roles
                 .iter_mut()
+                .take(before)
                 .find(|role| role.subject == new.subject);
             match old {
                 Some(old) => {

@@ -19,7 +19,7 @@ mod trees;
 mod underwater;
 mod weather;
 
-pub(super) use cast::Kept;
+pub(super) use cast::{Kept, Shortage, shortages};
 
 use super::lexicon::Place;
 use super::stage::{Plane, Stage};

@@ -7,6 +7,7 @@ mod any_prompt;
 mod blobs;
 mod captions;
 mod counts;
+mod crowds;
 mod drafts;
 mod edits;
 mod erased;

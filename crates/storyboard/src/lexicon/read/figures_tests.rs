@@ -13,7 +13,7 @@ fn subjects(text: &str) -> Vec<Subject> {
 }
 
 /// Noun, count and action of every role.
-fn deeds(text: &str) -> Vec<(&'static str, u8, Option<Act>)> {
+fn deeds(text: &str) -> Vec<(&'static str, u32, Option<Act>)> {
     let roles = read(text, "").roles;
     let deed = |role: &Role| (role.subject.facts().noun, role.count, role.act);
     roles.iter().map(deed).collect()
@@ -24,7 +24,7 @@ fn nouns_that_are_verbs_elsewhere_are_told_apart() {
     use Act::Wave;
     type Case = (
         &'static str,
-        &'static [(&'static str, u8, Option<Act>)],
+        &'static [(&'static str, u32, Option<Act>)],
         &'static [&'static str],
     );
     const CASES: [Case; 8] = [
@@ -72,7 +72,7 @@ fn a_family_is_a_man_a_woman_and_a_child() {
     }
     assert_eq!(deeds("a family walks"), family(Some(Act::Walk)));
     assert_eq!(deeds("a dancing family"), family(Some(Act::Dance)));
-    let counts = |text: &str| -> Vec<u8> { deeds(text).iter().map(|deed| deed.1).collect() };
+    let counts = |text: &str| -> Vec<u32> { deeds(text).iter().map(|deed| deed.1).collect() };
     assert_eq!(counts("two families"), [2, 2, 2]);
     assert!(subjects("a beach without a family").is_empty());
     let reds = read("a red family", "").roles;

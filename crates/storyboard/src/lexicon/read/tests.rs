@@ -15,7 +15,7 @@ fn subjects(text: &str) -> Vec<Subject> {
 }
 
 /// Noun, count and action of every role.
-fn deeds(text: &str) -> Vec<(&'static str, u8, Option<Act>)> {
+fn deeds(text: &str) -> Vec<(&'static str, u32, Option<Act>)> {
     let roles = read(text, "").roles;
     let deed = |role: &Role| (role.subject.facts().noun, role.count, role.act);
     roles.iter().map(deed).collect()
@@ -39,7 +39,7 @@ fn numbers_bind_to_their_nouns() {
         ("the dog's ball", &[("dog", 1), ("ball", 1)]),
     ] {
         let roles = read(text, "").roles;
-        let found: Vec<(&str, u8)> = roles
+        let found: Vec<(&str, u32)> = roles
             .iter()
             .map(|role| (role.subject.facts().noun, role.count))
             .collect();
@@ -169,7 +169,7 @@ type Sentence = (
     &'static str,
     Option<Hour>,
     Place,
-    &'static [(&'static str, u8, Option<Act>)],
+    &'static [(&'static str, u32, Option<Act>)],
 );
 
 /// A sentence or two of each language.

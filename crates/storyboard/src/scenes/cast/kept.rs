@@ -18,6 +18,7 @@ pub(in super::super::super) struct Kept {
     /// Stage column of its middle.
     x: f32,
     rise: f32,
+    nearer: f32,
     /// Side of its square at the usual size of its kind, pixels.
     size: f32,
     room: f32,
@@ -36,6 +37,7 @@ impl Kept {
             place: stage.place,
             x: seat.x,
             rise: seat.rise,
+            nearer: seat.nearer,
             size: seat.size / (seat.role.size * stage.nearness),
             room: seat.room,
             paved: stage.paved,
@@ -71,7 +73,7 @@ pub(super) fn settle(stage: &Stage<'_>, seats: &mut [Seat]) {
             let half = (seat.wide() * 0.5).min(stage.width * 0.5);
             seat.x = kept.x.min(stage.width - half).max(half);
         }
-        (seat.rise, seat.room) = (kept.rise, kept.room);
+        (seat.rise, seat.nearer, seat.room) = (kept.rise, kept.nearer, kept.room);
         seat.kept = Some(Kept {
             // At another place it keeps its column alone.
             level: if kept.place == stage.place {
@@ -103,7 +105,7 @@ pub(super) fn free(
         let roles = || stage.reading.roles.iter();
         let nth = roles().filter(|role| role.subject == kept.key.0);
         nth.enumerate()
-            .any(|(at, role)| (at as u8, true) == (kept.key.1, kept.key.2 < role.count))
+            .any(|(at, role)| (at as u8, true) == (kept.key.1, u32::from(kept.key.2) < role.count))
     };
     let own = |kept: &Kept| {
         let size = stage.reading.role(kept.key.0).map_or(1.0, |role| role.size);

@@ -1,6 +1,7 @@
 //! The cast: which subjects of the prompt appear, how many, how large, where they stand, swim or fly,
 //! and how they move. Silent about what they look like.
 
+mod crowd;
 mod kept;
 mod look;
 mod seats;
@@ -12,11 +13,12 @@ use super::lexicon::{Motion, Role};
 use super::sky::Orb;
 use super::subject::{Act, Body, Stance, Subject};
 use super::{Stage, art, rng};
+pub(in super::super) use crowd::{Shortage, shortages};
 pub(in super::super) use kept::Kept;
 pub(super) use kept::paved;
 use look::look;
 pub(super) use seats::{Group, Seat};
-use seats::{group, seats};
+use seats::{ROW_MAX, group, seats};
 use ways::way;
 
 /// Whether `group` carries anybody in this scene.
@@ -24,12 +26,16 @@ pub(super) fn any(stage: &Stage<'_>, group: Group) -> bool {
     !seats(stage, group).is_empty()
 }
 
+/// Whether the figures of `group` stand in several rows.
+pub(super) fn is_crowded(stage: &Stage<'_>, group: Group) -> bool {
+    seats(stage, group).len() > ROW_MAX
+}
+
 /// Whether anybody stands, walks or rolls here, or did before an edit: the ground stays.
 pub(super) fn walks(stage: &Stage<'_>) -> bool {
     let roles = stage.reading.roles.iter();
-    let hung = |role: &Role| matches!(role.subject, Subject::Sun | Subject::Moon);
     roles
-        .filter(|role| !hung(role))
+        .filter(|role| !crowd::is_orb(role))
         .any(|role| group(stage.place, role) == Group::Ground)
 }
 
@@ -105,6 +111,7 @@ pub(super) fn walkers(stage: &mut Stage<'_>, depth: f32, ground: &dyn Fn(f32) ->
 pub(super) fn standing(stage: &Stage<'_>) -> Vec<Seat> {
     let mut seats = seats(stage, Group::Ground);
     seats.sort_by_key(|seat| !seat.is_fixed());
+    seats.sort_by(|a, b| a.nearer.total_cmp(&b.nearer));
     seats
 }
 
@@ -157,7 +164,7 @@ pub(super) fn stand(
             .fold(f32::MIN, f32::max);
         let behind = if seat.is_fixed() { 0.012 } else { 0.0 };
         let back = stage.unit * (seat.rise.max(0.0) * 0.03 + behind);
-        let at = (seat.x, y + seat.size * 0.01 - back);
+        let at = (seat.x, y + seat.nearer + seat.size * 0.01 - back);
         put(stage, seat, at, depth, way);
     }
 }
@@ -175,6 +182,7 @@ pub(super) fn floaters(stage: &mut Stage<'_>, pool: Pool, orb: Orb, shore: &[Sea
     let mirrored = orb.x < stage.width * 0.5;
     let mut seats = seats(stage, Group::Water);
     let alone = seats.len() < 2;
+    let in_rows = seats.len() > ROW_MAX;
     let (far, near) = pool.rows;
     let distance = |seat: &Seat| match (seat.old_level(), seat.role.subject.facts().stance) {
         (Some(level), _) => ((level - far) / (near - far)).clamp(0.0, 1.0),
@@ -195,7 +203,11 @@ pub(super) fn floaters(stage: &mut Stage<'_>, pool: Pool, orb: Orb, shore: &[Sea
             if !alone {
                 seat.size *= 0.62 + 0.5 * share;
             }
-            seat.x = clear(&seat, pool.columns, &taken);
+            let (left, right) = pool.columns;
+            seat.x = match in_rows {
+                true => left + seat.x * (right - left) / stage.width,
+                false => clear(&seat, pool.columns, &taken),
+            };
             taken.push(seat);
         }
         let way = way(stage, &seat);
@@ -241,6 +253,7 @@ pub(super) fn extra(
         nth: 0,
         x: at.0,
         rise: 0.0,
+        nearer: 0.0,
         size,
         room: stage.width,
         group: group(stage.place, &Role::of(subject)),

@@ -4,10 +4,14 @@
 use super::super::Stage;
 use super::super::lexicon::{Place, Role};
 use super::super::subject::{Act, Body, Stance, Subject};
+use super::crowd;
 use super::kept::{self, Kept, Key};
 
-/// Most figures of one group.
-const FIGURES_MAX: usize = 14;
+/// Maximum number of figures in one row of a group.
+pub(super) const ROW_MAX: usize = 14;
+/// Maximum distance between two rows on the ground, and between the first and the last, stage units.
+const ROW_STEP: f32 = 0.06;
+const ROWS_DEEP: f32 = 0.1;
 /// Share of the frame's width that the figures of one group may fill.
 const FILL: f32 = 0.8;
 
@@ -29,6 +33,8 @@ pub(in super::super) struct Seat {
     pub(super) x: f32,
     /// -1.0 to 1.0: how far it is staggered, up in the air and back on the ground.
     pub(super) rise: f32,
+    /// Distance to the row at the back, towards the viewer, pixels.
+    pub(super) nearer: f32,
     /// Side of its square, pixels.
     pub(super) size: f32,
     /// The longest way along the frame that takes nobody of its group out of it, pixels.
@@ -177,11 +183,12 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
     let mirrored = rng.chance(0.5);
     let mut made = figures(stage, wanted);
     let sum: f32 = made.iter().map(Seat::wide).sum();
-    let scale = (stage.width * FILL / sum.max(1.0)).min(1.0);
+    let rows = made.len().div_ceil(ROW_MAX).max(1);
+    let scale = (stage.width * rows as f32 * FILL / sum.max(1.0)).min(1.0);
     for seat in &mut made {
         seat.size *= scale;
     }
-    let middles = slots(stage.width, &made).unwrap_or_else(|| row(stage.width, &made));
+    let middles = slots(stage.width, &made).unwrap_or_else(|| in_rows(stage.width, rows, &made));
     for (index, (seat, middle)) in made.iter_mut().zip(middles).enumerate() {
         rng.part(seat.role.subject.facts().noun, f32::from(seat.nth));
         let middle = middle + stage.width * 0.012 * rng.signed();
@@ -192,6 +199,11 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
         };
         let side = if index % 2 == 0 { 1.0 } else { -1.0 };
         seat.rise = side * (0.4 + 0.6 * rng.unit());
+        if let Some(last) = rows.checked_sub(1).filter(|last| *last > 0) {
+            let (row, last) = ((index % rows) as f32, last as f32);
+            seat.rise = 1.0 - 2.0 * row / last + 0.1 * rng.signed();
+            seat.nearer = stage.unit * row * ROW_STEP.min(ROWS_DEEP / last);
+        }
     }
     let edge = |seat: &Seat| seat.x.min(stage.width - seat.x) * 2.0;
     let moving = made.iter().filter(|seat| !seat.is_fixed());
@@ -206,14 +218,16 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
 
 /// The figures of one group, in the order of the words.
 fn figures(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
-    let hung = |role: &&Role| matches!(role.subject, Subject::Sun | Subject::Moon);
     let roles = || stage.reading.roles.iter();
-    let ours = roles().filter(|role| !hung(role) && group(stage.place, role) == wanted);
+    let places = crowd::places(stage.place, &stage.reading.roles);
+    let ours = roles().zip(places);
+    let ours = ours.filter(|(role, _)| !crowd::is_orb(role) && group(stage.place, role) == wanted);
     let seat = |role: &Role, key: Key| Seat {
         role: *role,
         nth: key.2,
         x: 0.0,
         rise: 0.0,
+        nearer: 0.0,
         size: fit(stage, role),
         room: stage.width,
         group: wanted,
@@ -225,11 +239,10 @@ fn figures(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
         let before = roles().take_while(|one| !std::ptr::eq(*one, role));
         before.filter(|one| one.subject == role.subject).count() as u8
     };
-    ours.flat_map(|role| {
+    ours.flat_map(|(role, places)| {
         let (subject, which) = (role.subject, which(role));
-        (0..role.count.max(1)).map(move |nth| seat(role, (subject, which, nth)))
+        (0..places as u8).map(move |nth| seat(role, (subject, which, nth)))
     })
-    .take(FIGURES_MAX)
     .collect()
 }
 
@@ -245,15 +258,18 @@ fn slots(width: f32, seats: &[Seat]) -> Option<Vec<f32>> {
     fits.then(|| middles[..seats.len()].to_vec())
 }
 
-/// The middles of figures in one row with equal gaps.
-fn row(width: f32, seats: &[Seat]) -> Vec<f32> {
+/// The middles of figures with equal gaps, which take turns in `rows` rows: neighbours stand before and behind each
+/// other.
+fn in_rows(width: f32, rows: usize, seats: &[Seat]) -> Vec<f32> {
+    let rows = rows as f32;
     let sum: f32 = seats.iter().map(Seat::wide).sum();
-    let gap = (width - sum) / (seats.len() as f32 + 1.0);
+    let gap = (width * rows - sum) / (seats.len() as f32 + 1.0);
     let mut x = gap;
     let middle = |seat: &Seat| {
-        let at = x + seat.wide() * 0.5;
+        let half = seat.wide() * 0.5;
+        let at = (x + half) / rows;
         x += seat.wide() + gap;
-        at
+        at.min(width - half).max(half)
     };
     seats.iter().map(middle).collect()
 }

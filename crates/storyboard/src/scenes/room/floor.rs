@@ -6,14 +6,14 @@ use super::super::pen::{Ink, Pen};
 use super::super::rng::Rng;
 use super::super::subject::{Act, Body, Stance, Subject};
 use super::super::wash::Meeting;
-use super::super::{Plane, Stage};
+use super::super::{Plane, Stage, cast};
 
 /// How much nearer than in the open the figures are: they stand before the furniture.
 pub(super) const NEARNESS: f32 = 1.4;
 
-/// Whether somebody in this scene is too large, or too lively, for a window sill.
+/// Whether somebody in this scene is too large, or too lively, for a window sill, or too many are.
 pub(super) fn needed(stage: &Stage<'_>) -> bool {
-    stage.reading.roles.iter().any(|role| {
+    let lively = stage.reading.roles.iter().any(|role| {
         let moves = matches!(
             role.act,
             Some(Act::Walk | Act::Run | Act::Jump | Act::Dance | Act::Move)
@@ -21,7 +21,8 @@ pub(super) fn needed(stage: &Stage<'_>) -> bool {
         let facts = role.subject.facts();
         let carried = !matches!(facts.stance, Stance::Flies | Stance::Hangs);
         carried && (moves || !perches(role.subject))
-    })
+    });
+    lively || cast::is_crowded(stage, cast::Group::Ground)
 }
 
 /// Whether `subject` has room on a window sill.
