@@ -2,7 +2,7 @@
 
 use kinora_contract::{Inputs, Seconds, VideoSpec};
 
-use super::{FPS, length};
+use super::length::{self, FPS};
 use kinora_engine::{Clip, EngineError, Features, Materials, Picture};
 
 fn unsupported(what: &str) -> EngineError {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use kinora_contract::VideoSpec;
 
-use super::Options;
 use super::canvas::Canvas;
 use super::colour::smooth;
 use super::cover::{Fit, cover, fit, fitted};
@@ -15,9 +14,11 @@ use super::erase::OldLetters;
 use super::letters::Letters;
 use super::lexicon::{Hour, Reading};
 use super::morph::Morph;
-use super::motion::{Pulse, Swell};
+use super::motion::Swell;
+use super::options::Options;
 use super::palette::Palette;
 use super::photo::{Look, Photo};
+use super::pulse::Pulse;
 use super::reel::{Reel, Show, Take};
 use super::restyle::{self, Restyle};
 use super::revise::{self, Wish};

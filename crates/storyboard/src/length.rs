@@ -5,6 +5,8 @@ use kinora_contract::limits::{SECONDS_MAX, SECONDS_MIN};
 use super::lexicon::is_cjk;
 use super::script::beats;
 
+/// Frames per second of every clip but an edit, which keeps its source's.
+pub(super) const FPS: u32 = 24;
 /// A beat lasts as long as its words take to read, within these bounds, seconds.
 const BEAT_S_MIN: f32 = 2.0;
 const BEAT_S_MAX: f32 = 5.0;

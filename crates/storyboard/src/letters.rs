@@ -4,9 +4,9 @@
 use kinora_contract::VideoSpec;
 use kinora_engine::Clip;
 
-use super::Options;
 use super::canvas::Canvas;
 use super::caption::{Caption, Page, Words};
+use super::options::Options;
 use super::script::Shot;
 use super::slot::{Slot, held, release, slots};
 

@@ -29,12 +29,14 @@ mod marks;
 mod morph;
 mod motion;
 mod noise;
+mod options;
 mod palette;
 mod particles;
 mod patches;
 mod pen;
 mod photo;
 mod portrait;
+mod pulse;
 mod reel;
 mod remake;
 mod render;
@@ -59,48 +61,16 @@ mod wash;
 mod water;
 
 pub use kind::StoryboardKind;
+pub use options::Options;
 pub use portrait::{label, nouns, portrait};
 #[doc(hidden)]
 pub use seen::{Seen, seen};
-
-use std::num::NonZeroUsize;
 
 use kinora_contract::{VideoSpec, Warning};
 
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner, Sink,
 };
-
-/// Frames per second of every clip but an edit, which keeps its source's.
-const FPS: u32 = 24;
-
-/// How a [`Storyboard`] works, and which letters stand over its pictures.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Threads that paint frames of one clip; `None` takes one per core. A clip is the same with any number.
-    pub threads: Option<NonZeroUsize>,
-    /// Whether the words of the prompt are shown as captions.
-    pub caption: bool,
-    /// Whether painted frames carry the mark in the upper left corner.
-    pub mark: bool,
-    /// What the mark says; `{seed}` stands for the seed of the clip. Drafts say `DRAFT` before it.
-    pub mark_text: String,
-    /// Whether fonts of the system set the characters that the built-in fonts lack. Such characters may look
-    /// different on another machine; all others look the same on any.
-    pub system_fonts: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            threads: None,
-            caption: true,
-            mark: true,
-            mark_text: "KINORA STORYBOARD · seed {seed}".to_owned(),
-            system_fonts: false,
-        }
-    }
-}
 
 /// The engine that makes an animatic from a prompt and what else is given.
 ///

@@ -3,10 +3,10 @@
 
 use super::canvas::Canvas;
 use super::colour::smooth;
-use super::motion::Pulse;
 use super::noise::cloudy;
 use super::patches::{Patches, Spot};
 use super::photo::Photo;
+use super::pulse::Pulse;
 
 /// Share of the dissolve that a single place takes.
 const SOFT: f32 = 0.7;

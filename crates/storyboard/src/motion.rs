@@ -1,40 +1,12 @@
 //! Movement of a picture with its sound (or, in an edit, with the light of its source): one
 //! value per frame, smoothed. It knows levels, neither notes nor beats.
 
+use super::pulse::Pulse;
 use super::sound::{Track, samples};
 
-/// How much a full swell magnifies.
-const ZOOM: f32 = 0.035;
-/// How much darker the picture is without any swell.
-const DIM: f32 = 0.14;
 /// How fast a swell rises and falls, as the time to a half, seconds.
 const RISE_S: f32 = 0.03;
 const FALL_S: f32 = 0.16;
-
-/// Effect of a swell on one frame.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Pulse {
-    /// Magnification, 1.0 or more.
-    pub(super) zoom: f32,
-    /// Share of the light, at most 1.0.
-    pub(super) light: f32,
-}
-
-impl Pulse {
-    /// No motion of its own.
-    pub(super) const CALM: Self = Self {
-        zoom: 1.0,
-        light: 1.0,
-    };
-
-    /// That of a swell from 0.0 to 1.0.
-    pub(super) fn of(swell: f32) -> Self {
-        Self {
-            zoom: 1.0 + ZOOM * swell,
-            light: 1.0 - DIM * (1.0 - swell),
-        }
-    }
-}
 
 /// The swell of each frame.
 #[derive(Debug, Default)]

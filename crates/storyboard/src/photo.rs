@@ -6,8 +6,8 @@ use super::canvas::Canvas;
 use super::colour::Rgb;
 use super::cover::{Texture, keys};
 use super::lexicon::{Framing, Motion, Reading};
-use super::motion::Pulse;
 use super::palette::Palette;
+use super::pulse::Pulse;
 use super::rng::Rng;
 
 /// How far the palette's light may colour a picture.

@@ -3,7 +3,7 @@
 
 use kinora_contract::{Inputs, Seconds, VideoSpec};
 
-use super::FPS;
+use super::length::FPS;
 use super::lexicon::Reading;
 use super::revise::{Settled, Wish};
 use super::scene::{Scene, settled, shortages};

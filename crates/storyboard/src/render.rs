@@ -4,9 +4,9 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::Options;
 use super::edit::{Ground, Reel as SourceReel};
 use super::film::Film;
+use super::options::Options;
 use super::remake::Remake;
 use super::sound::{Sound, samples};
 use kinora_engine::{Control, EngineError, Footage, Job, Sink, Stage};

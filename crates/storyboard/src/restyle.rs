@@ -7,8 +7,8 @@ use super::canvas::Canvas;
 use super::colour::Rgb;
 use super::erase::OldLetters;
 use super::lexicon::{Hour, Mood, Reading, Weather};
-use super::motion::Pulse;
 use super::palette::Palette;
+use super::pulse::Pulse;
 use super::rng::Rng;
 use super::scene::{Bench, Scene};
 

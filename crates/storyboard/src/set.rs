@@ -5,8 +5,8 @@ use super::canvas::Canvas;
 use super::caption::faces;
 use super::colour::smooth;
 use super::morph::Morph;
-use super::motion::Pulse;
 use super::photo::Photo;
+use super::pulse::Pulse;
 use super::restyle::Restyle;
 use super::scene::{Bench, Scene};
 

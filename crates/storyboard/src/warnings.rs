@@ -5,9 +5,9 @@ use kinora_contract::{Inputs, VideoSpec, Warning, WarningCode};
 
 use kinora_engine::Job;
 
-use super::Options;
 use super::caption;
 use super::lexicon::{Language, Reading, is_read, language_of, shapes, word_for};
+use super::options::Options;
 use super::remake::Remake;
 use super::revise::{Wish, taken};
 use super::scene::shortages;

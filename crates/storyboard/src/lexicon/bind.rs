@@ -7,6 +7,7 @@ use super::Meaning;
 use super::able::able;
 use super::joint;
 use super::language::Language;
+use super::mention::{Bound, Mention};
 use super::reading::{Role, Tint};
 use super::scan::Item;
 use super::worn::{Owner, Text};
@@ -19,25 +20,6 @@ const SWARM: u32 = 5;
 const NEAR: usize = 4;
 /// Tokens between a subject and what it does.
 const DOES: usize = 9;
-
-/// A subject of the text, the item that names it, and what is said of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mention {
-    pub(super) item: usize,
-    pub(super) role: Role,
-    pub(super) counted: bool,
-}
-
-/// What the text binds together.
-#[derive(Debug, Default)]
-pub(super) struct Bound {
-    pub(super) mentions: Vec<Mention>,
-    pub(super) tints: Vec<Tint>,
-    /// An action that nobody was found for: someone of another shot may do it.
-    pub(super) loose: Option<Act>,
-    /// Actions, as written, that nobody named here can do.
-    pub(super) idle: Vec<String>,
-}
 
 /// The subjects that an item names; a family is three.
 fn subjects(item: &Item) -> impl Iterator<Item = Subject> + '_ {

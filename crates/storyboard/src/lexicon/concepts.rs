@@ -2,7 +2,7 @@
 
 use super::super::colour::Rgb;
 use super::super::subject::{Act, Subject};
-use super::moves::{Verb, Way};
+use super::meaning::{Verb, Way};
 use super::{
     Fade, Framing, Hour, Meaning,
     Meaning::{

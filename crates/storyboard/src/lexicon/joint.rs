@@ -3,7 +3,7 @@
 
 use super::super::subject::{Act, Body, Stance, Subject};
 use super::Meaning;
-use super::bind::{Bound, Mention};
+use super::mention::{Bound, Mention};
 use super::scan::Item;
 
 /// Words for driving or riding what is named behind them, not for passing it.

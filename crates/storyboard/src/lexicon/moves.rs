@@ -3,35 +3,12 @@
 
 use super::super::subject::Act;
 use super::scan::Item;
-use super::{Framing, Meaning};
+use super::{Framing, Meaning, Verb, Way};
 
 /// Tokens around a verb in which its direction is looked for.
 const NEAR: usize = 5;
 /// The same, of verbs that others than the camera do.
 const NEXT: usize = 1;
-
-/// A verb of the camera.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Verb {
-    Pan,
-    Tilt,
-    Zoom,
-    /// Says nothing without a direction.
-    Other,
-    /// Others do it too: its direction stands right beside it.
-    Near,
-}
-
-/// A direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Way {
-    Left,
-    Right,
-    Up,
-    Down,
-    In,
-    Out,
-}
 
 fn way_of(item: &Item) -> Option<Way> {
     item.meanings.iter().find_map(|meaning| match meaning {

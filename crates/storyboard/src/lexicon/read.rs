@@ -2,8 +2,10 @@
 //! or the negative prompt names.
 
 use super::super::subject::{Act, Body, Stance, Subject};
-use super::bind::{Bound, bind};
+use super::bind::bind;
+use super::detect::detect;
 use super::language::Language;
+use super::mention::Bound;
 use super::scan::{Item, Scan, scan};
 use super::tokens::tokens;
 use super::worn::Text;
@@ -20,7 +22,7 @@ pub(in super::super) fn is_read(language: Language) -> bool {
 /// The language of a text.
 pub(in super::super) fn language_of(text: &str) -> Language {
     let tokens = tokens(text);
-    Language::of(tokens.iter().map(|token| token.text.as_str()))
+    detect(tokens.iter().map(|token| token.text.as_str()))
 }
 
 /// The word of `text` for `subject`, as written.
@@ -77,7 +79,7 @@ fn banned(language: Language, avoid: &str) -> Vec<Meaning> {
     let tokens = tokens(avoid);
     let mut languages = vec![
         language,
-        Language::of(tokens.iter().map(|token| token.text.as_str())),
+        detect(tokens.iter().map(|token| token.text.as_str())),
     ];
     languages.dedup();
     let items = languages

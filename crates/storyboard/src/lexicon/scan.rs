@@ -1,12 +1,13 @@
 //! The known phrases of a text in order, longest first, with what is denied marked; and the words that are
 //! not known. It binds nothing to anything.
 
+use super::super::subject::{Act, Subject};
+use super::Meaning;
 use super::able::able;
 use super::language::Language;
 use super::nouns::is_named;
 use super::tokens::{STOP, Token};
 use super::words::{Entry, Words};
-use super::{Act, Meaning, Subject};
 
 /// Most tokens of a phrase.
 const PHRASE_MAX: usize = 5;

@@ -1,10 +1,11 @@
 //! The words of an edit that ask for more than another light, other colours and weather, which is all that a
 //! video changes that can only be seen.
 
+use super::super::subject::Subject;
 use super::language::Language;
 use super::scan::{Item, scan};
 use super::tokens::tokens;
-use super::{Meaning, Place, Subject, moves};
+use super::{Meaning, Place, moves};
 
 /// Parts of words for the light of the moon, which is no moon.
 const LIGHT: &str = "light lit licht schein clair claro chiaro luar свет 光 明かり 빛 ضوء चाँदनी";

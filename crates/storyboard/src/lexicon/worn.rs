@@ -2,8 +2,8 @@
 //! takes its colour with it.
 
 use super::super::subject::Body;
-use super::bind::Mention;
 use super::language::Language;
+use super::mention::Mention;
 use super::scan::Item;
 use super::tokens::Token;
 

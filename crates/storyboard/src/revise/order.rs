@@ -1,8 +1,9 @@
 //! Edits in languages whose verb stands last, or whose joining word is a part of the next, brought into the
 //! order that the others have. It knows a few forms of "change … into …" and nothing else.
 
-use super::parts::{GIVES, TURNS_IT};
-
+/// A verb and a joining word that every clause gets in its new order.
+const TURNS_IT: &str = "把";
+const GIVES: &str = "换成";
 /// The old thing ends with one of the first, the new one with one of the second; then stems of the verb.
 const LAST: [(&[&str], &[&str], &[&str]); 3] = [
     (

@@ -72,9 +72,7 @@ const SWAPS: [(&str, &str, Goes); 13] = [
     ),
     ("把 将", "换成 变成 改成 变为", Goes::ForThings),
 ];
-/// A verb and a joining word of [`SWAPS`].
-pub(super) const TURNS_IT: &str = "把";
-pub(super) const GIVES: &str = "换成";
+
 /// Other words of edits that ask for nothing by themselves.
 const ASKS: &str = "instead please keep keeps leave stays stay still rest everything else edit version \
      stattdessen bitte lass plutôt garde mantén deja invece mantieni mantenha оставь пожалуйста";

@@ -2,9 +2,10 @@
 
 use super::super::colour::{Rgb, smooth};
 use super::super::lexicon::Hour;
-use super::land::Crest;
+use super::heavens::Orb;
 use super::noise::value;
-use super::sky::{self, Orb};
+use super::sky;
+use super::trees::Crest;
 use super::{Plane, Stage, cast};
 
 pub(super) fn desert(stage: &mut Stage<'_>) {

@@ -2,11 +2,11 @@
 
 use super::super::colour::{Rgb, smooth};
 use super::super::lexicon::Mood;
+use super::heavens::Orb;
 use super::layer::Heave;
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::pen::Ink;
-use super::sky::Orb;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast};
 

@@ -7,7 +7,7 @@ use super::particles::{Mark, Particles};
 use super::pen::{Ink, Pen, smooth as curve};
 use super::rng::Rng;
 use super::wash::Meeting;
-use super::{Plane, Stage, cast, land, sky, weather};
+use super::{Plane, Stage, cast, heavens, land, trees, weather};
 
 pub(super) fn forest(stage: &mut Stage<'_>) {
     let horizon = stage.height * 0.66;
@@ -33,7 +33,7 @@ pub(super) fn forest(stage: &mut Stage<'_>) {
         ferns(stage, depth + 0.06, &floor, distance);
         if index == 1 {
             shafts(stage, glade, horizon);
-            let orb = sky::Orb {
+            let orb = heavens::Orb {
                 x: glade,
                 y: horizon * 0.4,
                 radius: 0.0,
@@ -152,7 +152,7 @@ fn crowns(pen: &mut Pen, span: (f32, f32), count: usize, size: f32, leaf: Rgb, r
     }
 }
 
-fn ferns(stage: &mut Stage<'_>, depth: f32, floor: &land::Crest, distance: f32) {
+fn ferns(stage: &mut Stage<'_>, depth: f32, floor: &trees::Crest, distance: f32) {
     stage.rng.part("ferns", depth);
     let (unit, palette) = (stage.unit, stage.palette);
     let mut rng = stage.rng.fork("ferns");

@@ -9,13 +9,21 @@ use super::lightning::Lightning;
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::pen::Pen;
-use super::sky::Orb;
 use super::{Plane, Stage};
 
 /// Sides of a moon's drawn limb.
 const LIMB: usize = 40;
 /// Where a crescent's inner edge bulges to, as a share of its radius.
 const CRESCENT: f32 = 0.5;
+
+/// Where sun or moon stands, stage pixels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Orb {
+    pub(super) x: f32,
+    pub(super) y: f32,
+    pub(super) radius: f32,
+    pub(super) shows: bool,
+}
 
 /// Draws sun or moon at `orb`, as hour and words say, and the other one where both are named.
 pub(super) fn orbs(stage: &mut Stage<'_>, orb: Orb, horizon: f32) {

@@ -3,10 +3,12 @@
 use super::super::colour::{Rgb, smooth};
 use super::super::lexicon::{Place, Weather};
 use super::super::subject::Subject;
+use super::heavens::Orb;
 use super::noise::{cloudy, ridged, value};
 use super::pen::Ink;
-use super::sky::{self, Orb};
-use super::{Plane, Stage, cast, trees};
+use super::sky;
+use super::trees::{self, Crest};
+use super::{Plane, Stage, cast};
 
 /// One mountain range; `near` 0.0 is the farthest.
 #[derive(Clone, Copy, Debug)]
@@ -118,9 +120,6 @@ pub(super) fn mountains(stage: &mut Stage<'_>) {
     cast::walkers_on(stage, &*ground);
     trees::pines_edge(stage);
 }
-
-/// The crest of a piece of ground: stage row by stage column.
-pub(super) type Crest = Box<dyn Fn(f32) -> f32>;
 
 /// A rolling slope with its upper edge near `base`; answers the crest.
 pub(super) fn meadow(

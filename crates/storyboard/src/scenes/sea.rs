@@ -4,10 +4,11 @@ use super::super::colour::{Rgb, smooth};
 use super::super::lexicon::{Hour, Weather};
 use super::super::subject::Subject;
 use super::events::SURF_RATE;
+use super::heavens::Orb;
 use super::land::{self, Range};
 use super::noise::{cloudy, value};
 use super::particles::{Mark, Particles};
-use super::sky::{self, Orb};
+use super::sky;
 use super::water::Water;
 use super::{Plane, Stage, cast, surge, trees};
 

@@ -3,19 +3,11 @@
 use super::super::colour::smooth;
 use super::super::lexicon::{Framing, Hour, Weather};
 use super::super::subject::Subject;
+use super::heavens::{self, Orb};
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::wash::Meeting;
-use super::{Plane, Stage, cast, heavens};
-
-/// Where sun or moon stands, stage pixels.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Orb {
-    pub(super) x: f32,
-    pub(super) y: f32,
-    pub(super) radius: f32,
-    pub(super) shows: bool,
-}
+use super::{Plane, Stage, cast};
 
 /// Paints the sky down to `horizon` (stage pixels) and answers where the light comes from.
 pub(super) fn sky(stage: &mut Stage<'_>, horizon: f32) -> Orb {

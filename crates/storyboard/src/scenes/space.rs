@@ -2,9 +2,9 @@
 
 use super::super::colour::{Rgb, smooth};
 use super::super::subject::Subject;
+use super::heavens::Orb;
 use super::noise::cloudy;
 use super::pen::Ink;
-use super::sky::Orb;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, sky};
 

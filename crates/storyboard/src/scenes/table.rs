@@ -3,10 +3,10 @@
 
 use super::super::colour::{Rgb, smooth};
 use super::super::lexicon::{Hour, Weather};
+use super::heavens::Orb;
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::pen::Ink;
-use super::sky::Orb;
 use super::subject::{Body, Stance, Subject};
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, room};

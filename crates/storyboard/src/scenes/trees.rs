@@ -2,10 +2,12 @@
 //! that the words name are subjects, not these.
 
 use super::super::colour::Rgb;
-use super::land::Crest;
 use super::noise::value;
 use super::pen::{Ink, Pen, smooth as curve};
 use super::{Plane, Stage, rng::Rng};
+
+/// The crest of a piece of ground: stage row by stage column.
+pub(super) type Crest = Box<dyn Fn(f32) -> f32>;
 
 /// A pine with its foot at `(x, foot)`, `tall` pixels high, with `snow` on its tiers where it lies.
 fn pine(

@@ -3,11 +3,11 @@
 use super::super::colour::{Rgb, smooth};
 use super::super::lexicon::Hour;
 use super::super::subject::Subject;
+use super::heavens::Orb;
 use super::layer::Sway;
 use super::noise::{cloudy, value};
 use super::particles::{Mark, Particles};
 use super::pen::{Ink, smooth as curve};
-use super::sky::Orb;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast};
 

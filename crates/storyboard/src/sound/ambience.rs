@@ -174,8 +174,8 @@ impl Ambience {
         let part = |shot: &Shot| {
             let (hour, place) = setting(shot, &spec.prompt, spec.seed);
             Part {
-                start: super::samples(shot.start, fps),
-                appears: super::samples(shot.appears(), fps),
+                start: super::time::samples(shot.start, fps),
+                appears: super::time::samples(shot.appears(), fps),
                 levels: Levels::of(&shot.reading, hour, place),
             }
         };

@@ -39,7 +39,7 @@ impl Foley {
     pub(super) fn new(shots: &[Shot], job: &Job<'_>, rng: &Rng) -> Self {
         let (spec, fps) = (job.spec, job.clip.fps);
         let heard = |shot: &Shot| {
-            let start = super::samples(shot.appears(), fps);
+            let start = super::time::samples(shot.appears(), fps);
             let at = move |event: Event| {
                 let after = (event.time_s * SAMPLE_RATE_HZ as f32) as usize;
                 (start + after, event.kind)

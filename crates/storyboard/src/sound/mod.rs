@@ -6,6 +6,7 @@ mod ambience;
 mod chords;
 mod filter;
 mod foley;
+mod time;
 mod track;
 
 use kinora_engine::{Job, SAMPLE_RATE_HZ};
@@ -15,12 +16,9 @@ use super::script::Shot;
 use ambience::Ambience;
 use chords::Chords;
 use foley::Foley;
+use time::ease;
+pub(super) use time::samples;
 pub(super) use track::Track;
-
-/// Samples per channel that belong to the first `frames` frames.
-pub(super) fn samples(frames: u32, fps: u32) -> usize {
-    (u64::from(frames) * u64::from(SAMPLE_RATE_HZ) / u64::from(fps.max(1))) as usize
-}
 
 /// No sample is louder.
 const PEAK: f32 = 0.7;
@@ -110,9 +108,4 @@ impl Bed {
         self.at = end;
         &self.pcm
     }
-}
-
-fn ease(share: f32) -> f32 {
-    let t = share.clamp(0.0, 1.0);
-    t * t * (3.0 - 2.0 * t)
 }

@@ -74,7 +74,7 @@ fn finish(pcm: &mut [f32]) {
     let frames = pcm.len() / STEREO;
     let fade = RAMP.min(frames / 2);
     for (left, pair) in pcm.chunks_exact_mut(STEREO).rev().take(fade).enumerate() {
-        let gain = super::ease(left as f32 / fade as f32);
+        let gain = super::time::ease(left as f32 / fade as f32);
         pair.iter_mut().for_each(|sample| *sample *= gain);
     }
     // A sample that is no number would spread into every later stage.

@@ -15,11 +15,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "",
         "not looked at yet: the transitions move to a module of their own",
     ),
-    (
-        "storyboard",
-        "",
-        "a catalogue and its entries, which draw with the catalogue's tools",
-    ),
 ];
 
 #[test]

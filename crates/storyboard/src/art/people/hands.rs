@@ -3,8 +3,8 @@
 use std::f32::consts::TAU;
 
 use super::super::Moment;
-use super::acts::{stand, wave};
 use super::build::Build;
+use super::rest::{stand, wave};
 use super::skeleton::{Limb, Mouth, Posture};
 
 /// From 0.0 to 1.0 and back, smoothly.

@@ -12,6 +12,7 @@ mod hands;
 mod mounts;
 mod odd;
 mod outfit;
+mod rest;
 mod skeleton;
 #[cfg(test)]
 mod tests;

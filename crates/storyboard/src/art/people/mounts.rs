@@ -11,6 +11,7 @@ use super::build::Build;
 use super::figure::{self, Figure};
 use super::gait::{self, Gait};
 use super::outfit::outfit;
+use super::rest;
 use super::skeleton::{Limb, Mouth, Posture, Skeleton};
 use crate::colour::Rgb;
 use crate::subject::{Act, Subject};
@@ -81,7 +82,7 @@ fn cyclist_posture(m: &Moment) -> Posture {
         ],
         legs: [pedal(turn), pedal(turn + PI)],
         feet: [0.0; 2],
-        ..acts::stand(&build, m)
+        ..rest::stand(&build, m)
     }
 }
 
@@ -166,7 +167,7 @@ fn rider_posture(m: &Moment) -> Posture {
         legs: [Limb::To(knee.0, knee.1 + down); 2],
         feet: [12.0; 2],
         mouth: Mouth::Smile,
-        ..acts::stand(&build, m)
+        ..rest::stand(&build, m)
     }
 }
 
@@ -264,7 +265,7 @@ fn skier_posture(m: &Moment) -> Posture {
         ],
         legs: [Limb::To(46.0, row), Limb::To(53.0, row)],
         feet: [0.0; 2],
-        ..acts::stand(&build, m)
+        ..rest::stand(&build, m)
     }
 }
 
@@ -321,7 +322,7 @@ pub(super) fn dive(build: &Build, m: &Moment) -> Posture {
         ],
         feet: [-64.0; 2],
         tip: 76.0 + 2.0 * kick(0.3),
-        ..acts::stand(build, m)
+        ..rest::stand(build, m)
     }
 }
 

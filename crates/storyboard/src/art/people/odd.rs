@@ -8,6 +8,7 @@ use super::super::{Look, Moment};
 use super::acts;
 use super::figure::Figure;
 use super::outfit::outfit;
+use super::rest;
 use super::skeleton::{Limb, Posture, Skeleton};
 use crate::subject::{Act, Subject};
 
@@ -57,7 +58,7 @@ pub(super) fn ghost_head(m: &Moment) -> [f32; 4] {
 fn posture(m: &Moment) -> Posture {
     let build = outfit(Subject::Mermaid, m.nth).build;
     let slow = (m.t * 1.5).sin();
-    let base = acts::stand(&build, m);
+    let base = rest::stand(&build, m);
     let lies = matches!(
         m.act,
         Act::Sit | Act::Stand | Act::Wave | Act::Play | Act::Read | Act::Eat

@@ -6,7 +6,7 @@ use tiny_skia::{Path, PathBuilder, Rect, Transform};
 
 use super::super::super::colour::Rgb;
 use super::super::drawings;
-use super::{Hue, Item, Part, Shape};
+use super::part::{Hue, Item, Part, Shape};
 
 /// Deepest nesting of parts, through other files too.
 const DEPTH_MAX: usize = 12;

@@ -9,7 +9,7 @@ use super::super::super::pen::{Ink, Pen};
 use super::super::super::subject::Subject;
 use super::super::Look;
 use super::super::effects::chance;
-use super::own_light;
+use super::light::own_light;
 
 /// A comet that flies to the right and a little down; its tails point back.
 pub(super) fn comet(pen: &mut Pen, look: &Look, t: f32) {

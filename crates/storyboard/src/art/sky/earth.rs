@@ -7,7 +7,7 @@ use super::super::super::colour::Rgb;
 use super::super::super::pen::{Ink, Pen};
 use super::super::super::subject::Subject;
 use super::super::Look;
-use super::own_light;
+use super::light::own_light;
 
 const RADIUS: f32 = 32.0;
 /// Degrees per second.

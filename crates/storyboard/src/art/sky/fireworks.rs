@@ -8,7 +8,7 @@ use super::super::super::pen::{Ink, Pen};
 use super::super::super::subject::Subject;
 use super::super::effects::chance;
 use super::super::{Look, Moment};
-use super::is_named;
+use super::light::is_named;
 
 /// From the launch of one rocket to the next of the same mortar.
 const PERIOD_S: f32 = 2.7;

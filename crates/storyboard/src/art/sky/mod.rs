@@ -4,12 +4,13 @@
 mod deep;
 mod earth;
 mod fireworks;
+mod light;
 
-use super::super::colour::Rgb;
 use super::super::pen::Pen;
 use super::super::subject::Subject;
 use super::rig::Pose;
 use super::{Look, Moment};
+use light::own_light;
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     match subject {
@@ -25,21 +26,6 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
         Subject::BlackHole => deep::black_hole(pen, look, m.t),
         Subject::Fireworks => fireworks::draw(pen, look, m),
         _ => {}
-    }
-}
-
-/// Whether the words name a colour that `subject` does not have by nature.
-fn is_named(look: &Look, subject: Subject) -> bool {
-    let natural = look.shown(subject.facts().colour.unwrap_or(look.main));
-    let main = look.main;
-    (main.r - natural.r).abs() + (main.g - natural.g).abs() + (main.b - natural.b).abs() > 0.02
-}
-
-/// The main colour of what shines by itself or in a sun of its own: the scene's light does not dim it.
-fn own_light(look: &Look, subject: Subject) -> Rgb {
-    match subject.facts().colour {
-        Some(natural) if !is_named(look, subject) => natural,
-        _ => look.main.lift(0.08),
     }
 }
 

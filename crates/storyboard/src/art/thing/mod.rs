@@ -8,7 +8,7 @@ use tiny_skia::Transform;
 use super::super::pen::Pen;
 use super::super::subject::{Act, Subject};
 use super::{Look, Moment};
-use parts::{open, pose};
+use parts::{burns, open, pose, shines};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     pen.within(whole(subject, m), |pen| {
@@ -16,14 +16,6 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
         super::plain(pen, subject, look, &|part| pose(subject, look, m, part));
         before(pen, subject, look, m);
     });
-}
-
-/// Whether it is alight.
-fn burns(subject: Subject, m: &Moment) -> bool {
-    match subject {
-        Subject::Candle | Subject::Lantern | Subject::Campfire => m.act != Act::Sleep,
-        _ => m.act == Act::Burn,
-    }
 }
 
 /// Motion of the thing as a whole.
@@ -89,11 +81,6 @@ fn behind(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
         }
         _ => {}
     }
-}
-
-/// Whether a lamp is on.
-fn shines(look: &Look, m: &Moment) -> bool {
-    look.lit || matches!(m.act, Act::Burn | Act::Open)
 }
 
 /// Air and light before the thing.

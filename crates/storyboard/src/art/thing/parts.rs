@@ -5,7 +5,19 @@ use super::super::super::colour::smooth;
 use super::super::super::subject::{Act, Subject};
 use super::super::rig::Pose;
 use super::super::{Look, Moment};
-use super::{burns, shines};
+
+/// Whether it is alight.
+pub(super) fn burns(subject: Subject, m: &Moment) -> bool {
+    match subject {
+        Subject::Candle | Subject::Lantern | Subject::Campfire => m.act != Act::Sleep,
+        _ => m.act == Act::Burn,
+    }
+}
+
+/// Whether a lamp is on.
+pub(super) fn shines(look: &Look, m: &Moment) -> bool {
+    look.lit || matches!(m.act, Act::Burn | Act::Open)
+}
 
 /// How open it is, 0.0 shut to 1.0.
 pub(super) fn open(subject: Subject, m: &Moment) -> f32 {

@@ -6,7 +6,7 @@ use super::super::super::subject::Subject;
 use super::super::effects::{Puffs, flag};
 use super::super::rig::Pose;
 use super::super::{Look, Moment};
-use super::under_way;
+use super::state::under_way;
 
 /// Strokes of a paddle per second, as an angle.
 const STROKE: f32 = 2.6;

@@ -8,7 +8,7 @@ use super::super::super::subject::{Act, Subject};
 use super::super::effects::{Puffs, flame, smoke};
 use super::super::rig::Pose;
 use super::super::{Look, Moment};
-use super::shown;
+use super::state::shown;
 
 /// How it holds itself: nose up, nose down, or along its flight.
 pub(super) fn attitude(subject: Subject, m: &Moment) -> Transform {

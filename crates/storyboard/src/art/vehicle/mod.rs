@@ -4,13 +4,15 @@
 mod afloat;
 mod aloft;
 mod rider;
+mod state;
 mod track;
 
 use super::super::pen::Pen;
-use super::super::subject::{Act, Subject};
+use super::super::subject::Subject;
 use super::effects::{Puffs, smoke};
 use super::rig::Pose;
 use super::{Look, Moment};
+use state::{shown, under_way};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     aloft::before(pen, subject, look, m);
@@ -32,11 +34,6 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     }
     afloat::after(pen, subject, look, m);
     aloft::after(pen, subject, look, m);
-}
-
-/// Whether it is under way, and not parked, moored or hovering.
-pub(super) fn under_way(m: &Moment) -> bool {
-    m.gone > 0.0 || matches!(m.act, Act::Move | Act::Run | Act::Fly | Act::Rise)
 }
 
 /// How a part moves; parts without a movement of their own rest.
@@ -69,10 +66,6 @@ fn pose(name: &str, m: &Moment) -> Pose {
             .or_else(|| aloft::pose(name, m))
             .unwrap_or(Pose::REST),
     }
-}
-
-fn shown(shown: bool) -> Pose {
-    if shown { Pose::REST } else { Pose::HIDDEN }
 }
 
 /// The radius that a wheel's name ends with: `wheel-rear-9.4`.

@@ -3,7 +3,7 @@
 
 use super::super::lexicon::{Place, Role};
 use super::super::subject::Subject;
-use super::seats::{Group, group};
+use super::seat::{Group, group};
 
 /// Maximum number of figures of one kind.
 const KIND_MAX: u32 = 12;

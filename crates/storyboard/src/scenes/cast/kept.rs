@@ -2,50 +2,7 @@
 //! places for those that are new. It knows places; it reads no words.
 
 use super::super::Stage;
-use super::super::lexicon::Place;
-use super::super::subject::Subject;
-use super::seats::{Group, Seat, breadth};
-
-/// Which figure of a scene: its subject, which of the roles of this subject, and which of that role.
-pub(super) type Key = (Subject, u8, u8);
-
-/// Where a figure was in the version before.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super::super) struct Kept {
-    key: Key,
-    group: Group,
-    place: Place,
-    /// Stage column of its middle.
-    x: f32,
-    rise: f32,
-    nearer: f32,
-    /// Side of its square at the usual size of its kind, pixels.
-    size: f32,
-    room: f32,
-    paved: bool,
-    /// Stage row of its middle in the air, and of its foot on water.
-    pub(super) level: f32,
-    pub(super) depth: f32,
-}
-
-impl Kept {
-    /// The place of `seat`, which is at `depth`; `None` for what scenes add by themselves.
-    pub(super) fn of(stage: &Stage<'_>, seat: &Seat, depth: f32) -> Option<Self> {
-        Some(Self {
-            key: seat.key?,
-            group: seat.group,
-            place: stage.place,
-            x: seat.x,
-            rise: seat.rise,
-            nearer: seat.nearer,
-            size: seat.size / (seat.role.size * stage.nearness),
-            room: seat.room,
-            paved: stage.paved,
-            level: seat.level,
-            depth,
-        })
-    }
-}
+use super::seat::{Kept, Seat, breadth};
 
 /// Whether the street of the version before has a pavement in front; `None`: it was no street.
 pub(in super::super) fn paved(stage: &Stage<'_>) -> Option<bool> {

@@ -6,7 +6,7 @@ use super::super::art::Look;
 use super::super::colour::Rgb;
 use super::super::lexicon::Place;
 use super::super::subject::{Body, Subject};
-use super::seats::Seat;
+use super::seat::Seat;
 
 /// Clothes of people whose colours nobody named.
 const CLOTHES: [u32; 7] = [

@@ -4,21 +4,23 @@
 mod crowd;
 mod kept;
 mod look;
+mod seat;
 mod seats;
 mod ways;
 
 use super::super::actor::Actor;
 
+use super::heavens::Orb;
 use super::lexicon::{Motion, Role};
-use super::sky::Orb;
 use super::subject::{Act, Body, Stance, Subject};
 use super::{Stage, art, rng};
 pub(in super::super) use crowd::{Shortage, shortages};
-pub(in super::super) use kept::Kept;
 pub(super) use kept::paved;
 use look::look;
-pub(super) use seats::{Group, Seat};
-use seats::{ROW_MAX, group, seats};
+pub(in super::super) use seat::Kept;
+use seat::group;
+pub(super) use seat::{Group, Seat};
+use seats::{ROW_MAX, seats};
 use ways::way;
 
 /// Whether `group` carries anybody in this scene.

@@ -4,7 +4,7 @@
 use super::super::Stage;
 use super::super::lexicon::Motion;
 use super::super::subject::{Act, Body, Stance, Subject};
-use super::seats::{Group, Seat};
+use super::seat::{Group, Seat};
 
 /// The longest way along the frame, as a share of its width.
 const ALONG_MAX: f32 = 0.4;

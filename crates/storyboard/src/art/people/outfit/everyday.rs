@@ -2,7 +2,9 @@
 
 use super::super::build::Build;
 use super::super::cloth::Skirt;
-use super::{BLACK, COAT, DRESS, GREY, JEANS, KHAKI, LEATHER, MAN, Outfit, TUNIC, Tint, WOMAN};
+use super::base::{
+    BLACK, COAT, DRESS, GREY, JEANS, KHAKI, LEATHER, MAN, Outfit, TUNIC, Tint, WOMAN,
+};
 
 pub(super) const PEOPLE: [Outfit; 8] = [
     Outfit {

@@ -1,117 +1,13 @@
 //! What people wear and carry: one row for each role, and rows to choose from where several of a kind
 //! should differ. It names drawings and draws none.
 
+mod base;
 mod everyday;
 mod tales;
 mod work;
 
-use super::build::Build;
-use super::cloth::Skirt;
 use crate::subject::Subject;
-
-/// The colour of a garment.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Tint {
-    Main,
-    /// The main colour, darker.
-    Deep,
-    Trim,
-    Dark,
-    Pale,
-    Skin,
-    Hair,
-    Fixed(u32),
-}
-
-/// The names of drawings, in their sheets; an empty name is nothing.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Outfit {
-    pub(super) build: Build,
-    /// On the chest, and on the back behind everything.
-    pub(super) torso: &'static str,
-    pub(super) back: &'static str,
-    /// Upper arm and forearm.
-    pub(super) arm: [&'static str; 2],
-    pub(super) sleeve: Tint,
-    pub(super) hand: (&'static str, Tint),
-    /// Thigh and shin.
-    pub(super) leg: ([&'static str; 2], Tint),
-    pub(super) foot: (&'static str, Tint),
-    pub(super) skirt: Option<Skirt>,
-    pub(super) hair: &'static str,
-    pub(super) hair_tint: Tint,
-    pub(super) hat: &'static str,
-    pub(super) face: &'static [&'static str],
-    /// In the far hand, upright.
-    pub(super) held: &'static str,
-}
-
-pub(super) const GREY: Tint = Tint::Fixed(0xc8_c8cc);
-pub(super) const LEATHER: Tint = Tint::Fixed(0x5a_3a28);
-pub(super) const BLACK: Tint = Tint::Fixed(0x2a_2a32);
-pub(super) const JEANS: Tint = Tint::Fixed(0x3c_4c6c);
-pub(super) const KHAKI: Tint = Tint::Fixed(0x8a_7a5c);
-
-pub(super) const MAN: Outfit = Outfit {
-    build: Build::MAN,
-    torso: "plain",
-    back: "",
-    arm: ["upper", "lower"],
-    sleeve: Tint::Main,
-    hand: ("hand", Tint::Skin),
-    leg: (["thigh", "shin"], JEANS),
-    foot: ("shoe", LEATHER),
-    skirt: None,
-    hair: "short",
-    hair_tint: Tint::Hair,
-    hat: "",
-    face: &["brows"],
-    held: "",
-};
-pub(super) const WOMAN: Outfit = Outfit {
-    build: Build::WOMAN,
-    torso: "slim",
-    hair: "long",
-    face: &["brows", "lashes", "lips"],
-    ..MAN
-};
-pub(super) const DRESS: Outfit = Outfit {
-    torso: "dress",
-    arm: ["upper-short", "lower-bare"],
-    leg: (["thigh-bare", "shin-bare"], Tint::Skin),
-    skirt: Some(Skirt {
-        length: 0.52,
-        flare: 4.0,
-        hem: false,
-    }),
-    ..WOMAN
-};
-pub(super) const GOWN: Option<Skirt> = Some(Skirt {
-    length: 0.97,
-    flare: 8.0,
-    hem: true,
-});
-pub(super) const ROBE: Outfit = Outfit {
-    torso: "robe",
-    arm: ["upper-wide", "lower-wide"],
-    leg: (["thigh", "shin"], Tint::Deep),
-    skirt: Some(Skirt {
-        length: 0.96,
-        flare: 4.2,
-        hem: true,
-    }),
-    ..MAN
-};
-pub(super) const COAT: Option<Skirt> = Some(Skirt {
-    length: 0.34,
-    flare: 2.4,
-    hem: false,
-});
-pub(super) const TUNIC: Option<Skirt> = Some(Skirt {
-    length: 0.2,
-    flare: 1.6,
-    hem: false,
-});
+pub(super) use base::{Outfit, Tint};
 
 /// The outfit of that row, counted around.
 fn pick<const N: usize>(rows: &[Outfit; N], nth: u8) -> Outfit {

@@ -2,7 +2,7 @@
 
 use super::super::build::Build;
 use super::super::cloth::Skirt;
-use super::{BLACK, COAT, GOWN, GREY, LEATHER, MAN, Outfit, ROBE, TUNIC, Tint, WOMAN};
+use super::base::{BLACK, COAT, GOWN, GREY, LEATHER, MAN, Outfit, ROBE, TUNIC, Tint, WOMAN};
 
 pub(super) const KING: Outfit = Outfit {
     torso: "king",

@@ -2,7 +2,7 @@
 
 use super::super::build::Build;
 use super::super::cloth::Skirt;
-use super::{BLACK, COAT, KHAKI, LEATHER, MAN, Outfit, TUNIC, Tint, WOMAN};
+use super::base::{BLACK, COAT, KHAKI, LEATHER, MAN, Outfit, TUNIC, Tint, WOMAN};
 
 pub(super) const SKIER: Outfit = Outfit {
     torso: "hoodie",

@@ -1,0 +1,118 @@
+//! The parts of an outfit, and the clothes that many outfits share.
+
+use super::super::build::Build;
+use super::super::cloth::Skirt;
+
+/// The colour of a garment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in super::super) enum Tint {
+    Main,
+    /// The main colour, darker.
+    Deep,
+    Trim,
+    Dark,
+    Pale,
+    Skin,
+    Hair,
+    Fixed(u32),
+}
+
+/// The names of drawings, in their sheets; an empty name is nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in super::super) struct Outfit {
+    pub(in super::super) build: Build,
+    /// On the chest, and on the back behind everything.
+    pub(in super::super) torso: &'static str,
+    pub(in super::super) back: &'static str,
+    /// Upper arm and forearm.
+    pub(in super::super) arm: [&'static str; 2],
+    pub(in super::super) sleeve: Tint,
+    pub(in super::super) hand: (&'static str, Tint),
+    /// Thigh and shin.
+    pub(in super::super) leg: ([&'static str; 2], Tint),
+    pub(in super::super) foot: (&'static str, Tint),
+    pub(in super::super) skirt: Option<Skirt>,
+    pub(in super::super) hair: &'static str,
+    pub(in super::super) hair_tint: Tint,
+    pub(in super::super) hat: &'static str,
+    pub(in super::super) face: &'static [&'static str],
+    /// In the far hand, upright.
+    pub(in super::super) held: &'static str,
+}
+
+pub(super) const GREY: Tint = Tint::Fixed(0xc8_c8cc);
+
+pub(super) const LEATHER: Tint = Tint::Fixed(0x5a_3a28);
+
+pub(super) const BLACK: Tint = Tint::Fixed(0x2a_2a32);
+
+pub(super) const JEANS: Tint = Tint::Fixed(0x3c_4c6c);
+
+pub(super) const KHAKI: Tint = Tint::Fixed(0x8a_7a5c);
+
+pub(super) const MAN: Outfit = Outfit {
+    build: Build::MAN,
+    torso: "plain",
+    back: "",
+    arm: ["upper", "lower"],
+    sleeve: Tint::Main,
+    hand: ("hand", Tint::Skin),
+    leg: (["thigh", "shin"], JEANS),
+    foot: ("shoe", LEATHER),
+    skirt: None,
+    hair: "short",
+    hair_tint: Tint::Hair,
+    hat: "",
+    face: &["brows"],
+    held: "",
+};
+
+pub(super) const WOMAN: Outfit = Outfit {
+    build: Build::WOMAN,
+    torso: "slim",
+    hair: "long",
+    face: &["brows", "lashes", "lips"],
+    ..MAN
+};
+
+pub(super) const DRESS: Outfit = Outfit {
+    torso: "dress",
+    arm: ["upper-short", "lower-bare"],
+    leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+    skirt: Some(Skirt {
+        length: 0.52,
+        flare: 4.0,
+        hem: false,
+    }),
+    ..WOMAN
+};
+
+pub(super) const GOWN: Option<Skirt> = Some(Skirt {
+    length: 0.97,
+    flare: 8.0,
+    hem: true,
+});
+
+pub(super) const ROBE: Outfit = Outfit {
+    torso: "robe",
+    arm: ["upper-wide", "lower-wide"],
+    leg: (["thigh", "shin"], Tint::Deep),
+    skirt: Some(Skirt {
+        length: 0.96,
+        flare: 4.2,
+        hem: true,
+    }),
+    ..MAN
+};
+
+pub(super) const COAT: Option<Skirt> = Some(Skirt {
+    length: 0.34,
+    flare: 2.4,
+    hem: false,
+});
+
+pub(super) const TUNIC: Option<Skirt> = Some(Skirt {
+    length: 0.2,
+    flare: 1.6,
+    hem: false,
+});

@@ -1,0 +1,31 @@
+//! The settings of a storyboard.
+
+use std::num::NonZeroUsize;
+
+/// How a [`crate::Storyboard`] works, and which letters stand over its pictures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Threads that paint frames of one clip; `None` takes one per core. A clip is the same with any number.
+    pub threads: Option<NonZeroUsize>,
+    /// Whether the words of the prompt are shown as captions.
+    pub caption: bool,
+    /// Whether painted frames carry the mark in the upper left corner.
+    pub mark: bool,
+    /// What the mark says; `{seed}` stands for the seed of the clip. Drafts say `DRAFT` before it.
+    pub mark_text: String,
+    /// Whether fonts of the system set the characters that the built-in fonts lack. Such characters may look
+    /// different on another machine; all others look the same on any.
+    pub system_fonts: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            caption: true,
+            mark: true,
+            mark_text: "KINORA STORYBOARD · seed {seed}".to_owned(),
+            system_fonts: false,
+        }
+    }
+}
