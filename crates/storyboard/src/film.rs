@@ -21,7 +21,7 @@ use super::photo::{Look, Photo};
 use super::pulse::Pulse;
 use super::reel::{Reel, Show, Take};
 use super::restyle::{self, Restyle};
-use super::revise::{self, Wish};
+use super::revise::{self, Change};
 use super::rng::{Rng, hash};
 use super::scene::{Scene, palette};
 use super::script::Shot;
@@ -202,7 +202,7 @@ impl<'a> Film<'a> {
     fn restyle(&self, shot: &Shot, mean: f32) -> Restyle {
         let (spec, clip) = (self.spec, self.clip);
         let air = match self.reel.lines.len() {
-            1 => Wish::read(
+            1 => Change::read(
                 &spec.prompt,
                 spec.negative_prompt.as_deref().unwrap_or_default(),
             )

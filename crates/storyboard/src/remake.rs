@@ -5,7 +5,7 @@ use kinora_contract::{Inputs, Seconds, VideoSpec};
 
 use super::length::FPS;
 use super::lexicon::Reading;
-use super::revise::{Settled, Wish};
+use super::revise::{Change, Settled};
 use super::scene::{Scene, settled, shortages};
 use super::scenes::Shortage;
 use super::script::{Shot, merged, shots};
@@ -80,9 +80,9 @@ impl<'a> Remake<'a> {
     fn edit(&mut self, link: &VideoSpec) {
         let strength = link.edit.as_ref().map_or(1.0, |edit| edit.strength);
         let strength = strength.clamp(0.0, 1.0) as f32;
-        let wish = Wish::read(&link.prompt, avoided(link));
+        let change = Change::read(&link.prompt, avoided(link));
         self.before = std::mem::take(&mut self.versions);
-        // Things come, go and change sooner than the light: half a boat is a lie, half a night is dusk.
+        // Things come, go and change sooner than the light: half a boat looks wrong, half a night is dusk.
         let things = (strength / THINGS_STRENGTH).min(1.0);
         for Version { readings, share } in self.before.clone() {
             let revised = |how: &dyn Fn(&Reading, Settled) -> Reading| -> Vec<Reading> {
@@ -96,8 +96,8 @@ impl<'a> Remake<'a> {
                 };
                 shots.map(revise).collect()
             };
-            let recast = revised(&|reading, settled| wish.recast(reading, settled));
-            let all = revised(&|reading, settled| wish.revise(reading, settled));
+            let recast = revised(&|reading, settled| change.recast(reading, settled));
+            let all = revised(&|reading, settled| change.revise(reading, settled));
             let kept = share * (1.0 - strength);
             self.add(Version {
                 share: kept * (1.0 - things),

@@ -9,7 +9,7 @@ use super::caption;
 use super::lexicon::{Language, Reading, is_read, language_of, shapes, word_for};
 use super::options::Options;
 use super::remake::Remake;
-use super::revise::{Wish, taken};
+use super::revise::{Change, removed_words};
 use super::scene::shortages;
 use super::scenes::Shortage;
 use super::script::{beats_read, shots};
@@ -54,14 +54,14 @@ fn undrawn_by_edit(job: &Job<'_>) -> Option<String> {
     let spec = job.spec;
     let language = language_of(&spec.prompt);
     unread(spec, language).or_else(|| {
-        let missed: Vec<String> = Wish::read(&spec.prompt, avoided(spec)).missed().cloned().collect();
+        let missed: Vec<String> = Change::read(&spec.prompt, avoided(spec)).missed().cloned().collect();
         if let Some(remake) = Remake::of(job) {
             let short = counted(language, &spec.prompt, remake.shortages());
             return omissions(&unlike(missed), &short);
         }
         let asked = shapes(language, &spec.prompt, false);
-        let taken = shapes(language, &taken(&spec.prompt), true);
-        let named = listed(&unlike([asked, taken, missed].concat()), quoted)?;
+        let removed = shapes(language, &removed_words(&spec.prompt), true);
+        let named = listed(&unlike([asked, removed, missed].concat()), quoted)?;
         Some(format!(
             "The storyboard engine changes light, colours and weather of a video that it did not make from words \
              itself, and keeps every shape: it changed nothing for {named}."

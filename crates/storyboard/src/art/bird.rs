@@ -1,5 +1,4 @@
-//! Birds, and the bat: on the wing, on a branch, on their feet, on water. Shapes are drawings; a flock is
-//! the same drawing several times.
+//! Birds and the bat: in flight, on a branch, on their feet, on water. A flock is the same drawing several times.
 
 use std::f32::consts::TAU;
 
@@ -13,17 +12,17 @@ use super::quadruped::legs::{Bend, Leg};
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
 
-/// How a bird keeps itself.
+/// The stance of a bird.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
     Air,
-    /// On a branch of the drawing's own.
+    /// On a branch, which is a part of the drawing.
     Branch,
     Feet,
     Water,
 }
 
-/// The pose of the whole at an instant.
+/// The pose of the whole bird at an instant.
 #[derive(Clone, Copy, Debug)]
 struct Figure {
     keeps: Keeps,
@@ -57,7 +56,7 @@ const STRUT: Gait = Gait {
     pitch: 1.5,
 };
 
-/// Where the birds of a flock fly, and their sizes.
+/// Positions and sizes of the birds in a flock.
 const FLOCK: [(f32, f32, f32); 7] = [
     (60.0, 42.0, 0.32),
     (32.0, 34.0, 0.26),
@@ -79,7 +78,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     rig.draw(pen, look, &|name| part(&figure, name));
 }
 
-/// Several on the wing, each with its own beat.
+/// Several flying birds, each with its own wingbeat.
 fn flock(pen: &mut Pen, look: &Look, m: &Moment) {
     let Some(rig) = Rig::named(&super::drawing(Subject::Birds)) else {
         return;
@@ -98,7 +97,7 @@ fn flock(pen: &mut Pen, look: &Look, m: &Moment) {
     }
 }
 
-/// How `subject` keeps itself during `act`.
+/// The stance of `subject` during `act`.
 fn keeps(subject: Subject, act: Act) -> Keeps {
     let stance = subject.facts().stance;
     let earthbound = matches!(subject, Subject::Penguin | Subject::Chicken);
@@ -165,13 +164,13 @@ fn figure(subject: Subject, rig: &Rig, m: &Moment) -> Figure {
     figure
 }
 
-/// Quick turns of a bird's head with rests between, degrees.
+/// Angle of the head, degrees: quick turns with pauses.
 fn glance(t: f32) -> f32 {
     let turn = (t * 0.55).rem_euclid(1.0);
     7.0 * (smooth(0.3, 0.36, turn) - smooth(0.62, 0.68, turn))
 }
 
-/// Beats the wings, with rests of gliding; landing flares them, then folds them.
+/// Beats the wings and glides in turn. Landing flares the wings, then folds them.
 fn fly(figure: &mut Figure, subject: Subject, m: &Moment, t: f32) {
     let rate = match subject {
         Subject::Eagle => 4.2,
@@ -203,12 +202,12 @@ fn fly(figure: &mut Figure, subject: Subject, m: &Moment, t: f32) {
         _ => 2.0 * (t * 0.9).sin(),
     };
     if subject == Subject::Owl {
-        // It faces us.
+        // It faces the viewer.
         figure.pitch = 0.0;
     }
     figure.neck -= figure.pitch * 0.5;
     if matches!(subject, Subject::Swan | Subject::Flamingo) {
-        // On the wing it stretches its neck.
+        // In flight it stretches its neck.
         figure.neck += 30.0;
         figure.head -= 20.0;
     }
@@ -237,7 +236,7 @@ fn on_feet(figure: &mut Figure, rig: &Rig, m: &Moment, t: f32) {
             figure.sunk = length * (0.06 - rise);
             figure.pitch = if m.act == Act::Run { 7.0 } else { 0.0 };
             figure.pitch += 2.6 * (cycles * TAU).sin();
-            // The head is thrust forward at each step.
+            // The head moves forward at each step.
             figure.neck += 5.0 * (cycles * TAU * 2.0).sin();
             for (nth, step) in steps.iter_mut().enumerate() {
                 let own = STRUT.step(nth, cycles);
@@ -330,7 +329,7 @@ fn part(figure: &Figure, name: &str) -> Pose {
         "leg-near" | "leg-far" if air => Pose::turned(figure.tuck),
         "leg-near" if grounded => leg(0).map_or(Pose::REST, |bend| hung(bend.leg, figure.sunk)),
         "leg-far" if grounded => leg(1).map_or(Pose::REST, |bend| hung(bend.leg, figure.sunk)),
-        // Perched, the trunk turns and the legs stay upright; afloat they are under water.
+        // On a branch, the trunk turns and the legs stay upright; on water, the legs are below the surface.
         "leg-near" | "leg-far" if figure.keeps == Keeps::Branch => Pose::turned(-figure.pitch),
         "leg-near" | "leg-far" => Pose::HIDDEN,
         "shin-near" => leg(0).map_or(Pose::REST, |bend| Pose::turned(bend.shin)),
@@ -344,7 +343,7 @@ fn part(figure: &Figure, name: &str) -> Pose {
     }
 }
 
-/// A leg that turns and sinks with the trunk.
+/// A leg, which turns and sinks with the trunk.
 fn hung(degrees: f32, sunk: f32) -> Pose {
     Pose {
         degrees,

@@ -1,4 +1,4 @@
-//! The drawings in the binary, by name. It reads nothing from disk.
+//! The drawings, by name. The binary contains them; nothing is read from disk.
 
 macro_rules! drawings {
     ($($name:literal)*) => {

@@ -1,11 +1,11 @@
-//! What flutters, puffs and burns about things: small moving shapes, each a function of the time. It
-//! keeps no state, so that every frame can be drawn alone.
+//! Small moving effects: puffs, flags, flames, smoke. Each is a function of time without state, so that every frame
+//! can be drawn alone.
 
 use super::super::colour::Rgb;
 use super::super::pen::{Ink, Pen, smooth};
 use super::Look;
 
-/// A number from 0.0 to 1.0 that looks random, the same for the same `n`.
+/// A pseudo-random number from 0.0 to 1.0, the same for the same `n`.
 pub(super) fn chance(n: u32) -> f32 {
     // The finaliser of MurmurHash3 (Austin Appleby, public domain).
     let mut h = n.wrapping_add(0x9e37_79b9);
@@ -14,16 +14,16 @@ pub(super) fn chance(n: u32) -> f32 {
     ((h ^ (h >> 16)) >> 8) as f32 / (1 << 24) as f32
 }
 
-/// Puffs that leave one point, drift away, grow and fade.
+/// Puffs from one point, which drift away, grow and fade.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Puffs {
     pub(super) from: (f32, f32),
-    /// Where a puff is at its end, seen from `from`.
+    /// The end of a puff's path, relative to `from`.
     pub(super) drift: (f32, f32),
     /// Radius at the start and at the end.
     pub(super) radius: (f32, f32),
     pub(super) count: u8,
-    /// How long one lasts.
+    /// Lifetime of a puff, seconds.
     pub(super) life_s: f32,
     pub(super) colour: Rgb,
     pub(super) alpha: f32,
@@ -39,7 +39,7 @@ impl Puffs {
             let age = turn.rem_euclid(1.0);
             let birth = turn.floor() as i32 as u32;
             let sway = chance(birth.wrapping_mul(31) ^ u32::from(nth)) - 0.5;
-            // Fast at first, then slower: air holds it up.
+            // Air slows it down.
             let way = age * (1.6 - 0.6 * age);
             let radius = self.radius.0 + (self.radius.1 - self.radius.0) * age.sqrt();
             let x = self.from.0 + self.drift.0 * way + sway * radius * 1.6 * age;

@@ -1,4 +1,4 @@
-//! Insects and spiders: wings that beat, and feet that stand where they are put.
+//! Insects and spiders: beating wings, and feet that stand still on the ground.
 
 use super::super::pen::Pen;
 use super::super::subject::{Act, Subject};
@@ -7,7 +7,7 @@ use super::quadruped::legs::{Bend, Leg};
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
 
-/// Legs take turns in two groups: each stands while the other swings.
+/// Legs alternate in two groups: one stands while the other swings.
 const SCUTTLE: Gait = Gait {
     turns: [0.0, 0.5, 0.0, 0.5],
     duty: 0.55,
@@ -27,7 +27,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     }
 }
 
-/// Whether it has settled: sits, sleeps or eats.
+/// Whether it has landed: it sits, sleeps or eats.
 fn settled(act: Act) -> bool {
     matches!(
         act,
@@ -35,7 +35,7 @@ fn settled(act: Act) -> bool {
     )
 }
 
-/// The parts of what flies.
+/// The poses of a flier's parts.
 fn flier(subject: Subject, name: &str, m: &Moment) -> Pose {
     let t = m.t + f32::from(m.nth) * 1.37;
     let folding = match m.act {
@@ -74,7 +74,7 @@ fn flier(subject: Subject, name: &str, m: &Moment) -> Pose {
     }
 }
 
-/// A wing too fast to be followed: two of its places in turn.
+/// A wing too fast to see: it alternates between two positions.
 fn whirr(t: f32, late: f32, folding: f32) -> Pose {
     let beat = (t * 41.0 + late).sin() * folding;
     Pose {
@@ -84,7 +84,7 @@ fn whirr(t: f32, late: f32, folding: f32) -> Pose {
     }
 }
 
-/// What goes on six or eight legs: feet keep to the distance covered.
+/// A crawler on six or eight legs: its steps follow the distance covered.
 pub(super) fn crawl(pen: &mut Pen, rig: &Rig, look: &Look, m: &Moment) {
     let t = m.t + f32::from(m.nth) * 1.37;
     let goes = matches!(m.act, Act::Walk | Act::Run | Act::Move);
@@ -104,7 +104,7 @@ pub(super) fn crawl(pen: &mut Pen, rig: &Rig, look: &Look, m: &Moment) {
         let cycles = m.gone * 100.0 / (SCUTTLE.stride() * 30.0);
         let (ahead, up) = if goes {
             let step = SCUTTLE.step(nth, cycles);
-            // All legs share one stride, whatever their length.
+            // All legs share one stride, regardless of length.
             (step.ahead * 30.0, step.up * length)
         } else if dances {
             (

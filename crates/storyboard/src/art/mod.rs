@@ -1,6 +1,6 @@
-//! How subjects look: flat, few-coloured shapes in a square of 100 by 100, y down, facing right. Feet
-//! stand at the bottom; what flies hangs around the middle. Shapes are drawings (`drawings/`); what they
-//! do is code, one file for each kind of body.
+//! Draws subjects: flat shapes of few colours in a square of 100 by 100, y down, facing right. Feet stand at the
+//! bottom; fliers are around the middle. Shapes are drawings (`drawings/`); their movement is code, one file for each
+//! kind of body.
 
 mod bird;
 mod building;
@@ -26,7 +26,7 @@ use super::subject::{Act, Body, Stance, Subject};
 pub(super) use people::head;
 use rig::{Pose, Rig};
 
-/// The colours of one subject, already under the scene's light.
+/// The colours of a subject under the scene's light.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) main: Rgb,
@@ -43,12 +43,12 @@ pub(super) struct Look {
     /// The light on all colours, and the air before them.
     pub(super) light: Rgb,
     pub(super) haze: Rgb,
-    /// How much of the air's colour there is, 0.0 to 1.0.
+    /// Share of the air's colour, 0.0 to 1.0.
     pub(super) mist: f32,
 }
 
 impl Look {
-    /// `colour` in this light and air.
+    /// `colour` under this light and air.
     pub(super) fn shown(&self, colour: Rgb) -> Rgb {
         colour.under(self.light).mix(self.haze, self.mist)
     }
@@ -58,22 +58,22 @@ impl Look {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Moment {
     pub(super) act: Act,
-    /// Seconds of its own life.
+    /// Its age, seconds.
     pub(super) t: f32,
-    /// How far it has come by itself, in sides of its square: what steps and wheels keep to.
+    /// Distance that it has covered, in sides of its square. Steps and wheels follow it.
     pub(super) gone: f32,
-    /// How much of the shot is over, 0.0 to 1.0: what opens is open at 1.0.
+    /// Share of the shot that is over, 0.0 to 1.0. Doors and flowers are open at 1.0.
     pub(super) share: f32,
-    /// Which of several of its kind it is, for variety.
+    /// Its number among several of its kind, for variety.
     pub(super) nth: u8,
     /// The subject that holds it, if any.
     pub(super) holder: Option<Subject>,
 }
 
-/// Hops per second of somebody who jumps.
+/// Hops per second of a jumping figure.
 pub(super) const HOPS_HZ: f32 = 0.8;
 
-/// The row of the square that stands where the subject is.
+/// The row of the square at the subject's position.
 pub(super) fn anchor(subject: Subject) -> f32 {
     match subject.facts().stance {
         Stance::Flies | Stance::Swims | Stance::Hangs => 50.0,
@@ -100,7 +100,7 @@ pub(super) fn reach(subject: Subject) -> f32 {
         | Subject::Skyscraper
         | Subject::Statue => 1.15,
         Subject::Crowd => 1.4,
-        // Their light, or what falls from them.
+        // Their glow, or things that fall from them.
         Subject::Candle | Subject::Lantern | Subject::Campfire | Subject::Snowman => 1.19,
         Subject::Gift | Subject::Chest => 1.19,
         Subject::Umbrella => 1.32,
@@ -132,7 +132,7 @@ fn drawing(subject: Subject) -> String {
     subject.facts().noun.to_lowercase().replace(' ', "-")
 }
 
-/// The subject's own drawing, its parts posed by `pose`.
+/// Draws the subject's own drawing with parts posed by `pose`.
 fn plain(pen: &mut Pen, subject: Subject, look: &Look, pose: &dyn Fn(&str) -> Pose) {
     if let Some(rig) = Rig::named(&drawing(subject)) {
         rig.draw(pen, look, pose);

@@ -1,4 +1,4 @@
-//! Plants: which drawing, and how its parts sway, open and shed. Nothing here grows.
+//! Plants: their drawings, and how the parts sway, open and shed. Nothing here grows.
 
 use tiny_skia::Transform;
 
@@ -18,7 +18,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     }
 }
 
-/// How open a blossom is, 0.0 a bud to 1.0.
+/// How far a blossom is open: 0.0 for a bud, 1.0 in full bloom.
 fn open(subject: Subject, m: &Moment) -> f32 {
     let rest = match subject {
         Subject::Tulip => 0.25,
@@ -81,7 +81,7 @@ fn pose(subject: Subject, m: &Moment, part: &str) -> Pose {
     }
 }
 
-/// A petal that stands at `degrees` from upright when its flower is open, and upright in the bud.
+/// A petal at `degrees` from upright in the open flower, and upright in the bud.
 fn folded(degrees: f32, open: f32) -> Pose {
     let angle = if degrees > 180.0 {
         degrees - 360.0
@@ -92,7 +92,7 @@ fn folded(degrees: f32, open: f32) -> Pose {
     let (sine, cosine) = angle.to_radians().sin_cos();
     Pose {
         degrees: -angle * 0.93 * shut,
-        // In the bud it sits down in the sepals, whatever its own direction.
+        // In the bud it sits low in the sepals.
         shift: (7.0 * shut * sine, 7.0 * shut * cosine),
         scale: (1.0 - 0.25 * shut, 1.0 - 0.12 * shut),
         hidden: false,

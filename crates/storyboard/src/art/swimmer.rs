@@ -1,4 +1,4 @@
-//! What swims, and the crab and the seal: which drawing, and how its parts move.
+//! Swimmers, the crab and the seal: their drawings, and how the parts move.
 
 use std::f32::consts::{PI, TAU};
 
@@ -11,7 +11,7 @@ use super::insect;
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
 
-/// Where the fish of a school swim, and their sizes.
+/// Positions and sizes of the fish in a school.
 const SCHOOL: [(f32, f32, f32); 9] = [
     (56.0, 50.0, 0.3),
     (30.0, 38.0, 0.23),
@@ -77,7 +77,7 @@ fn beat(subject: Subject, act: Act) -> (f32, f32) {
     }
 }
 
-/// How much of an actor's leap a swimmer's weight takes away.
+/// Share of an actor's leap that a heavy swimmer loses.
 fn heavy(subject: Subject) -> f32 {
     match subject {
         Subject::Whale => 0.62,
@@ -87,8 +87,8 @@ fn heavy(subject: Subject) -> f32 {
     }
 }
 
-/// How a leaper goes along its arc: nose down in degrees, and how far it is below the actor's place, which
-/// follows the arc by the same clock.
+/// A leap along its arc: pitch in degrees, nose down, and offset below the actor's position, which follows the same
+/// arc.
 fn leap(t: f32, heavy: f32) -> (f32, f32) {
     const AIR: f32 = 0.7;
     // Height of the actor's hop, and depth of the dive after it.
@@ -129,7 +129,7 @@ fn part(subject: Subject, name: &str, m: &Moment) -> Pose {
         }
         ("figure", Subject::Whale | Subject::Dolphin) => Pose::turned(2.5 * (turn + 2.2).sin()),
         ("figure", _) => Pose::turned(1.5 * (t * 0.7).sin()),
-        // Fish beat their tails to the sides: seen from there, they grow shorter.
+        // From the side, a tail that beats sideways looks shorter.
         ("rear", Subject::Shark) => Pose {
             degrees: 3.0 * turn.sin(),
             scale: (1.0 - 0.07 * turn.sin(), 1.0),
@@ -159,7 +159,7 @@ fn part(subject: Subject, name: &str, m: &Moment) -> Pose {
         ("neck", _) => Pose::turned(3.0 * (t * 0.9).sin() + if asleep { 30.0 } else { 0.0 }),
         ("head", _) => Pose::turned(4.0 * (t * 0.55).sin()),
         ("trunk", _) => Pose::scaled(1.0, 1.0 + 0.015 * (t * 1.8).sin()),
-        // A whale blows now and then, when it is at the surface or shown at rest.
+        // A whale blows now and then, at the surface or at rest.
         ("spout", _) => spout(m),
         ("eye", _) if asleep => Pose::HIDDEN,
         ("eye", _) if (t * 0.29).fract() < 0.03 => Pose::scaled(1.0, 0.1),
@@ -168,13 +168,13 @@ fn part(subject: Subject, name: &str, m: &Moment) -> Pose {
     }
 }
 
-/// One push of a bell or of eight arms: fast together, slowly apart.
+/// One stroke of a jellyfish's bell or of eight arms: closes fast, opens slowly.
 fn pulse(t: f32) -> f32 {
     let turn = (t * 0.55).rem_euclid(1.0);
     smooth(0.0, 0.28, turn) - smooth(0.28, 1.0, turn)
 }
 
-/// A wave runs down each arm; `arm` is its number and that of the segment.
+/// A wave down each arm; `arm` is the number of the arm and of the segment.
 fn tentacle(subject: Subject, arm: &str, t: f32, act: Act) -> Pose {
     let mut numbers = arm.split('-').map(|word| word.parse().unwrap_or(0.0_f32));
     let (arm, segment) = (
@@ -192,7 +192,7 @@ fn tentacle(subject: Subject, arm: &str, t: f32, act: Act) -> Pose {
     Pose::turned(degrees * lively)
 }
 
-/// A seal rocks along on its belly, or lies in the water.
+/// A seal, which rocks along on its belly or swims.
 fn seal(m: &Moment, t: f32) -> Pose {
     match m.act {
         Act::Walk | Act::Run | Act::Move => {

@@ -1,8 +1,8 @@
-//! Which subject can do what. It knows bodies, not words.
+//! The actions that each subject can do. It knows bodies, not words.
 
 use super::super::subject::{Act, Body, Stance, Subject};
 
-/// What `subject` does when the words say `act` of it; `None` when it cannot.
+/// The action of `subject` for a prompt that asks for `act`; `None` if it cannot do it.
 pub(in super::super) fn able(subject: Subject, act: Act) -> Option<Act> {
     let facts = subject.facts();
     let (body, stance) = (facts.body, facts.stance);

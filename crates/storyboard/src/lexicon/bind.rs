@@ -1,5 +1,5 @@
-//! What belongs to what: numbers, colours, sizes and actions to the subjects that they stand beside. It
-//! works on the order of words, which it knows of each language, and parses no grammar.
+//! Assigns numbers, colours, sizes and actions to the subjects near them. It uses the word order of each language
+//! and parses no grammar.
 
 use super::super::colour::Rgb;
 use super::super::subject::{Act, Body, Stance, Subject};
@@ -12,16 +12,16 @@ use super::reading::{Role, Tint};
 use super::scan::Item;
 use super::worn::{Owner, Text};
 
-/// How many there are when the words name a plural without a number.
+/// Number of figures for a plural without a number.
 const SEVERAL: u32 = 3;
-/// The same of small animals, which nobody sees in threes.
+/// The same for small animals, which live in larger groups.
 const SWARM: u32 = 5;
-/// Tokens between a number or a size and its noun.
+/// Maximum number of tokens between a number or a size and its noun.
 const NEAR: usize = 4;
-/// Tokens between a subject and what it does.
+/// Maximum number of tokens between a subject and its action.
 const DOES: usize = 9;
 
-/// The subjects that an item names; a family is three.
+/// The subjects that an item names; a family names three.
 fn subjects(item: &Item) -> impl Iterator<Item = Subject> + '_ {
     item.meanings.iter().filter_map(|meaning| match meaning {
         Meaning::Subject(subject) if !item.denied => Some(*subject),
@@ -93,7 +93,7 @@ fn mention(subject: Subject, item: &Item, index: usize) -> Mention {
     }
 }
 
-/// Whether a plural means several figures: drawings that are many already stay one.
+/// Whether a plural means several figures: a drawing that already shows many stays one.
 fn may_be_many(subject: Subject) -> bool {
     !matches!(
         subject,
@@ -109,7 +109,7 @@ fn may_be_many(subject: Subject) -> bool {
 }
 
 impl Bound {
-    /// The mention that the word at `index` speaks of: the next one, else the one before.
+    /// The mention that the word at `index` describes: the next one, else the previous one.
     fn near(&self, items: &[Item], index: usize) -> Option<usize> {
         let (at, end) = (items[index].at, items[index].at + items[index].count);
         let stops = |from: usize, to: usize| items[from..to].iter().any(Item::is_stop);
@@ -125,7 +125,7 @@ impl Bound {
         })
     }
 
-    /// All that the item of mention `one` names.
+    /// All mentions from the item of mention `one`.
     fn of_same_item(&mut self, one: usize) -> impl Iterator<Item = &mut Mention> {
         let item = self.mentions[one].item;
         self.mentions
@@ -138,7 +138,7 @@ impl Bound {
             return;
         };
         for mention in self.of_same_item(near) {
-            // "One of three cats": the number that stands nearer wins.
+            // "One of three cats": the nearer number wins.
             if mention.item != index
                 && (!mention.counted || items[mention.item].at > items[index].at)
             {
@@ -157,8 +157,8 @@ impl Bound {
         }
     }
 
-    /// Paints the next thing within four tokens, else the one just before the colour (as Romance
-    /// languages order them), else the whole picture.
+    /// Paints the next thing within four tokens, else the one just before the colour (the order of Romance
+    /// languages), else the whole picture.
     fn colour(&mut self, items: &[Item], index: usize, colour: Rgb) {
         let (at, end) = (items[index].at, items[index].at + items[index].count);
         let paintable = |item: &Item| {
@@ -177,7 +177,7 @@ impl Bound {
         let next_touches = items
             .get(index + 1)
             .is_some_and(|item| item.at == end && paintable(item));
-        // "El faro rojo junto al mar": a thing right before wins over one that is farther after.
+        // "El faro rojo junto al mar": a thing just before wins over one farther behind.
         let touched = index
             .checked_sub(1)
             .filter(|before| items[*before].at + items[*before].count == at && !next_touches)
@@ -198,7 +198,7 @@ impl Bound {
                 })
                 .find(|one| matches!(items[*one].meanings[..], [Meaning::Subject(_), ..]))
         };
-        // "A red balloon" without the balloon is nothing red.
+        // If "a red balloon" loses its balloon, nothing is red.
         let denied = items
             .get(index + 1)
             .is_some_and(|item| item.denied && item.at <= end + 2);
@@ -233,13 +233,13 @@ impl Bound {
         self.tints.extend(tint);
     }
 
-    /// Gives an action to whoever does it: the one right after a participle, else the one before in the
-    /// same clause with those that "and" joins to it, else the next.
+    /// Gives an action to its subject: the one just after a participle, else the previous one in the same clause
+    /// with those that "and" joins to it, else the next.
     fn act(&mut self, items: &[Item], index: usize, act: Act, language: Language) {
         let item = &items[index];
         let (at, end) = (item.at, item.at + item.count);
         let able = |mention: &Mention| able(mention.role.subject, act).is_some();
-        // Only what says something of the noun stands between a participle and it.
+        // Only words that describe the noun can stand between it and a participle.
         let next = self.mentions.iter().position(|one| one.item > index);
         let next = next.filter(|one| {
             let item = self.mentions[*one].item;
@@ -260,7 +260,7 @@ impl Bound {
         });
         let object = self.flown(items, index, act);
         if let (Some(_), Some(object)) = (before, object) {
-            // "A boy flies a kite": the kite does.
+            // "A boy flies a kite": the kite flies.
             self.give(object, act);
         } else if let Some(before) = before {
             self.give_all(items, before, act);
@@ -271,7 +271,7 @@ impl Bound {
             .iter()
             .all(|one| one.item > index || one.item < stop)
         {
-            // "It sails on": of somebody who was named before.
+            // "It sails on": an earlier sentence names the subject.
             let earlier = self
                 .mentions
                 .iter()
@@ -286,7 +286,7 @@ impl Bound {
         }
     }
 
-    /// What a person flies: the next thing that can, right behind the word.
+    /// The object of a person who flies something: the next thing that can fly, just behind the verb.
     fn flown(&self, items: &[Item], index: usize, act: Act) -> Option<usize> {
         let end = items[index].at + items[index].count;
         let before = self.mentions.iter().rposition(|one| one.item < index)?;
@@ -304,7 +304,7 @@ impl Bound {
         }
     }
 
-    /// To `last` and those that are joined to it: "a man and a dog run".
+    /// Gives an action to `last` and to the mentions that "and" joins to it: "a man and a dog run".
     fn give_all(&mut self, items: &[Item], last: usize, act: Act) {
         self.give(last, act);
         for one in (0..last).rev() {
@@ -327,7 +327,7 @@ impl Bound {
     }
 }
 
-/// Whether an item only says something of the noun behind it.
+/// Whether an item only describes the noun behind it.
 fn is_quality(item: &Item) -> bool {
     !item.is_stop()
         && item.meanings.iter().all(|meaning| {
@@ -342,7 +342,7 @@ fn is_quality(item: &Item) -> bool {
         })
 }
 
-/// Whether the nearest thing before an action is scenery, which moves by itself ("waves roll in").
+/// Whether the nearest thing before an action is scenery, which already moves ("waves roll in").
 fn scenery(items: &[Item], from: usize, index: usize) -> bool {
     let things = items[from..index].iter().rev().find_map(|item| {
         item.meanings.iter().find_map(|meaning| match meaning {

@@ -157,7 +157,7 @@ pub(super) const CONCEPTS: &[(&str, Meaning)] = &[
     ("ignore", Meaning::Ignore),
 ];
 
-/// What `key` means; empty for a key that is unknown.
+/// The meanings of `key`; empty for an unknown key.
 pub(super) fn meanings(key: &str) -> Vec<Meaning> {
     let one = |part: &str| {
         let concept = CONCEPTS.iter().find(|(name, _)| *name == part);

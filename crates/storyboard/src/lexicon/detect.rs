@@ -1,9 +1,9 @@
-//! The language of a text. Scripts tell most; among languages that share letters, small words and known words vote.
+//! Detects the language of a text. The script decides if it can; among languages with Latin letters, words vote.
 
 use super::language::Language;
 use super::words::Words;
 
-/// Languages that share the Latin script; the first of equals wins.
+/// Languages with Latin letters; on a tie the first one wins.
 const LATIN: [Language; 6] = [
     Language::English,
     Language::Spanish,
@@ -13,7 +13,7 @@ const LATIN: [Language; 6] = [
     Language::Portuguese,
 ];
 
-/// The language that a letter gives away by its script; Latin letters and signs give none.
+/// The language of a letter's script; `None` for Latin letters and signs.
 fn script(c: char) -> Option<Language> {
     match u32::from(c) {
         0x0400..=0x052f => Some(Language::Russian),
@@ -30,7 +30,7 @@ fn script(c: char) -> Option<Language> {
     }
 }
 
-/// The language of `tokens`, which are lower case. A small word counts as much as two others.
+/// The language of `tokens`, in lower case. A small word has two votes, a known word one.
 pub(super) fn detect<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Language {
     let mut letters: Vec<(Language, usize)> = Vec::new();
     let mut latin = 0;
@@ -53,7 +53,7 @@ pub(super) fn detect<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Langu
     };
     let most = letters.iter().max_by_key(|(_, count)| *count).copied();
     match most {
-        // A single character of these says as much as a word of letters.
+        // One letter of another script counts as much as a Latin word of four letters.
         Some((language, number)) if number * 4 >= latin => match language {
             // Japanese mixes its own letters with Chinese characters.
             Language::Chinese if count(Language::Japanese) > 0 => Language::Japanese,
@@ -71,7 +71,7 @@ fn of_latin<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Language {
         });
         votes.sum::<usize>()
     };
-    // The first of those with the highest score.
+    // On a tie `max_by_key` returns the last one, so the order is reversed.
     let best = LATIN.iter().rev().max_by_key(|language| score(language));
     best.copied().unwrap_or(Language::English)
 }

@@ -1,18 +1,18 @@
-//! Several words for one figure: who plays, drives or rides something, and who is listed after a number.
-//! It changes mentions; it reads no places.
+//! Merges mentions that describe one figure: players, drivers and riders, and people listed after their number.
+//! It changes mentions and reads no places.
 
 use super::super::subject::{Act, Body, Stance, Subject};
 use super::Meaning;
 use super::mention::{Bound, Mention};
 use super::scan::Item;
 
-/// Words for driving or riding what is named behind them, not for passing it.
+/// Words for driving or riding the thing behind them. Words for passing it are not in this list.
 const DRIVES: [&str; 15] = [
     "drive", "drives", "driving", "ride", "rides", "riding", "row", "rows", "rowing", "conduce",
     "fährt", "fahren", "guida", "dirige", "едет",
 ];
 
-/// Makes one figure of those that the words join.
+/// Merges the mentions that describe one figure.
 pub(super) fn join(bound: &mut Bound, items: &[Item]) {
     list(&mut bound.mentions, items);
     play(&mut bound.mentions);
@@ -23,7 +23,7 @@ fn is_person(mention: &Mention) -> bool {
     mention.role.subject.facts().body == Body::Person
 }
 
-/// "Three people: a king, a queen and a knight" are these three.
+/// "Three people: a king, a queen and a knight" means these three.
 fn list(mentions: &mut Vec<Mention>, items: &[Item]) {
     let found = mentions.iter().enumerate().find_map(|(at, all)| {
         let many = all.role.subject == Subject::Person && all.role.count > 1;
@@ -42,7 +42,7 @@ fn list(mentions: &mut Vec<Mention>, items: &[Item]) {
     }
 }
 
-/// A guitar is in the hands of who plays it; who plays the piano has no guitar.
+/// The drawing of a player includes the guitar; a person at a piano stands without one.
 fn play(mentions: &mut Vec<Mention>) {
     let plays = |one: &Mention| {
         let act = one.role.act.unwrap_or(one.role.subject.facts().usual);
@@ -65,7 +65,7 @@ fn play(mentions: &mut Vec<Mention>) {
     }
 }
 
-/// Puts a driver into the car and a rider onto the horse. A warning names combinations that cannot be drawn.
+/// Puts a driver into the car and a rider onto the horse. A warning names combinations without a drawing.
 fn drive(bound: &mut Bound, items: &[Item]) {
     let drives = |item: &&Item| DRIVES.contains(&item.written.to_lowercase().as_str());
     let found = bound
@@ -101,7 +101,7 @@ fn drive(bound: &mut Bound, items: &[Item]) {
     bound.mentions.remove(at);
 }
 
-/// Whether its drawing has somebody in or on it when it moves, or hides who is inside.
+/// Whether its drawing shows a driver when it moves, or hides the people inside.
 fn carries(subject: Subject) -> bool {
     let facts = subject.facts();
     let rolls = facts.body == Body::Vehicle && facts.stance == Stance::Rolls;

@@ -1,6 +1,6 @@
-//! The languages that the engine reads, and what it knows of the forms of their words.
+//! The languages that the engine reads, and the forms of their words.
 
-/// A language that is read.
+/// The language of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum Language {
     English,
@@ -15,12 +15,12 @@ pub(in super::super) enum Language {
     Chinese,
     Japanese,
     Korean,
-    /// One that is not read.
+    /// A language that the engine does not read.
     Other,
 }
 
 impl Language {
-    /// Whether an inflected noun of this form is a plural.
+    /// Whether `word`, an inflected noun, is a plural.
     pub(super) fn is_plural(self, word: &str) -> bool {
         let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
         match self {
@@ -37,7 +37,7 @@ impl Language {
         }
     }
 
-    /// Whether an unknown word has the form of an adjective or an adverb, which no warning names.
+    /// Whether an unknown word looks like an adjective or an adverb, which no warning names.
     pub(super) fn describes(self, word: &str) -> bool {
         let ends = |endings: &[&str]| {
             let long = word.chars().count() >= 5;
@@ -66,7 +66,7 @@ impl Language {
         }
     }
 
-    /// Whether this form of a verb says something of the noun behind it: "a running dog", "飞的鸟".
+    /// Whether this form of a verb describes the noun behind it: "a running dog", "飞的鸟".
     pub(super) fn leads(self, word: &str) -> bool {
         match self {
             Self::English => word.ends_with("ing"),

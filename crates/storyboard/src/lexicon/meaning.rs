@@ -4,7 +4,7 @@ use super::super::colour::Rgb;
 use super::super::subject::{Act, Subject};
 use super::place::Place;
 
-/// Light by the hour.
+/// The time of day, which sets the light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Hour {
     Dawn,
@@ -20,28 +20,28 @@ pub(in super::super) enum Weather {
     Clear,
     Clouds,
     Rain,
-    /// Snow lies.
+    /// Snow on the ground.
     Snow,
-    /// Snow falls.
+    /// Falling snow.
     Snowfall,
     Storm,
-    /// Bolts strike.
+    /// Bolts of lightning.
     Lightning,
-    /// Heavy rain, beside `Rain`.
+    /// Heavy rain, with `Rain`.
     Downpour,
-    /// Light rain, beside `Rain`.
+    /// Light rain, with `Rain`.
     Drizzle,
-    /// Driven snow, beside `Snow` and `Snowfall`.
+    /// Driven snow, with `Snow` and `Snowfall`.
     Blizzard,
     Fog,
     Wind,
     Rainbow,
     Aurora,
-    /// Stars fall.
+    /// Shooting stars.
     Meteors,
 }
 
-/// The time of the year.
+/// The season.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Season {
     Spring,
@@ -50,14 +50,14 @@ pub(in super::super) enum Season {
     Winter,
 }
 
-/// At which end of the clip the picture comes from or goes to black.
+/// The end of the clip that fades from or to black.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Fade {
     In,
     Out,
 }
 
-/// Movement that the words ask for.
+/// The movement that the words ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Motion {
     Fast,
@@ -65,7 +65,7 @@ pub(in super::super) enum Motion {
     Still,
 }
 
-/// Camera moves that the words ask for.
+/// The camera moves and distances that the words ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Framing {
     Close,
@@ -78,12 +78,12 @@ pub(in super::super) enum Framing {
     TiltUp,
     TiltDown,
     Orbit,
-    /// The camera stands.
+    /// The camera does not move.
     Static,
     Timelapse,
 }
 
-/// The temper of picture and sound.
+/// The mood of picture and sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Mood {
     Calm,
@@ -93,7 +93,7 @@ pub(in super::super) enum Mood {
     Dreamy,
 }
 
-/// What one word can mean.
+/// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) enum Meaning {
     Hour(Hour),
@@ -114,31 +114,31 @@ pub(in super::super) enum Meaning {
     Fade(Fade),
     /// No sound at all.
     Silence,
-    /// The same, when it stands alone between commas.
+    /// No sound at all, if the word stands alone between commas.
     AloneSilence,
-    /// No music; what the place sounds like stays.
+    /// No music; the ambience stays.
     NoMusic,
-    /// Music and sound, for a negative prompt to name.
+    /// Music and sound, which a negative prompt can exclude.
     Music,
     Sound,
-    /// The moon is a sickle.
+    /// A crescent moon.
     Crescent,
     /// Bright signs and lit windows.
     Neon,
-    /// Grass, earth, trees: what a colour before it paints.
+    /// Grass, earth, trees: a colour in front of it paints the ground.
     Ground,
-    /// What a colour before it paints high up.
+    /// A colour in front of it paints the sky.
     Heaven,
-    /// Takes away what follows.
+    /// Negates the words that follow.
     Not,
-    /// Takes away what stands before it.
+    /// Negates the words before it.
     NotAfter,
     And,
     Or,
     From,
     /// One thing turns into another.
     Become,
-    /// Asks for nothing that could be drawn.
+    /// A word that needs no drawing.
     Ignore,
 }
 
@@ -148,9 +148,9 @@ pub(in super::super) enum Verb {
     Pan,
     Tilt,
     Zoom,
-    /// Says nothing without a direction.
+    /// A move only with a direction.
     Other,
-    /// Others do it too: its direction stands right beside it.
+    /// Other subjects do it too, so its direction must stand just beside it.
     Near,
 }
 

@@ -1,9 +1,9 @@
-//! The subjects that a text names, with what it says of each.
+//! The subjects that a text names, with their properties.
 
 use super::super::subject::Act;
 use super::reading::{Role, Tint};
 
-/// A subject of the text, the item that names it, and what is said of it.
+/// A subject of the text, the item that names it, and its properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mention {
     pub(super) item: usize,
@@ -11,13 +11,13 @@ pub(super) struct Mention {
     pub(super) counted: bool,
 }
 
-/// What the text binds together.
+/// The subjects, colours and actions of a text.
 #[derive(Debug, Default)]
 pub(super) struct Bound {
     pub(super) mentions: Vec<Mention>,
     pub(super) tints: Vec<Tint>,
-    /// An action that nobody was found for: someone of another shot may do it.
+    /// An action without a subject here: a subject of another shot may do it.
     pub(super) loose: Option<Act>,
-    /// Actions, as written, that nobody named here can do.
+    /// Actions, as written, that no subject here can do.
     pub(super) idle: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! What the words of a prompt say about time, weather, place, colour, subjects, motion and
-//! framing, in twelve languages, of which a text has one. It looks words up; it does not understand sentences.
+//! Reads time, weather, place, colour, subjects, motion and framing from the words of a prompt, which is in one of
+//! twelve languages. It looks words up and does not understand sentences.
 
 mod able;
 mod bind;

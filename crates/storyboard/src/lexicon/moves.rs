@@ -1,13 +1,13 @@
-//! Reads camera moves from words: a verb of the camera, and the direction that stands near it, as in
-//! "pans slowly to the left", "zooms out" or "schwenkt nach links".
+//! Reads camera moves from words: a camera verb and a direction near it, as in "pans slowly to the left", "zooms
+//! out" or "schwenkt nach links".
 
 use super::super::subject::Act;
 use super::scan::Item;
 use super::{Framing, Meaning, Verb, Way};
 
-/// Tokens around a verb in which its direction is looked for.
+/// Maximum number of tokens between a verb and its direction.
 const NEAR: usize = 5;
-/// The same, of verbs that others than the camera do.
+/// The same for verbs that subjects do too.
 const NEXT: usize = 1;
 
 fn way_of(item: &Item) -> Option<Way> {
@@ -20,7 +20,7 @@ fn way_of(item: &Item) -> Option<Way> {
     })
 }
 
-/// The way that the items behind a verb name: of "from left to right" the second.
+/// The direction behind a verb; in "from left to right" the second one.
 fn named(items: &[Item], from: usize, near: usize) -> Option<Way> {
     let near = items
         .iter()
@@ -38,7 +38,7 @@ fn named(items: &[Item], from: usize, near: usize) -> Option<Way> {
             first = first.or(Some(way));
         }
     }
-    // "From the left": to the right.
+    // "From the left" means to the right.
     first.map(|way| match way {
         Way::Left => Way::Right,
         Way::Right => Way::Left,
@@ -60,7 +60,7 @@ pub(super) fn framing(items: &[Item], index: usize) -> Option<Framing> {
         _ => NEAR,
     };
     let end = item.at + item.count;
-    // "A slow left pan"; and in languages whose verbs come last, "nach links schwenken".
+    // "A slow left pan", and languages with the verb at the end: "nach links schwenken".
     let before = items[..index].iter().rev().take_while(|one| !one.is_stop());
     let before = before
         .take_while(|one| one.at + one.count + 2 >= item.at)
@@ -78,7 +78,7 @@ pub(super) fn framing(items: &[Item], index: usize) -> Option<Framing> {
         Way::Right => Framing::PanRight,
         Way::Up => Framing::TiltUp,
         Way::Down => Framing::TiltDown,
-        // Nobody tilts in.
+        // A camera cannot tilt in.
         Way::In | Way::Out if verb == Verb::Tilt => Framing::TiltUp,
         Way::In => Framing::PushIn,
         Way::Out => Framing::PullOut,

@@ -1,17 +1,17 @@
-//! Which words that nobody knows are nouns or actions, so that a warning names them: by their endings, and by
-//! where they stand. It errs towards naming: to leave out a thing in silence is the worse lie.
+//! Decides by ending and position which unknown words are nouns or actions, so that a warning names them. If in
+//! doubt it names the word: a missing thing without a warning would be worse.
 
 use super::Meaning;
 use super::language::Language;
 use super::tokens::{STOP, Token};
 use super::words::Words;
 
-/// How many qualities are looked through between a determiner and its noun.
+/// Maximum number of adjectives between a determiner and its noun.
 const QUALITIES: usize = 3;
-/// Small words behind which a quality stands alone: "it is majestic".
+/// Small words with an adjective alone behind them: "it is majestic".
 const JOINS: &str = "is are it make add there es son está están est sont ist sind è sono é são";
 
-/// Whether the unknown word at `tokens[at]` is to be named.
+/// Whether a warning names the unknown word at `tokens[at]`.
 pub(super) fn is_named(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
     let Token { text, written, .. } = &tokens[at];
     if !language.describes(text) || words.is_undrawn(text) {
@@ -26,7 +26,7 @@ pub(super) fn is_named(tokens: &[Token], at: usize, words: &Words, language: Lan
     opens(tokens, at, words, language) && closes(tokens, at, words, language)
 }
 
-/// Whether a noun phrase may begin before `at` and have no noun yet.
+/// Whether a noun phrase may begin before `at` without a noun so far.
 fn opens(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
     let from = at.saturating_sub(QUALITIES + 1);
     for token in tokens[from..at].iter().rev() {
@@ -80,7 +80,7 @@ fn is_count(words: &Words, text: &str) -> bool {
     text.parse::<u32>().is_ok() || words.means(text).is_some_and(counts)
 }
 
-/// Whether a known word says something of the noun behind it.
+/// Whether a known word describes the noun behind it.
 fn is_quality(words: &Words, text: &str) -> bool {
     words.means(text).is_some_and(|entry| {
         entry.meanings.iter().all(|meaning| {

@@ -1,6 +1,6 @@
 //! The places that a scene can have.
 
-/// Where a scene plays.
+/// The location of a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Place {
     Sea,
@@ -13,14 +13,14 @@ pub(in super::super) enum Place {
     Space,
     Underwater,
     Room,
-    /// Things on a table, seen close.
+    /// Things on a table, in close-up.
     Table,
     Sky,
     Abstract,
 }
 
 impl Place {
-    /// Whether somebody can stand there.
+    /// Whether figures can stand on its ground.
     pub(in super::super) fn has_ground(self) -> bool {
         !matches!(self, Self::Space | Self::Sky | Self::Underwater)
     }

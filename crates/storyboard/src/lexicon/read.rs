@@ -1,5 +1,5 @@
-//! From a text to a [`Reading`]: its words in one language, bound together, without everything that a negation
-//! or the negative prompt names.
+//! Reads a text in one language as a [`Reading`], without the things that a negation or the negative prompt
+//! excludes.
 
 use super::super::subject::{Act, Body, Stance, Subject};
 use super::bind::bind;
@@ -11,10 +11,10 @@ use super::tokens::tokens;
 use super::worn::Text;
 use super::{Fade, Hearing, Hour, Meaning, Place, Reading, Role, Weather, moves};
 
-/// Most subjects of a shot.
+/// Maximum number of subjects in a shot.
 const ROLES_MAX: usize = 6;
 
-/// Whether the words of this language are known.
+/// Whether the engine reads this language.
 pub(in super::super) fn is_read(language: Language) -> bool {
     language != Language::Other
 }
@@ -36,14 +36,13 @@ pub(in super::super) fn word_for(
     items.find(names).map(|item| item.written)
 }
 
-/// Reads `text`, leaving out everything that `avoid` names.
+/// Reads `text` without the things that `avoid` names.
 #[cfg(test)]
 pub(in super::super) fn read(text: &str, avoid: &str) -> Reading {
     read_as(language_of(text), text, avoid)
 }
 
-/// Reads `text`, which is in that language, leaving out everything that `avoid` names, be it in the same
-/// language or in its own.
+/// Reads `text` in `language` without the things that `avoid` names, which may be in another language.
 pub(in super::super) fn read_as(language: Language, text: &str, avoid: &str) -> Reading {
     let banned = banned(language, avoid);
     let tokens = tokens(text);
@@ -88,7 +87,7 @@ fn banned(language: Language, avoid: &str) -> Vec<Meaning> {
     items.flat_map(|item| item.meanings).collect()
 }
 
-/// What says something of things but is none.
+/// Whether a meaning describes things and is not one.
 fn is_quality(meaning: &Meaning) -> bool {
     matches!(
         meaning,
@@ -104,7 +103,7 @@ fn is_quality(meaning: &Meaning) -> bool {
     )
 }
 
-/// Takes over what an item says of the scene.
+/// Adds an item's meanings for the scene to `reading`.
 fn take(reading: &mut Reading, items: &[Item], index: usize) {
     let item = &items[index];
     if item.denied {
@@ -129,7 +128,7 @@ fn take(reading: &mut Reading, items: &[Item], index: usize) {
             Meaning::Fade(Fade::In) => reading.fades.from_black = true,
             Meaning::Fade(Fade::Out) => reading.fades.to_black = true,
             Meaning::Silence => reading.hearing.silent = true,
-            // "A lake, silent": a lake that is silent is only calm.
+            // "A lake, silent" has no sound; "a silent lake" is only calm.
             Meaning::AloneSilence => reading.hearing.silent |= stands_alone(items, index),
             Meaning::NoMusic => reading.hearing.no_music = true,
             Meaning::Crescent => reading.crescent = true,
@@ -152,7 +151,7 @@ fn stands_alone(items: &[Item], index: usize) -> bool {
     opens && closes && items.len() > 1
 }
 
-/// The first hour is the shot's; one that it becomes is what it turns into.
+/// Sets the shot's hour from the first one named; a later one can be the hour that it turns into.
 fn take_hour(reading: &mut Reading, items: &[Item], index: usize, hour: Hour) {
     // "Stars" and "neon" only imply the night; "sunset" is an hour.
     let named =
@@ -170,14 +169,13 @@ fn take_hour(reading: &mut Reading, items: &[Item], index: usize, hour: Hour) {
     if first != hour && (becomes || comes_from && !implied) {
         reading.turns = reading.turns.or(Some(hour));
     } else if reading.implied && !implied {
-        // "A star at golden hour": a plain hour word beats one that only implies it.
+        // "A star at golden hour": a word for an hour wins over one that only implies it.
         reading.hour = Some(hour);
         reading.implied = false;
     }
 }
 
-/// The roles from what is said of subjects: several mentions of one are one role, unless colours or sizes
-/// tell them apart.
+/// Makes roles from mentions. Several mentions of a subject are one role, unless their colours or sizes differ.
 fn cast(reading: &mut Reading, items: &[Item], bound: Bound) {
     let Bound {
         mentions,
@@ -202,7 +200,7 @@ fn cast(reading: &mut Reading, items: &[Item], bound: Bound) {
                 let written = &names[same];
                 one.colour = one.colour.or(role.colour);
                 one.act = one.act.or(role.act);
-                // "A doctor and a nurse" are two, "a dog … the dog" is one.
+                // "A doctor and a nurse" are two figures, "a dog … the dog" is one.
                 let other = *written != items[mention.item].written.to_lowercase();
                 let more = mention.counted || joined(items, mention.item);
                 one.count = match other && more {
@@ -219,18 +217,18 @@ fn cast(reading: &mut Reading, items: &[Item], bound: Bound) {
     }
 }
 
-/// Whether "and" stands right before an item.
+/// Whether "and" stands just before an item.
 fn joined(items: &[Item], index: usize) -> bool {
     index
         .checked_sub(1)
         .is_some_and(|before| items[before].says(Meaning::And))
 }
 
-/// Resolves what two words said at once.
+/// Resolves conflicts between words.
 fn settle(reading: &mut Reading) {
     let places = reading.places.clone();
     let both = |a, b| places.contains(&a) && places.contains(&b);
-    // The more particular place wins whatever the order of the words.
+    // The more specific place wins, whatever the order of the words.
     let special = [
         Place::Underwater,
         Place::Space,
@@ -244,14 +242,14 @@ fn settle(reading: &mut Reading) {
         .find(|place| places.contains(place));
     let afloat = |role: &Role| role.subject.facts().stance == Stance::Floats;
     if let Some(place) = water.filter(|_| reading.roles.iter().any(afloat)) {
-        // "A boat on a canal of the city" needs the canal.
+        // "A boat on a canal of the city" needs the water.
         reading.place = Some(place);
     } else if let Some(place) = special.into_iter().find(|place| places.contains(place)) {
         reading.place = Some(place);
     } else if both(Place::Mountains, Place::Lake) {
         reading.place = Some(Place::Lake);
     } else if reading.place == Some(Place::Hills) {
-        // Hills are everywhere; water is not.
+        // Water is more specific than hills.
         reading.place = water.or(reading.place);
     }
     if places.len() > 1 && reading.place == Some(Place::Abstract) {
@@ -269,7 +267,7 @@ fn settle(reading: &mut Reading) {
     if reading.place == Some(Place::Table) && !reading.roles.iter().all(fits_table) {
         reading.place = Some(Place::Room);
     }
-    // Things on a table are seen on it; the table is not one of them.
+    // The table is the scene then, and not one of its figures.
     let lies = reading.roles.iter().any(fits_table);
     let laid = |role: &Role| fits_table(role) || role.subject == Subject::Table;
     if lies && reading.shows(Subject::Table) && reading.roles.iter().all(laid) {
@@ -277,18 +275,18 @@ fn settle(reading: &mut Reading) {
         reading.roles.retain(fits_table);
     }
     if reading.weather.is_empty() && reading.without.contains(&Meaning::Weather(Weather::Clouds)) {
-        // Where no weather is named, clouds come by chance.
+        // Without any weather the scene would have clouds by chance.
         reading.weather.push(Weather::Clear);
     }
     let reads = |role: &Role| role.act == Some(Act::Read);
     if reading.roles.iter().any(reads) {
-        // The book is in the reader's hands.
+        // The drawing of a reader includes the book.
         reading.roles.retain(|role| role.subject != Subject::Book);
     }
     shelter(&mut reading.roles);
 }
 
-/// Where the subjects are at home: where the first that needs a certain place does.
+/// The usual place of the first subject that needs a certain one, else of the first that has one.
 fn home(roles: &[Role]) -> Option<Place> {
     let at_home = |role: &Role| role.subject.home();
     let bound = roles.iter().find(|role| {

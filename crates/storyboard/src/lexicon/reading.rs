@@ -1,4 +1,4 @@
-//! The reading of a text as a scene, and how one shot inherits from another. It contains no words.
+//! The scene that a text describes, and its inheritance from shot to shot. It knows no words.
 
 use super::super::colour::Rgb;
 use super::super::subject::{Act, Subject};
@@ -14,11 +14,11 @@ pub(in super::super) enum Tint {
     Whole(Rgb),
 }
 
-/// A subject and what the words say of it.
+/// A subject and its properties.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Role {
     pub(in super::super) subject: Subject,
-    /// How many there are; 0: an edit took it away, and its place stays empty.
+    /// Number of figures; 0 if an edit removed it and its place stays empty.
     pub(in super::super) count: u32,
     pub(in super::super) colour: Option<Rgb>,
     /// Its size as a share of the usual one.
@@ -45,7 +45,7 @@ impl Role {
     }
 }
 
-/// Which ends of its shot the words ask to fade. A shot that asks for none has none.
+/// The ends of a shot that fade, because the words ask for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Fades {
     pub(in super::super) from_black: bool,
@@ -59,13 +59,13 @@ pub(in super::super) struct Hearing {
     pub(in super::super) no_music: bool,
 }
 
-/// The meaning of the words; fields that they leave open are empty.
+/// The meaning of the words; fields that they do not mention are empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct Reading {
     pub(in super::super) hour: Option<Hour>,
-    /// Whether another word than one of the hour gave it.
+    /// Whether the words only imply the hour.
     pub(in super::super) implied: bool,
-    /// The hour that it becomes within the shot.
+    /// The hour at the end of the shot, if it changes.
     pub(in super::super) turns: Option<Hour>,
     pub(in super::super) season: Option<Season>,
     pub(in super::super) weather: Vec<Weather>,
@@ -78,16 +78,16 @@ pub(in super::super) struct Reading {
     pub(in super::super) framing: Vec<Framing>,
     pub(in super::super) mood: Option<Mood>,
     pub(in super::super) neon: bool,
-    /// What the words say is not there.
+    /// The meanings that the words exclude.
     pub(in super::super) without: Vec<Meaning>,
     pub(in super::super) fades: Fades,
     pub(in super::super) hearing: Hearing,
     pub(in super::super) crescent: bool,
-    /// What somebody of another shot does.
+    /// An action for a subject of another shot.
     pub(in super::super) loose: Option<Act>,
-    /// Words that nothing is drawn for.
+    /// Words without a drawing.
     pub(in super::super) missed: Vec<String>,
-    /// What was shown before each edit, the first version first: it says where the figures are.
+    /// The readings before each edit, the first version first. They fix the places of the figures.
     pub(in super::super) past: Vec<Self>,
 }
 
@@ -96,7 +96,7 @@ impl Reading {
         self.weather.contains(&weather)
     }
 
-    /// Whether snow lies.
+    /// Whether snow covers the ground.
     pub(in super::super) fn is_snowy(&self) -> bool {
         self.has(Weather::Snow) || self.season == Some(Season::Winter)
     }
@@ -121,14 +121,13 @@ impl Reading {
         self.role(subject).is_some()
     }
 
-    /// The colour that the words give to `subject`.
+    /// The colour that the words give `subject`.
     pub(in super::super) fn colour_of(&self, subject: Subject) -> Option<Rgb> {
         self.role(subject).and_then(|role| role.colour)
     }
 
-    /// Fills what this reading leaves open from `other`: what went before, or what the prompt
-    /// says of the whole film. A shot that names its own place keeps no weather and no ground
-    /// colours of another.
+    /// Fills the empty fields of this reading from `other`: the previous shot, or the prompt's words about the
+    /// whole film. A shot that names its own place inherits no weather and no ground colours.
     pub(in super::super) fn inherit(&mut self, other: &Self) {
         let moved = self.place.is_some() && other.place.is_some() && self.place != other.place;
         self.hour = self.hour.or(other.turns).or(other.hour);
@@ -163,7 +162,7 @@ impl Reading {
         self.crescent |= other.crescent && !moved;
     }
 
-    /// Gives the action that no subject of its own text does to those that came from another.
+    /// Gives the action without a subject in this text to the subjects of this shot.
     pub(in super::super) fn act(&mut self) {
         let Some(act) = self.loose else {
             return;
@@ -173,12 +172,12 @@ impl Reading {
         }
     }
 
-    /// Whether no colour but those of subjects is named.
+    /// Whether the words colour only subjects.
     fn is_plain(&self) -> bool {
         self.tints.is_empty()
     }
 
-    /// "The balloon" is the hot-air balloon that was spoken of before.
+    /// "The balloon" means the hot-air balloon that an earlier sentence names.
     pub(in super::super) fn recognise(&mut self, known: &[Subject]) {
         if !known.contains(&Subject::Balloon) {
             return;

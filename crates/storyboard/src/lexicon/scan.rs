@@ -1,5 +1,5 @@
-//! The known phrases of a text in order, longest first, with what is denied marked; and the words that are
-//! not known. It binds nothing to anything.
+//! Finds the known phrases of a text in order, longest first, marks the negated ones, and lists unknown words. It
+//! assigns no properties.
 
 use super::super::subject::{Act, Subject};
 use super::Meaning;
@@ -9,24 +9,24 @@ use super::nouns::is_named;
 use super::tokens::{STOP, Token};
 use super::words::{Entry, Words};
 
-/// Most tokens of a phrase.
+/// Maximum number of tokens in a phrase.
 const PHRASE_MAX: usize = 5;
-/// How far a negation reaches, in tokens.
+/// Reach of a negation, tokens.
 const DENIED: usize = 4;
 
 /// A known phrase, or a sign that ends a clause.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
-    /// Place of its first token.
+    /// Index of its first token.
     pub(super) at: usize,
-    /// How many tokens it has.
+    /// Number of its tokens.
     pub(super) count: usize,
     /// As it was written.
     pub(super) written: String,
     /// Empty for a sign that ends a clause.
     pub(super) meanings: Vec<Meaning>,
     pub(super) plural: bool,
-    /// Whether the words deny it.
+    /// Whether a negation excludes it.
     pub(super) denied: bool,
 }
 
@@ -40,11 +40,11 @@ impl Item {
     }
 }
 
-/// A text, read word by word.
+/// The phrases of a text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scan {
     pub(super) items: Vec<Item>,
-    /// Words that are not known and may be nouns or actions, as they were written, and their places.
+    /// Unknown words that may be nouns or actions, as written, and their token indices.
     pub(super) unknown: Vec<(String, usize)>,
 }
 
@@ -69,7 +69,7 @@ fn number(token: &Token) -> Option<Entry> {
     })
 }
 
-/// The meaning of the longest known phrase at `tokens[at..]`, and how many tokens it took.
+/// The meaning of the longest known phrase at `tokens[at..]`, and its number of tokens.
 fn phrase(tokens: &[Token], at: usize, words: &Words) -> Option<(Entry, usize)> {
     let longest = PHRASE_MAX.max(if tokens[at].unspaced { 8 } else { 0 });
     let longest = longest.min(tokens.len() - at);
@@ -91,10 +91,10 @@ fn phrase(tokens: &[Token], at: usize, words: &Words) -> Option<(Entry, usize)> 
     })
 }
 
-/// Who does things that are nouns elsewhere, beside the subjects.
+/// Pronouns, which can do an action as subjects can.
 const PRONOUNS: &str = "he she they who we i you";
 
-/// The meaning of the word at `tokens[at]` as a verb of the subject right before it: "a girl waves".
+/// The meaning of the word at `tokens[at]` as a verb of the subject just before it: "a girl waves".
 fn verb<'a>(
     tokens: &[Token],
     at: usize,
@@ -111,11 +111,11 @@ fn verb<'a>(
     let mut before = items.iter().rev();
     let doer = before.find(|item| item.at + item.count == end)?;
     let living = doer.meanings.iter().any(|meaning| match meaning {
-        // "Baby bats" are bats.
+        // "Baby bats" are bats, not a baby that bats.
         Meaning::Subject(one) => *one != Subject::Baby && able(*one, Act::Eat).is_some(),
         _ => false,
     });
-    // "A woman cook" is one, "two women cook" are none.
+    // In "a woman cook" the word is a noun, in "two women cook" a verb.
     let english = words.language() == Some(Language::English);
     let several = doer.plural || items.iter().any(|item| item.says(Meaning::And));
     let agrees = !english || several || tokens[at].text.ends_with('s');
@@ -175,13 +175,13 @@ pub(super) fn scan(tokens: &[Token], language: Language) -> Scan {
 impl Scan {
     fn miss(&mut self, word: String, at: usize) {
         let letters = word.chars().filter(|c| c.is_alphabetic()).count();
-        // Japanese writes its grammar in hiragana.
+        // Japanese particles and endings are in hiragana.
         let grammar = word
             .chars()
             .all(|c| matches!(u32::from(c), 0x3040..=0x309f));
         let least = match word.chars().map(u32::from).max() {
             Some(0..0x0370) => 3,
-            // "С" is no thing in Russian.
+            // The Russian "с" means "with".
             Some(0..0x0530) => 2,
             _ => 1,
         };
@@ -191,13 +191,13 @@ impl Scan {
     }
 }
 
-/// Whether a negation right before the place `at` takes an unknown word there away.
+/// Whether a negation just before token `at` excludes an unknown word there.
 fn is_denied(items: &[Item], at: usize) -> bool {
     let before = items.iter().rev().find(|item| item.at < at);
     before.is_some_and(|item| item.says(Meaning::Not) && item.at + item.count + 2 > at)
 }
 
-/// Whether a negation can take this away.
+/// Whether a negation can exclude this item.
 fn is_thing(item: &Item) -> bool {
     item.meanings.iter().any(|meaning| {
         matches!(
@@ -216,7 +216,7 @@ fn is_thing(item: &Item) -> bool {
     })
 }
 
-/// Marks what a negation takes away: the next thing within a few words, and the ones that "or" adds.
+/// Marks the items that a negation excludes: the next thing within a few words, and those that "or" adds.
 fn deny(items: &mut [Item]) {
     let mut reach: Option<usize> = None;
     let mut listed = false;
@@ -226,7 +226,7 @@ fn deny(items: &mut [Item]) {
             reach = Some(at + items[index].count + DENIED);
             listed = false;
         } else if items[index].says(Meaning::NotAfter) {
-            // "雲のない空": what stands before it.
+            // "雲のない空": the negation follows its noun.
             let before = items[..index].iter().rposition(is_thing);
             if let Some(before) = before.filter(|before| items[*before].at + DENIED >= at) {
                 items[before].denied = true;

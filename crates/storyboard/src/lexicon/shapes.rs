@@ -1,5 +1,5 @@
-//! The words of an edit that ask for more than another light, other colours and weather, which is all that a
-//! video changes that can only be seen.
+//! Finds the words of an edit that ask for more than light, colours and weather. Edits of other engines' videos cannot
+//! change more.
 
 use super::super::subject::Subject;
 use super::language::Language;
@@ -7,10 +7,10 @@ use super::scan::{Item, scan};
 use super::tokens::tokens;
 use super::{Meaning, Place, moves};
 
-/// Parts of words for the light of the moon, which is no moon.
+/// Parts of words for moonlight, which asks for no moon.
 const LIGHT: &str = "light lit licht schein clair claro chiaro luar свет 光 明かり 빛 ضوء चाँदनी";
 
-/// These words of `text`, as they are written. All of it is `taken` away, or only what it denies itself.
+/// The words of `text` that ask for other shapes, as written. `taken` if the edit removes all that `text` names.
 pub(in super::super) fn shapes(language: Language, text: &str, taken: bool) -> Vec<String> {
     let mut items = scan(&tokens(text), language).items;
     for item in &mut items {
@@ -37,7 +37,7 @@ fn is_shape(items: &[Item], index: usize) -> bool {
             Meaning::Subject(Subject::Moon) => !LIGHT.split(' ').any(|one| lower.contains(one)),
             Meaning::Place(place) => *place != Place::Abstract,
             Meaning::Subject(_) | Meaning::Framing(_) | Meaning::Motion(_) => true,
-            // "Snow falls" is weather, and no weather of a video can be taken away.
+            // "Snow falls" is weather. An edit can add weather to a video but not remove it.
             Meaning::Act(_) => !weather,
             Meaning::Weather(_) => item.denied,
             _ => false,

@@ -1,4 +1,4 @@
-//! A text cut into words; in scripts without spaces, into characters. It knows no meanings.
+//! Splits a text into words, and into characters in scripts without spaces. It knows no meanings.
 
 /// One word of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub(super) struct Token {
     pub(super) unspaced: bool,
 }
 
-/// Stands for a sign that ends a clause.
+/// The token for a sign that ends a clause.
 pub(super) const STOP: &str = ",";
 
 /// Chinese, Japanese and Korean.
@@ -25,7 +25,7 @@ fn is_unspaced(c: char) -> bool {
 }
 
 fn is_part(c: char) -> bool {
-    // The signs of Devanagari that join consonants are no letters.
+    // Unicode does not count Devanagari's joining signs as letters.
     c.is_alphanumeric() || matches!(c, '\'' | '’' | '-') || matches!(u32::from(c), 0x0900..=0x0963)
 }
 

@@ -1,5 +1,4 @@
-//! The words of each language from the files in `words/`, by phrase and by stem. It knows what words mean,
-//! not what sentences say.
+//! The words of each language from the files in `words/`, by phrase and by stem. It knows words, not sentences.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -14,12 +13,12 @@ use super::language::Language;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) meanings: Vec<Meaning>,
-    /// Whether it stands for several.
+    /// Whether the phrase is a plural.
     pub(super) plural: bool,
 }
 
 impl Entry {
-    /// What one word means that stands for no plural.
+    /// The meaning of a word that is no plural.
     pub(super) fn of(meanings: &[Meaning]) -> Self {
         Self {
             meanings: meanings.to_vec(),
@@ -32,20 +31,20 @@ impl Entry {
 #[derive(Default)]
 pub(super) struct Words {
     phrases: BTreeMap<String, Entry>,
-    /// By the stems of their words; `None` where two phrases of different meaning share them.
+    /// By the stems of their words; `None` if two phrases of different meaning share them.
     stems: BTreeMap<String, Option<Entry>>,
     small: Vec<String>,
-    /// Nouns that nothing is drawn for and that end like adjectives.
+    /// Nouns without a drawing that end like adjectives.
     undrawn: Vec<String>,
-    /// Words behind a noun, beside the small ones.
+    /// Words that follow a noun, in addition to the small ones.
     links: Vec<String>,
-    /// What words mean when they stand behind who does it; empty: nothing is drawn for it.
+    /// The meanings of words as verbs, just behind their subject; empty for a verb without a drawing.
     does: BTreeMap<String, Vec<Meaning>>,
     stemmer: Option<Stemmer>,
     language: Option<Language>,
 }
 
-/// The files.
+/// The word file of each language.
 const FILES: &[(Language, &str)] = &[
     (Language::English, include_str!("../../words/en.txt")),
     (Language::Spanish, include_str!("../../words/es.txt")),
@@ -79,7 +78,7 @@ fn algorithm(language: Language) -> Option<Algorithm> {
     }
 }
 
-/// The lines of a file: key and words.
+/// The lines of a file, as key and words.
 pub(super) fn lines(file: &str) -> impl Iterator<Item = (&str, &str)> {
     file.lines()
         .filter(|line| !line.trim_start().starts_with('#'))
@@ -87,7 +86,7 @@ pub(super) fn lines(file: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 impl Words {
-    /// The words of `language`; none of one that is not read.
+    /// The words of `language`; empty for [`Language::Other`].
     pub(super) fn of(language: Language) -> &'static Self {
         static ALL: OnceLock<BTreeMap<Language, Words>> = OnceLock::new();
         static NONE: OnceLock<Words> = OnceLock::new();
@@ -127,7 +126,7 @@ impl Words {
         words
     }
 
-    /// Takes over a line of words that have one meaning.
+    /// Adds a line of words with the same meaning.
     fn learn(&mut self, key: &str, list: &str) {
         let meanings = meanings(key);
         for word in list.split('|') {
@@ -150,7 +149,7 @@ impl Words {
             None => {
                 self.stems.insert(stem, Some(entry.clone()));
             }
-            // A word that asks for nothing takes no meaning from others.
+            // A word to ignore must not override a word with a meaning.
             Some(_) if ignored => {}
             Some(known)
                 if known
@@ -175,12 +174,12 @@ impl Words {
         self.language
     }
 
-    /// Whether `word` tells this language from others.
+    /// Whether `word` is a small word that identifies this language.
     pub(super) fn tells(&self, word: &str) -> bool {
         self.small.iter().any(|small| small == word)
     }
 
-    /// Whether `word` is a noun that nothing is drawn for, whatever its ending.
+    /// Whether `word` is a noun without a drawing, whatever its ending.
     pub(super) fn is_undrawn(&self, word: &str) -> bool {
         self.undrawn.iter().any(|one| one == word)
     }
@@ -190,7 +189,7 @@ impl Words {
         self.links.iter().any(|one| one == word)
     }
 
-    /// What `word` means as a verb behind somebody, where it is a noun elsewhere.
+    /// The meaning of `word` as a verb behind its subject, for words that are nouns elsewhere.
     pub(super) fn does(&self, word: &str) -> Option<&[Meaning]> {
         self.does.get(word).map(Vec::as_slice)
     }
@@ -240,8 +239,8 @@ impl Words {
         }
     }
 
-    /// A Korean word without what is joined to it: the longest known beginning whose rest is a particle, or
-    /// any rest when two syllables or more are known.
+    /// A Korean word without its suffixes: the longest known beginning, if the rest is a particle or the beginning
+    /// has at least two syllables.
     fn without_particle(&self, phrase: &str) -> Option<String> {
         const PARTICLES: &str = "은 는 이 가 을 를 의 에 에서 에게 와 과 로 으로 도 들 들이 들은 들을 들의 만 위 위에 위로 위를 속 속에 속을 속에서 안에 옆에 옆의 한 인 아래 앞에 뒤에 없이 까지 부터";
         let ends: Vec<usize> = phrase.char_indices().map(|(at, _)| at).skip(1).collect();

@@ -1,5 +1,5 @@
-//! Colours of nouns that nothing is drawn for: clothes give theirs to who wears them, and any other thing
-//! takes its colour with it.
+//! Colours of nouns without a drawing: clothes pass their colour to the wearer; for other things the colour is
+//! dropped.
 
 use super::super::subject::Body;
 use super::language::Language;
@@ -7,7 +7,7 @@ use super::mention::Mention;
 use super::scan::Item;
 use super::tokens::Token;
 
-/// Most tokens between clothes and who wears them.
+/// Maximum number of tokens between clothes and their wearer.
 const WORN: usize = 8;
 
 const CLOTHES: [&str; 69] = [
@@ -82,20 +82,20 @@ const CLOTHES: [&str; 69] = [
     "плаще",
 ];
 
-/// Whom a colour belongs to.
+/// The owner of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// A mention, which wears it.
+    /// The mention that wears it, by index.
     Wearer(usize),
-    /// A thing that is not drawn.
+    /// A thing without a drawing.
     Undrawn,
 }
 
-/// A text as it was written, beside its known words.
+/// The tokens of a text with its unknown words.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text<'a> {
     pub(super) tokens: &'a [Token],
-    /// Words that are not known, and their places.
+    /// Unknown words and their token indices.
     pub(super) unknown: &'a [(String, usize)],
     pub(super) language: Language,
 }
@@ -109,11 +109,11 @@ impl Text<'_> {
     fn is_unknown(&self, at: usize) -> bool {
         let token = self.tokens.get(at);
         let text = token.map(|token| &token.written);
-        // A word that is not known is listed once, where it first stands.
+        // The list has an unknown word once, at its first position.
         text.is_some_and(|text| self.unknown.iter().any(|(one, _)| one == text))
     }
 
-    /// Whose the colour at `items[index]` is, if not of something that is drawn beside it.
+    /// The owner of the colour at `items[index]`; `None` if the colour is for a drawn thing beside it.
     pub(super) fn owner(
         &self,
         items: &[Item],
@@ -142,7 +142,7 @@ impl Text<'_> {
         };
         let undrawn = match follows {
             true => at > 0 && self.is_unknown(at - 1),
-            // An unknown word before a known thing may only say something of it.
+            // An unknown word before a known thing may only describe it.
             false => self.is_unknown(end) && !drawn(end + 1),
         };
         undrawn.then_some(Owner::Undrawn)

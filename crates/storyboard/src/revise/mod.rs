@@ -1,6 +1,5 @@
-//! What the words of an edit change in what a source shows: hour, weather, place, colours, mood,
-//! subjects to add and to take away. It reads words and changes readings; it paints nothing and
-//! knows no times.
+//! Applies the words of an edit to the reading of its source: hour, weather, place, colours, mood, added and removed
+//! subjects. It paints nothing and knows no times.
 
 mod order;
 mod parts;
@@ -10,42 +9,42 @@ use super::lexicon::{
     read_as,
 };
 use super::subject::Subject;
-use parts::{Goes, Parts, Swap};
+use parts::{Condition, Parts, Swap};
 
-/// What an edit asks for.
+/// The changes that an edit asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Wish {
-    /// What is to be there.
+pub(super) struct Change {
+    /// The things to show.
     wants: Reading,
-    /// What is not.
+    /// The things to remove.
     without: Reading,
-    /// Whose place is taken, and who takes it.
-    seats: Vec<(Vec<Role>, Vec<Role>)>,
+    /// Roles to replace, and their replacements.
+    replaced: Vec<(Vec<Role>, Vec<Role>)>,
 }
 
-/// The random choices of a source that its reading leaves open.
+/// The place and the hour that a source shows, by its words or by chance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Settled {
     pub(super) place: Place,
     pub(super) hour: Hour,
 }
 
-impl Wish {
-    /// The wish of an edit's prompt; what `avoid`, its negative prompt, names is taken away.
+impl Change {
+    /// Reads an edit's prompt. The things that its negative prompt `avoid` names are removed.
     pub(super) fn read(prompt: &str, avoid: &str) -> Self {
         let language = language_of(prompt);
         let Parts {
-            mut kept,
-            mut taken,
+            mut wanted,
+            mut removed,
             swaps,
-        } = parts::of(prompt);
-        let mut seats = Vec::new();
+        } = parts::split(prompt);
+        let mut replaced = Vec::new();
         for swap in swaps {
-            seats.extend(swapped(language, &swap, &mut kept, &mut taken));
+            replaced.extend(swapped(language, &swap, &mut wanted, &mut removed));
         }
-        let mut without = read_as(language, &taken, "");
+        let mut without = read_as(language, &removed, "");
         let avoided = read_as(language_of(avoid), avoid, "");
-        let wants = read_as(language, &kept, avoid);
+        let wants = read_as(language, &wanted, avoid);
         let denied = wants.without.iter().filter_map(|meaning| match meaning {
             Meaning::Subject(subject) => Some(Role::of(*subject)),
             _ => None,
@@ -68,19 +67,18 @@ impl Wish {
         Self {
             wants,
             without,
-            seats,
+            replaced,
         }
     }
 
-    /// The words that nothing is drawn for.
+    /// The words without a drawing.
     pub(super) fn missed(&self) -> impl Iterator<Item = &String> {
         let missed = self.wants.missed.iter();
         missed.filter(|word| !parts::is_order(&word.to_lowercase()))
     }
 
-    /// What a source that shows `source` shows under this wish. `settled` is what it showed of
-    /// what its words left open: another hour must not change the place, nor another place the
-    /// hour.
+    /// The reading `source` with all changes of the edit. `settled` is the place and the hour that the source shows,
+    /// by chance or not: a new hour must not change the place, nor a new place the hour.
     pub(super) fn revise(&self, source: &Reading, settled: Settled) -> Reading {
         let wants = &self.wants;
         let mut made = source.clone();
@@ -111,13 +109,13 @@ impl Wish {
         }
         self.colour(&mut made.tints);
         if made != *source {
-            // With more words a place by chance would be another one.
+            // More words would choose another place by chance.
             made.place = made.place.or(Some(settled.place));
         }
         after(source, made)
     }
 
-    /// As [`Wish::revise`], but in the source's own light and weather: only places and things change.
+    /// Like [`Change::revise`], but changes only places and things and keeps the source's light and weather.
     pub(super) fn recast(&self, source: &Reading, settled: Settled) -> Reading {
         let made = self.revise(source, settled);
         let moves = made.place.or(Some(settled.place)) != source.place.or(Some(settled.place));
@@ -144,10 +142,10 @@ impl Wish {
         after(source, recast)
     }
 
-    /// The weather of `source` where it can stay beside the one that is wanted.
+    /// The wanted weather, with the weather of `source` that is compatible with it.
     fn weather(&self, source: &[Weather]) -> Vec<Weather> {
         let mut made = self.wants.weather.clone();
-        // Winter brings its snow, and takes it along.
+        // Snow goes with the winter.
         let thaws = self.wants.season.is_some_and(|one| one != Season::Winter);
         let stays = |one: &&Weather| {
             let goes = thaws && is_snow(**one) || self.without.weather.contains(one);
@@ -156,20 +154,20 @@ impl Wish {
         let stay: Vec<Weather> = source.iter().filter(stays).copied().collect();
         extend(&mut made, &stay);
         if made.is_empty() && self.without.weather.contains(&Weather::Clouds) {
-            // Where no weather is named, clouds come by chance.
+            // Without any weather the scene would have clouds by chance.
             made.push(Weather::Clear);
         }
         made
     }
 
-    /// Takes subjects away and adds those that are new.
+    /// Removes, replaces and adds subjects.
     fn cast(&self, made: &mut Reading) {
         let (wants, without) = (&self.wants.roles, &self.without);
         let heavenly = |role: &Role| matches!(role.subject, Subject::Sun | Subject::Moon);
-        // There is one light in the sky.
+        // The sky has one sun or moon.
         let lit = wants.iter().any(heavenly);
         made.roles.retain(|role| !(lit && heavenly(role)));
-        for (old, new) in &self.seats {
+        for (old, new) in &self.replaced {
             let mut new = new.iter();
             let old = |role: &&mut Role| {
                 role.count > 0 && old.iter().any(|one| one.subject == role.subject)
@@ -184,7 +182,7 @@ impl Wish {
         }
         for role in &mut made.roles {
             if without.shows(role.subject) {
-                // Its place stays empty: nobody else moves.
+                // Its place stays empty, so that no other figure moves.
                 role.count = 0;
             }
         }
@@ -210,7 +208,7 @@ impl Wish {
         }
     }
 
-    /// Lets the wanted colours take the place of those of the same things.
+    /// Replaces the colours of things that get a new one.
     fn colour(&self, tints: &mut Vec<Tint>) {
         let wanted = &self.wants.tints;
         let replaced = |old: &Tint| wanted.iter().any(|new| same_thing(*old, *new));
@@ -218,31 +216,31 @@ impl Wish {
         extend(tints, wanted);
     }
 
-    /// Light, colour and weather of the wish.
+    /// The light, colours and weather that the edit asks for.
     pub(super) fn air(&self) -> Reading {
         air(&self.wants)
     }
 }
 
-/// The words of an edit that name what is to go.
-pub(super) fn taken(prompt: &str) -> String {
-    let Parts { taken, swaps, .. } = parts::of(prompt);
+/// The words of an edit that name things to remove.
+pub(super) fn removed_words(prompt: &str) -> String {
+    let Parts { removed, swaps, .. } = parts::split(prompt);
     let olds = swaps.into_iter().map(|swap| swap.old);
-    olds.fold(taken, |all, old| all + ", " + &old)
+    olds.fold(removed, |all, old| all + ", " + &old)
 }
 
-/// Adds what takes another's place to `kept` and what goes to `taken`, if it goes; answers both then.
+/// Adds the replacement to `wanted` and, if the swap removes it, the old thing to `removed`. Returns both if so.
 fn swapped(
     language: Language,
     swap: &Swap,
-    kept: &mut String,
-    taken: &mut String,
+    wanted: &mut String,
+    removed: &mut String,
 ) -> Option<(Vec<Role>, Vec<Role>)> {
     let Swap {
         old: old_text,
         new: new_text,
         joined,
-        goes,
+        condition,
     } = swap;
     let (old, new) = (
         read_as(language, old_text, ""),
@@ -255,30 +253,30 @@ fn swapped(
         || new.place.is_some()
         || new.hour.is_some()
         || new.season.is_some();
-    let goes = match goes {
-        Goes::Surely => true,
-        Goes::ForThings => is_thing,
-        Goes::Alone => is_thing && (alone || old.roles.is_empty()),
+    let removes = match condition {
+        Condition::Always => true,
+        Condition::ForThings => is_thing,
+        Condition::ForSingleThings => is_thing && (alone || old.roles.is_empty()),
     };
-    if !goes {
+    if !removes {
         let joined = if joined == "a" || joined == "an" {
             joined
         } else {
             ""
         };
-        kept.push_str(&format!(", {old_text} {joined} {new_text}, "));
+        wanted.push_str(&format!(", {old_text} {joined} {new_text}, "));
         return None;
     }
-    kept.push_str(&format!(", {new_text}, "));
+    wanted.push_str(&format!(", {new_text}, "));
     if new.roles.iter().any(|one| old.shows(one.subject)) {
         // "Change the red car to a blue car".
         return None;
     }
-    taken.push_str(&format!(", {old_text}, "));
+    removed.push_str(&format!(", {old_text}, "));
     Some((old.roles, new.roles))
 }
 
-/// `made`, which knows what was before it if it is another picture than `source`.
+/// `made`, with `source` in its past if the two differ.
 fn after(source: &Reading, mut made: Reading) -> Reading {
     if made != *source {
         let past = Vec::new();
@@ -290,8 +288,7 @@ fn after(source: &Reading, mut made: Reading) -> Reading {
     made
 }
 
-/// What a reading says of light, colour and weather, for a source that is only seen: without
-/// place and subjects.
+/// The light, colours and weather of a reading, without place and subjects, for edits of other engines' videos.
 pub(super) fn air(reading: &Reading) -> Reading {
     Reading {
         hour: reading.hour,
@@ -302,7 +299,7 @@ pub(super) fn air(reading: &Reading) -> Reading {
     }
 }
 
-/// Whether a colour is one of the light, not of a thing.
+/// Whether a colour is for the light and not for a thing.
 fn is_air(tint: &Tint) -> bool {
     matches!(tint, Tint::Whole(_) | Tint::Heaven(_))
 }
@@ -312,7 +309,7 @@ fn is_snow(weather: Weather) -> bool {
     matches!(weather, Snow | Snowfall | Blizzard)
 }
 
-/// Whether `old` cannot stay where `new` is wanted.
+/// Whether `new` excludes `old`.
 fn excludes(new: Weather, old: Weather) -> bool {
     use Weather::{Clear, Clouds, Fog, Rain, Snowfall, Storm};
     let falls = |one| matches!(one, Rain | Snowfall | Storm);
@@ -323,7 +320,7 @@ fn excludes(new: Weather, old: Weather) -> bool {
     }
 }
 
-/// Whether two colours paint the same thing. One for everything replaces every other one.
+/// Whether two colours paint the same thing. A colour for the whole picture replaces all others.
 fn same_thing(old: Tint, new: Tint) -> bool {
     matches!(
         (old, new),

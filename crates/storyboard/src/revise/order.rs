@@ -1,10 +1,10 @@
-//! Edits in languages whose verb stands last, or whose joining word is a part of the next, brought into the
-//! order that the others have. It knows a few forms of "change … into …" and nothing else.
+//! Reorders edits in languages that put the verb last or join the preposition to the next word. It knows a few forms
+//! of "change … into …" and nothing else.
 
-/// A verb and a joining word that every clause gets in its new order.
-const TURNS_IT: &str = "把";
-const GIVES: &str = "换成";
-/// The old thing ends with one of the first, the new one with one of the second; then stems of the verb.
+/// The verb and the joining word of every reordered clause.
+const VERB: &str = "把";
+const JOIN: &str = "换成";
+/// Endings of the old thing, endings of the new thing, and stems of the verb.
 const LAST: [(&[&str], &[&str], &[&str]); 3] = [
     (
         &["を"],
@@ -14,10 +14,10 @@ const LAST: [(&[&str], &[&str], &[&str]); 3] = [
     (&["를", "을"], &["으로", "로"], &["바꾸", "바꿔", "교체"]),
     (&[" को"], &[" से", " में"], &["बदल"]),
 ];
-/// Arabic: the verb, and the letter that the new thing begins with.
+/// Arabic: forms of the verb, and the first letter of the new thing.
 const ARABIC: ([&str; 2], char) = (["استبدل", "بدّل"], 'ب');
 
-/// `clause` with its verb first, if it has one of these forms.
+/// `clause` with its verb first; `None` if it has none of these forms.
 pub(super) fn ordered(clause: &str) -> Option<String> {
     verb_last(clause).or_else(|| arabic(clause))
 }
@@ -33,7 +33,7 @@ fn verb_last(clause: &str) -> Option<String> {
         let rest = head[at + end.len()..].trim();
         let new = joins.iter().find_map(|join| rest.strip_suffix(join))?;
         let old = &head[..at];
-        Some(format!("{TURNS_IT} {old} {GIVES} {new}"))
+        Some(format!("{VERB} {old} {JOIN} {new}"))
     })
 }
 
@@ -47,7 +47,7 @@ fn arabic(clause: &str) -> Option<String> {
     let (old, new) = words[verb + 1..].split_at(new.checked_sub(1)?);
     let new = new.join(" ");
     let new = new.strip_prefix(join)?;
-    Some(format!("{TURNS_IT} {} {GIVES} {new}", old.join(" ")))
+    Some(format!("{VERB} {} {JOIN} {new}", old.join(" ")))
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! Which words of an edit say what is to be taken away, and what takes whose place. It parts text; what the
-//! words mean is read elsewhere.
+//! Splits the words of an edit into things to show, things to remove, and replacements. It splits text and does not
+//! know the meanings of other words.
 
 use super::super::lexicon::is_cjk;
 use super::order::ordered;
 
-/// Words that take away what follows, lower case.
-const TAKES: &str = "remove removes removing delete erase without no stop minus \
+/// Words that remove the things behind them, lower case.
+const REMOVES: &str = "remove removes removing delete erase without no stop minus \
      quita quitar elimina eliminar borra sin \
      enlève enlever retire retirer supprime supprimer efface sans \
      entferne entfernen lösche löschen ohne kein keine keinen \
      去掉 删除 移除 去除 没有 不要 替换 代替";
-/// The same in several words, and one that stands for them.
+/// Phrases with the same effect, and the one word that replaces each.
 const PHRASES: [(&str, &str); 12] = [
     ("get rid of", "remove"),
     ("take away", "remove"),
@@ -25,132 +25,153 @@ const PHRASES: [(&str, &str); 12] = [
     ("invece d", "instead-of d"),
     ("em vez d", "instead-of d"),
 ];
-/// What stands before them comes in the place of what follows.
+/// Words between a replacement and the old thing: "a cat instead of the dog".
 const INSTEAD: &str = "instead-of anstelle anstatt statt вместо";
-/// Words at which a wish ends and another one begins.
-const TURNS: &str = "add put place set let give paint move show but then at with by \
+/// Words that begin the next request.
+const BEGINS: &str = "add put place set let give paint move show but then at with by \
      pon haz añade pero por con mets ajoute rends mais par avec setze füge aber durch mit \
      加上 添加 变成 改成 换成 让";
-/// Verbs whose object is to become something else, the words that say what, and whether the object goes
-/// whatever that is.
-const SWAPS: [(&str, &str, Goes); 13] = [
+/// Verbs that replace their object, the words that join the replacement, and the condition on which they
+/// remove the object.
+const SWAPS: [(&str, &str, Condition); 13] = [
     (
         "replace replaces swap exchange",
         "with by for",
-        Goes::Surely,
+        Condition::Always,
     ),
     (
         "turn turns transform transforms change changes convert converts",
         "into to",
-        Goes::ForThings,
+        Condition::ForThings,
     ),
-    ("make makes", "into a an", Goes::Alone),
-    ("reemplaza reemplace sustituye", "con por", Goes::Surely),
-    ("convierte transforma cambia", "en a por", Goes::ForThings),
-    ("remplace remplacez remplacer", "par avec", Goes::Surely),
+    ("make makes", "into a an", Condition::ForSingleThings),
+    (
+        "reemplaza reemplace sustituye",
+        "con por",
+        Condition::Always,
+    ),
+    (
+        "convierte transforma cambia",
+        "en a por",
+        Condition::ForThings,
+    ),
+    (
+        "remplace remplacez remplacer",
+        "par avec",
+        Condition::Always,
+    ),
     (
         "transforme transformez change changez",
         "en par",
-        Goes::ForThings,
+        Condition::ForThings,
     ),
-    ("ersetze ersetzen tausche", "durch mit gegen", Goes::Surely),
+    (
+        "ersetze ersetzen tausche",
+        "durch mit gegen",
+        Condition::Always,
+    ),
     (
         "verwandle verwandeln ändere mach mache",
         "in zu zum zur",
-        Goes::ForThings,
+        Condition::ForThings,
     ),
-    ("sostituisci trasforma cambia", "con in", Goes::ForThings),
+    (
+        "sostituisci trasforma cambia",
+        "con in",
+        Condition::ForThings,
+    ),
     (
         "substitua substitui troque transforme mude",
         "por com pelo pela em para",
-        Goes::ForThings,
+        Condition::ForThings,
     ),
     (
         "замени поменяй преврати измени حول حوّل",
         "на в إلى",
-        Goes::ForThings,
+        Condition::ForThings,
     ),
-    ("把 将", "换成 变成 改成 变为", Goes::ForThings),
+    ("把 将", "换成 变成 改成 变为", Condition::ForThings),
 ];
 
-/// Other words of edits that ask for nothing by themselves.
-const ASKS: &str = "instead please keep keeps leave stays stay still rest everything else edit version \
+/// Other words of edits that need no drawing.
+const FILLERS: &str = "instead please keep keeps leave stays stay still rest everything else edit version \
      stattdessen bitte lass plutôt garde mantén deja invece mantieni mantenha оставь пожалуйста";
 
-/// When what is to become something else goes.
+/// The condition on which a swap removes the old thing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Goes {
+pub(super) enum Condition {
     /// Always: "replace the dog".
-    Surely,
-    /// When the new is a thing: "turn the car into a boat", but "change the car to blue".
+    Always,
+    /// If the new one is a thing: "turn the car into a boat", but not "change the car to blue".
     ForThings,
-    /// As before, and only when the old is one thing by itself: "make the dog a cat".
-    Alone,
+    /// If the new one is a thing and the old one is a single thing: "make the dog a cat".
+    ForSingleThings,
 }
 
-/// One thing, what takes its place, and the word between them.
+/// A thing, its replacement, and the word between them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Swap {
     pub(super) old: String,
     pub(super) new: String,
     pub(super) joined: String,
-    pub(super) goes: Goes,
+    pub(super) condition: Condition,
 }
 
-/// The words of an edit.
+/// The words of an edit by their purpose.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Parts {
-    /// What is to be there.
-    pub(super) kept: String,
-    /// What is to go.
-    pub(super) taken: String,
+    /// Words for things to show.
+    pub(super) wanted: String,
+    /// Words for things to remove.
+    pub(super) removed: String,
     pub(super) swaps: Vec<Swap>,
 }
 
-/// Where words go.
+/// The purpose of the words that follow.
 #[derive(Clone, Debug, PartialEq)]
 enum State {
-    Keeps,
-    Takes,
-    /// Behind this verb: it shows later.
-    Holds(String),
-    /// What takes the place.
-    Gives(String, Goes),
-    /// What was there instead.
-    Stood,
+    Wanted,
+    Removed,
+    /// The object of this verb; the words behind it decide its purpose.
+    Object(String),
+    /// The replacement.
+    Replacement(String, Condition),
+    /// The old thing, behind its replacement.
+    Replaced,
 }
 
 fn is_one_of(words: &str, word: &str) -> bool {
     words.split_whitespace().any(|one| one == word)
 }
 
-/// Whether a word only says what an edit does, and is nothing that could be drawn.
+/// Whether a word only gives an order and needs no drawing.
 pub(super) fn is_order(word: &str) -> bool {
     let swaps = SWAPS.iter().flat_map(|(verbs, joins, _)| [*verbs, *joins]);
-    let mut all = [TAKES, INSTEAD, TURNS, ASKS].into_iter().chain(swaps);
+    let mut all = [REMOVES, INSTEAD, BEGINS, FILLERS].into_iter().chain(swaps);
     all.any(|words| is_one_of(words, word))
 }
 
-/// Whether a word of a script without spaces is marked off by spaces before it is looked for.
+/// The words of scripts without spaces, which the splitter surrounds with spaces first.
 fn unspaced() -> impl Iterator<Item = &'static str> {
     let swaps = SWAPS.iter().flat_map(|(verbs, joins, _)| [*verbs, *joins]);
-    let words = [TAKES, TURNS].into_iter().chain(swaps);
+    let words = [REMOVES, BEGINS].into_iter().chain(swaps);
     let words = words.flat_map(str::split_whitespace);
     words.filter(|word| word.chars().all(is_cjk))
 }
 
-/// How `word` joins what `verb` speaks of to what it becomes.
-fn joins(verb: &str, word: &str) -> Option<Goes> {
+/// The condition of a swap with this verb and this joining word; `None` if they do not go together.
+fn joins(verb: &str, word: &str) -> Option<Condition> {
     let found = SWAPS
         .iter()
         .find(|(verbs, joins, _)| is_one_of(verbs, verb) && is_one_of(joins, word));
-    found.map(|(_, _, goes)| *goes)
+    found.map(|(_, _, condition)| *condition)
 }
 
-fn is_sure(verb: &str) -> bool {
-    let sure =
-        |(verbs, _, goes): &(&str, &str, Goes)| *goes == Goes::Surely && is_one_of(verbs, verb);
-    SWAPS.iter().any(sure)
+fn always_removes(verb: &str) -> bool {
+    let always = |(verbs, _, condition): &(&str, &str, Condition)| {
+        *condition == Condition::Always && is_one_of(verbs, verb)
+    };
+    SWAPS.iter().any(always)
 }
 
 fn ends(c: char) -> bool {
@@ -161,14 +182,14 @@ fn ends(c: char) -> bool {
 }
 
 /// The parts of `text`.
-pub(super) fn of(text: &str) -> Parts {
+pub(super) fn split(text: &str) -> Parts {
     let mut text = text.to_lowercase();
     for (phrase, word) in PHRASES {
         text = text.replace(phrase, word);
     }
-    let mut parting = Parting {
+    let mut splitter = Splitter {
         parts: Parts::default(),
-        state: State::Keeps,
+        state: State::Wanted,
         old: String::new(),
         new: String::new(),
     };
@@ -178,78 +199,82 @@ pub(super) fn of(text: &str) -> Parts {
             clause = clause.replace(word, &format!(" {word} "));
         }
         for word in clause.split_inclusive(' ') {
-            parting.word(word);
+            splitter.word(word);
         }
-        parting.flush();
-        for side in [&mut parting.parts.kept, &mut parting.parts.taken] {
+        splitter.flush();
+        for side in [&mut splitter.parts.wanted, &mut splitter.parts.removed] {
             side.push_str(", ");
         }
     }
-    parting.parts
+    splitter.parts
 }
 
-struct Parting {
+struct Splitter {
     parts: Parts,
     state: State,
-    /// What goes, or may go, in this clause.
+    /// Words of this clause for a thing that it removes or may remove.
     old: String,
-    /// What is to be there.
+    /// Words of this clause for things to show.
     new: String,
 }
 
-impl Parting {
+impl Splitter {
     fn word(&mut self, word: &str) {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
-        if let State::Holds(verb) = &self.state {
-            if let Some(goes) = joins(verb, bare).filter(|_| !self.old.trim().is_empty()) {
-                self.state = State::Gives(bare.to_owned(), goes);
+        if let State::Object(verb) = &self.state {
+            if let Some(condition) = joins(verb, bare).filter(|_| !self.old.trim().is_empty()) {
+                self.state = State::Replacement(bare.to_owned(), condition);
                 return;
             }
-            if is_one_of(TAKES, bare) {
+            if is_one_of(REMOVES, bare) {
                 // "把狗去掉".
-                self.parts.taken.push_str(&std::mem::take(&mut self.old));
-                self.state = State::Keeps;
+                self.parts.removed.push_str(&std::mem::take(&mut self.old));
+                self.state = State::Wanted;
                 return;
             }
         }
-        if is_one_of(INSTEAD, bare) && self.state == State::Keeps {
-            self.state = State::Stood;
-        } else if is_one_of(TAKES, bare) || is_one_of(INSTEAD, bare) {
+        if is_one_of(INSTEAD, bare) && self.state == State::Wanted {
+            self.state = State::Replaced;
+        } else if is_one_of(REMOVES, bare) || is_one_of(INSTEAD, bare) {
             self.flush();
-            self.state = State::Takes;
+            self.state = State::Removed;
         } else if SWAPS.iter().any(|(verbs, ..)| is_one_of(verbs, bare)) {
             self.flush();
-            self.state = State::Holds(bare.to_owned());
+            self.state = State::Object(bare.to_owned());
         } else {
-            if is_one_of(TURNS, bare) {
+            if is_one_of(BEGINS, bare) {
                 self.flush();
             }
             match self.state {
-                State::Keeps | State::Gives(..) => self.new.push_str(word),
-                State::Takes | State::Holds(_) | State::Stood => self.old.push_str(word),
+                State::Wanted | State::Replacement(..) => self.new.push_str(word),
+                State::Removed | State::Object(_) | State::Replaced => self.old.push_str(word),
             }
         }
     }
 
-    /// Ends what was begun.
+    /// Files the words so far by their purpose.
     fn flush(&mut self) {
         let (old, new) = (std::mem::take(&mut self.old), std::mem::take(&mut self.new));
-        let Parts { kept, taken, swaps } = &mut self.parts;
-        let mut swap = |joined, goes| {
+        let Parts {
+            wanted,
+            removed,
+            swaps,
+        } = &mut self.parts;
+        let mut swap = |joined, condition| {
             swaps.push(Swap {
                 old: old.clone(),
                 new: new.clone(),
                 joined,
-                goes,
+                condition,
             });
         };
-        match std::mem::replace(&mut self.state, State::Keeps) {
-            State::Keeps => kept.push_str(&new),
-            State::Takes => taken.push_str(&old),
-            State::Holds(verb) if is_sure(&verb) => taken.push_str(&old),
-            State::Holds(_) => kept.push_str(&old),
-            State::Gives(joined, goes) => swap(joined, goes),
-            State::Stood => swap(String::new(), Goes::Surely),
+        match std::mem::replace(&mut self.state, State::Wanted) {
+            State::Wanted => wanted.push_str(&new),
+            State::Removed => removed.push_str(&old),
+            State::Object(verb) if always_removes(&verb) => removed.push_str(&old),
+            State::Object(_) => wanted.push_str(&old),
+            State::Replacement(joined, condition) => swap(joined, condition),
+            State::Replaced => swap(String::new(), Condition::Always),
         }
     }
 }
@@ -264,8 +289,8 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_parted() {
-        for (text, kept, taken) in [
+    fn edits_are_split() {
+        for (text, wanted, removed) in [
             ("Make it night", "it night", ""),
             (
                 "remove the dog and make it night",
@@ -287,16 +312,16 @@ mod tests {
             ("replace the dog", "", "the dog"),
             ("把车去掉", "", "车"),
         ] {
-            let parts = of(text);
-            assert_eq!(bare(&parts.kept), kept, "{text}");
-            assert_eq!(bare(&parts.taken), taken, "{text}");
+            let parts = split(text);
+            assert_eq!(bare(&parts.wanted), wanted, "{text}");
+            assert_eq!(bare(&parts.removed), removed, "{text}");
             assert_eq!(parts.swaps, [], "{text}");
         }
     }
 
     #[test]
     fn one_thing_takes_the_place_of_another() {
-        for (text, old, new, kept) in [
+        for (text, old, new, wanted) in [
             ("turn the car into a boat", "the car", "a boat", ""),
             (
                 "change the dog to a cat at night",
@@ -319,8 +344,8 @@ mod tests {
             ("把车变成蓝色", "车", "蓝色", ""),
             ("犬を猫に変えて", "犬", "猫", ""),
         ] {
-            let parts = of(text);
-            assert_eq!(bare(&parts.kept), kept, "{text}");
+            let parts = split(text);
+            assert_eq!(bare(&parts.wanted), wanted, "{text}");
             assert_eq!(parts.swaps.len(), 1, "{text}");
             assert_eq!(bare(&parts.swaps[0].old), old, "{text}");
             assert_eq!(bare(&parts.swaps[0].new), new, "{text}");

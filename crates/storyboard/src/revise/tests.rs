@@ -23,7 +23,7 @@ fn settled(reading: &Reading) -> Settled {
 
 fn revised(source: &str, edit: &str) -> Reading {
     let source = read(source, "");
-    Wish::read(edit, "").revise(&source, settled(&source))
+    Change::read(edit, "").revise(&source, settled(&source))
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn words_that_say_nothing_change_nothing() {
             source,
             "{edit}"
         );
-        assert_eq!(Wish::read(edit, "").air(), Reading::default(), "{edit}");
+        assert_eq!(Change::read(edit, "").air(), Reading::default(), "{edit}");
     }
 }
 
@@ -129,10 +129,10 @@ fn subjects_come_and_go() {
         let painted = made.colour_of(Subject::Boat).is_some();
         assert_eq!(painted, shown.contains(&Subject::Boat), "{edit}");
     }
-    let wish = Wish::read("at night", "boats");
+    let change = Change::read("at night", "boats");
     let source = read(source, "");
     assert_eq!(
-        subjects(&wish.revise(&source, settled(&source))),
+        subjects(&change.revise(&source, settled(&source))),
         [Subject::Dog]
     );
 }
@@ -153,7 +153,7 @@ fn a_place_by_chance_stays_when_more_is_said() {
     };
     let source = read("quiet", "");
     assert_eq!(source.place, None);
-    let made = Wish::read("at night", "").revise(&source, settled);
+    let made = Change::read("at night", "").revise(&source, settled);
     assert_eq!(
         (made.place, made.hour),
         (Some(Place::Sea), Some(Hour::Night))
@@ -273,10 +273,10 @@ fn words_of_orders_are_not_missed() {
         "犬を猫に変えて",
         "개를 고양이로 바꿔",
     ] {
-        let wish = Wish::read(edit, "");
-        let missed: Vec<&String> = wish.missed().collect();
+        let change = Change::read(edit, "");
+        let missed: Vec<&String> = change.missed().collect();
         assert_eq!(missed, [] as [&String; 0], "{edit}");
     }
-    let wish = Wish::read("add a glimworfle", "");
-    assert_eq!(wish.missed().collect::<Vec<_>>(), ["glimworfle"]);
+    let change = Change::read("add a glimworfle", "");
+    assert_eq!(change.missed().collect::<Vec<_>>(), ["glimworfle"]);
 }

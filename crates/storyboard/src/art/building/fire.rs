@@ -1,4 +1,4 @@
-//! A volcano's smoke and, when it erupts, its fire: lava that runs down and bombs that fly.
+//! A volcano's smoke and, in an eruption, its lava and its glowing rocks.
 
 use super::super::super::colour::Rgb;
 use super::super::super::pen::{Ink, Pen};

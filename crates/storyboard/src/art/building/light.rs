@@ -7,12 +7,12 @@ use super::super::Look;
 const LAMP: (f32, f32) = (50.0, 14.6);
 const REACH: f32 = 215.0;
 
-/// Two beams that sweep around: seen from the side they lengthen, shorten and change sides.
+/// Two beams that sweep around. From the side, they lengthen, shorten and change sides.
 pub(super) fn beam(pen: &mut Pen, look: &Look, t: f32) {
     let sweep = (t * 0.8).cos();
     for side in [1.0, -1.0] {
         let along = sweep * side;
-        // The beam that points away from us is dimmer.
+        // The beam that points away from the viewer is dimmer.
         let near = (t * 0.8).sin() * side;
         let bright = 0.5 * along.abs().sqrt() * (0.8 + 0.2 * near);
         let end = LAMP.0 + REACH * along;
@@ -31,7 +31,7 @@ pub(super) fn beam(pen: &mut Pen, look: &Look, t: f32) {
             pen.shape(&cone, Ink::Line(fade));
         }
     }
-    // Once in a turn the lamp looks at us.
+    // Once per turn the lamp points at the viewer.
     let flare = (t * 0.8).sin().max(0.0).powi(12);
     pen.glow(LAMP.0, LAMP.1, 22.0 + 26.0 * flare, look.lamp, 0.8);
 }

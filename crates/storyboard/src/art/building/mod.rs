@@ -1,5 +1,5 @@
-//! Buildings and landmarks: which drawing, and how its parts move: doors, sails, wheels, bells, flags,
-//! smoke. Light, fire and water are in files of their own.
+//! Buildings and landmarks: their drawings, and how doors, sails, wheels, bells, flags and smoke move. Light, fire and
+//! water have their own files.
 
 mod fire;
 mod light;
@@ -49,19 +49,19 @@ fn kept_part(name: &str, kept: &str) -> Pose {
     }
 }
 
-/// How far doors, gates and flaps are open, 0.0 to 1.0: they start slowly and stop softly.
+/// How far doors, gates and flaps are open, 0.0 to 1.0, with a slow start and end.
 fn open(m: &Moment) -> f32 {
     if m.act != Act::Open {
         return 0.0;
     }
-    // Open in the first two thirds of the shot, so that it shows for a while what was behind.
+    // Opens in the first two thirds of the shot; the last third shows the inside.
     let share = (m.share * 1.5).clamp(0.0, 1.0);
     share * share * (3.0 - 2.0 * share)
 }
 
-/// How a part moves; parts without a movement of their own rest.
+/// The pose of a part; other parts rest.
 fn pose(name: &str, m: &Moment) -> Pose {
-    // A door that turns about its hinge is seen narrower, and never from its edge alone.
+    // A door that turns about its hinge looks narrower, but never edge-on.
     let leaf = (open(m) * 78.0).to_radians().cos();
     let fair = m.t * 11.0;
     match name {
@@ -69,7 +69,7 @@ fn pose(name: &str, m: &Moment) -> Pose {
         "shutter" => Pose::scaled(1.0, 1.0 - 0.9 * open(m)),
         "sails" => Pose::turned(m.t * 34.0 % 360.0),
         "wheel" => Pose::turned(fair % 360.0),
-        // Cabins hang: they turn back as far as the wheel turns, and swing a little.
+        // Cabins stay upright and swing a little.
         _ if name.starts_with("seat-") => {
             Pose::turned(4.0 * (m.t * 1.9 + number(name) as f32 * 1.3).sin() - fair % 360.0)
         }
@@ -83,7 +83,7 @@ fn pose(name: &str, m: &Moment) -> Pose {
     }
 }
 
-/// Whether a group of windows is lit: now and then people come and go.
+/// Whether a group of windows is lit. It changes now and then.
 fn lights_on(group: u32, m: &Moment) -> bool {
     let turn = (m.t * 0.35 + group as f32 * 0.37).max(0.0) as u32;
     chance(turn * 8 + group + u32::from(m.nth) * 64) > 0.24

@@ -1,4 +1,4 @@
-//! Water that falls: the jets of a fountain and a waterfall with its foam and spray.
+//! Falling water: the jets of a fountain, and a waterfall with its foam and spray.
 
 use super::super::super::colour::Rgb;
 use super::super::super::pen::{Ink, Pen};
@@ -17,7 +17,7 @@ struct Jet {
 }
 
 impl Jet {
-    /// Where its water is after `share` of its way.
+    /// The position of its water after `share` of its path.
     fn at(&self, share: f32) -> (f32, f32) {
         let x = self.from.0 + (self.to.0 - self.from.0) * share;
         let line = self.from.1 + (self.to.1 - self.from.1) * share * share;
@@ -38,7 +38,7 @@ impl Jet {
 }
 
 pub(super) fn fountain(pen: &mut Pen, look: &Look, t: f32) {
-    // Rings run over the basin where the water comes down.
+    // Rings spread in the basin from the falling water.
     for nth in 0..4_u8 {
         let age = (t * 0.6 + f32::from(nth) * 0.25).rem_euclid(1.0);
         let x = if nth.is_multiple_of(2) { 14.0 } else { 86.0 };

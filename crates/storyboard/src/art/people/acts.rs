@@ -1,5 +1,4 @@
-//! What people do: the posture of a body at an instant, act by act; here those on the ground. It draws
-//! nothing.
+//! The acts of people on the ground: the posture of a body at an instant. It draws nothing.
 
 use std::f32::consts::TAU;
 
@@ -17,10 +16,10 @@ pub(super) fn posture(build: &Build, m: &Moment) -> Posture {
         t: m.t + f32::from(m.nth) * 1.7,
         ..*m
     };
-    // Hops are the film's own, alike for all of a kind.
+    // All figures of a kind hop together.
     let hopped = (m.t * HOPS_HZ).rem_euclid(1.0);
     let m = &moment;
-    // Somebody who walks nowhere stands.
+    // A walker that does not move stands.
     let moved = m.gone > 0.0 || m.share == 0.0;
     match m.act {
         Act::Walk | Act::Move if moved => walk(build, m),
@@ -67,7 +66,7 @@ fn steps(build: &Build, m: &Moment, gait: Gait, drop: f32, bounce: f32) -> (Post
 
 fn walk(build: &Build, m: &Moment) -> Posture {
     let (posture, turn) = steps(build, m, gait::WALK, 1.6, 0.7);
-    // The arm swings with the other leg.
+    // The arm swings with the opposite leg.
     let swing = (turn - 0.4).cos();
     Posture {
         lean: 2.5,

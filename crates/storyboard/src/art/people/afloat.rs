@@ -13,7 +13,7 @@ pub(super) fn swim(build: &Build, m: &Moment) -> Posture {
     let turn = m.t * TAU * 0.62;
     let arm = |turn: f32| {
         let degrees = -turn.to_degrees().rem_euclid(360.0) + 180.0;
-        // Bent while it comes forward above the water.
+        // Bent while it moves forward above the water.
         Limb::Turn(degrees, 14.0 + 26.0 * (-turn.sin()).max(0.0))
     };
     let kick = |turn: f32| Limb::Turn(13.0 * (turn * 2.0).sin() - 3.0, 9.0);
@@ -51,7 +51,7 @@ pub(super) fn fly(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-/// Without weight: limbs drift, the body slowly tumbles to and fro.
+/// Weightless: limbs drift, the body slowly tumbles back and forth.
 pub(super) fn float(build: &Build, m: &Moment) -> Posture {
     let drift = |rate: f32, phase: f32| (m.t * rate * TAU + phase).sin();
     Posture {

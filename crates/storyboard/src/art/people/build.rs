@@ -1,9 +1,9 @@
-//! The proportions of people: one skeleton at rest, stretched by age and build. It poses nobody.
+//! The proportions of people: one skeleton at rest, scaled by age and build. It poses nobody.
 
-/// Rest places in the square, of a grown person who stands.
+/// Positions at rest in the square, of a standing adult.
 pub(super) const PELVIS: (f32, f32) = (50.0, 60.0);
 pub(super) const SHOULDERS: [(f32, f32); 2] = [(44.2, 36.5), (55.4, 36.5)];
-/// The near limb's joints, in which garments are drawn.
+/// The near limb's joints; the sheets of garments use them.
 pub(super) const SHOULDER: (f32, f32) = (44.2, 36.8);
 pub(super) const ELBOW: (f32, f32) = (44.2, 49.0);
 pub(super) const WRIST: (f32, f32) = (44.2, 60.0);
@@ -13,7 +13,7 @@ pub(super) const ANKLE: (f32, f32) = (47.6, 95.0);
 pub(super) const NECK: (f32, f32) = (50.4, 30.0);
 
 const UPPER_ARM: f32 = 12.2;
-/// As far as the middle of the hand.
+/// To the middle of the hand.
 const FOREARM: f32 = 13.0;
 const THIGH: f32 = 17.5;
 const SHIN: f32 = 16.5;
@@ -23,17 +23,17 @@ pub(super) const GROUND: f32 = 98.0;
 /// Half of the distance between the hips, which the view from the side shortens.
 const HIPS: f32 = 2.4;
 
-/// How a body differs from the grown one. All but `stoop` are factors.
+/// The differences of a body from the adult one. All but `stoop` are factors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Build {
-    /// Of the whole figure, about its feet.
+    /// Scale of the whole figure, about its feet.
     pub(super) whole: f32,
     pub(super) leg: f32,
     pub(super) arm: f32,
     pub(super) torso: f32,
     pub(super) girth: f32,
     pub(super) head: f32,
-    /// Degrees that the back is bent forward.
+    /// Forward bend of the back, degrees.
     pub(super) stoop: f32,
 }
 
@@ -114,12 +114,12 @@ impl Build {
         0.45 + 0.55 * self.girth
     }
 
-    /// The row of the ankles of feet that stand.
+    /// The row of the ankles of standing feet.
     pub(super) fn ankle_row(&self) -> f32 {
         GROUND - FOOT * self.foot()
     }
 
-    /// The row of the pelvis of somebody who stands straight.
+    /// The row of the pelvis in a straight stance.
     pub(super) fn pelvis_row(&self) -> f32 {
         self.ankle_row() - (THIGH + SHIN) * self.leg * 0.997 - 1.0
     }
@@ -129,7 +129,7 @@ impl Build {
         HIPS * self.girth
     }
 
-    /// Where a point of the drawn chest is when this body stands straight.
+    /// The position of a point of the drawn chest in a straight stance.
     pub(super) fn chest(&self, x: f32, y: f32) -> (f32, f32) {
         (
             50.0 + (x - PELVIS.0) * self.girth,

@@ -1,5 +1,5 @@
-//! Skirts, robes and coat tails: cloth that falls from the waist and follows the legs, whatever they do.
-//! It is the one garment that is no drawing, as its outline changes with every step.
+//! Skirts, robes and coat tails: cloth that hangs from the waist and follows the legs. It is the only garment without
+//! a drawing, because its outline changes with every step.
 
 use tiny_skia::{Path, PathBuilder};
 
@@ -11,9 +11,9 @@ use crate::colour::Rgb;
 /// A garment from the waist down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Skirt {
-    /// How much of the leg it covers, 0.0 to 1.0.
+    /// Share of the leg that it covers, 0.0 to 1.0.
     pub(super) length: f32,
-    /// How far it stands off the legs at its hem, in the square's units.
+    /// Distance from the legs at its hem, in the square's units.
     pub(super) flare: f32,
     /// Whether it has a hem of the second colour.
     pub(super) hem: bool,
@@ -33,7 +33,7 @@ fn beside(leg: &[Bone; 3], share: f32, off: f32) -> (f32, f32) {
     )
 }
 
-/// Where the cloth ends.
+/// The lower end of the cloth.
 #[derive(Clone, Copy, Debug)]
 struct Outline {
     waist: [(f32, f32); 2],
@@ -48,7 +48,7 @@ fn mix(a: (f32, f32), b: (f32, f32), share: f32) -> (f32, f32) {
     (a.0 + (b.0 - a.0) * share, a.1 + (b.1 - a.1) * share)
 }
 
-/// A smooth way along `points` (a quadratic B-spline) that ends in the last of them.
+/// A smooth path along `points` (a quadratic B-spline) to the last of them.
 fn flow(path: &mut PathBuilder, points: &[(f32, f32); 5]) {
     for pair in points.windows(2) {
         if let [by, next] = pair {
@@ -130,7 +130,7 @@ impl Skirt {
         }
     }
 
-    /// Cloth over a leg that leaves the outline: a knee that is lifted, a heel behind.
+    /// Cloth over a leg that leaves the outline: a lifted knee, a heel behind.
     fn cover(&self, pen: &mut Pen, look: &Look, leg: &[Bone; 3]) {
         let radius = 3.4 + self.flare * 0.2;
         // A leg is some 34 units long, and the line has round ends.

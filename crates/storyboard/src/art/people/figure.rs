@@ -1,4 +1,4 @@
-//! One person on the canvas: the garments of an outfit laid onto the bones of a posture, back to front.
+//! Draws one person: the garments of an outfit on the bones of a posture, back to front.
 
 use tiny_skia::Transform;
 
@@ -17,7 +17,7 @@ const HAIR: &str = "parts-people-hair";
 const HATS: &str = "parts-people-hats";
 const PROPS: &str = "parts-people-props";
 
-/// Hair that leaves the ear free.
+/// Hair that does not cover the ear.
 const EARS: [&str; 9] = [
     "short", "crop", "tousled", "ponytail", "bun", "bald", "shaved", "tuft", "pigtails",
 ];
@@ -44,7 +44,7 @@ fn on(pen: &mut Pen, bone: &Bone, look: &Look, sheet: &str, name: &str) {
     }
 }
 
-/// The look of a garment of that colour: its `main`.
+/// The look of a garment with that main colour.
 fn tinted(look: &Look, tint: Tint) -> Look {
     let main = match tint {
         Tint::Main => look.main,
@@ -59,7 +59,7 @@ fn tinted(look: &Look, tint: Tint) -> Look {
     Look { main, ..*look }
 }
 
-/// The look of the far side: darker.
+/// The darker look of the far side.
 fn far(look: &Look) -> Look {
     Look {
         main: look.main.lift(-0.06),
@@ -114,7 +114,7 @@ impl<'a> Figure<'a> {
         });
     }
 
-    /// Draws it with `tail` in the place of its legs.
+    /// Draws it with `tail` instead of legs.
     pub(super) fn draw_tailed(&self, pen: &mut Pen, look: &Look, tail: &dyn Fn(&mut Pen)) {
         let hair = tinted(look, self.outfit.hair_tint).main;
         let look = &Look { hair, ..*look };

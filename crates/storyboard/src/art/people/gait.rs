@@ -1,20 +1,20 @@
-//! Steps: where the feet are when a body has come so far. A standing foot stays where it is put.
+//! Steps: the positions of the feet at a distance covered. A standing foot does not slide.
 
 use std::f32::consts::{PI, TAU};
 
 use super::build::Build;
 use super::skeleton::Limb;
 
-/// A way to step.
+/// A gait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gait {
-    /// How far both feet carry the body, in the square's units.
+    /// Length of a stride of both feet, in the square's units.
     stride: f32,
-    /// Share of it that a foot stands.
+    /// Share of the stride in which a foot stands.
     stands: f32,
     /// How high a foot is lifted.
     lift: f32,
-    /// How far a foot swings beyond where it stands.
+    /// Distance that a foot swings beyond its standing range.
     swing: f32,
 }
 
@@ -31,7 +31,7 @@ pub(super) const RUN: Gait = Gait {
     swing: 7.0,
 };
 
-/// A horse's gaits; it lifts no foot but bends its knees.
+/// A horse's gaits. It bends its knees instead of lifting feet.
 pub(super) const HORSE_WALK: Gait = Gait {
     stride: 38.0,
     stands: 0.6,
@@ -46,7 +46,7 @@ pub(super) const GALLOP: Gait = Gait {
 };
 
 impl Gait {
-    /// The same for legs of another length.
+    /// The gait for legs of another length.
     pub(super) fn of(self, build: &Build) -> Self {
         Self {
             stride: self.stride * build.leg,
@@ -56,13 +56,13 @@ impl Gait {
         }
     }
 
-    /// Which share of a stride is over, after a way of `gone` units.
+    /// The share of a stride that is over, after `gone` units.
     pub(super) fn phase(&self, gone: f32) -> f32 {
         (gone / self.stride).rem_euclid(1.0)
     }
 
-    /// How far before its hip a foot is at its own phase, and which share of its swing through the air is
-    /// over; `None` while it stands.
+    /// Distance of a foot in front of its hip at its own phase, and the share of its swing that is over; `None`
+    /// while it stands.
     pub(super) fn step(&self, phase: f32) -> (f32, Option<f32>) {
         let phase = phase.rem_euclid(1.0);
         let half = self.stride * self.stands * 0.5;
@@ -71,7 +71,7 @@ impl Gait {
         }
         let share = (phase - self.stands) / (1.0 - self.stands);
         let eased = share * share * (3.0 - 2.0 * share);
-        // It trails behind at first and reaches out at last.
+        // It trails at first and reaches out at the end.
         let beyond = -self.swing * (share * TAU).sin();
         (2.0 * half * eased - half + beyond, Some(share))
     }

@@ -11,10 +11,10 @@ use super::skeleton::{Limb, Posture, Skeleton};
 use crate::colour::Rgb;
 use crate::subject::{Act, Subject};
 
-/// How far from the middle each of a couple stands.
+/// Distance of each of a couple from the middle.
 const APART: f32 = 14.0;
 
-/// Where each of a couple is, and how large: those who lie take more room.
+/// Positions and sizes of a couple. People who lie take more room.
 fn place(m: &Moment, index: usize) -> Transform {
     let side = if index == 0 { -1.0 } else { 1.0 };
     if matches!(m.act, Act::Sleep | Act::Swim | Act::Fly) {
@@ -25,7 +25,7 @@ fn place(m: &Moment, index: usize) -> Transform {
     Transform::from_translate(side * APART, 0.0)
 }
 
-/// The two of a couple: outfit and posture of each, hand in hand where their act leaves a hand free.
+/// Outfits and postures of a couple, hand in hand if their act leaves a hand free.
 fn pair(m: &Moment) -> [(Outfit, Posture); 2] {
     let holds = matches!(
         m.act,
@@ -69,7 +69,7 @@ pub(super) fn couple_heads(m: &Moment) -> [f32; 4] {
     around(heads.map(|(index, head)| (head, place(m, index))))
 }
 
-/// The box around boxes, each seen through its transform. Boxes are left, top, right, bottom.
+/// The box around boxes under their transforms. Boxes are left, top, right, bottom.
 fn around(boxes: impl Iterator<Item = ([f32; 4], Transform)>) -> [f32; 4] {
     let none = [f32::MAX, f32::MAX, f32::MIN, f32::MIN];
     boxes.fold(none, |held, ([left, top, right, bottom], through)| {
@@ -85,7 +85,7 @@ fn around(boxes: impl Iterator<Item = ([f32; 4], Transform)>) -> [f32; 4] {
     })
 }
 
-/// Where the people of a crowd stand: column, rows up from the ground, size. The last are in front.
+/// The people of a crowd: column, height above the ground, size. The last are in front.
 const CROWD: [(f32, f32, f32); 12] = [
     (-50.0, -8.6, 0.62),
     (4.6, -8.6, 0.62),
@@ -100,7 +100,7 @@ const CROWD: [(f32, f32, f32); 12] = [
     (95.6, 0.0, 0.78),
     (132.0, 0.0, 0.78),
 ];
-/// Clothes of those in a crowd who do not wear the main colour.
+/// Colours of clothes in a crowd, for people who do not wear the main colour.
 const CLOTHES: [u32; 6] = [
     0x3f_7a94, 0xd0_9a3c, 0x6a_5a8c, 0x4f_8a64, 0xb0_5a7c, 0x50_607c,
 ];
@@ -114,13 +114,13 @@ const FACES: [(u32, u32); 7] = [
     (0x5c_3a28, 0x1c_1a20),
     (0xd8_a482, 0x5a_3a24),
 ];
-/// One of a crowd.
+/// A person of a crowd.
 struct Member {
     worn: Outfit,
     posture: Posture,
     moment: Moment,
     place: Transform,
-    /// What its colours are chosen by.
+    /// Chooses its colours.
     seed: usize,
 }
 
@@ -143,14 +143,14 @@ fn member(m: &Moment, index: usize, (x, up, size): (f32, f32, f32)) -> Member {
         t: m.t + index as f32 * 0.61,
         gone: m.gone / size,
         act: match m.act {
-            // There is no room to lie down, and one band is enough.
+            // A crowd has no room to lie down, and needs one band only.
             Act::Sleep => Act::Sit,
             Act::Play if !index.is_multiple_of(4) => Act::Dance,
             act => act,
         },
         ..*m
     };
-    // Some who go nowhere look to the left.
+    // Some people who stand look to the left.
     let goes = matches!(
         m.act,
         Act::Walk | Act::Run | Act::Move | Act::Fly | Act::Swim

@@ -1,4 +1,4 @@
-//! What people do with their hands while they stand: eat, wave, play, read, open.
+//! Postures of standing people with busy hands: eat, wave, play, read, open.
 
 use std::f32::consts::TAU;
 

@@ -1,5 +1,5 @@
-//! People: who wears what, how they hold themselves, and what they ride. All are built from one skeleton
-//! and sheets of garments; only ghosts have a body of their own.
+//! People: their outfits, postures and mounts. All share one skeleton and sheets of garments; only ghosts have another
+//! body.
 
 mod acts;
 mod afloat;
@@ -38,8 +38,8 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     }
 }
 
-/// The box of the heads in the square's coordinates (left, top, right, bottom), so that nothing is written
-/// over a face; `None` for all but people.
+/// The box of the heads in the square's coordinates (left, top, right, bottom), which captions avoid; `None` for all
+/// but people.
 pub(in super::super) fn head(subject: Subject, m: &Moment) -> Option<[f32; 4]> {
     if subject.facts().body != super::super::subject::Body::Person {
         return None;
@@ -59,7 +59,7 @@ pub(in super::super) fn head(subject: Subject, m: &Moment) -> Option<[f32; 4]> {
     })
 }
 
-/// Clothes and things of a person; a person with an umbrella keeps clothes and hair.
+/// The outfit of a person. The holder of an umbrella keeps clothes and hair.
 fn worn(subject: Subject, m: &Moment) -> Outfit {
     match m.holder.filter(|_| subject == Subject::Umbrella) {
         Some(holder) => Outfit {
@@ -91,7 +91,7 @@ fn single(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     }
 }
 
-/// The colours of an outfit where the subject's own colour belongs to something held.
+/// The colours of an outfit if the subject's own colour is for the thing in its hand.
 fn dressed(subject: Subject, look: &Look) -> Look {
     match subject {
         Subject::Umbrella => Look {
@@ -103,7 +103,7 @@ fn dressed(subject: Subject, look: &Look) -> Look {
     }
 }
 
-/// The posture of somebody who may hold something.
+/// The posture of a person with or without a thing in the hand.
 fn held(subject: Subject, worn: &Outfit, m: &Moment) -> Posture {
     let build = &worn.build;
     let posture = match (subject, m.act) {
@@ -129,7 +129,7 @@ fn held(subject: Subject, worn: &Outfit, m: &Moment) -> Posture {
     }
 }
 
-/// Where the far hand is that holds something.
+/// The position of the far hand with its thing.
 fn grip(subject: Subject, build: &Build, m: &Moment) -> Option<(f32, f32)> {
     let slow = (m.t * 0.9).sin();
     Some(match subject {

@@ -1,4 +1,4 @@
-//! People with something under them: the bicycle, the horse, skis; and those with fins or a rod.
+//! Cyclists, riders and skiers with the things under them; divers with fins, and fishermen with a rod.
 
 use std::f32::consts::{PI, TAU};
 
@@ -20,7 +20,7 @@ const PROPS: &str = "parts-people-props";
 const BICYCLE: &str = "parts-people-bicycle";
 const HORSE: &str = "parts-people-horse";
 
-/// The cyclist is this much smaller than somebody on foot.
+/// Size of the cyclist as a share of a person on foot.
 const CYCLIST: f32 = 0.78;
 const HUBS: [(f32, f32); 2] = [(24.0, 81.0), (74.0, 81.0)];
 const WHEEL: f32 = 17.0;
@@ -34,12 +34,12 @@ fn cyclist_build() -> Build {
     }
 }
 
-/// A point of the square in the coordinates of a body that is `whole` as large.
+/// A point of the square in the coordinates of a body of scale `whole`.
 fn inside(whole: f32, x: f32, y: f32) -> (f32, f32) {
     (50.0 + (x - 50.0) / whole, 98.0 + (y - 98.0) / whole)
 }
 
-/// The moment of somebody whose hands are busy.
+/// The moment of a person with busy hands.
 fn mounted(m: &Moment) -> Moment {
     Moment {
         act: Act::Move,
@@ -305,7 +305,7 @@ fn pole(pen: &mut Pen, look: &Look, bones: &Skeleton, side: usize, m: &Moment) {
     pen.within(place, |pen| figure::part(pen, look, PROPS, "pole"));
 }
 
-/// The diver, under water: level, fins beating slowly.
+/// The diver under water: level, with slowly beating fins.
 pub(super) fn dive(build: &Build, m: &Moment) -> Posture {
     let kick = |phase: f32| (m.t * 3.6 + phase).sin();
     Posture {
@@ -329,7 +329,7 @@ pub(super) fn dive(build: &Build, m: &Moment) -> Posture {
 /// The line from the tip of the rod into the water.
 pub(super) fn fishing_line(pen: &mut Pen, look: &Look, bones: &Skeleton, m: &Moment) {
     let (x, y) = bones.hand(1);
-    // As the rod sways in the hand.
+    // The line follows the rod, which sways in the hand.
     let sway = (1.6 * (m.t * 1.1).sin()).to_radians();
     let (right, down) = (42.0, -36.0);
     let tip = (x + right - sway * down, y + down + sway * right);

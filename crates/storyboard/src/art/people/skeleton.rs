@@ -1,16 +1,16 @@
-//! A posture made into places: where each bone of a body is and how it is turned, two bones reaching for a
-//! point where a hand or foot must be. It knows no acts and no clothes.
+//! Turns a posture into the positions and angles of a body's bones; two bones reach for the point of a hand or foot.
+//! It knows no acts and no clothes.
 
 use tiny_skia::{Point, Transform};
 
 use super::build::{self, Build};
 
-/// How an arm or a leg is held.
+/// The pose of an arm or a leg.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Limb {
-    /// Degrees forward of hanging down, and degrees that the elbow or knee is bent.
+    /// Angle forward of straight down, and bend of the elbow or knee, degrees.
     Turn(f32, f32),
-    /// The hand or the ankle is at this point of the square.
+    /// The point of the hand or the ankle in the square.
     To(f32, f32),
 }
 
@@ -22,22 +22,22 @@ pub(super) enum Mouth {
     Oh,
 }
 
-/// How a body is held. The near limb comes first.
+/// The posture of a body. The near limb comes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Posture {
-    /// Where the pelvis is, from where it is when the body stands straight.
+    /// Offset of the pelvis from its place in a straight stance.
     pub(super) hip: (f32, f32),
-    /// Degrees that the back leans forward.
+    /// Forward lean of the back, degrees.
     pub(super) lean: f32,
-    /// Degrees that the head is bent forward.
+    /// Forward bend of the head, degrees.
     pub(super) nod: f32,
     pub(super) arms: [Limb; 2],
     pub(super) legs: [Limb; 2],
-    /// Degrees that the toes point up.
+    /// Angle of the toes, degrees up.
     pub(super) feet: [f32; 2],
-    /// Degrees that the whole body is turned about its pelvis, forward.
+    /// Forward turn of the whole body about its pelvis, degrees.
     pub(super) tip: f32,
-    /// Width of the whole, -1.0 to 1.0: a turn about itself.
+    /// Width of the whole body, -1.0 to 1.0, when it turns around.
     pub(super) turn: f32,
     pub(super) asleep: bool,
     pub(super) mouth: Mouth,
@@ -45,7 +45,7 @@ pub(super) struct Posture {
     pub(super) breath: f32,
 }
 
-/// Where a bone is: garments drawn at rest are laid onto it.
+/// The position and angle of a bone, for the garments on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bone {
     pub(super) at: (f32, f32),
@@ -63,7 +63,7 @@ impl Bone {
             .pre_translate(-self.rest.0, -self.rest.1)
     }
 
-    /// Where a point of the garment's drawing is.
+    /// The position of a point of the garment's drawing.
     pub(super) fn point(&self, x: f32, y: f32) -> (f32, f32) {
         let mut point = Point::from_xy(x, y);
         self.onto().map_point(&mut point);
@@ -91,8 +91,8 @@ fn along(from: (f32, f32), degrees: f32, length: f32) -> (f32, f32) {
     (from.0 + sin * length, from.1 + cos * length)
 }
 
-/// The angles of two bones that reach from `from` to `to`: the first, forward of straight down, and the
-/// bend between them (law of cosines). A point out of reach is pointed at.
+/// The angles of two bones from `from` to `to`: of the first, forward of straight down, and the bend between them (law
+/// of cosines). They point at a point out of reach.
 fn bend(from: (f32, f32), to: (f32, f32), first: f32, second: f32) -> (f32, f32, f32) {
     let (right, down) = (to.0 - from.0, to.1 - from.1);
     let least = (first - second).abs() + 0.01;

@@ -1,5 +1,4 @@
-//! What four-legged figures do: each act as a pose of the instant. Acts that make no sense for an animal
-//! become what is usual for it.
+//! The acts of four-legged figures: each as a pose at an instant. An animal that cannot do an act does its usual one.
 
 use std::f32::consts::TAU;
 
@@ -35,7 +34,7 @@ pub(super) fn figure(subject: Subject, frame: &Frame, m: &Moment) -> Figure {
     figure
 }
 
-/// `act`, or what is usual when it makes no sense.
+/// `act`, or the usual act of a subject that cannot do it.
 fn sensible(subject: Subject, act: Act) -> Act {
     let winged = subject == Subject::Dragon;
     match act {
@@ -45,7 +44,7 @@ fn sensible(subject: Subject, act: Act) -> Act {
     }
 }
 
-/// Breath, a look around, a blink now and then, a tail that is never quite still.
+/// Breathes, looks around, blinks now and then and moves its tail.
 fn alive(figure: &mut Figure, t: f32) {
     figure.breath = 1.0 + 0.012 * (t * 1.9).sin();
     figure.neck = 1.3 * (t * 0.7).sin();
@@ -58,7 +57,7 @@ fn alive(figure: &mut Figure, t: f32) {
     figure.wings = 0.12 * (t * 1.9).sin();
 }
 
-/// Up and down again once every `period` seconds, in a share of it.
+/// Rises and falls once in every `period` seconds, during a share of it.
 fn pulse(t: f32, period: f32, share: f32) -> f32 {
     let turn = (t / period).rem_euclid(1.0) / share;
     if turn < 1.0 {
@@ -68,7 +67,7 @@ fn pulse(t: f32, period: f32, share: f32) -> f32 {
     }
 }
 
-/// Walks or runs: feet keep to the distance covered.
+/// Walks or runs: steps follow the distance covered.
 fn pace(figure: &mut Figure, frame: &Frame, gait: &Gait, m: &Moment) {
     let leg = frame.leg();
     let cycles = m.gone * 100.0 / (gait.stride() * leg) + f32::from(m.nth) * 0.37;
@@ -89,7 +88,7 @@ fn pace(figure: &mut Figure, frame: &Frame, gait: &Gait, m: &Moment) {
     figure.tail += pitch * 1.5;
 }
 
-/// The share of a hop that an actor is off the ground.
+/// The share of a hop in the air.
 const AIR: f32 = 0.7;
 
 /// Crouches, stretches through the air, lands softly.
@@ -198,13 +197,13 @@ fn sleep(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
     }
 }
 
-/// By how many degrees the neck turns until the mouth is on row `row`, when the head turns back by `level`
-/// of that.
+/// The angle of the neck, degrees, that brings the mouth to row `row` if the head turns back by the share `level` of
+/// it.
 fn lowered(figure: &Figure, frame: &Frame, row: f32, level: f32) -> f32 {
     let down = |neck: &f32| figure.mouth(frame, *neck, -level * neck).1 >= row;
     let all = (0..60).map(|n| n as f32 * 2.0);
     all.clone().find(down).unwrap_or_else(|| {
-        // It does not reach: as low as it can.
+        // Out of reach: as low as it can.
         let row = |neck: f32| figure.mouth(frame, neck, -level * neck).1;
         all.fold(
             0.0,
@@ -228,11 +227,11 @@ fn eat(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
         return;
     }
     if frame.nosed {
-        // What has a trunk need not bow.
+        // An elephant uses its trunk.
         figure.trunk = 12.0 + 26.0 * (t * 1.5).sin();
         return;
     }
-    // A short neck is helped by bent fore legs.
+    // An animal with a short neck bends its fore legs.
     let mut bowed = *figure;
     let mut most = lowered(&bowed, frame, GROUND - 1.5, LEVEL);
     let most_bent = if habit.sit == Sit::Down { 104.0 } else { 54.0 };
@@ -262,7 +261,7 @@ fn wave(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
     figure.trunk -= 26.0 + 10.0 * sway;
 }
 
-/// Steps in place to a beat, two to the second.
+/// Steps in place, two beats per second.
 fn dance(figure: &mut Figure, frame: &Frame, t: f32) {
     let leg = frame.leg();
     let beat = t * TAU;
@@ -279,7 +278,7 @@ fn dance(figure: &mut Figure, frame: &Frame, t: f32) {
     }
 }
 
-/// In water up to its shoulders, legs paddling below.
+/// Up to its shoulders in water, with paddling legs.
 fn paddle(figure: &mut Figure, frame: &Frame, t: f32) {
     let leg = frame.leg();
     figure.shift.1 = GROUND - (frame.belly.1 + frame.neck.1) * 0.5 + 1.5 * (t * 1.6).sin();

@@ -1,10 +1,10 @@
-//! The dragon's flight: the one that flies among those that walk.
+//! The dragon's flight: the only four-legged figure that flies.
 
 use super::super::super::subject::Act;
 use super::super::Moment;
 use super::figure::{Figure, Foot};
 
-/// Beats its wings, legs trailing; comes down with wings flared, which fold at the end.
+/// Beats its wings with trailing legs; lands with flared wings and folds them at the end.
 pub(super) fn fly(figure: &mut Figure, m: &Moment, act: Act) {
     let beat = m.t * 4.6;
     let share = m.share.clamp(0.0, 1.0);

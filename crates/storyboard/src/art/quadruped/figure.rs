@@ -1,21 +1,21 @@
-//! The pose of a four-legged figure at an instant: where its body and feet are and how its parts turn.
-//! Acts fill it in (`acts`); here it becomes poses of parts.
+//! The pose of a four-legged figure at an instant: the positions of body and feet, and the angles of its parts.
+//! `acts` fills it in; this file turns it into poses of parts.
 
 use super::super::rig::{Pose, Rig};
 use super::legs::{Bend, Leg, NAMES, Point};
 
-/// What the drawing is like at rest: the joints that acts need.
+/// The joints of the drawing at rest, as far as acts need them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) legs: [Leg; 4],
-    /// What the trunk turns about.
+    /// The pivot of the trunk.
     pub(super) seat: Point,
     /// The lowest point of the trunk.
     pub(super) belly: Point,
     pub(super) neck: Point,
     pub(super) head: Point,
     pub(super) mouth: Point,
-    /// Where the head's joint lies when it sleeps in a ring.
+    /// The head's joint in the curled sleeping pose.
     pub(super) pillow: Option<Point>,
     /// The root of the near wing, which hangs beside the trunk.
     pub(super) wing: Option<Point>,
@@ -25,7 +25,7 @@ pub(super) struct Frame {
     pub(super) nosed: bool,
 }
 
-/// The row that feet stand on.
+/// The row of the ground.
 pub(super) const GROUND: f32 = 98.0;
 
 impl Frame {
@@ -54,25 +54,25 @@ impl Frame {
     }
 }
 
-/// Motion of a foot.
+/// The position of a foot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Foot {
-    /// Stands so far from where it stands at rest, toe down by so many degrees.
+    /// On the ground: offset from its place at rest, and angle of the toe, degrees down.
     At(f32, f32, f32),
-    /// Stands there, the knee bent to its other side.
+    /// On the ground at this offset, with the knee bent to the other side.
     Squat(f32, f32),
-    /// The leg lies folded on the ground.
+    /// Folded on the ground.
     Folded,
-    /// Hangs from the body: thigh and shin turn by these degrees.
+    /// In the air: angles of thigh and shin, degrees.
     Free(f32, f32),
 }
 
-/// A pose of the whole.
+/// The pose of the whole figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figure {
-    /// Of everything, from its place on the ground.
+    /// Offset of the whole figure.
     pub(super) shift: Point,
-    /// Of the trunk and what hangs on it.
+    /// Offset of the trunk and the parts on it.
     pub(super) sunk: f32,
     pub(super) ahead: f32,
     /// Nose down, degrees.
@@ -81,7 +81,7 @@ pub(super) struct Figure {
     pub(super) breath: f32,
     pub(super) feet: [Foot; 4],
     pub(super) neck: f32,
-    /// How far the neck is from where it is at rest.
+    /// Offset of the neck from its place at rest.
     pub(super) laid: Point,
     pub(super) head: f32,
     pub(super) tail: f32,
@@ -93,9 +93,9 @@ pub(super) struct Figure {
     /// Height of the open eye, 0.0 to 1.0.
     pub(super) eye: f32,
     pub(super) asleep: bool,
-    /// Shows the part `curl` in place of trunk and legs.
+    /// Whether the part `curl` replaces trunk and legs.
     pub(super) curled: bool,
-    /// Shows what it holds.
+    /// Whether it shows the thing that it holds.
     pub(super) holds: bool,
 }
 
@@ -122,13 +122,13 @@ impl Figure {
         holds: false,
     };
 
-    /// Where `point` of the trunk is.
+    /// The position of `point` of the trunk.
     pub(super) fn carried(&self, frame: &Frame, point: Point) -> Point {
         let at = turned(point, frame.seat, self.pitch);
         (at.0 + self.ahead, at.1 + self.sunk)
     }
 
-    /// Where the mouth is when the neck turns by `neck` and the head by `head` degrees.
+    /// The position of the mouth if the neck turns by `neck` and the head by `head` degrees.
     pub(super) fn mouth(&self, frame: &Frame, neck: f32, head: f32) -> Point {
         let mouth = turned(frame.mouth, frame.head, head);
         self.carried(frame, turned(mouth, frame.neck, neck))

@@ -1,14 +1,14 @@
-//! Gaits: where each foot of four is at a distance covered. A foot on the ground goes back exactly as fast
-//! as its owner goes on, so that it does not slide.
+//! Gaits: the position of each of four feet at a distance covered. A foot on the ground moves back exactly as fast as
+//! the body moves forward, so that it does not slide.
 
-/// How four feet take turns.
+/// The rhythm of four feet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Gait {
     /// When each foot comes down, as a share of the cycle: hind near, front near, hind far, front far.
     pub(in super::super) turns: [f32; 4],
-    /// Share of the cycle that a foot stands.
+    /// Share of the cycle in which a foot stands.
     pub(in super::super) duty: f32,
-    /// How far a standing foot goes back, in lengths of the leg.
+    /// Distance that a standing foot moves back, in lengths of the leg.
     pub(in super::super) reach: f32,
     /// How high a foot is lifted, in lengths of the leg.
     pub(in super::super) lift: f32,
@@ -61,7 +61,7 @@ pub(in super::super) const HOP: Gait = Gait {
     pitch: 6.0,
 };
 
-/// Where a foot is, from its place below the hip.
+/// Position of a foot relative to its place below the hip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Step {
     /// In lengths of the leg, to the right and up.
@@ -72,12 +72,12 @@ pub(in super::super) struct Step {
 }
 
 impl Gait {
-    /// How far the body goes in a cycle, in lengths of the leg.
+    /// Distance that the body covers in a cycle, in lengths of the leg.
     pub(in super::super) fn stride(&self) -> f32 {
         self.reach / self.duty
     }
 
-    /// Where foot `nth` is after `cycles`.
+    /// The position of foot `nth` after `cycles`.
     pub(in super::super) fn step(&self, nth: usize, cycles: f32) -> Step {
         let turn = self.turns.get(nth).copied().unwrap_or_default();
         let phase = (cycles - turn).rem_euclid(1.0);
@@ -104,10 +104,10 @@ impl Gait {
         }
     }
 
-    /// How far the body is lifted, in lengths of the leg, and by how many degrees its nose is down.
+    /// Lift of the body, in lengths of the leg, and its pitch, degrees nose down.
     pub(in super::super) fn sway(&self, cycles: f32) -> (f32, f32) {
         let turn = cycles * std::f32::consts::TAU;
-        // Highest while the fewest feet stand.
+        // Highest when the fewest feet stand.
         let late = if self.bob.1 > 1.5 { 3.4 } else { -1.26 };
         let rise = 0.5 - 0.5 * (turn * self.bob.1 + late).cos();
         (self.bob.0 * rise, -self.pitch * turn.sin())

@@ -1,5 +1,5 @@
-//! What each animal does in its own way: how it runs, sits and sleeps, and how far down its mouth goes.
-//! One row for each kind that differs from a hoofed animal.
+//! The habits of each animal: how it runs, sits and sleeps, and how low its mouth reaches. One row for each kind
+//! that differs from a hoofed animal.
 
 use super::super::super::subject::Subject;
 use super::gait::{BOUND, GALLOP, Gait, HOP, TROT, WALK};
@@ -13,29 +13,29 @@ pub(super) enum Sit {
     Upright,
     /// Lies down with its head up.
     Down,
-    /// It always does.
+    /// It always sits.
     Always,
 }
 
 /// How an animal sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sleep {
-    /// In a ring, its tail around it: the part `curl` in place of body and legs.
+    /// Curled up with its tail around it: the part `curl` replaces body and legs.
     Curled,
     /// On its belly, head on the ground.
     Down,
-    /// As it is, eyes closed.
+    /// In its usual pose with closed eyes.
     Still,
 }
 
-/// The ways of one animal.
+/// The habits of an animal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Habit {
     pub(super) walk: Gait,
     pub(super) run: Gait,
     pub(super) sit: Sit,
     pub(super) sleep: Sleep,
-    /// How far the trunk is raised to sit, degrees.
+    /// Angle of the trunk when it sits, degrees up.
     pub(super) raise: f32,
 }
 

@@ -1,5 +1,5 @@
-//! Legs of two bones: where their joints are in a drawing, and how they turn so that a foot stands at a
-//! given place. It knows no gait.
+//! Legs of two bones: their joints in a drawing, and the angles that put a foot at a given position. It knows no
+//! gait.
 
 use super::super::rig::Rig;
 
@@ -13,7 +13,7 @@ pub(in super::super) struct Leg {
     pub(in super::super) foot: Point,
 }
 
-/// What the parts of a leg turn by, degrees, each about its own joint inside of the one before.
+/// The angles of a leg's parts, degrees, each about its joint and relative to the part before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Bend {
     pub(in super::super) leg: f32,
@@ -46,8 +46,8 @@ impl Leg {
         self.upper() + self.lower()
     }
 
-    /// Bends so that the foot comes to `to` when the hip is at `hip`, or as near as the bones allow. The knee
-    /// keeps to its side of the leg, or to the other when `flipped`. The foot stays level.
+    /// Bends so that the foot reaches `to` with the hip at `hip`, or as near as the bones allow. The knee stays on its
+    /// side of the leg, or on the other if `flipped`. The foot stays level.
     pub(in super::super) fn reach(&self, hip: Point, to: Point, flipped: bool) -> Bend {
         let (upper, lower) = (self.upper().max(0.1), self.lower().max(0.1));
         let least = (upper - lower).abs() + 0.05;
@@ -75,7 +75,7 @@ impl Leg {
         self.bend(down.atan2(-back), 0.0)
     }
 
-    /// What turns the bones of the leg at rest to the angles `thigh` and `shin`, radians.
+    /// The turns from the leg at rest to the angles `thigh` and `shin`, radians.
     fn bend(&self, thigh: f32, shin: f32) -> Bend {
         let leg = turn(thigh - angle(self.hip, self.knee));
         let whole = turn(shin - angle(self.knee, self.foot));

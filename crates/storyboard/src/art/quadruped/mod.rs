@@ -1,4 +1,4 @@
-//! Animals on four legs, and those that share their ground: which drawing, and how its parts move.
+//! Animals on four legs, snakes and snails: their drawings, and how the parts move.
 
 mod acts;
 mod dragon;

@@ -1,4 +1,4 @@
-//! Those without legs: the snake, whose body stays in the track of its head, and the snail.
+//! Animals without legs: the snake, whose body follows the track of its head, and the snail.
 
 use super::super::super::subject::Act;
 use super::super::Moment;
@@ -6,7 +6,7 @@ use super::super::rig::Pose;
 
 /// Distance between two rings of a snake's drawing, in its square of 100.
 const RING: f32 = 2.3;
-/// Length of a bend of its track, and how far it goes to either side.
+/// Length of a bend of its track, and its amplitude.
 const BEND: f32 = 26.0;
 const SIDE: f32 = 4.2;
 
@@ -39,7 +39,7 @@ pub(super) fn pose(name: &str, m: &Moment) -> Pose {
                 1.0,
             )
         }
-        // A snail draws itself out and in along its way; asleep it is in its shell.
+        // A snail stretches and contracts as it moves; asleep it is in its shell.
         "foot" if asleep => Pose::scaled(0.62, 0.8),
         "foot" => Pose::scaled(1.0 + 0.05 * (m.gone * 90.0 + t * 0.6).sin(), 1.0),
         "horns" if asleep => Pose::HIDDEN,
@@ -54,10 +54,10 @@ pub(super) fn pose(name: &str, m: &Moment) -> Pose {
 /// Rings of the drawing.
 const RINGS: f32 = 24.0;
 
-/// How far ring `nth` is beside the line of its way: a track that stays where it is on the ground.
+/// Sideways offset of ring `nth`. The track does not move on the ground.
 fn bend(nth: f32, gone: f32) -> f32 {
     let along = nth * RING + gone * 100.0;
-    // The tail's end and the neck are calm.
+    // The tail's end and the neck move less.
     let calm = (nth / 5.0)
         .min(1.0)
         .min(0.35 + (RINGS - nth) / 10.0)

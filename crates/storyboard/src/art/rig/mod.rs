@@ -1,5 +1,5 @@
-//! Drawings as data: SVG files whose groups are named parts that turn about joints. It reads the subset
-//! that `drawings/README.md` describes and poses parts; what they do is decided by the caller.
+//! Drawings as data: SVG files whose groups are named parts that turn about joints. It reads the subset that
+//! `drawings/README.md` describes and poses parts as the caller decides.
 
 mod parse;
 mod part;
@@ -24,7 +24,7 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// The drawing of that name, read at its first use; `None` when there is none.
+    /// The drawing of that name, parsed at its first use; `None` if there is none.
     pub(super) fn named(name: &str) -> Option<&'static Self> {
         static RIGS: OnceLock<Mutex<BTreeMap<String, Option<&'static Rig>>>> = OnceLock::new();
         let rigs = RIGS.get_or_init(Mutex::default);
@@ -32,7 +32,7 @@ impl Rig {
         if let Some(known) = rigs.get(name) {
             return *known;
         }
-        // Leaked once per drawing: the number of drawings bounds it.
+        // Leaks once per drawing, so the number of drawings bounds the leak.
         let rig = drawings::source(name)
             .and_then(|svg| Self::parse(svg).ok())
             .map(|rig| &*Box::leak(Box::new(rig)));
@@ -43,7 +43,7 @@ impl Rig {
     /// Reads an SVG.
     ///
     /// # Errors
-    /// A sentence that names the element that is not of the subset.
+    /// A sentence that names the element outside the subset.
     pub(super) fn parse(svg: &str) -> Result<Self, String> {
         let document = Document::parse(svg).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -51,12 +51,12 @@ impl Rig {
         })
     }
 
-    /// Draws it with every part posed by `pose`, which is asked by name.
+    /// Draws it. `pose` gives the pose of each part by its name.
     pub(super) fn draw(&self, pen: &mut Pen, look: &Look, pose: &dyn Fn(&str) -> Pose) {
         draw(&self.root, pen, look, pose);
     }
 
-    /// Where the joint of the first part of that name is when nothing is posed.
+    /// The joint of the first part of that name, at rest.
     pub(super) fn joint(&self, name: &str) -> Option<(f32, f32)> {
         joint(&self.root, name, Transform::identity())
     }

@@ -1,5 +1,4 @@
-//! Reads drawings: from the subset of SVG that `drawings/README.md` describes to parts and shapes. It draws
-//! nothing.
+//! Parses the subset of SVG that `drawings/README.md` describes into parts and shapes. It draws nothing.
 
 use roxmltree::{Document, Node};
 use tiny_skia::{Path, PathBuilder, Rect, Transform};
@@ -8,7 +7,7 @@ use super::super::super::colour::Rgb;
 use super::super::drawings;
 use super::part::{Hue, Item, Part, Shape};
 
-/// Deepest nesting of parts, through other files too.
+/// Maximum nesting of parts, across files.
 const DEPTH_MAX: usize = 12;
 
 pub(super) fn part(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
@@ -39,7 +38,7 @@ pub(super) fn part(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
     })
 }
 
-/// `<use href="FILE#PART">`: a part of another drawing, or of the same when no file is named.
+/// `<use href="FILE#PART">`: a part of another drawing, or of the same one without a file name.
 fn used(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
     let href = node.attribute("href").unwrap_or_default();
     let (file, id) = href

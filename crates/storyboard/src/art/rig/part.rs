@@ -6,10 +6,10 @@ use super::super::super::colour::Rgb;
 use super::super::super::pen::{Ink, Pen};
 use super::super::Look;
 
-/// How a part is posed, about its joint.
+/// The pose of a part about its joint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Pose {
-    /// Clockwise, as the picture faces right.
+    /// Clockwise, in a picture that faces right.
     pub(in super::super) degrees: f32,
     pub(in super::super) shift: (f32, f32),
     pub(in super::super) scale: (f32, f32),
@@ -67,9 +67,9 @@ pub(super) enum Hue {
     Lamp,
     Skin,
     Hair,
-    /// A colour of its own, under the scene's light.
+    /// A fixed colour under the scene's light.
     Fixed(Rgb),
-    /// Black or white laid over what is below, under no light.
+    /// Black or white over the shapes below, without the scene's light.
     Shade(Rgb),
 }
 
@@ -81,11 +81,11 @@ pub(super) struct Shape {
     pub(super) alpha: f32,
     /// Width of a line; `None`: filled.
     pub(super) line: Option<f32>,
-    /// A straight fade of the opacity to nothing, from one point to the other.
+    /// A linear fade of the opacity to 0.0, from one point to the other.
     pub(super) fade: Option<[f32; 4]>,
-    /// Shown by lamplight only.
+    /// Visible only by lamplight.
     pub(super) lit_only: bool,
-    /// Shown only where snow lies.
+    /// Visible only in snow.
     pub(super) snow_only: bool,
 }
 

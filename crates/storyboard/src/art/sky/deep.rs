@@ -51,8 +51,8 @@ pub(super) fn comet(pen: &mut Pen, look: &Look, t: f32) {
 /// Radius of the black disc.
 const SHADOW: f32 = 17.0;
 
-/// A black hole with its disc: light from behind it is bent over the top and under the bottom, and the
-/// side that comes towards us is brighter.
+/// A black hole with its disc. It bends the light from behind over the top and under the bottom; the side that moves
+/// towards the viewer is brighter.
 pub(super) fn black_hole(pen: &mut Pen, look: &Look, t: f32) {
     let main = own_light(look, Subject::BlackHole);
     let hot = main.mix(Rgb::hex(0xff_f6e0), 0.7);
@@ -92,7 +92,7 @@ fn disc(pen: &mut Pen, t: f32, front: bool, sides: &dyn Fn(f32) -> Ink) {
             .map(|angle| (50.0 + radius * angle.cos(), 50.0 + radius * angle.sin()))
             .collect()
     };
-    // A ring that lies flat: drawn round and pressed together, lines and all.
+    // A flat ring: a circle squashed together with its lines.
     let press = Transform::from_translate(0.0, 50.0 * (1.0 - flat)).pre_scale(1.0, flat);
     pen.within(press, |pen| {
         let rings = [
@@ -108,7 +108,7 @@ fn disc(pen: &mut Pen, t: f32, front: bool, sides: &dyn Fn(f32) -> Ink) {
             let radius = 23.0 + 22.0 * chance(nth);
             let speed = 0.5 * (23.0 / radius).powf(1.5);
             let start = (chance(nth + 30) - t * speed).rem_euclid(1.0);
-            // Only the part of a streak that is on this half.
+            // Only the part of a streak on this half.
             let (low, high) = (start.max(from), (start + 0.09).min(from + 0.5));
             if low < high {
                 let glint = Ink::Flat(Rgb::WHITE, 0.55);

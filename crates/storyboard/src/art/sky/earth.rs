@@ -1,5 +1,5 @@
 //! The Earth from space: coastlines on a turning globe, under clouds and its own shadow. The coastlines
-//! are good for a look, not for a voyage.
+//! are approximate.
 
 use tiny_skia::Transform;
 
@@ -12,7 +12,7 @@ use super::light::own_light;
 const RADIUS: f32 = 32.0;
 /// Degrees per second.
 const TURN: f32 = 9.0;
-/// The latitude that is seen in the middle.
+/// The latitude in the middle of the view.
 const TILT: f32 = 16.0;
 
 /// Coastlines as longitude and latitude, degrees.
@@ -192,8 +192,8 @@ const CLOUDS: &[(f32, f32, f32, f32)] = &[
     (160.0, 12.0, 9.0, 1.6),
 ];
 
-/// Where a point of the globe is seen, and whether it is on the near side; points of the far side are
-/// moved to the rim.
+/// The position of a point of the globe in the picture, and whether it is on the near side. Points of the far side
+/// move to the rim.
 fn seen(longitude: f32, latitude: f32) -> ((f32, f32), bool) {
     let (lon, lat) = (longitude.to_radians(), latitude.to_radians());
     let tilt = TILT.to_radians();
@@ -241,7 +241,7 @@ pub(super) fn draw(pen: &mut Pen, look: &Look, t: f32) {
     coasts(pen, ICE, turn, Rgb::hex(0xf2_f6f8));
     let white = Rgb::hex(0xff_ffff);
     for (longitude, latitude, long, broad) in CLOUDS {
-        // Clouds go a little faster than the ground.
+        // Clouds move a little faster than the ground.
         let ((x, y), near) = seen(longitude + turn * 1.2, *latitude);
         let edge = (x - 50.0).hypot(y - 50.0) / RADIUS;
         if near && edge < 0.93 {

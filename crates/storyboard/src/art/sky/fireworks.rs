@@ -1,5 +1,5 @@
-//! Fireworks: rockets rise, burst into coloured sparks, and the sparks fall and fade. Every burst follows
-//! from its number alone.
+//! Fireworks: rockets rise and burst into coloured sparks, which fall and fade. Every burst depends only on its
+//! number.
 
 use std::f32::consts::TAU;
 
@@ -10,9 +10,9 @@ use super::super::effects::chance;
 use super::super::{Look, Moment};
 use super::light::is_named;
 
-/// From the launch of one rocket to the next of the same mortar.
+/// Time between two launches of a mortar, seconds.
 const PERIOD_S: f32 = 2.7;
-/// From a launch to the burst.
+/// Time from a launch to its burst, seconds.
 const RISE_S: f32 = 0.75;
 const MORTARS: u32 = 6;
 const SPARKS: u32 = 30;
@@ -48,17 +48,16 @@ pub(super) fn draw(pen: &mut Pen, look: &Look, m: &Moment) {
     }
 }
 
-/// The colour of a burst. Fireworks whose colour the words name have that colour, light and dark; others
-/// have all colours.
+/// The colour of a burst: shades of the colour that the words name, otherwise any colour.
 fn colour(look: &Look, shot: u32) -> Rgb {
     if is_named(look, Subject::Fireworks) {
-        // Fire has light of its own: the scene's light does not dim it.
+        // Fire emits light: the scene's light does not dim it.
         return look.main.lift(0.06 + 0.12 * chance(shot * 7 + 3));
     }
     Rgb::hex(COLOURS[shot as usize % COLOURS.len()])
 }
 
-/// A rocket on its way up, slower as it goes.
+/// A rising rocket, which slows down.
 fn rise(pen: &mut Pen, top: (f32, f32), share: f32) {
     let at = |share: f32| {
         let left = (1.0 - share).max(0.0);
@@ -76,7 +75,7 @@ fn rise(pen: &mut Pen, top: (f32, f32), share: f32) {
     }
 }
 
-/// Sparks `age` (0.0 to 1.0) after they burst.
+/// Sparks at `age`, 0.0 to 1.0, after the burst.
 fn burst(pen: &mut Pen, top: (f32, f32), colour: Rgb, shot: u32, age: f32) {
     let size = 30.0 + 18.0 * chance(shot * 7 + 2);
     let bright = (1.0 - age * age).max(0.0);
@@ -84,7 +83,7 @@ fn burst(pen: &mut Pen, top: (f32, f32), colour: Rgb, shot: u32, age: f32) {
     if flash > 0.0 {
         pen.glow(top.0, top.1, size * 0.8, colour, 0.8 * flash);
     }
-    // Air stops the sparks, then they sink.
+    // Air slows the sparks down, then they sink.
     let at = |angle: f32, reach: f32, age: f32| {
         let out = size * reach * (1.0 - (-3.4 * age).exp());
         (
@@ -105,7 +104,7 @@ fn burst(pen: &mut Pen, top: (f32, f32), colour: Rgb, shot: u32, age: f32) {
             at(angle, reach, (age - 0.1 - 0.1 * age).max(0.0)),
             at(angle, reach, age),
         ];
-        // Near their end sparks twinkle.
+        // Sparks twinkle before they go out.
         let twinkle = if age > 0.5 && (spark + (age * 40.0) as u32).is_multiple_of(3) {
             0.35
         } else {

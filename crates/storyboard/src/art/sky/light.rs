@@ -1,4 +1,4 @@
-//! The colours of things in the sky that shine by themselves.
+//! The colours of objects in the sky that emit light.
 
 use super::super::super::colour::Rgb;
 use super::super::super::subject::Subject;
@@ -11,7 +11,7 @@ pub(super) fn is_named(look: &Look, subject: Subject) -> bool {
     (main.r - natural.r).abs() + (main.g - natural.g).abs() + (main.b - natural.b).abs() > 0.02
 }
 
-/// The main colour of what shines by itself or in a sun of its own: the scene's light does not dim it.
+/// The main colour of an object that emits light or has its own sun: the scene's light does not dim it.
 pub(super) fn own_light(look: &Look, subject: Subject) -> Rgb {
     match subject.facts().colour {
         Some(natural) if !is_named(look, subject) => natural,

@@ -1,5 +1,4 @@
-//! What hangs in the sky: planets, comets, black holes, fireworks. The sun and the moon are of the sky
-//! itself and are not drawn here.
+//! Objects in the sky: planets, comets, black holes, fireworks. The scene's sky draws the sun and the moon.
 
 mod deep;
 mod earth;
@@ -29,7 +28,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     }
 }
 
-/// Storms on a planet that turns: they cross its disc, narrower towards its edge.
+/// Storms on a turning planet: they cross its disc and become narrower towards its edge.
 fn spot(name: &str, t: f32) -> Pose {
     let Some(nth) = name.strip_prefix("spot-") else {
         return Pose::REST;

@@ -1,5 +1,5 @@
-//! Effects in the air around things: steam, smoke, glow, sparks, glints and notes, as functions of time.
-//! None of it is a part of a drawing.
+//! Effects in the air around things, as functions of time: steam, smoke, glow, sparks, glints and notes. They are not
+//! parts of drawings.
 
 use super::super::super::colour::Rgb;
 use super::super::super::pen::{Ink, Pen};
@@ -88,7 +88,7 @@ fn star(pen: &mut Pen, x: f32, y: f32, size: f32, ink: Ink) {
     );
 }
 
-/// Glints that come and go at places that catch the light.
+/// Glints that come and go at shiny points.
 pub(super) fn glints(pen: &mut Pen, m: &Moment, places: &[(f32, f32)]) {
     for ((x, y), own) in places.iter().zip(0_u8..) {
         let at = (m.t * 0.4 + f32::from(own) * 0.37 + f32::from(m.nth) * 0.21).fract();
@@ -99,7 +99,7 @@ pub(super) fn glints(pen: &mut Pen, m: &Moment, places: &[(f32, f32)]) {
     }
 }
 
-/// Glitter that leaves what has just opened.
+/// Glitter from a thing that has just opened.
 pub(super) fn burst(pen: &mut Pen, look: &Look, m: &Moment, from: (f32, f32), open: f32) {
     let colours = [look.lamp, look.trim, Rgb::WHITE];
     for (n, colour) in (0..12_u8).zip(colours.iter().cycle()) {
@@ -119,7 +119,7 @@ pub(super) fn burst(pen: &mut Pen, look: &Look, m: &Moment, from: (f32, f32), op
     }
 }
 
-/// Notes that rise from music.
+/// Rising musical notes.
 pub(super) fn notes(pen: &mut Pen, look: &Look, m: &Moment, from: (f32, f32)) {
     for n in 0..3_u8 {
         let own = f32::from(n) / 3.0;

@@ -1,4 +1,4 @@
-//! Things: which drawing, and how its parts move, burn, steam and open. People who use them are elsewhere.
+//! Things: their drawings, and how the parts move, burn, steam and open. `people` draws the people who use them.
 
 mod air;
 mod parts;

@@ -1,4 +1,4 @@
-//! How the parts of things are posed: hands and bells by time, lids and doors by how much of the shot is
+//! The poses of the parts of things: hands and bells follow the time, lids and doors the share of the shot that is
 //! over. It draws nothing.
 
 use super::super::super::colour::smooth;
@@ -6,7 +6,7 @@ use super::super::super::subject::{Act, Subject};
 use super::super::rig::Pose;
 use super::super::{Look, Moment};
 
-/// Whether it is alight.
+/// Whether it burns.
 pub(super) fn burns(subject: Subject, m: &Moment) -> bool {
     match subject {
         Subject::Candle | Subject::Lantern | Subject::Campfire => m.act != Act::Sleep,
@@ -19,7 +19,7 @@ pub(super) fn shines(look: &Look, m: &Moment) -> bool {
     look.lit || matches!(m.act, Act::Burn | Act::Open)
 }
 
-/// How open it is, 0.0 shut to 1.0.
+/// How far it is open, 0.0 to 1.0.
 pub(super) fn open(subject: Subject, m: &Moment) -> f32 {
     match (m.act, subject) {
         (Act::Open, _) => smooth(0.1, 0.75, m.share),
@@ -99,7 +99,7 @@ pub(super) fn pose(subject: Subject, look: &Look, m: &Moment, part: &str) -> Pos
     }
 }
 
-/// A flame that leans and stretches, no two alike.
+/// A flame that leans and stretches, each in its own rhythm.
 fn flame(m: &Moment, nth: f32, burns: bool) -> Pose {
     if !burns {
         return Pose::HIDDEN;
@@ -113,7 +113,7 @@ fn flame(m: &Moment, nth: f32, burns: bool) -> Pose {
     }
 }
 
-/// Hands: real seconds, or the hours flying by when the words let it turn.
+/// The hands of a clock: in real time, or fast if the words make it turn.
 fn clock(m: &Moment, part: &str) -> Pose {
     let minutes = match m.act {
         Act::Turn => m.t * 8.0,
@@ -134,7 +134,7 @@ fn clock(m: &Moment, part: &str) -> Pose {
     }
 }
 
-/// Sand: the areas of both heaps add up, as the sand does.
+/// The sand of an hourglass: the areas of both heaps have a constant sum.
 fn hourglass(m: &Moment, part: &str) -> Pose {
     let run = 0.04 + 0.93 * m.share;
     match part {
@@ -148,7 +148,7 @@ fn hourglass(m: &Moment, part: &str) -> Pose {
     }
 }
 
-/// A cover that turns over to the left, and pages that follow when somebody reads.
+/// The cover of a book, which turns over to the left, and its pages, which follow for a reader.
 fn book(m: &Moment, part: &str) -> Pose {
     let open = open(Subject::Book, m);
     let turn = (std::f32::consts::PI * open).cos();
@@ -169,7 +169,7 @@ fn book(m: &Moment, part: &str) -> Pose {
     }
 }
 
-/// A flap that turns up, then the page comes out.
+/// An envelope: its flap turns up, then the page comes out.
 fn letter(m: &Moment, part: &str) -> Pose {
     let open = open(Subject::Letter, m);
     let turn = (std::f32::consts::PI * (open * 2.0).min(1.0)).cos();
@@ -193,7 +193,7 @@ fn teddy(m: &Moment, part: &str) -> Pose {
     }
 }
 
-/// How far a bell swings, degrees.
+/// Angle of a swinging bell, degrees.
 fn ringing(m: &Moment) -> f32 {
     match m.act {
         Act::Play | Act::Turn | Act::Move | Act::Wave | Act::Jump => 24.0,

@@ -1,4 +1,4 @@
-//! What flies: rotors, flames, baskets, tails and trails, and how it holds itself in the air.
+//! Aircraft and balloons: rotors, flames, baskets, tails and trails, and the attitude in the air.
 
 use tiny_skia::Transform;
 
@@ -10,14 +10,14 @@ use super::super::rig::Pose;
 use super::super::{Look, Moment};
 use super::state::shown;
 
-/// How it holds itself: nose up, nose down, or along its flight.
+/// Its attitude: nose up, nose down, or along its flight.
 pub(super) fn attitude(subject: Subject, m: &Moment) -> Transform {
     let sway = (m.t * 0.9).sin();
     let degrees = match (subject, m.act) {
         (Subject::Plane, Act::Rise) => -14.0,
         (Subject::Plane, Act::Land) => -5.0 * (1.0 - m.share),
         (Subject::Plane, Act::Fall) => 24.0,
-        // A rocket flies the way that its nose points.
+        // A rocket flies where its nose points.
         (Subject::Rocket, Act::Fly | Act::Move) => 62.0,
         (Subject::Helicopter, Act::Fly | Act::Move) => 5.0 + sway,
         (Subject::Drone, Act::Fly | Act::Move) => 4.0 + 2.0 * sway,
@@ -31,7 +31,7 @@ pub(super) fn attitude(subject: Subject, m: &Moment) -> Transform {
 pub(super) fn pose(name: &str, m: &Moment) -> Option<Pose> {
     let parked = m.act == Act::Stand;
     Some(match name {
-        // A blade that turns about an upright axis is seen longer and shorter.
+        // From the side, a blade that turns about an upright axis lengthens and shortens.
         "rotor" if parked => Pose::REST,
         "rotor" => Pose::scaled((m.t * 19.0).cos(), 1.0),
         "blur" => shown(!parked),
@@ -157,7 +157,7 @@ fn string(pen: &mut Pen, look: &Look, t: f32) {
     pen.stroke(&string, 0.7, look.dark.mix(look.pale, 0.5));
 }
 
-/// The burner of a hot-air balloon is lit from time to time, and all the while when it is to rise.
+/// The burner of a hot-air balloon, lit from time to time, and always when the balloon rises.
 fn burner(pen: &mut Pen, look: &Look, m: &Moment) {
     let lit = m.act == Act::Rise || (m.t * 0.7).sin() > -0.2;
     if lit {
@@ -166,7 +166,7 @@ fn burner(pen: &mut Pen, look: &Look, m: &Moment) {
     }
 }
 
-/// A scarf that the wind holds out behind the child on a sled.
+/// The scarf of the child on a sled, in the wind.
 fn scarf(pen: &mut Pen, look: &Look, m: &Moment) {
     let wind = if m.gone > 0.0 { 1.0 } else { 0.35 };
     let edge: Vec<(f32, f32)> = (0..=8)

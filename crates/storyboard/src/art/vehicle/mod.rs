@@ -1,5 +1,5 @@
-//! Vehicles: which drawing, and how its parts move. Wheels keep to the ground that went by; what is in
-//! the air or on the water is in its own file.
+//! Vehicles: their drawings, and how the parts move. Wheels turn with the distance covered. Aircraft and boats have
+//! their own files.
 
 mod afloat;
 mod aloft;
@@ -36,7 +36,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     aloft::after(pen, subject, look, m);
 }
 
-/// How a part moves; parts without a movement of their own rest.
+/// The pose of a part; other parts rest.
 fn pose(name: &str, m: &Moment) -> Pose {
     if let Some(radius) = radius(name) {
         return Pose::turned(rolled(m.gone, radius));
@@ -56,7 +56,7 @@ fn pose(name: &str, m: &Moment) -> Pose {
         "crank" => Pose::turned(cranked(m.gone)),
         "blink-a" => shown((m.t * 2.2).fract() < 0.5),
         "blink-b" => shown((m.t * 2.2).fract() >= 0.5),
-        // Nobody rides a bicycle that stands.
+        // A standing bicycle has no rider.
         "lamps" => shown(m.gone > 0.0),
         "kickstand" => shown(m.gone <= 0.0),
         "child" => Pose::turned(2.0 * engine * (m.t * 3.1).sin()),
@@ -74,18 +74,17 @@ fn radius(name: &str) -> Option<f32> {
     radius.parse().ok().filter(|radius| *radius > 0.0)
 }
 
-/// How far a wheel of `radius` has turned, in degrees, when its subject has come `gone` sides of its square
-/// without sliding.
+/// Angle of a wheel of `radius`, degrees, after its subject has covered `gone` sides of its square without sliding.
 fn rolled(gone: f32, radius: f32) -> f32 {
     (gone * 100.0 / radius).to_degrees() % 360.0
 }
 
-/// How far a bicycle's crank has turned, in degrees: its chain wheel has more teeth than the rear wheel's.
+/// Angle of a bicycle's crank, degrees. It turns more slowly than the wheels.
 fn cranked(gone: f32) -> f32 {
     (gone * 100.0 / 19.0).to_degrees() / 2.4 % 360.0
 }
 
-/// What its engine or its runners leave behind.
+/// The exhaust of its engine, or the snow from its runners.
 fn exhaust(subject: Subject, look: &Look, m: &Moment) -> Option<Puffs> {
     let moves = m.gone > 0.0;
     let back = if moves { -1.0 } else { -0.2 };

@@ -1,4 +1,4 @@
-//! The rider of a bicycle: legs that follow the pedals. A standing bicycle has no rider.
+//! The rider of a bicycle, whose legs follow the pedals. A standing bicycle has no rider.
 
 use super::super::super::pen::Pen;
 use super::super::Look;
@@ -9,10 +9,10 @@ const GRIP: (f32, f32) = (72.0, 40.0);
 /// The crank's axle and the length of its arms, as in the drawing.
 const AXLE: (f32, f32) = (48.0, 79.0);
 const CRANK: f32 = 8.0;
-/// Thigh and shin are as long.
+/// Length of thigh and shin.
 const BONE: f32 = 24.5;
 
-/// Where the knee is between hip and foot: ahead of the line that joins them (law of cosines).
+/// The position of the knee, in front of the line from hip to foot (law of cosines).
 fn knee(foot: (f32, f32)) -> (f32, f32) {
     let (across, down) = (foot.0 - HIP.0, foot.1 - HIP.1);
     let span = across.hypot(down).clamp(1.0, 2.0 * BONE - 0.1);
@@ -37,12 +37,12 @@ fn leg(pen: &mut Pen, look: &Look, foot: (f32, f32), lift: f32) {
     pen.stroke(&shoe, 3.2, look.trim.lift(lift - 0.1));
 }
 
-/// The leg beyond the bicycle.
+/// Draws the leg behind the bicycle.
 pub(super) fn behind(pen: &mut Pen, look: &Look, degrees: f32) {
     leg(pen, look, foot(degrees, false), -0.06);
 }
 
-/// The rest of the rider.
+/// Draws the rest of the rider.
 pub(super) fn before(pen: &mut Pen, look: &Look, degrees: f32) {
     leg(pen, look, foot(degrees, true), 0.0);
     let back = [HIP, (41.0, 29.0), SHOULDER];

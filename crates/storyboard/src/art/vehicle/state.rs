@@ -1,4 +1,4 @@
-//! What vehicles do at a moment.
+//! The state of a vehicle at a moment.
 
 use super::super::super::subject::Act;
 use super::super::Moment;

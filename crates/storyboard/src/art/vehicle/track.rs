@@ -1,4 +1,4 @@
-//! The track under a train: it reaches past the frame on both sides, and its sleepers stay where they lie.
+//! The track under a train. It extends past the frame on both sides, and its sleepers do not move on the ground.
 
 use tiny_skia::{PathBuilder, Rect};
 
@@ -6,13 +6,12 @@ use super::super::super::colour::Rgb;
 use super::super::super::pen::Pen;
 use super::super::Look;
 
-/// From one end to the other, in the coordinates of the train.
+/// Its ends, in the coordinates of the train.
 const ENDS: (f32, f32) = (-250.0, 350.0);
-/// From sleeper to sleeper.
+/// Distance between two sleepers.
 const STEP: f32 = 6.0;
 
-/// Rails, sleepers and their bed. The train has come `gone` sides of its square: the sleepers have gone
-/// by as far.
+/// Draws rails, sleepers and their bed, after the train has covered `gone` sides of its square.
 pub(super) fn rails(pen: &mut Pen, look: &Look, gone: f32) {
     let (left, right) = ENDS;
     let bed = [(left, 100.6), (left, 98.4), (right, 98.4), (right, 100.6)];

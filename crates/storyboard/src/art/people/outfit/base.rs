@@ -17,7 +17,7 @@ pub(in super::super) enum Tint {
     Fixed(u32),
 }
 
-/// The names of drawings, in their sheets; an empty name is nothing.
+/// The names of drawings in their sheets; an empty name draws nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Outfit {
     pub(in super::super) build: Build,

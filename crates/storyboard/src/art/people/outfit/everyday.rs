@@ -1,4 +1,4 @@
-//! What people wear who have no role but their age. Several rows make several people differ.
+//! Everyday outfits by age. Several rows make several people differ.
 
 use super::super::build::Build;
 use super::super::cloth::Skirt;

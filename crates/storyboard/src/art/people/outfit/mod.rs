@@ -1,5 +1,5 @@
-//! What people wear and carry: one row for each role, and rows to choose from where several of a kind
-//! should differ. It names drawings and draws none.
+//! Outfits: one row for each role, and several rows for roles whose people should differ. It names drawings and draws
+//! none.
 
 mod base;
 mod everyday;
@@ -9,17 +9,17 @@ mod work;
 use crate::subject::Subject;
 pub(super) use base::{Outfit, Tint};
 
-/// The outfit of that row, counted around.
+/// Row `nth` of `rows`, modulo their number.
 fn pick<const N: usize>(rows: &[Outfit; N], nth: u8) -> Outfit {
     rows[usize::from(nth) % N]
 }
 
-/// The same with other hair, for every second one.
+/// `worn`, with other `hair` for every second person.
 fn or(worn: Outfit, hair: &'static str, nth: u8) -> Outfit {
     pick(&[worn, Outfit { hair, ..worn }], nth)
 }
 
-/// The clothes of the `nth` of these people.
+/// The outfit of the `nth` person of `subject`.
 pub(super) fn outfit(subject: Subject, nth: u8) -> Outfit {
     match subject {
         Subject::Man => pick(&everyday::MEN, nth),

@@ -1,4 +1,4 @@
-//! What people of tales and feasts wear.
+//! Outfits of people in tales and at feasts.
 
 use super::super::build::Build;
 use super::super::cloth::Skirt;

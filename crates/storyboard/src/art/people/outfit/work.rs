@@ -1,4 +1,4 @@
-//! What people wear at work, and for sport and music.
+//! Outfits for work, sport and music.
 
 use super::super::build::Build;
 use super::super::cloth::Skirt;
