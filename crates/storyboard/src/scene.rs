@@ -121,7 +121,7 @@ fn look(reading: &Reading, whole: &str, seed: u32) -> (Palette, Place) {
     (Palette::new(reading, hour, &mut film), place)
 }
 
-/// What a scene of `shot` shows of what its words leave open.
+/// The hour and the place of `shot`, by its words or by chance.
 pub(super) fn settled(shot: &Shot, whole: &str, seed: u32) -> Settled {
     let (palette, place) = look(&shot.reading, whole, seed);
     let hour = palette.hour;
@@ -133,15 +133,9 @@ pub(super) fn palette(shot: &Shot, whole: &str, seed: u32) -> Palette {
     look(&shot.reading, whole, seed).0
 }
 
-/// Hour and place that `shot` is shown in, by its words or by chance.
-pub(super) fn setting(shot: &Shot, whole: &str, seed: u32) -> (Hour, Place) {
-    let (palette, place) = look(&shot.reading, whole, seed);
-    (palette.hour, place)
-}
-
 /// The figures that the words of `shot` ask for and its scene does not draw.
 pub(super) fn shortages(shot: &Shot, whole: &str, seed: u32) -> Vec<Shortage> {
-    let (_, place) = setting(shot, whole, seed);
+    let place = settled(shot, whole, seed).place;
     scenes::shortages(place, &shot.reading.roles)
 }
 

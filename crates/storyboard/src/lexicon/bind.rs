@@ -258,7 +258,7 @@ impl Bound {
         let before = self.mentions.iter().rposition(|one| {
             one.item < index && one.item >= stop && items[one.item].at + DOES >= at && able(one)
         });
-        let object = self.flown(items, index, act);
+        let object = self.flown_object(items, index, act);
         if let (Some(_), Some(object)) = (before, object) {
             // "A boy flies a kite": the kite flies.
             self.give(object, act);
@@ -287,7 +287,7 @@ impl Bound {
     }
 
     /// The object of a person who flies something: the next thing that can fly, just behind the verb.
-    fn flown(&self, items: &[Item], index: usize, act: Act) -> Option<usize> {
+    fn flown_object(&self, items: &[Item], index: usize, act: Act) -> Option<usize> {
         let end = items[index].at + items[index].count;
         let before = self.mentions.iter().rposition(|one| one.item < index)?;
         let person = self.mentions[before].role.subject.facts().body == Body::Person;

@@ -66,7 +66,7 @@ pub(in super::super) fn read_as(language: Language, text: &str, avoid: &str) -> 
         ..Reading::default()
     };
     for index in 0..items.len() {
-        take(&mut reading, &items, index);
+        add_item(&mut reading, &items, index);
     }
     cast(&mut reading, &items, bound);
     settle(&mut reading);
@@ -104,7 +104,7 @@ fn is_quality(meaning: &Meaning) -> bool {
 }
 
 /// Adds an item's meanings for the scene to `reading`.
-fn take(reading: &mut Reading, items: &[Item], index: usize) {
+fn add_item(reading: &mut Reading, items: &[Item], index: usize) {
     let item = &items[index];
     if item.denied {
         reading.without.extend(item.meanings.iter().copied());
@@ -283,7 +283,7 @@ fn settle(reading: &mut Reading) {
         // The drawing of a reader includes the book.
         reading.roles.retain(|role| role.subject != Subject::Book);
     }
-    shelter(&mut reading.roles);
+    merge_umbrella(&mut reading.roles);
 }
 
 /// The usual place of the first subject that needs a certain one, else of the first that has one.
@@ -311,7 +311,7 @@ fn fits_table(role: &Role) -> bool {
 }
 
 /// Someone with an umbrella is one figure.
-fn shelter(roles: &mut Vec<Role>) {
+fn merge_umbrella(roles: &mut Vec<Role>) {
     let Some(umbrella) = roles
         .iter()
         .position(|role| role.subject == Subject::Umbrella)

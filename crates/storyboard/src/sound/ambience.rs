@@ -7,8 +7,9 @@ use kinora_engine::{Job, SAMPLE_RATE_HZ};
 
 use super::super::events::SURF_RATE;
 use super::super::lexicon::{Hour, Place, Reading, Weather};
+use super::super::revise::Settled;
 use super::super::rng::Rng;
-use super::super::scene::setting;
+use super::super::scene::settled;
 use super::super::script::Shot;
 use super::super::subject::{Body, Stance, Subject};
 use super::filter::Low;
@@ -172,7 +173,7 @@ impl Ambience {
     pub(super) fn new(shots: &[Shot], job: &Job<'_>, rng: &mut Rng) -> Self {
         let (spec, fps) = (job.spec, job.clip.fps);
         let part = |shot: &Shot| {
-            let (hour, place) = setting(shot, &spec.prompt, spec.seed);
+            let Settled { hour, place } = settled(shot, &spec.prompt, spec.seed);
             Part {
                 start: super::time::samples(shot.start, fps),
                 appears: super::time::samples(shot.appears(), fps),

@@ -133,6 +133,15 @@ fn figures_beyond_the_bounds_are_reported() {
             "The storyboard engine drew fewer figures than the prompt asks for: 6 of 10 \"horses\".",
         ),
         (
+            "twenty sheep on a hill",
+            "The storyboard engine drew fewer figures than the prompt asks for: 12 of 20 \"sheep\".",
+        ),
+        (
+            "ten dogs, ten cats, ten cows, ten horses and a picnic",
+            "The storyboard engine drew nothing for: \"picnic\". It drew fewer figures than the prompt asks for: 6 of \
+             10 \"horses\".",
+        ),
+        (
             "two moons over the sea",
             "The storyboard engine drew fewer figures than the prompt asks for: 1 of 2 \"moons\".",
         ),

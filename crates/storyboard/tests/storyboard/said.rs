@@ -219,6 +219,11 @@ fn edits_name_what_they_do_not_change() {
             "{prompt}: {seen}"
         );
     }
+    let [own, _] = said_of_edits("add 40 sheep");
+    assert_eq!(
+        own,
+        "The storyboard engine drew fewer figures than the prompt asks for: 12 of 40 \"sheep\"."
+    );
     let [own, seen] = said_of_edits("add a glimworfle");
     assert!(own.contains("glimworfle") && seen.contains("glimworfle"));
 }

@@ -1,17 +1,16 @@
-//! What an edit leaves where it was: the places of all figures as the versions before showed them, and free
-//! places for those that are new. It knows places; it reads no words.
+//! The places of figures across edits: old figures keep theirs, and new ones take free places. It reads no words.
 
 use super::super::Stage;
 use super::seat::{Kept, Seat, breadth};
 
-/// Whether the street of the version before has a pavement in front; `None`: it was no street.
+/// Whether the street of the previous version has a pavement in front; `None` if it was no street.
 pub(in super::super) fn paved(stage: &Stage<'_>) -> Option<bool> {
     let mut kept = stage.kept.iter();
     let kept = kept.find(|kept| kept.place == stage.place)?;
     Some(kept.paved)
 }
 
-/// Gives `seats` of one group the places that they had, and new ones free places.
+/// Gives the `seats` of one group their old places, and new figures free places.
 pub(super) fn settle(stage: &Stage<'_>, seats: &mut [Seat]) {
     if stage.kept.is_empty() {
         return;
@@ -26,7 +25,7 @@ pub(super) fn settle(stage: &Stage<'_>, seats: &mut [Seat]) {
             .min(stage.height * 0.66);
         seat.x = kept.x;
         if seat.role.size > 1.0 {
-            // Who has grown steps into the frame.
+            // A figure that has grown moves into the frame.
             let half = (seat.wide() * 0.5).min(stage.width * 0.5);
             seat.x = kept.x.min(stage.width - half).max(half);
         }
@@ -49,8 +48,8 @@ pub(super) fn settle(stage: &Stage<'_>, seats: &mut [Seat]) {
     }
 }
 
-/// The column between `left` and `right` where `seat` hides least of what has a place already: best where
-/// something was that is gone.
+/// The column between `left` and `right` where `seat` hides the least of other figures; preferably the place of a
+/// removed one.
 pub(super) fn free(
     stage: &Stage<'_>,
     seat: &Seat,
@@ -70,7 +69,7 @@ pub(super) fn free(
     };
     let others = stage.kept.iter().filter(|kept| shown(kept));
     let others = others.filter(|kept| kept.group != seat.group);
-    // What is nearer or farther may be partly behind.
+    // Figures at another depth may overlap.
     let spans: Vec<(f32, f32, f32)> = others
         .map(|kept| (kept.x, own(kept), 0.5))
         .chain(taken.iter().map(|one| (one.x, one.wide(), 1.0)))

@@ -8,7 +8,7 @@ use super::super::lexicon::Place;
 use super::super::subject::{Body, Subject};
 use super::seat::Seat;
 
-/// Clothes of people whose colours nobody named.
+/// Colours of clothes that the words do not name.
 const CLOTHES: [u32; 7] = [
     0xc8_5a48, 0x3f_7a94, 0xd0_9a3c, 0x6a_5a8c, 0x4f_8a64, 0xb0_5a7c, 0x50_607c,
 ];

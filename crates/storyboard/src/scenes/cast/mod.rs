@@ -1,5 +1,4 @@
-//! The cast: which subjects of the prompt appear, how many, how large, where they stand, swim or fly,
-//! and how they move. Silent about what they look like.
+//! The cast: the figures of the prompt with their number, size, place and movement. `art` draws them.
 
 mod crowd;
 mod kept;
@@ -23,7 +22,7 @@ pub(super) use seat::{Group, Seat};
 use seats::{ROW_MAX, seats};
 use ways::way;
 
-/// Whether `group` carries anybody in this scene.
+/// Whether `group` carries any figure in this scene.
 pub(super) fn any(stage: &Stage<'_>, group: Group) -> bool {
     !seats(stage, group).is_empty()
 }
@@ -33,7 +32,7 @@ pub(super) fn is_crowded(stage: &Stage<'_>, group: Group) -> bool {
     seats(stage, group).len() > ROW_MAX
 }
 
-/// Whether anybody stands, walks or rolls here, or did before an edit: the ground stays.
+/// Whether any figure is on the ground, or was before an edit: the ground stays.
 pub(super) fn walks(stage: &Stage<'_>) -> bool {
     let roles = stage.reading.roles.iter();
     roles
@@ -41,13 +40,13 @@ pub(super) fn walks(stage: &Stage<'_>) -> bool {
         .any(|role| group(stage.place, role) == Group::Ground)
 }
 
-/// Whether `subject` is here, or was before an edit.
+/// Whether the scene has `subject`, or had it before an edit.
 pub(super) fn is_cast(stage: &Stage<'_>, subject: Subject) -> bool {
     let mut roles = stage.reading.roles.iter();
     roles.any(|role| role.subject == subject)
 }
 
-/// Puts what flies (in water and in space: what floats) into the air above `horizon`, away from `orb`.
+/// Puts fliers (in water and in space: floating figures) into the air above `horizon`, away from `orb`.
 pub(super) fn fliers(stage: &mut Stage<'_>, horizon: f32, orb: Orb) {
     let mirrored = orb.x < stage.width * 0.5;
     let far = |seat: &Seat| !(stage.place.has_ground() && seat.is_near());
@@ -80,7 +79,7 @@ pub(super) fn fliers(stage: &mut Stage<'_>, horizon: f32, orb: Orb) {
     }
 }
 
-/// Puts small fliers before everything else: a butterfly is nearer than its flower.
+/// Puts small fliers in front of everything else: a butterfly is nearer than its flower.
 pub(super) fn near(stage: &mut Stage<'_>) {
     if !stage.place.has_ground() {
         return;
@@ -95,21 +94,21 @@ pub(super) fn near(stage: &mut Stage<'_>) {
     }
 }
 
-/// Puts what stands, walks or rolls onto the ground, whose upper edge at `x` is `crest(x)`.
+/// Puts the figures of the ground onto it. Its upper edge at `x` is `crest(x)`.
 pub(super) fn walkers_on(stage: &mut Stage<'_>, crest: &dyn Fn(f32) -> f32) {
-    // Who is staggered backwards still stands on it, not behind it.
+    // A figure at the back still stands on it, not behind it.
     let below = stage.unit * 0.034;
     walkers(stage, 1.0, &|x| crest(x) + below);
 }
 
-/// Puts what stands, walks or rolls onto the ground, whose height at `x` is `ground(x)`.
+/// Puts the figures of the ground onto it. Its row at `x` is `ground(x)`.
 pub(super) fn walkers(stage: &mut Stage<'_>, depth: f32, ground: &dyn Fn(f32) -> f32) {
     let seats = standing(stage);
     stand(stage, &seats, &|_| true, depth, ground);
 }
 
-/// The figures of the ground, for scenes whose ground has several parts; what is fixed comes first, since
-/// it stands behind what moves.
+/// The figures of the ground, back to front, for scenes whose ground has several parts. In a row, fixed figures come
+/// first, behind those that move.
 pub(super) fn standing(stage: &Stage<'_>) -> Vec<Seat> {
     let mut seats = seats(stage, Group::Ground);
     seats.sort_by_key(|seat| !seat.is_fixed());
@@ -178,8 +177,8 @@ pub(super) struct Pool {
     pub(super) columns: (f32, f32),
 }
 
-/// Puts what floats or swims onto the water: several at several distances, the farther the smaller; where
-/// there is room, not behind each other and not behind the figures of the `shore`.
+/// Puts the figures of the water onto it, at several distances, smaller when farther; where there is room, not behind
+/// each other nor behind the figures of the `shore`.
 pub(super) fn floaters(stage: &mut Stage<'_>, pool: Pool, orb: Orb, shore: &[Seat]) {
     let mirrored = orb.x < stage.width * 0.5;
     let mut seats = seats(stage, Group::Water);
@@ -220,7 +219,7 @@ pub(super) fn floaters(stage: &mut Stage<'_>, pool: Pool, orb: Orb, shore: &[Sea
     }
 }
 
-/// The column within `columns` nearest to where `seat` is that fewest of `taken` stand before or behind.
+/// The column within `columns` with the fewest of `taken` before or behind it, and nearest to `seat`.
 fn clear(seat: &Seat, (left, right): (f32, f32), taken: &[Seat]) -> f32 {
     let wide = |one: &Seat| one.wide() * 0.5;
     let half = wide(seat).min((right - left) * 0.5);

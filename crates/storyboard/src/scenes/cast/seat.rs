@@ -4,7 +4,7 @@ use super::super::Stage;
 use super::super::lexicon::{Place, Role};
 use super::super::subject::{Act, Body, Stance, Subject};
 
-/// What carries a figure.
+/// The element that carries a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Group {
     Air,
@@ -16,24 +16,24 @@ pub(in super::super) enum Group {
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Seat {
     pub(super) role: Role,
-    /// Which of its kind.
+    /// Its number among the figures of its role.
     pub(super) nth: u8,
     /// Stage column of its middle.
     pub(super) x: f32,
-    /// -1.0 to 1.0: how far it is staggered, up in the air and back on the ground.
+    /// Stagger, -1.0 to 1.0: up in the air, back on the ground.
     pub(super) rise: f32,
-    /// Distance to the row at the back, towards the viewer, pixels.
+    /// Distance from the row at the back towards the viewer, pixels.
     pub(super) nearer: f32,
     /// Side of its square, pixels.
     pub(super) size: f32,
-    /// The longest way along the frame that takes nobody of its group out of it, pixels.
+    /// The longest way along the frame that keeps its whole group in the frame, pixels.
     pub(super) room: f32,
     pub(super) group: Group,
-    /// Stage row that it keeps: of its middle in the air, and of its foot on water.
+    /// Its stage row: of its middle in the air, of its foot on water.
     pub(super) level: f32,
-    /// Which figure it is; `None`: the scene's own.
+    /// Its key; `None` for a figure that the scene adds.
     pub(super) key: Option<Key>,
-    /// Where it was before an edit.
+    /// Its place before an edit.
     pub(super) kept: Option<Kept>,
 }
 
@@ -43,7 +43,7 @@ impl Seat {
         self.size * breadth(self.role.subject)
     }
 
-    /// Whether it was there before an edit.
+    /// Whether it existed before an edit.
     pub(super) fn is_kept(&self) -> bool {
         self.kept.is_some()
     }
@@ -73,7 +73,7 @@ impl Seat {
     }
 }
 
-/// What carries `role` in `place`.
+/// The element that carries `role` in `place`.
 pub(super) fn group(place: Place, role: &Role) -> Group {
     let stance = role.subject.facts().stance;
     let water = matches!(place, Place::Sea | Place::Lake);
@@ -108,10 +108,10 @@ pub(super) fn breadth(subject: Subject) -> f32 {
     }
 }
 
-/// Which figure of a scene: its subject, which of the roles of this subject, and which of that role.
+/// A figure of a scene: its subject, the index of its role among those of the subject, and its index in the role.
 pub(super) type Key = (Subject, u8, u8);
 
-/// Where a figure was in the version before.
+/// The place of a figure in the previous version.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super::super) struct Kept {
     pub(super) key: Key,
@@ -131,7 +131,7 @@ pub(in super::super::super) struct Kept {
 }
 
 impl Kept {
-    /// The place of `seat`, which is at `depth`; `None` for what scenes add by themselves.
+    /// The place of `seat` at `depth`; `None` for figures that the scene adds.
     pub(super) fn of(stage: &Stage<'_>, seat: &Seat, depth: f32) -> Option<Self> {
         Some(Self {
             key: seat.key?,

@@ -1,5 +1,5 @@
-//! Who sits where: every figure gets a stretch of the frame's width of its own, so that nobody stands in
-//! another by chance. It knows widths; it moves nobody.
+//! Chooses a place for every figure: each gets a part of the frame's width, so that figures do not overlap by
+//! chance. It knows widths and moves no figure.
 
 use super::super::Stage;
 use super::super::lexicon::{Place, Role};
@@ -73,7 +73,7 @@ fn fit(stage: &Stage<'_>, role: &Role) -> f32 {
 /// close up.
 const SLOTS: [f32; 3] = [0.37, 0.72, 0.13];
 
-/// The figures of one group with their places. What an edit took away keeps its place, empty.
+/// The figures of one group with their places. A removed role keeps an empty place during the layout.
 pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
     let mut rng = stage.rng.clone();
     rng.part("seats", wanted as u8 as f32);
@@ -98,7 +98,7 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
         seat.rise = side * (0.4 + 0.6 * rng.unit());
         if let Some(last) = rows.checked_sub(1).filter(|last| *last > 0) {
             let (row, last) = ((index % rows) as f32, last as f32);
-            seat.rise = 1.0 - 2.0 * row / last + 0.1 * rng.signed();
+            seat.rise = 0.9 - 1.8 * row / last + 0.1 * rng.signed();
             seat.nearer = stage.unit * row * ROW_STEP.min(ROWS_DEEP / last);
         }
     }

@@ -53,15 +53,14 @@ fn act(seat: &Seat) -> Act {
     }
 }
 
-/// Whether those of `group` who move along go to the left: all of them go one way, so that none walks
-/// through another.
+/// Whether the moving figures of `group` go to the left: all go the same way, so that none walks through another.
 fn heads_left(stage: &Stage<'_>, group: Group) -> bool {
     let mut rng = stage.rng.clone();
     rng.part("heading", group as u8 as f32);
     rng.chance(0.5)
 }
 
-/// The way of the figure in `seat`, which looks to the left when it stays and stands on the right.
+/// The way of the figure in `seat`. A figure that stays on the right looks to the left.
 pub(super) fn way(stage: &Stage<'_>, seat: &Seat) -> Way {
     let facts = seat.role.subject.facts();
     let act = act(seat);
@@ -90,7 +89,7 @@ pub(super) fn way(stage: &Stage<'_>, seat: &Seat) -> Way {
     let rise = rise.min(limit).max(-limit);
     let symmetric = matches!(facts.body, Body::Building | Body::Plant | Body::Sky)
         || matches!(facts.stance, Stance::Lies);
-    // Who stays looks into the frame.
+    // A figure that stays looks into the frame.
     let left = if along > 0.0 {
         heads_left(stage, seat.group)
     } else {
