@@ -4,7 +4,7 @@
 use kinora_contract::{ID_AHEAD_MS_MAX, TaskId, UnixMs};
 
 /// Gaps that are told apart; the oldest of more become one.
-const GAPS_MAX: usize = 16;
+pub(crate) const GAPS_MAX: usize = 16;
 /// A gap without an end.
 const OPEN_END: UnixMs = i64::MAX.unsigned_abs();
 

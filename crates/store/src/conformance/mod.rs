@@ -15,6 +15,7 @@ pub mod chores;
 pub mod clocks;
 pub mod deaths;
 pub mod fixtures;
+pub mod gaps;
 pub mod handles;
 pub mod keys;
 pub mod leases;
