@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::FetchOutcome;
+use kinora_contract::lifecycle::{Event, FetchOutcome, Record};
 use kinora_contract::{Failure, Reading, Task};
 
 /// What the fetch stage of a worker asks for.
@@ -20,6 +20,16 @@ pub struct FetchRequest {
     pub lease_ms: u64,
 }
 
+impl FetchRequest {
+    /// The beginning of a fetch under this token, at this time of the store's clock.
+    pub(crate) const fn begun(&self, token: u64, now: Reading) -> Event {
+        Event::FetchBegun {
+            token,
+            until_ms: now.steady_ms.saturating_add(self.lease_ms),
+        }
+    }
+}
+
 /// A task whose references are to be fetched, and the right to settle it.
 #[derive(Clone, Debug)]
 pub struct Fetch {
@@ -29,6 +39,17 @@ pub struct Fetch {
     pub token: u64,
     /// How often the task was taken since its references were last at hand, this time included.
     pub tries: u32,
+}
+
+impl Fetch {
+    /// Of a task whose fetch has just begun under this token.
+    pub(crate) fn of(begun: &Record, token: u64) -> Self {
+        Self {
+            task: begun.task.clone(),
+            token,
+            tries: begun.references.tries(),
+        }
+    }
 }
 
 /// What became of a fetch.

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::Record;
-use kinora_contract::{SteadyMs, UnixMs};
+use kinora_contract::lifecycle::{Event, Record, Verdict};
+use kinora_contract::{Phase, SteadyMs, UnixMs};
+
+use crate::queue::alone::Company;
 
 /// Parameters of a sweep.
 #[derive(Clone, Copy, Debug)]
@@ -41,34 +43,84 @@ pub struct WaitingFrom {
     pub from_ms: UnixMs,
 }
 
+/// Part of a sweep: rows of one kind, of which a batch is dealt with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Running tasks whose leases have run out: [`SweepRequest::lost`].
+    Leases,
+    /// Tasks that have waited too long at this time: [`SweepRequest::late`].
+    Waiting { now_ms: UnixMs },
+    /// Tombstones that expired at this time or before: they vanish.
+    Tombstones { until_ms: UnixMs },
+    /// Results (or failures) of this phase that expire at this time or before.
+    Results { phase: Phase, now_ms: UnixMs },
+    /// Idempotency keys that were bound until this time or before: they are freed.
+    Keys { until_ms: UnixMs },
+}
+
 impl SweepRequest {
-    /// A batch of these running tasks whose leases have run out, those that ran out first first.
+    /// The parts of the sweep, in their order: all but the leases by the wall clock, if it is trusted. Tombstones come
+    /// before results, so that no task goes both ways in one sweep.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let leases = (!self.spares_leases).then_some(Part::Leases);
+        let Some(now_ms) = self.due_ms else {
+            return leases.into_iter().collect();
+        };
+        let tombstones = now_ms.checked_sub(self.tombstone_ms);
+        let keys = now_ms.checked_sub(self.keys_kept_ms);
+        let results = |phase| Some(Part::Results { phase, now_ms });
+        let parts = [
+            leases,
+            Some(Part::Waiting { now_ms }),
+            tombstones.map(|until_ms| Part::Tombstones { until_ms }),
+            results(Phase::Completed),
+            results(Phase::Failed),
+            keys.map(|until_ms| Part::Keys { until_ms }),
+        ];
+        parts.into_iter().flatten().collect()
+    }
+
+    /// A batch of these running tasks whose leases have run out, those that ran out first first. Each is judged by all
+    /// that ran at the deaths, before any of them is taken up.
     pub(crate) fn lost<'a>(
         &self,
         running: impl Iterator<Item = &'a Arc<Record>>,
         steady_ms: SteadyMs,
-    ) -> Vec<Arc<Record>> {
-        if self.spares_leases {
-            return Vec::new();
-        }
+    ) -> Vec<(Arc<Record>, Verdict)> {
+        let running: Vec<_> = running.collect();
+        let company = Company::of(running.iter().map(|record| &***record));
         let until = |record: &Record| -> SteadyMs {
             let held = record.lease.as_ref();
             held.map_or(0, |held| held.until_steady_ms)
         };
-        let lost = running.filter(|record| until(record) <= steady_ms);
+        let lost = running.into_iter();
+        let lost = lost.filter(|record| until(record) <= steady_ms);
         let mut lost: Vec<_> = lost.cloned().collect();
         lost.sort_by_key(|record| (until(record), record.seq));
         lost.truncate(self.batch);
-        lost
+        let judged = |record: Arc<Record>| {
+            let verdict = company.judge(&record, self.attempts_max);
+            (record, verdict)
+        };
+        lost.into_iter().map(judged).collect()
+    }
+
+    /// What happens to a task whose lease has run out.
+    pub(crate) const fn worker_lost(&self, verdict: Verdict, now_ms: UnixMs) -> Event {
+        Event::WorkerLost {
+            verdict,
+            now_ms,
+            retention_ms: self.retention_ms,
+        }
     }
 
     /// A batch of these tasks that have waited too long for their first worker, the oldest first.
     pub(crate) fn late<'a>(
         &self,
         unfinished: impl Iterator<Item = &'a Arc<Record>>,
-        due_ms: UnixMs,
+        now_ms: UnixMs,
     ) -> Vec<Arc<Record>> {
-        let bound = self.waiting_ms_max.and_then(|max| due_ms.checked_sub(max));
+        let bound = self.waiting_ms_max.and_then(|max| now_ms.checked_sub(max));
         let Some(before_ms) = bound else {
             return Vec::new();
         };
@@ -80,6 +132,14 @@ impl SweepRequest {
         late.sort_by_key(|record| record.seq);
         late.truncate(self.batch);
         late
+    }
+
+    /// What happens to a task that has waited too long.
+    pub(crate) const fn waited_too_long(&self, now_ms: UnixMs) -> Event {
+        Event::WaitedTooLong {
+            now_ms,
+            retention_ms: self.retention_ms,
+        }
     }
 }
 
@@ -177,4 +237,25 @@ pub struct Swept {
     pub forgotten: u64,
     /// Whether a batch (expired results or lost leases) was full, so that more may be due at once.
     pub more: bool,
+}
+
+impl Swept {
+    /// Counts a task whose lease has run out.
+    pub(crate) const fn add_lost(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Lost => self.lost += 1,
+            Verdict::Again | Verdict::Spared => self.requeued += 1,
+        }
+    }
+
+    /// Adds a part with its rows (of [`Part::Leases`] each is counted by itself).
+    pub(crate) const fn add(&mut self, part: Part, rows: u64, batch: usize) {
+        match part {
+            Part::Leases | Part::Keys { .. } => {}
+            Part::Waiting { .. } => self.waited += rows,
+            Part::Tombstones { .. } => self.forgotten += rows,
+            Part::Results { .. } => self.expired += rows,
+        }
+        self.more |= rows >= batch as u64;
+    }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Next {
 }
 
 impl Next {
-    pub(crate) fn of(request: &ClaimRequest, record: &Record) -> Self {
+    pub(super) fn of(request: &ClaimRequest, record: &Record) -> Self {
         Self {
             worker: request.worker.clone(),
             task: record.task.id,
@@ -35,7 +35,7 @@ impl Next {
 }
 
 /// The running tasks of the worker that asks, among all running tasks.
-pub(crate) fn runs_of<'a>(
+pub(super) fn runs_of<'a>(
     running: impl Iterator<Item = &'a Record>,
     request: &ClaimRequest,
     steady_ms: SteadyMs,
@@ -50,7 +50,7 @@ pub(crate) fn runs_of<'a>(
 }
 
 /// Whether a worker may claim nothing for now that has these `runs`, and that `next` waits for ([`Next::awaits`]).
-pub(crate) fn is_held_back(
+pub(super) fn is_held_back(
     runs: &[&Record],
     next: Option<&Record>,
     request: &ClaimRequest,

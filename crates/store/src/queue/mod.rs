@@ -1,14 +1,16 @@
 //! The queue as every store understands it: whose turn it is ([`turns`]), how many slots a project may have
-//! ([`share`]), which tasks run alone ([`alone`]), and what clients are told of all that ([`forecasts`]). Pure: it is
-//! handed records, requests and times, and knows no database.
+//! ([`share`]), which tasks run alone ([`alone`]), where a claim stops ([`claiming`]), and what clients are told of all
+//! that ([`forecasts`]). Pure: it is handed records, requests and times, and knows no database.
 
 pub(crate) mod alone;
 mod change;
+mod claiming;
 mod forecasts;
 mod share;
 mod turns;
 
 pub(crate) use change::Change;
+pub(crate) use claiming::Claiming;
 pub(crate) use forecasts::Forecasts;
 pub(crate) use share::Share;
 pub(crate) use turns::Turns;

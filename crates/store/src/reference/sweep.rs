@@ -3,85 +3,66 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{Event, Record, Verdict};
+use kinora_contract::lifecycle::{Event, Record};
 use kinora_contract::{Phase, UnixMs};
 
 use super::state::State;
-use crate::queue::alone::Company;
+use crate::sweep::Part;
 use crate::{ExpiryCursor, Postpone, StoreError, SweepRequest, Swept};
 
 impl State {
     pub(super) fn sweep(&mut self, request: &SweepRequest) -> Result<Swept, StoreError> {
-        let (mut swept, now) = (Swept::default(), self.now());
-        // As it was at the deaths, before any of the tasks is taken up.
-        let company = Company::of(self.running());
-        let running = self.unfinished().filter(|record| record.is_running());
-        for record in request.lost(running, now.steady_ms) {
-            let verdict = company.judge(&record, request.attempts_max);
-            let lost = Event::WorkerLost {
-                verdict,
-                now_ms: now.wall_ms,
-                retention_ms: request.retention_ms,
+        let mut swept = Swept::default();
+        for part in request.parts() {
+            let rows = match part {
+                Part::Leases => self.take_up(request, &mut swept)?,
+                Part::Waiting { now_ms } => {
+                    let late = request.late(self.unfinished(), now_ms);
+                    self.end(&late, &request.waited_too_long(now_ms))?
+                }
+                Part::Tombstones { until_ms } => {
+                    let due = self.due(Phase::Expired, until_ms, request.batch);
+                    self.end(&due, &Event::Deleted)?
+                }
+                Part::Results { phase, now_ms } => {
+                    let due = self.due(phase, now_ms, request.batch);
+                    self.end(&due, &Event::Expired { now_ms })?
+                }
+                Part::Keys { until_ms } => self.free_keys(until_ms, request.batch),
             };
-            self.expect(&record, lost)?;
-            match verdict {
-                Verdict::Lost => swept.lost += 1,
-                Verdict::Again | Verdict::Spared => swept.requeued += 1,
-            }
-        }
-        swept.more = swept.requeued + swept.lost >= request.batch as u64;
-        if let Some(due_ms) = request.due_ms {
-            self.end_by_time(request, due_ms, &mut swept)?;
+            swept.add(part, rows, request.batch);
         }
         Ok(swept)
     }
 
-    /// What the wall clock alone decides.
-    fn end_by_time(
-        &mut self,
-        request: &SweepRequest,
-        due_ms: UnixMs,
-        swept: &mut Swept,
-    ) -> Result<(), StoreError> {
-        let is_full = |count: u64| count >= request.batch as u64;
-        for record in request.late(self.unfinished(), due_ms) {
-            let late = Event::WaitedTooLong {
-                now_ms: due_ms,
-                retention_ms: request.retention_ms,
-            };
-            self.expect(&record, late)?;
-            swept.waited += 1;
+    fn take_up(&mut self, request: &SweepRequest, swept: &mut Swept) -> Result<u64, StoreError> {
+        let now = self.now();
+        let running = self.unfinished().filter(|record| record.is_running());
+        let lost = request.lost(running, now.steady_ms);
+        for (record, verdict) in &lost {
+            self.expect(record, request.worker_lost(*verdict, now.wall_ms))?;
+            swept.add_lost(*verdict);
         }
-        swept.more |= is_full(swept.waited);
-        // Before the expiry: nothing goes both ways in one sweep.
-        if let Some(before_ms) = due_ms.checked_sub(request.tombstone_ms) {
-            for record in self.due(Phase::Expired, before_ms, request.batch) {
-                self.expect(&record, Event::Deleted)?;
-                swept.forgotten += 1;
-            }
+        Ok(lost.len() as u64)
+    }
+
+    /// Lets the event happen to each of these tasks; returns how many there are.
+    fn end(&mut self, tasks: &[Arc<Record>], event: &Event) -> Result<u64, StoreError> {
+        for record in tasks {
+            self.expect(record, event.clone())?;
         }
-        swept.more |= is_full(swept.forgotten);
-        for phase in [Phase::Completed, Phase::Failed] {
-            let due = self.due(phase, due_ms, request.batch);
-            for record in &due {
-                self.expect(record, Event::Expired { now_ms: due_ms })?;
-            }
-            swept.expired += due.len() as u64;
-            swept.more |= is_full(due.len() as u64);
+        Ok(tasks.len() as u64)
+    }
+
+    /// Forgets a batch of the idempotency keys that were bound until this time or before.
+    fn free_keys(&mut self, until_ms: UnixMs, batch: usize) -> u64 {
+        let due = self.bindings.iter();
+        let due = due.filter(|(_, binding)| binding.expires_at_ms <= until_ms);
+        let due: Vec<_> = due.map(|(place, _)| place.clone()).take(batch).collect();
+        for place in &due {
+            self.bindings.remove(place);
         }
-        if let Some(before_ms) = due_ms.checked_sub(request.keys_kept_ms) {
-            let due = self.bindings.iter();
-            let due = due.filter(|(_, binding)| binding.expires_at_ms <= before_ms);
-            let due: Vec<_> = due
-                .map(|(place, _)| place.clone())
-                .take(request.batch)
-                .collect();
-            for place in &due {
-                self.bindings.remove(place);
-            }
-            swept.more |= is_full(due.len() as u64);
-        }
-        Ok(())
+        due.len() as u64
     }
 
     /// A batch of the tasks of a phase whose expiry lies at or before `until_ms`, oldest first.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::ReferenceStore;
 use super::state::State;
 use crate::act::Act;
-use crate::queue::{Share, alone};
+use crate::queue::{Claiming, Share};
 use crate::{
     Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Outcome, Renewal,
     StoreError, Work,
@@ -125,35 +125,25 @@ impl State {
     }
 
     fn claim(&mut self, request: &ClaimRequest) -> Vec<Claim> {
-        let now = self.now();
         self.forecasts.learn(request);
-        let awaiting = self.alone.as_ref().and_then(|next| next.awaits(request));
-        let awaiting = awaiting.and_then(|id| self.records.get(&id));
-        let awaiting = awaiting.map(|record| &**record);
-        let runs = alone::runs_of(self.running(), request, now.steady_ms);
-        let mut alone = alone::is_held_back(&runs, awaiting, request);
-        let mut claims = Vec::new();
-        while claims.len() < request.count && !alone {
-            let Some(before) = self.next(request) else {
-                break;
-            };
-            alone = alone::must_wait(&before, request);
-            let runs = alone::runs_of(self.running(), request, now.steady_ms);
-            if alone && !runs.is_empty() {
-                self.alone = Some(alone::Next::of(request, &before));
+        let awaited = self.alone.as_ref().and_then(|next| next.awaits(request));
+        let awaited = awaited.and_then(|id| self.records.get(&id));
+        let awaited = awaited.map(|record| &**record);
+        let mut claiming = Claiming::begin(request, self.now(), self.running(), awaited);
+        while claiming.is_open()
+            && let Some(before) = self.next(request)
+        {
+            if let Err(next) = claiming.admit(&before) {
+                self.alone = Some(next);
                 break;
             }
             let token = self.next_number();
-            let claimed = Event::Claimed {
-                held: request.held(token, now),
-                now_ms: now.wall_ms,
-            };
-            let Ok(Some(after)) = self.apply(&before, claimed) else {
+            let Ok(Some(after)) = self.apply(&before, claiming.event(token)) else {
                 break;
             };
-            claims.push(Claim::of(&after, token));
+            claiming.add(&after, token);
         }
-        claims
+        claiming.claims()
     }
 
     /// The task to be claimed next: of the project whose turn it is, unless it has its share of slots, the oldest.
@@ -175,13 +165,13 @@ impl State {
     }
 
     fn take_fetches(&mut self, request: &FetchRequest) -> Result<Vec<Fetch>, StoreError> {
-        let steady_ms = self.now().steady_ms;
+        let now = self.now();
         let is_back = |record: &&Arc<Record>| {
             let until = match record.references {
                 References::Away { until_ms, .. } => Some(until_ms),
                 _ => None,
             };
-            record.is_waiting() && until.is_some_and(|until_ms| until_ms <= steady_ms)
+            record.is_waiting() && until.is_some_and(|until_ms| until_ms <= now.steady_ms)
         };
         let back: Vec<_> = self.unfinished().filter(is_back).cloned().collect();
         for record in back {
@@ -192,18 +182,12 @@ impl State {
             && let Some(before) = self.next_fetch(request)
         {
             let token = self.next_number();
-            let until_ms = steady_ms.saturating_add(request.lease_ms);
-            let begun = Event::FetchBegun { token, until_ms };
-            let Ok(Some(after)) = self.apply(&before, begun) else {
+            let Ok(Some(after)) = self.apply(&before, request.begun(token, now)) else {
                 break;
             };
             let project = after.task.project.clone();
             self.last_fetches.insert(project, token);
-            taken.push(Fetch {
-                task: after.task.clone(),
-                token,
-                tries: after.references.tries(),
-            });
+            taken.push(Fetch::of(&after, token));
         }
         Ok(taken)
     }

@@ -27,13 +27,8 @@ impl Operation for FetchRequest {
                 break;
             };
             let token = batch.next_fetch_token();
-            let until_ms = batch.now.steady_ms.saturating_add(self.lease_ms);
-            let after = batch.expect(&before, Event::FetchBegun { token, until_ms })?;
-            taken.push(Fetch {
-                task: after.task.clone(),
-                token,
-                tries: after.references.tries(),
-            });
+            let after = batch.expect(&before, self.begun(token, batch.now))?;
+            taken.push(Fetch::of(&after, token));
         }
         Ok(taken)
     }

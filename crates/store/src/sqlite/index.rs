@@ -110,26 +110,20 @@ impl Index {
         self.running.iter().filter_map(|id| self.records.get(id))
     }
 
-    /// Running tasks of the worker that asks.
-    pub(super) fn runs_of(&self, request: &ClaimRequest, steady_ms: SteadyMs) -> Vec<&Record> {
-        alone::runs_of(self.running().map(|record| &**record), request, steady_ms)
-    }
-
     /// The task that waits for the worker that asks to have nothing else.
     pub(super) fn awaiting(&self, request: &ClaimRequest) -> Option<&Record> {
         let id = self.alone.as_ref()?.awaits(request)?;
         self.get(id).map(|record| &**record)
     }
 
-    /// The next task of these models: of the project whose turn it is, unless it has its share of slots, the
-    /// oldest.
+    /// The task to be claimed next: of the project whose turn it is, unless it has its share of slots, the oldest.
     /// A project whose oldest task `is_held` waits with it.
     pub(super) fn next(
         &self,
-        models: &[String],
-        share: Share,
+        request: &ClaimRequest,
         is_held: impl Fn(&Record) -> bool,
     ) -> Option<&Arc<Record>> {
+        let (models, share) = (&request.models, Share::of(request));
         let may = |project: &str, id: TaskId| {
             let others_wait = || self.claimable.others_wait(models, project);
             let has_share = share.allows(self.counts(project).running, others_wait);

@@ -1,6 +1,6 @@
 //! Runs: claims, and the events that lease holders apply to their tasks.
 
-use kinora_contract::lifecycle::{Event, Record, Refused};
+use kinora_contract::lifecycle::{Record, Refused};
 use kinora_contract::{State, TaskId};
 
 use super::batch::Batch;
@@ -8,42 +8,33 @@ use super::fault::{Done, Fault};
 use super::starts;
 use super::writer::{Job, Operation, unattended};
 use crate::act::Act;
-use crate::queue::{Share, alone};
+use crate::queue::{Claiming, alone};
 use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost};
 
 impl Operation for ClaimRequest {
     type Output = Vec<Claim>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Claim>> {
-        let (share, steady_ms) = (Share::of(self), batch.now.steady_ms);
-        let mut claims = Vec::new();
         let index = batch.index();
-        let runs = index.runs_of(self, steady_ms);
-        let mut alone = alone::is_held_back(&runs, index.awaiting(self), self);
+        let running = index.running().map(|record| &**record);
+        let mut claiming = Claiming::begin(self, batch.now, running, index.awaiting(self));
         let unsettled = index.unsettled;
-        while claims.len() < self.count && !alone {
-            let is_held = |record: &Record| unsettled && alone::must_wait(record, self);
-            let next = batch.index().next(&self.models, share, is_held);
-            let Some(before) = next.cloned() else {
-                break;
-            };
-            alone = alone::must_wait(&before, self);
-            if alone && !batch.index().runs_of(self, steady_ms).is_empty() {
-                batch.wait_alone(alone::Next::of(self, &before));
+        let is_held = |record: &Record| unsettled && alone::must_wait(record, self);
+        while claiming.is_open()
+            && let Some(before) = batch.index().next(self, is_held).cloned()
+        {
+            if let Err(next) = claiming.admit(&before) {
+                batch.wait_alone(next);
                 break;
             }
             let token = batch.next_token()?;
-            let held = self.held(token, batch.now);
-            let now_ms = batch.now.wall_ms;
-            let claimed = Event::Claimed { held, now_ms };
-            let claimed = batch.apart(|batch| batch.expect(&before, claimed))?;
-            let Some(after) = claimed else {
-                batch.set_aside(&before);
-                continue;
-            };
-            claims.push(Claim::of(&after, token));
+            let claimed = claiming.event(token);
+            match batch.apart(|batch| batch.expect(&before, claimed))? {
+                Some(after) => claiming.add(&after, token),
+                None => batch.set_aside(&before),
+            }
         }
-        Ok(claims)
+        Ok(claiming.claims())
     }
 
     /// A worker that went away while it asked would hold its tasks until the lease ran out.

@@ -1,8 +1,8 @@
 //! What was left behind: lost leases, results past their time, tombstones, old idempotency
 //! keys. Bounded work, in one transaction.
 
-use kinora_contract::lifecycle::{Event, Verdict};
-use kinora_contract::{TaskId, UnixMs};
+use kinora_contract::lifecycle::Event;
+use kinora_contract::{Phase, TaskId, UnixMs};
 use rusqlite::params;
 
 use super::batch::Batch;
@@ -12,7 +12,7 @@ use super::owner::remove;
 use super::rows::{self, int};
 use super::usage::Charge;
 use super::writer::Operation;
-use crate::queue::alone::Company;
+use crate::sweep::Part;
 use crate::{SweepRequest, Swept};
 
 impl Operation for SweepRequest {
@@ -20,63 +20,51 @@ impl Operation for SweepRequest {
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Swept> {
         let mut swept = Swept::default();
-        // As it was at the deaths, before any of the tasks is taken up.
-        let company = Company::of(batch.index().running().map(|record| &**record));
-        for record in self.lost(batch.index().running(), batch.now.steady_ms) {
-            let verdict = company.judge(&record, self.attempts_max);
-            let lost = Event::WorkerLost {
-                verdict,
-                now_ms: batch.now.wall_ms,
-                retention_ms: self.retention_ms,
+        for part in self.parts() {
+            let rows = match part {
+                Part::Leases => take_up(self, batch, &mut swept)?,
+                Part::Waiting { now_ms } => give_up(self, now_ms, batch)?,
+                Part::Tombstones { until_ms } => forget(self, until_ms, batch)?,
+                Part::Results { phase, now_ms } => expire(self, now_ms, batch, phase)?,
+                Part::Keys { until_ms } => free_keys(self, until_ms, batch)?,
             };
-            let ended = batch.apart(|batch| batch.expect(&record, lost))?;
-            let count = match verdict {
-                Verdict::Lost => &mut swept.lost,
-                Verdict::Again | Verdict::Spared => &mut swept.requeued,
-            };
-            *count += u64::from(ended.is_some());
-        }
-        swept.more = swept.requeued + swept.lost >= self.batch as u64;
-        if let Some(due_ms) = self.due_ms {
-            end_by_time(self, due_ms, batch, &mut swept)?;
+            swept.add(part, rows, self.batch);
         }
         Ok(swept)
     }
 }
 
-/// Decisions of the wall clock alone.
-fn end_by_time(
-    request: &SweepRequest,
-    due_ms: UnixMs,
-    batch: &mut Batch<'_>,
-    swept: &mut Swept,
-) -> Done<()> {
-    let is_full = |count: u64| count >= request.batch as u64;
-    for record in request.late(batch.index().records(), due_ms) {
-        let late = Event::WaitedTooLong {
-            now_ms: due_ms,
-            retention_ms: request.retention_ms,
-        };
-        let ended = batch.apart(|batch| batch.expect(&record, late))?;
-        swept.waited += u64::from(ended.is_some());
+fn take_up(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swept) -> Done<u64> {
+    let mut taken_up = 0;
+    for (record, verdict) in request.lost(batch.index().running(), batch.now.steady_ms) {
+        let lost = request.worker_lost(verdict, batch.now.wall_ms);
+        if batch.apart(|batch| batch.expect(&record, lost))?.is_some() {
+            swept.add_lost(verdict);
+            taken_up += 1;
+        }
     }
-    swept.more |= is_full(swept.waited);
-    // Before the expiry: nothing goes both ways in one sweep.
-    swept.forgotten = forget(request, due_ms, batch)?;
-    swept.more |= is_full(swept.forgotten);
-    for phase in ["completed", "failed"] {
-        let expired = expire(request, due_ms, batch, phase)?;
-        swept.expired += expired;
-        swept.more |= is_full(expired);
-    }
-    swept.more |= is_full(free_keys(request, due_ms, batch)?);
-    Ok(())
+    Ok(taken_up)
 }
 
-fn expire(request: &SweepRequest, due_ms: UnixMs, batch: &mut Batch<'_>, phase: &str) -> Done<u64> {
+fn give_up(request: &SweepRequest, now_ms: UnixMs, batch: &mut Batch<'_>) -> Done<u64> {
+    let mut given_up = 0;
+    for record in request.late(batch.index().records(), now_ms) {
+        let late = request.waited_too_long(now_ms);
+        let ended = batch.apart(|batch| batch.expect(&record, late))?;
+        given_up += u64::from(ended.is_some());
+    }
+    Ok(given_up)
+}
+
+fn expire(
+    request: &SweepRequest,
+    now_ms: UnixMs,
+    batch: &mut Batch<'_>,
+    phase: Phase,
+) -> Done<u64> {
     let mut expired = 0;
-    for (id, seq) in due(batch, phase, due_ms, request.batch)? {
-        let one = batch.apart(|batch| expire_one(request, due_ms, batch, id, seq))?;
+    for (id, seq) in due(batch, phase, now_ms, request.batch)? {
+        let one = batch.apart(|batch| expire_one(request, now_ms, batch, id, seq))?;
         expired += u64::from(one == Some(true));
     }
     Ok(expired)
@@ -132,12 +120,9 @@ fn discard_result(batch: &mut Batch<'_>, seq: i64) -> Done<()> {
     chores::note_files(batch.conn, &rows::files(artifact.as_deref()))
 }
 
-fn forget(request: &SweepRequest, due_ms: UnixMs, batch: &mut Batch<'_>) -> Done<u64> {
-    let Some(before_ms) = due_ms.checked_sub(request.tombstone_ms) else {
-        return Ok(0);
-    };
+fn forget(request: &SweepRequest, until_ms: UnixMs, batch: &mut Batch<'_>) -> Done<u64> {
     let mut forgotten = 0;
-    for (id, seq) in due(batch, "expired", before_ms, request.batch)? {
+    for (id, seq) in due(batch, Phase::Expired, until_ms, request.batch)? {
         let removed = batch.apart(|batch| remove(batch, id, seq))?;
         forgotten += u64::from(removed.is_some());
     }
@@ -145,11 +130,17 @@ fn forget(request: &SweepRequest, due_ms: UnixMs, batch: &mut Batch<'_>) -> Done
 }
 
 /// Tasks of a phase whose expiry lies at or before `until_ms`, oldest first.
-fn due(batch: &Batch<'_>, phase: &str, until_ms: UnixMs, limit: usize) -> Done<Vec<(TaskId, i64)>> {
+fn due(
+    batch: &Batch<'_>,
+    phase: Phase,
+    until_ms: UnixMs,
+    limit: usize,
+) -> Done<Vec<(TaskId, i64)>> {
     let mut query = batch.conn.prepare_cached(
         "SELECT id, seq FROM tasks WHERE phase = ?1 AND expires_at_ms <= ?2 \
          ORDER BY expires_at_ms LIMIT ?3",
     )?;
+    let phase = rows::phase_name(phase);
     let mut rows = query.query(params![phase, int(until_ms), int(limit as u64)])?;
     let mut due = Vec::new();
     while let Some(row) = rows.next()? {
@@ -164,14 +155,11 @@ fn due(batch: &Batch<'_>, phase: &str, until_ms: UnixMs, limit: usize) -> Done<V
     Ok(due)
 }
 
-fn free_keys(request: &SweepRequest, due_ms: UnixMs, batch: &Batch<'_>) -> Done<u64> {
-    let Some(before_ms) = due_ms.checked_sub(request.keys_kept_ms) else {
-        return Ok(0);
-    };
+fn free_keys(request: &SweepRequest, until_ms: UnixMs, batch: &Batch<'_>) -> Done<u64> {
     let mut query = batch.conn.prepare_cached(
         "DELETE FROM idempotency WHERE (project, key) IN \
          (SELECT project, key FROM idempotency WHERE expires_at_ms <= ?1 LIMIT ?2)",
     )?;
-    let freed = query.execute(params![int(before_ms), int(request.batch as u64)])?;
+    let freed = query.execute(params![int(until_ms), int(request.batch as u64)])?;
     Ok(freed as u64)
 }

@@ -1,0 +1,77 @@
+//! One claim: how many tasks a worker is given, and where it stops. The store supplies the running tasks and, again and
+//! again, the task whose turn it is ([`super::Turns`], [`super::Share`]), and keeps what is claimed.
+
+use kinora_contract::Reading;
+use kinora_contract::lifecycle::{Event, Record};
+
+use super::alone;
+use crate::{Claim, ClaimRequest};
+
+/// A claim in progress.
+#[derive(Debug)]
+pub(crate) struct Claiming<'a> {
+    request: &'a ClaimRequest,
+    now: Reading,
+    /// Whether the worker ran anything before.
+    was_busy: bool,
+    /// Whether nothing may be claimed beside what the worker has by now.
+    is_closed: bool,
+    claims: Vec<Claim>,
+}
+
+impl<'a> Claiming<'a> {
+    /// Begins a claim beside these `running` tasks of all workers; `awaited` is the task that waits for this worker
+    /// to have nothing else ([`alone::Next::awaits`]).
+    pub(crate) fn begin<'r>(
+        request: &'a ClaimRequest,
+        now: Reading,
+        running: impl Iterator<Item = &'r Record>,
+        awaited: Option<&Record>,
+    ) -> Self {
+        let runs = alone::runs_of(running, request, now.steady_ms);
+        Self {
+            request,
+            now,
+            was_busy: !runs.is_empty(),
+            is_closed: alone::is_held_back(&runs, awaited, request),
+            claims: Vec::new(),
+        }
+    }
+
+    /// Whether another task may be claimed.
+    pub(crate) const fn is_open(&self) -> bool {
+        !self.is_closed && self.claims.len() < self.request.count
+    }
+
+    /// Judges the task whose turn it is: it is claimed now, or the claim ends here, since the task runs alone and the
+    /// worker has others.
+    ///
+    /// # Errors
+    /// What to remember in the second case.
+    pub(crate) fn admit(&mut self, next: &Record) -> Result<(), alone::Next> {
+        self.is_closed = alone::must_wait(next, self.request);
+        let is_busy = self.was_busy || !self.claims.is_empty();
+        if self.is_closed && is_busy {
+            return Err(alone::Next::of(self.request, next));
+        }
+        Ok(())
+    }
+
+    /// The claim of one task under this token.
+    pub(crate) fn event(&self, token: u64) -> Event {
+        Event::Claimed {
+            held: self.request.held(token, self.now),
+            now_ms: self.now.wall_ms,
+        }
+    }
+
+    /// Notes a claimed task.
+    pub(crate) fn add(&mut self, claimed: &Record, token: u64) {
+        self.claims.push(Claim::of(claimed, token));
+    }
+
+    /// The claimed tasks.
+    pub(crate) fn claims(self) -> Vec<Claim> {
+        self.claims
+    }
+}
