@@ -123,6 +123,31 @@ pub async fn a_task_that_is_to_run_alone_holds_back_all_models(harness: &impl Ha
     stores.complete(&after[0]).await.unwrap();
 }
 
+/// Neither beside the worker's other tasks nor beside those that the same request was given.
+pub async fn a_task_that_is_to_run_alone_ends_the_claim_that_comes_to_it(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    stores
+        .submit_all([of_model(2, "one", MODELS[1]), of_model(3, "one", MODELS[1])])
+        .await;
+    let first_of_two = ClaimRequest {
+        models: vec![MODELS[1].to_owned()],
+        ..claiming(1)
+    };
+    for _ in 1..=2 {
+        let claims = stores.work.claim(first_of_two.clone()).await.unwrap();
+        assert_eq!(claims[0].task.id, id(2));
+        assert_eq!(die(&stores, 3).await, (1, 0));
+    }
+    for number in [1, 2, 3] {
+        let claims = claim(&stores, &MODELS, 3).await;
+        let ids: Vec<_> = claims.iter().map(|claim| claim.task.id).collect();
+        assert_eq!(ids, [id(number)]);
+        assert!(claim(&stores, &MODELS, 3).await.is_empty(), "{number}");
+        stores.complete(&claims[0]).await.unwrap();
+    }
+}
+
 /// A cancel ends its wait, and that of the others for it.
 pub async fn a_cancelled_task_holds_back_nobody(harness: &impl Harness) {
     let stores = harness.open("store").await;

@@ -105,6 +105,7 @@ macro_rules! conformance_suite {
             deaths: a_last_attempt_with_company_is_forgiven,
             deaths: attempts_that_broke_do_not_make_a_task_run_alone,
             deaths: a_task_that_is_to_run_alone_holds_back_all_models,
+            deaths: a_task_that_is_to_run_alone_ends_the_claim_that_comes_to_it,
             deaths: a_cancelled_task_holds_back_nobody,
             restart: everything_acknowledged_is_there_after_a_restart,
             restart: tokens_go_on_growing_after_a_restart,
