@@ -29,6 +29,7 @@ pub mod sqlite;
 mod sweep;
 mod task;
 mod tasks;
+mod usages;
 mod work;
 
 pub use backup::{BackupSource, Counts as BackupCounts, TaskFiles};

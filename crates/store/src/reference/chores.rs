@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Reading, Task, TaskId, UnixMs};
+use kinora_contract::{Reading, Task, TaskId};
 
 use super::ReferenceStore;
+use super::chore_row::ChoreRow;
 use super::state::State;
-use crate::chores::AHEAD_MS_MAX;
 use crate::{
-    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores, ExpiryCursor, Gap, Postpone,
-    StoreError, SweepRequest, Swept,
+    Chore, ChoreDone, ChoreRequest, ChoreWork, Chores, ExpiryCursor, Gap, Postpone, StoreError,
+    SweepRequest, Swept,
 };
 
 #[async_trait]
@@ -69,41 +69,6 @@ impl Chores for ReferenceStore {
 
     fn identity(&self) -> u64 {
         self.state().identity
-    }
-}
-
-/// A chore, and how it stands.
-#[derive(Debug)]
-pub(super) struct ChoreRow {
-    /// Its token is 0 while nobody has it.
-    chore: Chore,
-    /// When it may be taken, by the wall clock.
-    due_ms: UnixMs,
-}
-
-impl ChoreRow {
-    /// A time too far ahead comes from a clock that was wrong, and counts as past.
-    const fn is_due(&self, now_ms: UnixMs) -> bool {
-        self.due_ms <= now_ms || self.due_ms > now_ms.saturating_add(AHEAD_MS_MAX)
-    }
-
-    /// Ends the lease; it may be taken again at `due_ms`.
-    pub(super) const fn free(&mut self, due_ms: UnixMs) {
-        self.chore.token = 0;
-        self.due_ms = due_ms;
-    }
-}
-
-impl ChoreKind {
-    fn covers(&self, work: &ChoreWork) -> bool {
-        match (self, work) {
-            (Self::RemoveFile, ChoreWork::RemoveFile(_))
-            | (Self::LookForOrphans, ChoreWork::LookForOrphans) => true,
-            (Self::CallOff { models }, ChoreWork::CallOff(call_off)) => {
-                models.contains(&call_off.model)
-            }
-            _ => false,
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! whoever writes another store. It has no rules of its own, asks by looking at all tasks, and is never opened by an
 //! address. Handles are clones; what they share outlives them as a disk outlives a process.
 
+mod chore_row;
 mod chores;
 mod keys;
 mod state;

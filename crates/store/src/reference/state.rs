@@ -7,7 +7,7 @@ use kinora_contract::lifecycle::{Effects, Event, Record, References, Refused};
 use kinora_contract::{Clock, Reading, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
-use super::chores::ChoreRow;
+use super::chore_row::ChoreRow;
 use crate::gap::Gaps;
 use crate::queue::{Change, Forecasts, Turns, alone};
 use crate::{ApiKey, ChoreWork, StoreError, Usage};

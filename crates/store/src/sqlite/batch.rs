@@ -8,14 +8,14 @@ use kinora_contract::lifecycle::{Effects, Event, Record, Refused};
 use kinora_contract::{Reading, TaskId};
 use rusqlite::Connection;
 
-use super::chores;
+use super::chore_rows;
 use super::fault::{Done, Fault};
 use super::gaps;
 use super::index::Index;
 use super::rows;
-use super::usage::Charge;
 use crate::gap::Gaps;
 use crate::queue::{Change, alone};
+use crate::usages::Charge;
 
 /// An open transaction, with the queue as it will stand after it.
 #[derive(Debug)]
@@ -142,9 +142,9 @@ impl<'a> Batch<'a> {
 
     /// Stores the effects of a change.
     pub(super) fn follow(&mut self, project: &str, effects: &Effects) -> Done<()> {
-        chores::note_files(self.conn, &effects.garbage)?;
+        chore_rows::note_files(self.conn, &effects.garbage)?;
         if let Some(call_off) = &effects.call_off {
-            chores::note_call_off(self.conn, call_off)?;
+            chore_rows::note_call_off(self.conn, call_off)?;
         }
         self.erases |= effects.erases;
         self.charge(Charge::of(project, effects.bytes, effects.tasks));

@@ -1,50 +1,16 @@
-//! Rows of the table `chores`: noted in the transaction that makes them necessary, leased, settled. Their times are
-//! wall time, since they outlive the process; a time too far ahead comes from a clock that was wrong, and counts as
-//! past.
+//! Operations on chores: leased, settled. Their times are wall time, since they outlive the process; a time too far
+//! ahead comes from a clock that was wrong, and counts as past.
 
 use kinora_contract::lifecycle::CallOff;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use super::batch::Batch;
+use super::columns::int;
 use super::fault::Done;
-use super::rows::int;
-use super::writer::Operation;
+use super::gaps;
+use super::job::Operation;
 use crate::chores::{AHEAD_MS_MAX, DELETION_LEASE_MS};
-use crate::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork};
-
-/// Notes files to be removed.
-pub(super) fn note_files(conn: &Connection, keys: &[String]) -> Done<()> {
-    let mut query = conn.prepare_cached(
-        "INSERT OR IGNORE INTO chores (kind, subject) VALUES ('remove_file', ?1)",
-    )?;
-    for key in keys {
-        query.execute([key])?;
-    }
-    Ok(())
-}
-
-/// Notes an upstream job to be called off.
-pub(super) fn note_call_off(conn: &Connection, call_off: &CallOff) -> Done<()> {
-    let mut query = conn.prepare_cached(
-        "INSERT OR REPLACE INTO chores (kind, subject, model, ticket) VALUES ('call_off', ?1, ?2, ?3)",
-    )?;
-    let CallOff {
-        task,
-        model,
-        ticket,
-    } = call_off;
-    query.execute(params![task.to_string(), model, ticket])?;
-    Ok(())
-}
-
-/// Ends the leases of earlier processes, which are dead, and every pause.
-pub(super) fn end_leases(conn: &Connection) -> Done<()> {
-    conn.execute(
-        "UPDATE chores SET due_ms = 0, token = NULL WHERE due_ms <> 0 OR token IS NOT NULL",
-        [],
-    )?;
-    Ok(())
-}
+use crate::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Gap};
 
 impl Operation for ChoreRequest {
     type Output = Vec<Chore>;
@@ -188,6 +154,20 @@ impl Operation for Settle {
                 }
             };
         }
+        Ok(())
+    }
+}
+
+/// Confirms that no files of tasks in these gaps are left.
+#[derive(Debug)]
+pub(super) struct CloseGaps(pub(super) Vec<Gap>);
+
+impl Operation for CloseGaps {
+    type Output = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        gaps::remove(&self.0, batch.conn)?;
+        batch.gaps_mut().close(&self.0);
         Ok(())
     }
 }

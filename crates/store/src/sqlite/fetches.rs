@@ -5,8 +5,8 @@ use kinora_contract::lifecycle::Event;
 
 use super::batch::Batch;
 use super::fault::Done;
+use super::job::{Job, Operation, unattended};
 use super::leases::Leased;
-use super::writer::{Job, Operation, unattended};
 use crate::act::Act;
 use crate::{Fetch, FetchRequest, Fetched};
 

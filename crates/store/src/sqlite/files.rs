@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::checkpoint::{self, Log};
+use super::carrying;
+use super::checkpoint::Log;
 use super::presence::Presence;
 use super::schema::CHECKPOINT_PAGES;
 
@@ -93,7 +94,7 @@ impl Files {
             return;
         }
         if !self.saved {
-            self.saved = checkpoint::carry_over(conn);
+            self.saved = carrying::carry_over(conn);
             self.tries += 1;
         }
         if self.told || !self.saved && self.tries < TRIES {
@@ -124,7 +125,7 @@ impl Files {
 
     /// At the end: the database alone is the whole store, and no log is left in which removed texts could be found.
     pub(super) fn carry_over_last(&self, conn: &Connection) {
-        if !checkpoint::carry_over(conn) {
+        if !carrying::carry_over(conn) {
             tracing::warn!(
                 "the store's log was not carried over at the end: a copy of the database needs its -wal file too"
             );

@@ -2,10 +2,9 @@
 
 use rusqlite::{Connection, params};
 
-use super::batch::Batch;
+use super::columns::int;
 use super::fault::Done;
-use super::rows::{self, int};
-use super::writer::Operation;
+use super::rows;
 use crate::Gap;
 use crate::gap::Gaps;
 
@@ -38,23 +37,12 @@ pub(super) fn write(gaps: &Gaps, before: &Gaps, conn: &Connection) -> Done<()> {
     Ok(())
 }
 
-/// Confirms that no files of tasks in these gaps are left.
-#[derive(Debug)]
-pub(super) struct Close(pub(super) Vec<Gap>);
-
-impl Operation for Close {
-    type Output = ();
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
-        let mut query = batch
-            .conn
-            // Also those that were made one when they were read.
-            .prepare_cached("DELETE FROM gaps WHERE after_ms >= ?1 AND before_ms <= ?2")?;
-        for gap in &self.0 {
-            query.execute(params![int(gap.after_ms), int(gap.before_ms)])?;
-        }
-        drop(query);
-        batch.gaps_mut().close(&self.0);
-        Ok(())
+/// Removes these gaps, and those that were made one of them when they were read.
+pub(super) fn remove(gaps: &[Gap], conn: &Connection) -> Done<()> {
+    let mut query =
+        conn.prepare_cached("DELETE FROM gaps WHERE after_ms >= ?1 AND before_ms <= ?2")?;
+    for gap in gaps {
+        query.execute(params![int(gap.after_ms), int(gap.before_ms)])?;
     }
+    Ok(())
 }

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::{Record, References};
 use kinora_contract::{SteadyMs, TaskId};
 
-use super::usage::{Charge, Usages};
 use crate::gap::Gaps;
 use crate::queue::{Change, Share, Turns, alone};
+use crate::usages::{Charge, Usages};
 use crate::{ClaimRequest, Usage};
 use lines::{Lines, Spot};
 

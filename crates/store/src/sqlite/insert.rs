@@ -7,9 +7,9 @@ use kinora_contract::lifecycle::Record;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
+use super::columns::int;
 use super::fault::{Done, Fault};
-use super::rows::int;
-use super::writer::Operation;
+use super::job::Operation;
 use crate::task::{Full, Load};
 use crate::{Idempotency, NewTask};
 

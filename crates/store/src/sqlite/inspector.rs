@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kinora_contract::{Task, TaskId};
 use rusqlite::Connection;
 
+use super::columns::COLUMNS;
 use super::fault::{Done, Fault};
 use super::gaps;
 use super::opening::{self, Checked};
@@ -95,8 +96,7 @@ impl Inspector {
 }
 
 fn all(conn: &Connection, each: &mut dyn FnMut(Result<&Task, &StoreError>)) -> Done<()> {
-    let columns = rows::COLUMNS;
-    let mut query = conn.prepare(&format!("SELECT {columns} FROM tasks ORDER BY seq"))?;
+    let mut query = conn.prepare(&format!("SELECT {COLUMNS} FROM tasks ORDER BY seq"))?;
     let mut found = query.query([])?;
     while let Some(row) = found.next()? {
         match rows::read(row) {

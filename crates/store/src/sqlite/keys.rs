@@ -16,11 +16,12 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 use serde_json::{from_str, to_string};
 
 use super::batch::Batch;
-use super::checkpoint;
+use super::carrying;
+use super::columns::int;
 use super::fault::{Done, Fault};
-use super::rows::{counter, int};
+use super::job::Operation;
+use super::rows::counter;
 use super::schema;
-use super::writer::Operation;
 use crate::{ApiKey, KeyStore, NewKey, OpenError, Scope, SqliteOptions, StoreError};
 
 const AGE_MAX: Duration = Duration::from_millis(250);
@@ -112,7 +113,7 @@ impl KeyStore for SqliteKeys {
 /// The high-water mark does not count what commands change: only what is in the database cannot be lost with the log
 /// unnoticed.
 fn carry_over(conn: &Connection) {
-    checkpoint::carry_over(conn);
+    carrying::carry_over(conn);
 }
 
 /// Adds a key, by the writer.

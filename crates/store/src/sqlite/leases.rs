@@ -5,8 +5,8 @@ use kinora_contract::{State, TaskId};
 
 use super::batch::Batch;
 use super::fault::{Done, Fault};
+use super::job::{Job, Operation, unattended};
 use super::starts;
-use super::writer::{Job, Operation, unattended};
 use crate::act::Act;
 use crate::queue::{Claiming, alone};
 use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost};

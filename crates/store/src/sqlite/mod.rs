@@ -6,8 +6,11 @@
 mod backup;
 mod batch;
 mod cache;
+mod carrying;
 mod checkpoint;
+mod chore_rows;
 mod chores;
+mod columns;
 mod ending;
 mod fault;
 mod fetches;
@@ -16,6 +19,7 @@ mod gaps;
 mod index;
 mod insert;
 mod inspector;
+mod job;
 mod key_store;
 mod keys;
 mod leases;
@@ -108,7 +112,7 @@ impl SqliteStore {
         let conn = schema::open_writer(path, options)?;
         drop(judged);
         // Of a process that was killed, also where the log had filled the disk.
-        checkpoint::carry_over(&conn);
+        carrying::carry_over(&conn);
         let memory = Arc::new(Memory::new(
             options.finished_cached_bytes_max,
             clock.clone(),

@@ -7,12 +7,13 @@ use kinora_contract::{Failure, TaskId};
 use rusqlite::{OptionalExtension, params};
 
 use super::batch::Batch;
+use super::chore_rows;
 use super::chores;
 use super::fault::{Done, Fault};
+use super::job::Operation;
 use super::rows;
-use super::usage::Charge;
-use super::writer::Operation;
 use crate::Deletion;
+use crate::usages::Charge;
 
 /// Fails an unfinished task.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ impl Operation for Delete {
             return Ok(Deletion::NotFound);
         };
         let files = rows::files(artifact.as_deref());
-        chores::note_files(batch.conn, &files)?;
+        chore_rows::note_files(batch.conn, &files)?;
         // Noted only, for the sweep: its worker may be putting them this moment.
         match batch.find(self.id) {
             Ok(Some(record)) => {

@@ -7,9 +7,10 @@ use kinora_contract::lifecycle::Record;
 use rusqlite::{Connection, Row, params};
 
 use super::cache::Editions;
+use super::columns::{COLUMNS, at, int};
 use super::fault::{Done, Fault};
 use super::memory::Memory;
-use super::rows::{self, int};
+use super::rows;
 use crate::page::Filling;
 use crate::{Order, Page, PageRequest};
 
@@ -52,9 +53,8 @@ fn sql(order: Order) -> String {
         Order::Ascending => (">", "ASC"),
         Order::Descending => ("<", "DESC"),
     };
-    let columns = rows::COLUMNS;
     format!(
-        "SELECT {columns} FROM tasks WHERE project = ?1 AND phase <> 'expired' AND id {compare} ?2 \
+        "SELECT {COLUMNS} FROM tasks WHERE project = ?1 AND phase <> 'expired' AND id {compare} ?2 \
          ORDER BY id {direction} LIMIT ?3"
     )
 }
@@ -68,7 +68,7 @@ fn record(
     match known(row, memory, editions) {
         Ok(record) => Ok(Some(record)),
         Err(Fault::Corrupt(error)) => {
-            let seq: Option<i64> = row.get(const { rows::at("seq") }).ok();
+            let seq: Option<i64> = row.get(const { at("seq") }).ok();
             tracing::error!(seq, error, "unreadable task left out of a list");
             Ok(None)
         }

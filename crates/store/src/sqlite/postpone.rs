@@ -5,9 +5,10 @@ use kinora_contract::lifecycle::Event;
 use rusqlite::params;
 
 use super::batch::Batch;
+use super::columns::int;
 use super::fault::Done;
-use super::rows::{self, int};
-use super::writer::Operation;
+use super::job::Operation;
+use super::rows;
 use crate::{ExpiryCursor, Postpone};
 
 impl Operation for Postpone {

@@ -8,15 +8,16 @@ use kinora_contract::lifecycle::{Event, Record, Verdict};
 use rusqlite::Connection;
 
 use super::batch::{Batch, Mark};
-use super::chores;
+use super::chore_rows;
+use super::columns::COLUMNS;
 use super::fault::{Done, Fault};
 use super::gaps;
 use super::index::Index;
 use super::memory::Memory;
-use super::usage::Usages;
 use super::{rows, starts};
 use crate::queue::Change;
 use crate::queue::alone::Company;
+use crate::usages::Usages;
 use crate::{Attempt, SqliteOptions};
 
 /// Larger numbers were never counted up to: a damaged one is found before it is used.
@@ -30,7 +31,7 @@ pub(super) fn recover(
     options: &SqliteOptions,
     now: Reading,
 ) -> Done<Index> {
-    let mut index = Index::with_usages(Usages::load(conn)?);
+    let mut index = Index::with_usages(Usages::from_iter(rows::usages(conn)?));
     index.changes = counter(conn, "changes")?;
     index.gaps = gaps::load(conn)?;
     memory.show_gaps(index.gaps.all());
@@ -86,9 +87,8 @@ fn counter(conn: &Connection, name: &str) -> Done<u64> {
 }
 
 fn unfinished(conn: &Connection) -> Done<Vec<Arc<Record>>> {
-    let columns = rows::COLUMNS;
     let mut query = conn.prepare(&format!(
-        "SELECT {columns} FROM tasks WHERE phase IN ('waiting', 'running') ORDER BY seq"
+        "SELECT {COLUMNS} FROM tasks WHERE phase IN ('waiting', 'running') ORDER BY seq"
     ))?;
     let mut found = query.query([])?;
     let mut records = Vec::new();
@@ -125,7 +125,7 @@ fn requeue(
             });
             requeued.map(|_| ())
         })
-        .and_then(|()| chores::end_leases(conn))
+        .and_then(|()| chore_rows::end_leases(conn))
         .and_then(|()| Ok(conn.execute_batch("COMMIT")?));
     let Err(fault) = requeued else {
         return Ok(batch.into_changes());

@@ -4,54 +4,14 @@ use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Held, Record, References};
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Artifact, Phase, State, Task, TaskId, Warning};
+use kinora_contract::{Artifact, State, Task, TaskId, Warning};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
+use super::columns::{COLUMNS, at, int, phase_name};
 use super::fault::{Done, Fault};
 use super::sums::{self, Texts};
 use crate::{HELD_RESULTS_MAX, Holds, Usage};
-
-/// The columns that [`read`] needs.
-pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
-     created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
-     worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
-     reference_bytes, charged_bytes, deaths, texts_sum, state_sum";
-
-/// The place of a column in [`COLUMNS`], to be found when the program is compiled: looked up by name in each row, the
-/// columns of a page take as long as all else.
-pub(super) const fn at(name: &str) -> usize {
-    let (all, name) = (COLUMNS.as_bytes(), name.as_bytes());
-    let (mut place, mut start) = (0, 0);
-    loop {
-        assert!(start < all.len(), "no such column");
-        let mut end = start;
-        let mut same = true;
-        while end < all.len() && all[end] != b',' {
-            same &= end - start < name.len() && all[end] == name[end - start];
-            end += 1;
-        }
-        if same && end - start == name.len() {
-            return place;
-        }
-        (place, start) = (place + 1, end + 2);
-    }
-}
-
-/// SQLite's integers are signed; a time past the year 292 million is the end of time.
-pub(super) fn int(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-pub(super) const fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Waiting => "waiting",
-        Phase::Running => "running",
-        Phase::Completed => "completed",
-        Phase::Failed => "failed",
-        Phase::Expired => "expired",
-    }
-}
 
 /// The record with this id.
 pub(super) fn find(conn: &Connection, id: TaskId) -> Done<Option<Arc<Record>>> {

@@ -4,9 +4,10 @@
 use rusqlite::Connection;
 
 use super::batch::Batch;
+use super::columns::int;
 use super::fault::Done;
-use super::rows::{self, int};
-use super::writer::Operation;
+use super::job::Operation;
+use super::rows;
 
 /// Values of the counter `in_use`, which is 0 after a clean stop.
 const IN_USE: u64 = 1;

@@ -8,8 +8,8 @@ use kinora_contract::{State, Task};
 use rusqlite::Row;
 use serde_json::to_string;
 
+use super::columns::{at, int, phase_name};
 use super::fault::{Done, Fault};
-use super::rows::{at, int, phase_name};
 use super::sum::Sum;
 
 /// Checksum of a task, with its texts as stored.

@@ -6,13 +6,14 @@ use kinora_contract::{Phase, TaskId, UnixMs};
 use rusqlite::params;
 
 use super::batch::Batch;
-use super::chores;
+use super::chore_rows;
+use super::columns::{int, phase_name};
 use super::fault::{Done, Fault};
+use super::job::Operation;
 use super::owner::remove;
-use super::rows::{self, int};
-use super::usage::Charge;
-use super::writer::Operation;
+use super::rows;
 use crate::sweep::Part;
+use crate::usages::Charge;
 use crate::{SweepRequest, Swept};
 
 impl Operation for SweepRequest {
@@ -117,7 +118,7 @@ fn discard_result(batch: &mut Batch<'_>, seq: i64) -> Done<()> {
         // A damaged text must not keep the tasks behind it; the look for orphans finds its files.
         .query_row([seq], |row| Ok(row.get(0).unwrap_or_default()))?;
     batch.erase();
-    chores::note_files(batch.conn, &rows::files(artifact.as_deref()))
+    chore_rows::note_files(batch.conn, &rows::files(artifact.as_deref()))
 }
 
 fn forget(request: &SweepRequest, until_ms: UnixMs, batch: &mut Batch<'_>) -> Done<u64> {
@@ -140,7 +141,7 @@ fn due(
         "SELECT id, seq FROM tasks WHERE phase = ?1 AND expires_at_ms <= ?2 \
          ORDER BY expires_at_ms LIMIT ?3",
     )?;
-    let phase = rows::phase_name(phase);
+    let phase = phase_name(phase);
     let mut rows = query.query(params![phase, int(until_ms), int(limit as u64)])?;
     let mut due = Vec::new();
     while let Some(row) = rows.next()? {

@@ -1,87 +1,12 @@
-//! Usage by project. The sums are kept in memory and written in the transaction that
-//! changes them, so that they are those of the rows at any moment; a test counts again.
-
-use std::collections::HashMap;
-use std::sync::Arc;
+//! Operations on what is stored and waits: a project's usage, the counts of all tasks, the size of references.
 
 use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Event;
-use rusqlite::Connection;
 
 use super::batch::Batch;
 use super::fault::Done;
-use super::rows;
-use super::writer::Operation;
+use super::job::Operation;
 use crate::{Counts, Usage};
-
-/// A change of a project's usage.
-#[derive(Clone, Debug)]
-pub(super) struct Charge {
-    pub(super) project: Arc<str>,
-    pub(super) bytes: i64,
-    pub(super) tasks: i64,
-}
-
-impl Charge {
-    pub(super) fn of(project: &str, bytes: i64, tasks: i64) -> Self {
-        let project = project.into();
-        Self {
-            project,
-            bytes,
-            tasks,
-        }
-    }
-
-    pub(super) fn reversed(self) -> Self {
-        Self {
-            bytes: -self.bytes,
-            tasks: -self.tasks,
-            ..self
-        }
-    }
-
-    pub(super) const fn is_nothing(&self) -> bool {
-        self.bytes == 0 && self.tasks == 0
-    }
-}
-
-/// The usage of all projects.
-#[derive(Debug, Default)]
-pub(super) struct Usages {
-    projects: HashMap<Arc<str>, Usage>,
-    bytes: u64,
-}
-
-impl Usages {
-    /// As it was last written.
-    pub(super) fn load(conn: &Connection) -> Done<Self> {
-        let mut usages = Self::default();
-        for (project, usage) in rows::usages(conn)? {
-            usages.bytes = usages.bytes.saturating_add(usage.bytes);
-            usages.projects.insert(project.into(), usage);
-        }
-        Ok(usages)
-    }
-
-    pub(super) fn of(&self, project: &str) -> Usage {
-        self.projects.get(project).copied().unwrap_or_default()
-    }
-
-    /// Bytes of all projects.
-    pub(super) const fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(super) fn charge(&mut self, charge: &Charge) {
-        let usage = self.projects.entry(charge.project.clone()).or_default();
-        usage.bytes = usage.bytes.saturating_add_signed(charge.bytes);
-        usage.tasks = usage.tasks.saturating_add_signed(charge.tasks);
-        self.bytes = self.bytes.saturating_add_signed(charge.bytes);
-        if *usage == Usage::default() {
-            self.projects.remove(&charge.project);
-        }
-    }
-}
 
 /// Reads a project's usage.
 #[derive(Debug)]

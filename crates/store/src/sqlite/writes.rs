@@ -12,8 +12,8 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::fault::{Done, Fault};
+use super::job::Job;
 use super::memory::Memory;
-use super::writer::{Job, roll_back};
 
 /// How often a store whose writes fail tries one by itself.
 const TRY_EVERY: Duration = Duration::from_secs(1);
@@ -109,4 +109,14 @@ pub(super) fn is_busy(fault: &Fault) -> bool {
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
     )
+}
+
+/// Rolls an open transaction back.
+pub(super) fn roll_back(conn: &Connection) {
+    // Some errors have rolled back already.
+    if !conn.is_autocommit()
+        && let Err(error) = conn.execute_batch("ROLLBACK")
+    {
+        tracing::error!(%error, "the store's transaction does not roll back");
+    }
 }

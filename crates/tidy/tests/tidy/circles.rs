@@ -7,38 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::files;
 use crate::modules::{Crate, crates};
 
-/// Circles that are left: the crate, a folder or file within its `src` that has them (the empty one
-/// is all), and why.
-const ALLOWED: &[(&str, &str, &str)] = &[
-    (
-        "store",
-        "",
-        "not looked at yet: the transitions move to a module of their own",
-    ),
-];
-
 #[test]
 fn files_of_a_crate_use_each_other_in_one_direction() {
     let mut wrong = Vec::new();
-    let mut met = BTreeSet::new();
     for one in crates(&files::rust()) {
-        for circle in circles(&one) {
-            let within = |place: &str| circle.iter().all(|file| file.starts_with(place));
-            let allowed = ALLOWED
-                .iter()
-                .position(|(name, place, _)| *name == one.name && within(place));
-            match allowed {
-                Some(row) => {
-                    met.insert(row);
-                }
-                None => wrong.push(format!("{}: {circle:?}", one.name)),
-            }
-        }
+        let found = circles(&one);
+        wrong.extend(found.iter().map(|circle| format!("{}: {circle:?}", one.name)));
     }
     assert!(wrong.is_empty(), "circles of files:\n{}", wrong.join("\n"));
-    let gone = (0..ALLOWED.len()).filter(|row| !met.contains(row));
-    let gone: Vec<_> = gone.map(|row| ALLOWED[row]).collect();
-    assert!(gone.is_empty(), "no circle any more, remove: {gone:?}");
 }
 
 /// Files that reach each other, in sorted groups of two or more.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::board::Board;
 use super::forecast::Forecast;
-use super::lock;
 
 /// With so many waiting tasks, a forecast is made for every question.
 const SHORT: usize = 64;
@@ -55,7 +54,7 @@ impl<F: Forecast> Kept<F> {
             return dated.forecast.clone();
         }
         drop(dated);
-        let board = lock(board);
+        let board = board.lock().unwrap_or_else(PoisonError::into_inner);
         // Another question may have had it made while this one waited for the lock.
         if self.outdated.swap(false, Ordering::AcqRel) {
             let new = Dated {

@@ -7,7 +7,7 @@ use kinora_contract::{Reading, Task, TaskId};
 
 use super::super::memory::Memory;
 use super::super::reads::Readers;
-use super::super::{SqliteStore, chores, gaps, keys};
+use super::super::{SqliteStore, chores, keys};
 use crate::{
     Chore, ChoreDone, ChoreRequest, Chores, ExpiryCursor, Gap, Postpone, StoreError, SweepRequest,
     Swept,
@@ -66,7 +66,7 @@ impl Chores for SqliteStore {
     }
 
     async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
-        self.writer.call(gaps::Close(gaps.to_vec())).await
+        self.writer.call(chores::CloseGaps(gaps.to_vec())).await
     }
 
     fn identity(&self) -> u64 {

@@ -7,7 +7,8 @@ use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use super::{Job, State};
+use super::super::job::Job;
+use super::state::State;
 
 /// The writer and its waiting jobs.
 pub(in super::super) struct Spot(Box<Mutex<Desk>>);

@@ -2,13 +2,12 @@
 
 use tokio::sync::oneshot;
 
-use super::super::batch::Batch;
-use super::super::fault::Done;
-use super::closed;
+use super::batch::Batch;
+use super::fault::Done;
 use crate::StoreError;
 
 /// A change that can be tried, and tried again after an undo.
-pub(in super::super) trait Operation: Send + 'static {
+pub(super) trait Operation: Send + 'static {
     type Output: Send + 'static;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output>;
@@ -26,7 +25,7 @@ pub(in super::super) trait Operation: Send + 'static {
 }
 
 /// An operation and whom to answer, without its type.
-pub(in super::super) trait Job: Send {
+pub(super) trait Job: Send {
     fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
     /// As [`Operation::is_urgent`].
     fn is_urgent(&self) -> bool;
@@ -63,10 +62,15 @@ impl<O: Operation> Job for Call<O> {
 }
 
 /// An operation without a caller that waits.
-pub(in super::super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
+pub(super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
     Box::new(Call {
         operation,
         output: None,
         reply: oneshot::channel().0,
     })
+}
+
+/// Why a job is not done any more.
+pub(super) fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".into())
 }

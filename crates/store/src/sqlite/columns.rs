@@ -1,0 +1,45 @@
+//! Columns of the table `tasks`, and how numbers and phases are written in them.
+
+use kinora_contract::Phase;
+
+/// The columns of a record ([`super::rows::read`]).
+pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
+     created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
+     worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
+     reference_bytes, charged_bytes, deaths, texts_sum, state_sum";
+
+/// The place of a column in [`COLUMNS`], to be found when the program is compiled: looked up by name in each row, the
+/// columns of a page take as long as all else.
+pub(super) const fn at(name: &str) -> usize {
+    let (all, name) = (COLUMNS.as_bytes(), name.as_bytes());
+    let (mut place, mut start) = (0, 0);
+    loop {
+        assert!(start < all.len(), "no such column");
+        let mut end = start;
+        let mut same = true;
+        while end < all.len() && all[end] != b',' {
+            same &= end - start < name.len() && all[end] == name[end - start];
+            end += 1;
+        }
+        if same && end - start == name.len() {
+            return place;
+        }
+        (place, start) = (place + 1, end + 2);
+    }
+}
+
+/// SQLite's integers are signed; a time past the year 292 million is the end of time.
+pub(super) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The name of a phase in the database.
+pub(super) const fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Waiting => "waiting",
+        Phase::Running => "running",
+        Phase::Completed => "completed",
+        Phase::Failed => "failed",
+        Phase::Expired => "expired",
+    }
+}

@@ -1,0 +1,274 @@
+//! What the writer owns, and how it runs jobs in a transaction. A request that fails does not fail its neighbours, and
+//! nothing of a failed transaction is seen or remembered.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use kinora_contract::Clock;
+use rusqlite::Connection;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::super::batch::{self, Batch};
+use super::super::fault::{Done, Fault};
+use super::super::files::Files;
+use super::super::index::Index;
+use super::super::job::Job;
+use super::super::mark::Mark;
+use super::super::memory::Memory;
+use super::super::schema::Locks;
+use super::super::starts;
+use super::super::writes::{self, Writes, is_busy, roll_back};
+use crate::StoreError;
+
+/// Requests of one transaction: bounds what a failing neighbour makes to be done again.
+const BATCH_MAX: usize = 1_024;
+/// So often a transaction that SQLite gave up as a whole is begun again without the culprit.
+const RESTARTS_MAX: usize = 8;
+
+/// For each job of a transaction, why it failed.
+pub(super) type Failures = Vec<Option<StoreError>>;
+
+/// Result of a committed transaction.
+struct Committed {
+    failures: Failures,
+    /// Whether it wrote anything: an empty one works on a full disk.
+    wrote: bool,
+}
+
+/// A way to run the jobs of a transaction.
+type Run = fn(&mut Batch<'_>, &mut [Box<dyn Job>]) -> Done<Failures>;
+
+/// State of the writer besides its connection.
+pub(in super::super) struct Kept {
+    pub(in super::super) files: Files,
+    pub(in super::super) mark: Mark,
+    /// Held as long as the thread may write, also after the closing store has stopped waiting for it.
+    pub(in super::super) _locks: Arc<Locks>,
+}
+
+/// Everything that the writer's thread owns.
+pub(super) struct State {
+    pub(super) conn: Connection,
+    pub(super) index: Index,
+    pub(super) memory: Arc<Memory>,
+    pub(super) kept: Kept,
+    /// By which everything in the store is stamped and judged.
+    pub(super) clock: Arc<dyn Clock>,
+    /// Whether writes work.
+    pub(super) writes: Writes,
+    /// Where callers wait; the runtime in which the store was opened.
+    pub(super) runtime: Option<Handle>,
+    /// This writer's own door; weak, so that closing it is not prevented.
+    pub(super) queue: mpsc::WeakSender<Box<dyn Job>>,
+}
+
+impl State {
+    /// Commits whatever is queued, until the door is closed.
+    pub(super) fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
+        let mut own = VecDeque::new();
+        let mut jobs: Vec<Box<dyn Job>> = Vec::new();
+        loop {
+            jobs.extend(own.drain(..));
+            if jobs.is_empty() {
+                let Some(job) = self.writes.next_job(&self.conn, &mut queue) else {
+                    return self.end();
+                };
+                jobs.push(job);
+            }
+            while jobs.len() < BATCH_MAX {
+                let Ok(job) = queue.try_recv() else { break };
+                jobs.push(job);
+            }
+            let failures = self.commit(&mut jobs);
+            self.answer(jobs.drain(..).zip(failures).collect(), &mut own);
+        }
+    }
+
+    /// The last writes.
+    pub(super) fn end(&mut self) {
+        // Not beside files that others have put there.
+        if self.kept.files.refusal(&self.conn).is_none() {
+            starts::end(&self.conn);
+        }
+        self.kept.files.carry_over_last(&self.conn);
+    }
+
+    /// Answers each job. Several are answered from within the runtime, where waking a neighbour
+    /// costs a push to a queue; from this thread it would cost a system call each.
+    pub(super) fn answer(
+        &self,
+        done: Vec<(Box<dyn Job>, Option<StoreError>)>,
+        own: &mut VecDeque<Box<dyn Job>>,
+    ) {
+        let runtime = self.runtime.as_ref().filter(|_| done.len() > 1);
+        let is_urgent = |job: &dyn Job| runtime.is_none() || job.is_urgent();
+        let (urgent, others): (Vec<_>, Vec<_>) =
+            done.into_iter().partition(|(job, _)| is_urgent(&**job));
+        for (job, failure) in urgent {
+            own.extend(job.answer(failure));
+        }
+        let Some(runtime) = runtime.filter(|_| !others.is_empty()) else {
+            return;
+        };
+        let queue = self.queue.clone();
+        runtime.spawn(async move {
+            let unclaimed = others
+                .into_iter()
+                .flat_map(|(job, failure)| job.answer(failure));
+            for job in unclaimed.collect::<Vec<_>>() {
+                if let Some(queue) = queue.upgrade() {
+                    // A closed writer takes no more; the lease runs out by itself.
+                    let _ = queue.send(job).await;
+                }
+            }
+        });
+    }
+
+    /// Commits the jobs, and returns the result of each.
+    pub(super) fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
+        let refusal = self.kept.files.refusal(&self.conn);
+        self.memory.set_in_place(refusal.is_none());
+        if let Some(text) = refusal {
+            return jobs.iter().map(|_| Some(unavailable(&text))).collect();
+        }
+        let together = self.attempt(jobs, run_together);
+        if matches!(&together, Err(Fault::Sql(error)) if is_full(error)) {
+            self.kept.files.log.make_room();
+        }
+        let done = match together {
+            Err(Fault::Sql(error)) if is_hopeless(&error) => Err(Fault::Sql(error)),
+            Err(_) => self.attempt(jobs, run_apart),
+            done => done,
+        };
+        match &done {
+            Err(fault) => {
+                self.writes.note(Some(fault));
+                if !is_busy(fault) {
+                    writes::overwrite_failed(&self.conn);
+                }
+            }
+            Ok(done) if done.wrote => self.writes.note(None),
+            Ok(_) => {}
+        }
+        match done {
+            Ok(done) => done.failures,
+            Err(fault) => {
+                let text = fault.to_string();
+                jobs.iter().map(|_| Some(unavailable(&text))).collect()
+            }
+        }
+    }
+
+    /// One transaction. Readers see it after its commit; after a failure all is as before.
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
+        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        let rows_before = self.conn.total_changes();
+        let mut batch = Batch::new(&self.conn, &mut self.index, self.clock.read());
+        let done = run(&mut batch, jobs).and_then(|failures| {
+            kinora_crash::point("store.before_commit");
+            let changes = batch.write_sums(jobs.len() as u64, rows_before)?;
+            self.conn.execute_batch("COMMIT")?;
+            kinora_crash::point("store.after_commit");
+            batch.settle(changes);
+            Ok(failures)
+        });
+        match done {
+            Ok(failures) => {
+                if batch.erases() {
+                    self.kept.files.log.erase();
+                }
+                // A commit that changed nothing leaves the log as it is.
+                let wrote = self.conn.total_changes() > rows_before;
+                if wrote {
+                    self.kept.files.log.committed();
+                }
+                self.memory.publish(batch.into_changes());
+                self.memory.show_gaps(self.index.gaps.all());
+                self.kept.mark.write(self.index.changes);
+                Ok(Committed { failures, wrote })
+            }
+            Err(fault) => {
+                batch.undo_to(batch::Mark::default());
+                roll_back(&self.conn);
+                Err(fault)
+            }
+        }
+    }
+}
+
+/// All jobs in a row: the usual way, which costs nothing extra.
+fn run_together(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures> {
+    jobs.iter_mut().try_for_each(|job| job.run(batch))?;
+    Ok(jobs.iter().map(|_| None).collect())
+}
+
+/// Each job behind a savepoint, so that those that fail leave the others alone.
+fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures> {
+    let mut failures: Failures = jobs.iter().map(|_| None).collect();
+    for restarts in 0.. {
+        let lost = run_each(batch, jobs, &mut failures)?;
+        let Some(text) = lost else { break };
+        // Full disks and the like end the whole transaction: begin again without the culprit.
+        batch.undo_to(batch::Mark::default());
+        // Without a job left an empty commit would hide that nothing can be written.
+        if restarts == RESTARTS_MAX || failures.iter().all(Option::is_some) {
+            return Err(Fault::GivenUp(text));
+        }
+        batch.conn.execute_batch("BEGIN IMMEDIATE")?;
+    }
+    Ok(failures)
+}
+
+/// Runs those that have not failed yet; tells why the transaction was lost, where it was.
+fn run_each(
+    batch: &mut Batch<'_>,
+    jobs: &mut [Box<dyn Job>],
+    failures: &mut [Option<StoreError>],
+) -> Done<Option<String>> {
+    for (job, failure) in jobs
+        .iter_mut()
+        .zip(failures)
+        .filter(|(_, failure)| failure.is_none())
+    {
+        let mark = batch.mark();
+        batch.conn.execute_batch("SAVEPOINT job")?;
+        if let Err(fault) = job.run(batch) {
+            let text = fault.to_string();
+            *failure = Some(fault.into());
+            if batch.conn.is_autocommit() {
+                return Ok(Some(text));
+            }
+            batch.undo_to(mark);
+            batch.conn.execute_batch("ROLLBACK TO job")?;
+        }
+        batch.conn.execute_batch("RELEASE job")?;
+    }
+    Ok(None)
+}
+
+/// Whether trying the jobs one by one cannot help.
+fn is_hopeless(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{
+        CannotOpen, DatabaseBusy, DatabaseLocked, PermissionDenied, ReadOnly, SystemIoFailure,
+    };
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            CannotOpen
+                | DatabaseBusy
+                | DatabaseLocked
+                | PermissionDenied
+                | ReadOnly
+                | SystemIoFailure
+        )
+    )
+}
+
+fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
+}
+
+fn unavailable(text: &str) -> StoreError {
+    StoreError::Unavailable(text.into())
+}
