@@ -1,12 +1,17 @@
 //! Logs an outage twice, however many calls fail meanwhile: when it begins, and when it is over, with
 //! the number of calls that failed.
 
-#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "pauses between calls, by the runtime's own timers, as callers pause: they need not have a store's clock"
+)]
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// A success ends an outage only after so long without a failure: on a disk that takes small writes
 /// and refuses large ones, every second call would otherwise begin an outage or end one.

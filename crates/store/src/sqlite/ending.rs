@@ -1,8 +1,6 @@
 //! Waits for the store's threads when it closes, but not for ever: a disk on which a sync takes minutes
 //! must not delay the end of the process, which is as safe as a crash.
 
-#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
-
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -31,6 +29,10 @@ pub(super) fn join(thread: Option<JoinHandle<()>>, name: &str) {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the disk that a thread waits for takes real time, and a store's clock may stand still"
+)]
 fn join_within(thread: JoinHandle<()>, limit: Duration) -> Ending {
     let begun = Instant::now();
     while !thread.is_finished() {

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -51,9 +52,9 @@ impl Files {
         })
     }
 
-    /// Why nothing may be committed now.
-    pub(super) fn refusal(&mut self, conn: &Connection) -> Option<String> {
-        if self.presence.look() {
+    /// Why nothing may be committed at this time of the store's steady clock.
+    pub(super) fn refusal(&mut self, conn: &Connection, now: Duration) -> Option<String> {
+        if self.presence.look(now) {
             if self.presence.seen().crowded {
                 self.log.make_room();
             }

@@ -1,14 +1,11 @@
-//! API keys in SQLite. A key command writes beside the serving process; the serving process
-//! remembers keys, and looks at one counter at most every quarter of a second to know whether
-//! they have changed, so that a revoked key is refused within a second.
+//! API keys in SQLite: how they are stored, changed by the serving process and by commands beside it. How the serving
+//! process reads them is in [`reader`].
 
-#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
+pub(super) mod reader;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use kinora_contract::UnixMs;
@@ -20,13 +17,9 @@ use super::carrying;
 use super::columns::int;
 use super::fault::{Done, Fault};
 use super::job::Operation;
-use super::rows::counter;
 use super::schema;
 use crate::{ApiKey, KeyStore, NewKey, OpenError, Scope, SqliteOptions, StoreError};
 
-const AGE_MAX: Duration = Duration::from_millis(250);
-/// Maximum number of keys in memory; past it all are dropped and looked up again.
-const KNOWN_MAX: usize = 10_000;
 const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
      unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms";
 
@@ -187,123 +180,6 @@ impl Operation for NoteUses {
             query.execute(params![id, int(*used_at_ms)])?;
         }
         Ok(())
-    }
-}
-
-/// Keys as the serving process reads them.
-#[derive(Debug)]
-pub(super) struct KeyReader {
-    conn: Mutex<Connection>,
-    known: RwLock<Known>,
-    /// Uses that are not written yet.
-    uses: Mutex<Uses>,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    keys: HashMap<[u8; 32], KnownKey>,
-    /// Of the counter `api_keys`.
-    edition: u64,
-    checked: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct KnownKey {
-    key: Arc<ApiKey>,
-    /// 0: never.
-    used_at_ms: AtomicU64,
-}
-
-impl KeyReader {
-    pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
-        let conn = Mutex::new(schema::open_reader(path, options)?);
-        Ok(Self {
-            conn,
-            known: RwLock::default(),
-            uses: Mutex::default(),
-        })
-    }
-
-    /// The key, at most [`AGE_MAX`] old, where memory has it.
-    pub(super) fn known(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Option<Arc<ApiKey>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let one = known.keys.get(sha256).filter(|_| known.is_fresh())?;
-        self.note_use(one, now_ms);
-        Some(one.key.clone())
-    }
-
-    /// Whether memory has the key, however old.
-    pub(super) fn remembers(&self, sha256: &[u8; 32]) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.keys.contains_key(sha256)
-    }
-
-    /// The connection, kept from all others.
-    #[cfg(test)]
-    pub(super) fn keep_busy(&self) -> MutexGuard<'_, Connection> {
-        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.
-    pub(super) fn find(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Done<Option<Arc<ApiKey>>> {
-        let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
-        // One look serves all who waited for it.
-        if let Some(key) = self.known(sha256, now_ms) {
-            return Ok(Some(key));
-        }
-        // The counter before the key: a change between the two is noticed the next time.
-        let edition = counter(&conn, "api_keys")?;
-        let found = find(&conn, sha256)?.map(Arc::new);
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.edition != edition || known.keys.len() >= KNOWN_MAX {
-            known.keys.clear();
-        }
-        known.edition = edition;
-        known.checked = Some(Instant::now());
-        if let Some(key) = &found {
-            let one = KnownKey {
-                key: key.clone(),
-                used_at_ms: key.last_used_at_ms.unwrap_or(0).into(),
-            };
-            self.note_use(&one, now_ms);
-            known.keys.insert(*sha256, one);
-        }
-        Ok(found)
-    }
-
-    /// Costs one load for all uses but one a minute.
-    fn note_use(&self, one: &KnownKey, now_ms: UnixMs) {
-        let noted_ms = one.used_at_ms.load(Ordering::Relaxed);
-        if !one.key.notes_use(noted_ms, now_ms) {
-            return;
-        }
-        one.used_at_ms.store(now_ms, Ordering::Relaxed);
-        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
-        uses.insert(one.key.key.id.clone(), now_ms);
-    }
-
-    /// The uses that were noted since the last call.
-    pub(super) fn take_uses(&self) -> Uses {
-        std::mem::take(&mut self.uses.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(super) fn list(&self) -> Done<Vec<ApiKey>> {
-        list(&self.conn.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Makes a change of this process seen at once.
-    pub(super) fn refresh(&self) {
-        self.known
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .checked = None;
-    }
-}
-
-impl Known {
-    fn is_fresh(&self) -> bool {
-        self.checked
-            .is_some_and(|checked| checked.elapsed() < AGE_MAX)
     }
 }
 

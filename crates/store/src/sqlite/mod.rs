@@ -63,6 +63,7 @@ use crate::{Holds, OpenError, OpenOptions, Store, StoreError};
 use checkpoint::{Checkpointer, Log};
 use fault::Done;
 use files::Files;
+use keys::reader::KeyReader;
 use kinora_pool::Pool;
 use mark::Mark;
 use memory::Memory;
@@ -85,7 +86,7 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     /// Shares of the readers, for questions that memory cannot answer.
     reading: Shares,
-    keys: Arc<keys::KeyReader>,
+    keys: Arc<KeyReader>,
     /// Places at the one connection of the keys: for those that were known a moment ago, and for
     /// whatever else comes, so that keys nobody has do not hold up those that are.
     key_reading: [Pool; 2],
@@ -108,7 +109,7 @@ impl SqliteStore {
         } = options;
         let mut locks = schema::lock(path)?;
         // Kept until there is another connection: closing the last one would carry the log over.
-        let judged = opening::judge(path, options)?;
+        let judged = opening::judge(path, options, clock)?;
         let conn = schema::open_writer(path, options)?;
         drop(judged);
         // Of a process that was killed, also where the log had filled the disk.
@@ -143,7 +144,7 @@ impl SqliteStore {
                 shares::pool(reads::CONNECTIONS, options),
                 reads::CONNECTIONS,
             ),
-            keys: Arc::new(keys::KeyReader::open(path, options)?),
+            keys: Arc::new(KeyReader::open(path, options, clock.clone())?),
             key_reading: [shares::pool(1, options), shares::pool(1, options)],
             _checkpointer: Checkpointer::start(path, options, log, locks.clone())?,
             writer: Writer::start(conn, index, memory.clone(), kept, clock.clone(), options)

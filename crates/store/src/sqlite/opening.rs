@@ -1,13 +1,12 @@
 //! Checks before a store is opened, so that a refusal changes nothing: whether
 //! the database is whole, in a bounded time, and whether it has all that its high-water mark names.
 
-#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
-
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use kinora_contract::TaskId;
+use kinora_contract::{Clock, Stopwatch, TaskId};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
@@ -22,8 +21,12 @@ const CHECK_STEPS: i32 = 1000;
 const FINDINGS_MAX: usize = 20;
 
 /// Judges the store in the file at `path`. The connection has changed nothing, nor does its end.
-pub(super) fn judge(path: &Path, options: &SqliteOptions) -> Result<Option<Connection>, OpenError> {
-    match refuse_emptied(path).and_then(|()| judge_there(path)) {
+pub(super) fn judge(
+    path: &Path,
+    options: &SqliteOptions,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<Connection>, OpenError> {
+    match refuse_emptied(path).and_then(|()| judge_there(path, clock)) {
         Err(error @ (OpenError::Damaged(_) | OpenError::Lost(_))) if options.accepts_loss => {
             tracing::warn!(%error, "loss accepted; serving what is left");
             Ok(None)
@@ -32,12 +35,12 @@ pub(super) fn judge(path: &Path, options: &SqliteOptions) -> Result<Option<Conne
     }
 }
 
-fn judge_there(path: &Path) -> Result<Option<Connection>, OpenError> {
+fn judge_there(path: &Path, clock: &Arc<dyn Clock>) -> Result<Option<Connection>, OpenError> {
     if !path.try_exists().map_err(schema::unavailable)? {
         return lost(path, None).map(|()| None);
     }
     let mut conn = connect(path)?;
-    judge_existing(path, &mut conn)?;
+    judge_existing(path, &mut conn, clock)?;
     Ok(Some(conn))
 }
 
@@ -54,13 +57,21 @@ pub(super) fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn judge_existing(path: &Path, conn: &mut Connection) -> Result<(), OpenError> {
+fn judge_existing(
+    path: &Path,
+    conn: &mut Connection,
+    clock: &Arc<dyn Clock>,
+) -> Result<(), OpenError> {
     let version = schema::version(conn).map_err(named)?;
     if version > schema::known_version() {
         // It is refused as such where it is migrated.
         return Ok(());
     }
-    match check(conn, Some(CHECK_MAX))? {
+    let limit = Limit {
+        time: CHECK_MAX,
+        since: Stopwatch::start(clock),
+    };
+    match check(conn, Some(limit))? {
         Checked::Whole => {}
         Checked::Partly => tracing::info!(
             seconds = CHECK_MAX.as_secs(),
@@ -80,6 +91,13 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
+/// How long a check may take.
+#[derive(Debug)]
+pub(super) struct Limit {
+    time: Duration,
+    since: Stopwatch,
+}
+
 /// Result of a database check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Checked {
@@ -91,10 +109,9 @@ pub(super) enum Checked {
 
 /// Runs SQLite's check of pages, rows and indexes. `quick_check` would not compare indexes with their tables,
 /// and an index that disagrees ends lists early; a limit bounds both alike.
-pub(super) fn check(conn: &mut Connection, limit: Option<Duration>) -> Result<Checked, OpenError> {
-    if let Some(limit) = limit {
-        let begun = Instant::now();
-        conn.progress_handler(CHECK_STEPS, Some(move || begun.elapsed() >= limit))
+pub(super) fn check(conn: &mut Connection, limit: Option<Limit>) -> Result<Checked, OpenError> {
+    if let Some(Limit { time, since }) = limit {
+        conn.progress_handler(CHECK_STEPS, Some(move || since.elapsed() >= time))
             .map_err(schema::unavailable)?;
     }
     let mut findings = Vec::new();

@@ -2,13 +2,11 @@
 //! replaced takes every change with it, and SQLite goes on writing to it without an error: so the writer looks
 //! before it commits, and refuses.
 
-#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
-
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How old a look may be when something is committed.
 const FRESH: Duration = Duration::from_millis(250);
@@ -21,7 +19,8 @@ pub(super) struct Presence {
     database: Opened,
     log: Opened,
     others: Vec<Opened>,
-    looked: Option<Instant>,
+    /// When it looked last, by the store's steady clock.
+    looked: Option<Duration>,
     seen: Seen,
 }
 
@@ -65,12 +64,13 @@ impl Presence {
         })
     }
 
-    /// Looks, unless the last look is fresh; returns whether it did.
-    pub(super) fn look(&mut self) -> bool {
-        let fresh = self.looked.is_some_and(|looked| looked.elapsed() < FRESH);
+    /// Looks, unless the last look is fresh at `now`; returns whether it did.
+    pub(super) fn look(&mut self, now: Duration) -> bool {
+        let is_fresh = |looked| now.saturating_sub(looked) < FRESH;
+        let fresh = self.looked.is_some_and(is_fresh);
         if !fresh {
             self.seen = self.see();
-            self.looked = Some(Instant::now());
+            self.looked = Some(now);
         }
         !fresh
     }
@@ -145,5 +145,26 @@ mod tests {
         assert!(seen.database_gone);
         fs::write(&real, "another").unwrap();
         assert!(presence.see().database_gone);
+    }
+
+    #[test]
+    fn a_look_is_fresh_for_its_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kinora.db");
+        for name in [
+            "kinora.db",
+            "kinora.db-wal",
+            "kinora.db-shm",
+            "kinora.db.lock",
+        ] {
+            fs::write(folder.path().join(name), name).unwrap();
+        }
+        let mut presence = Presence::of(&path).unwrap();
+        let begun = Duration::from_secs(7);
+        assert!(presence.look(begun));
+        fs::remove_file(&path).unwrap();
+        let almost = begun + FRESH - Duration::from_millis(1);
+        assert!(!presence.look(almost) && !presence.seen().database_gone);
+        assert!(presence.look(begun + FRESH) && presence.seen().database_gone);
     }
 }

@@ -53,8 +53,8 @@ impl Writer {
             index,
             memory: memory.clone(),
             kept,
+            writes: Writes::new(clock.clone(), memory),
             clock,
-            writes: Writes::new(memory),
             runtime: Handle::try_current().ok().filter(|_| !options.on_the_spot),
             queue: jobs.downgrade(),
         };

@@ -2,11 +2,10 @@
 //! failed commit has left in the log, and then about once a second, so that the store is known to work again
 //! although nobody asks it.
 
-#![expect(clippy::disallowed_methods, reason = "no clock is passed here yet")]
-
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use kinora_contract::{Clock, Stopwatch};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
@@ -22,28 +21,30 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Follows the writes of one writer.
 pub(super) struct Writes {
-    /// While they fail, when one was tried last.
-    tried_at: Option<Instant>,
+    clock: Arc<dyn Clock>,
+    /// While they fail, since one was tried last.
+    tried: Option<Stopwatch>,
     /// Where readers see it.
     memory: Arc<Memory>,
 }
 
 impl Writes {
-    pub(super) const fn new(memory: Arc<Memory>) -> Self {
+    pub(super) const fn new(clock: Arc<dyn Clock>, memory: Arc<Memory>) -> Self {
         Self {
-            tried_at: None,
+            clock,
+            tried: None,
             memory,
         }
     }
 
     /// Notes how a write went: a store that stays away is logged once.
     pub(super) fn note(&mut self, failure: Option<&Fault>) {
-        match (failure, self.tried_at) {
+        match (failure, &self.tried) {
             (Some(error), None) => tracing::error!(%error, "store writes failing"),
             (None, Some(_)) => tracing::info!("store writes recovered"),
             _ => {}
         }
-        self.tried_at = failure.map(|_| Instant::now());
+        self.tried = failure.map(|_| Stopwatch::start(&self.clock));
         self.memory.set_writable(failure.is_none());
     }
 
@@ -53,11 +54,11 @@ impl Writes {
         conn: &Connection,
         queue: &mut Receiver<Box<dyn Job>>,
     ) -> Option<Box<dyn Job>> {
-        while let Some(tried_at) = self.tried_at {
+        while let Some(tried) = &self.tried {
             match queue.try_recv() {
                 Ok(job) => return Some(job),
                 Err(TryRecvError::Disconnected) => return None,
-                Err(TryRecvError::Empty) if tried_at.elapsed() < TRY_EVERY => {
+                Err(TryRecvError::Empty) if tried.elapsed() < TRY_EVERY => {
                     std::thread::sleep(LOOK_EVERY);
                 }
                 // Not beside files that others have put there.

@@ -88,7 +88,12 @@ impl State {
     /// The last writes.
     pub(super) fn end(&mut self) {
         // Not beside files that others have put there.
-        if self.kept.files.refusal(&self.conn).is_none() {
+        if self
+            .kept
+            .files
+            .refusal(&self.conn, self.clock.steady())
+            .is_none()
+        {
             starts::end(&self.conn);
         }
         self.kept.files.carry_over_last(&self.conn);
@@ -127,7 +132,7 @@ impl State {
 
     /// Commits the jobs, and returns the result of each.
     pub(super) fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
-        let refusal = self.kept.files.refusal(&self.conn);
+        let refusal = self.kept.files.refusal(&self.conn, self.clock.steady());
         self.memory.set_in_place(refusal.is_none());
         if let Some(text) = refusal {
             return jobs.iter().map(|_| Some(unavailable(&text))).collect();

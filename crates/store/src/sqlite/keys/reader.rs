@@ -1,0 +1,153 @@
+//! API keys as the serving process reads them. It remembers keys, and looks at one counter at most every quarter of a
+//! second to know whether commands have changed them, so that a revoked key is refused within a second.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use kinora_contract::{Clock, UnixMs};
+use rusqlite::Connection;
+
+use super::super::fault::Done;
+use super::super::rows::counter;
+use super::super::schema;
+use super::{Uses, find, list};
+use crate::{ApiKey, OpenError, SqliteOptions};
+
+/// How old the look at the counter may be.
+const AGE_MAX: Duration = Duration::from_millis(250);
+/// Maximum number of keys in memory; past it all are dropped and looked up again.
+const KNOWN_MAX: usize = 10_000;
+
+/// Keys as the serving process reads them.
+#[derive(Debug)]
+pub(in super::super) struct KeyReader {
+    conn: Mutex<Connection>,
+    /// By which it is fresh what memory has.
+    clock: Arc<dyn Clock>,
+    known: RwLock<Known>,
+    /// Uses that are not written yet.
+    uses: Mutex<Uses>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    keys: HashMap<[u8; 32], KnownKey>,
+    /// Of the counter `api_keys`.
+    edition: u64,
+    /// When that was read, by the store's steady clock.
+    checked: Option<Duration>,
+}
+
+#[derive(Debug)]
+struct KnownKey {
+    key: Arc<ApiKey>,
+    /// 0: never.
+    used_at_ms: AtomicU64,
+}
+
+impl KeyReader {
+    pub(in super::super) fn open(
+        path: &Path,
+        options: &SqliteOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        let conn = Mutex::new(schema::open_reader(path, options)?);
+        Ok(Self {
+            conn,
+            clock,
+            known: RwLock::default(),
+            uses: Mutex::default(),
+        })
+    }
+
+    /// The key, at most [`AGE_MAX`] old, where memory has it.
+    pub(in super::super) fn known(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Option<Arc<ApiKey>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_fresh = |_: &&KnownKey| known.is_fresh(self.clock.steady());
+        let one = known.keys.get(sha256).filter(is_fresh)?;
+        self.note_use(one, now_ms);
+        Some(one.key.clone())
+    }
+
+    /// Whether memory has the key, however old.
+    pub(in super::super) fn remembers(&self, sha256: &[u8; 32]) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.keys.contains_key(sha256)
+    }
+
+    /// The connection, kept from all others.
+    #[cfg(test)]
+    pub(in super::super) fn keep_busy(&self) -> std::sync::MutexGuard<'_, Connection> {
+        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.
+    pub(in super::super) fn find(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Done<Option<Arc<ApiKey>>> {
+        let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
+        // One look serves all who waited for it.
+        if let Some(key) = self.known(sha256, now_ms) {
+            return Ok(Some(key));
+        }
+        // The counter before the key: a change between the two is noticed the next time.
+        let checked = self.clock.steady();
+        let edition = counter(&conn, "api_keys")?;
+        let found = find(&conn, sha256)?.map(Arc::new);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.edition != edition || known.keys.len() >= KNOWN_MAX {
+            known.keys.clear();
+        }
+        known.edition = edition;
+        known.checked = Some(checked);
+        if let Some(key) = &found {
+            let one = KnownKey {
+                key: key.clone(),
+                used_at_ms: key.last_used_at_ms.unwrap_or(0).into(),
+            };
+            self.note_use(&one, now_ms);
+            known.keys.insert(*sha256, one);
+        }
+        Ok(found)
+    }
+
+    /// Costs one load for all uses but one a minute.
+    fn note_use(&self, one: &KnownKey, now_ms: UnixMs) {
+        let noted_ms = one.used_at_ms.load(Ordering::Relaxed);
+        if !one.key.notes_use(noted_ms, now_ms) {
+            return;
+        }
+        one.used_at_ms.store(now_ms, Ordering::Relaxed);
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        uses.insert(one.key.key.id.clone(), now_ms);
+    }
+
+    /// The uses that were noted since the last call.
+    pub(in super::super) fn take_uses(&self) -> Uses {
+        std::mem::take(&mut self.uses.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(in super::super) fn list(&self) -> Done<Vec<ApiKey>> {
+        list(&self.conn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes a change of this process seen at once.
+    pub(in super::super) fn refresh(&self) {
+        self.known
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .checked = None;
+    }
+}
+
+impl Known {
+    fn is_fresh(&self, now: Duration) -> bool {
+        self.checked
+            .is_some_and(|checked| now.saturating_sub(checked) < AGE_MAX)
+    }
+}
