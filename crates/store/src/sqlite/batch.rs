@@ -11,10 +11,10 @@ use rusqlite::Connection;
 use super::chore_rows;
 use super::fault::{Done, Fault};
 use super::gaps;
-use super::index::Index;
 use super::rows;
+use super::standing::Standing;
 use crate::gap::Gaps;
-use crate::queue::{Change, alone};
+use crate::queue::{Change, Index, alone};
 use crate::usages::Charge;
 
 /// An open transaction, with the queue as it will stand after it.
@@ -23,7 +23,7 @@ pub(super) struct Batch<'a> {
     pub(super) conn: &'a Connection,
     /// When it began.
     pub(super) now: Reading,
-    index: &'a mut Index,
+    standing: &'a mut Standing,
     changes: Vec<Change>,
     charges: Vec<Charge>,
     gaps: Gaps,
@@ -38,55 +38,61 @@ pub(super) struct Mark {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(conn: &'a Connection, index: &'a mut Index, now: Reading) -> Self {
+    pub(super) fn new(conn: &'a Connection, standing: &'a mut Standing, now: Reading) -> Self {
         Self {
             conn,
             now,
-            gaps: index.gaps.clone(),
-            index,
+            gaps: standing.gaps.clone(),
+            standing,
             changes: Vec::new(),
             charges: Vec::new(),
             erases: false,
         }
     }
 
-    pub(super) const fn index(&self) -> &Index {
-        self.index
+    /// The queue as it stands in this transaction.
+    pub(super) const fn queue(&self) -> &Index {
+        &self.standing.queue
+    }
+
+    /// All else that is remembered, as it stands in this transaction.
+    pub(super) const fn standing(&self) -> &Standing {
+        self.standing
     }
 
     /// Remembers, whatever becomes of the transaction, that a task waits to run alone.
     pub(super) fn wait_alone(&mut self, next: alone::Next) {
-        self.index.alone = Some(next);
+        self.standing.queue.alone = Some(next);
     }
 
     /// A place behind all others. Places of tasks that are refused, and of transactions that fail, are left empty.
     pub(super) const fn next_seq(&mut self) -> u64 {
-        self.index.seq += 1;
-        self.index.seq
+        self.standing.seq += 1;
+        self.standing.seq
     }
 
     /// A fencing token above all others; remembered for ever once the transaction is committed.
     pub(super) fn next_token(&mut self) -> Done<u64> {
-        self.index.token += 1;
-        rows::set_counter(self.conn, "token", self.index.token)?;
-        Ok(self.index.token)
+        self.standing.token += 1;
+        rows::set_counter(self.conn, "token", self.standing.token)?;
+        Ok(self.standing.token)
     }
 
     /// A fetch's token above all others of this process.
     pub(super) const fn next_fetch_token(&mut self) -> u64 {
-        self.index.fetch_token += 1;
-        self.index.fetch_token
+        self.standing.fetch_token += 1;
+        self.standing.fetch_token
     }
 
     /// A chore's token above all others of this process, whose start ended all earlier leases.
     pub(super) const fn next_chore_token(&mut self) -> u64 {
-        self.index.chore_token += 1;
-        self.index.chore_token
+        self.standing.chore_token += 1;
+        self.standing.chore_token
     }
 
     /// The record as it stands in this transaction.
     pub(super) fn find(&self, id: TaskId) -> Done<Option<Arc<Record>>> {
-        match self.index.get(id) {
+        match self.standing.queue.get(id) {
             Some(record) => Ok(Some(record.clone())),
             None => rows::find(self.conn, id),
         }
@@ -177,7 +183,7 @@ impl<'a> Batch<'a> {
     /// Forgets, whatever becomes of the transaction, a task whose row is damaged: it would be claimed again and again,
     /// and keep all behind it.
     pub(super) fn set_aside(&mut self, record: &Arc<Record>) {
-        self.index.apply(&Change {
+        self.standing.queue.apply(&Change {
             id: record.task.id,
             before: Some(record.clone()),
             after: None,
@@ -186,20 +192,20 @@ impl<'a> Batch<'a> {
 
     /// The process is in no crash loop.
     pub(super) fn end_unclean_starts(&mut self) {
-        self.index.unsettled = false;
+        self.standing.unsettled = false;
     }
 
     /// Notes a row that the caller's own statement has changed.
     pub(super) fn note(&mut self, id: TaskId, after: Option<Arc<Record>>) {
-        let before = self.index.get(id).cloned();
+        let before = self.standing.queue.get(id).cloned();
         let change = Change { id, before, after };
-        self.index.apply(&change);
+        self.standing.queue.apply(&change);
         self.changes.push(change);
     }
 
     /// Changes a project's charge.
     pub(super) fn charge(&mut self, charge: Charge) {
-        self.index.charge(&charge);
+        self.standing.usages.charge(&charge);
         self.charges.push(charge);
     }
 
@@ -222,19 +228,19 @@ impl<'a> Batch<'a> {
     /// if it changed anything.
     pub(super) fn write_sums(&self, jobs: u64, rows_before: u64) -> Done<u64> {
         self.write_usage()?;
-        gaps::write(&self.gaps, &self.index.gaps, self.conn)?;
+        gaps::write(&self.gaps, &self.standing.gaps, self.conn)?;
         if self.conn.total_changes() == rows_before {
-            return Ok(self.index.changes);
+            return Ok(self.standing.changes);
         }
-        let changes = self.index.changes.saturating_add(jobs);
+        let changes = self.standing.changes.saturating_add(jobs);
         rows::set_counter(self.conn, "changes", changes)?;
         Ok(changes)
     }
 
     /// Keeps the written sums, after the commit.
     pub(super) fn settle(&mut self, changes: u64) {
-        self.index.changes = changes;
-        self.index.gaps.clone_from(&self.gaps);
+        self.standing.changes = changes;
+        self.standing.gaps.clone_from(&self.gaps);
     }
 
     /// Writes the new usage of the charged projects.
@@ -242,7 +248,7 @@ impl<'a> Batch<'a> {
         let charges = self.charges.iter().filter(|charge| !charge.is_nothing());
         let projects: BTreeSet<&str> = charges.map(|charge| &*charge.project).collect();
         for project in projects {
-            rows::set_usage(self.conn, project, self.index.usage(project))?;
+            rows::set_usage(self.conn, project, self.standing.usages.of(project))?;
         }
         Ok(())
     }
@@ -258,10 +264,10 @@ impl<'a> Batch<'a> {
     /// Undoes the notes since `mark`, newest first.
     pub(super) fn undo_to(&mut self, mark: Mark) {
         for change in self.changes.drain(mark.changes..).rev() {
-            self.index.undo(&change);
+            self.standing.queue.undo(&change);
         }
         for charge in self.charges.drain(mark.charges..).rev() {
-            self.index.charge(&charge.reversed());
+            self.standing.usages.charge(&charge.reversed());
         }
     }
 

@@ -17,12 +17,12 @@ impl Operation for FetchRequest {
     type Output = Vec<Fetch>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Fetch>> {
-        for record in batch.index().back(batch.now.steady_ms, BACK_MAX) {
+        for record in batch.queue().back(batch.now.steady_ms, BACK_MAX) {
             batch.expect(&record, Event::FetchDue)?;
         }
         let mut taken = Vec::new();
         while taken.len() < self.count {
-            let next = batch.index().next_fetch(&self.models, self.project_max);
+            let next = batch.queue().next_fetch(&self.models, self.project_max);
             let Some(before) = next.cloned() else {
                 break;
             };

@@ -44,12 +44,12 @@ impl Operation for Insert {
             batch.next_seq(),
             new.accepted(batch.now.wall_ms),
         ));
-        let index = batch.index();
+        let (queue, usages) = (batch.queue(), &batch.standing().usages);
         let load = Load {
-            waiting: index.waiting().saturating_add(self.reserved),
-            unfinished: index.unfinished(&new.project),
-            own: index.usage(&new.project),
-            bytes: index.bytes(),
+            waiting: queue.waiting().saturating_add(self.reserved),
+            unfinished: queue.unfinished(&new.project),
+            own: usages.of(&new.project),
+            bytes: usages.bytes(),
         };
         if let Some(full) = new.bounds.refusal(record.charged_bytes, load) {
             return Ok(Outcome::Refused(full));

@@ -15,13 +15,13 @@ impl Operation for ClaimRequest {
     type Output = Vec<Claim>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Claim>> {
-        let index = batch.index();
-        let running = index.running().map(|record| &**record);
-        let mut claiming = Claiming::begin(self, batch.now, running, index.awaiting(self));
-        let unsettled = index.unsettled;
+        let queue = batch.queue();
+        let running = queue.running().map(|record| &**record);
+        let mut claiming = Claiming::begin(self, batch.now, running, queue.awaiting(self));
+        let unsettled = batch.standing().unsettled;
         let is_held = |record: &Record| unsettled && alone::must_wait(record, self);
         while claiming.is_open()
-            && let Some(before) = batch.index().next(self, is_held).cloned()
+            && let Some(before) = batch.queue().next(self, is_held).cloned()
         {
             if let Err(next) = claiming.admit(&before) {
                 batch.wait_alone(next);

@@ -1,6 +1,6 @@
 //! The embedded store, in the order in which a change crosses it: `roles` (the interface) hands an
 //! operation (`insert`, `fetches`, `leases`, `owner`, `sweep`, `chores`, `keys`) to the `writer`, which runs it in a
-//! `batch` against the `rows` and the `index` of the queue, commits, and publishes to `memory`
+//! `batch` against the `rows` and what it remembers of them (`standing`), commits, and publishes to `memory`
 //! (`cache`, `queue`), from where `reads` answer. One process serves a file at a time.
 
 mod backup;
@@ -16,7 +16,6 @@ mod fault;
 mod fetches;
 mod files;
 mod gaps;
-mod index;
 mod insert;
 mod inspector;
 mod job;
@@ -38,6 +37,7 @@ mod roles;
 mod rows;
 mod schema;
 mod shares;
+mod standing;
 mod starts;
 mod sum;
 mod sums;
@@ -119,10 +119,10 @@ impl SqliteStore {
             clock.clone(),
         ));
         let unavailable = |fault| schema::unavailable(StoreError::from(fault));
-        let mut index =
+        let mut standing =
             recover::recover(&conn, &memory, options, clock.read()).map_err(unavailable)?;
         let unclean_starts = starts::begin(&conn);
-        index.unsettled = unclean_starts > 0;
+        standing.unsettled = unclean_starts > 0;
         let identity = rows::counter(&conn, "identity").map_err(unavailable)?;
         let log = Log::default();
         // Whatever the recovery has written is in it.
@@ -132,7 +132,7 @@ impl SqliteStore {
         let locks = Arc::new(locks);
         let kept = Kept {
             files,
-            mark: Mark::begin(path, identity, index.changes),
+            mark: Mark::begin(path, identity, standing.changes),
             _locks: locks.clone(),
         };
         Ok(Self {
@@ -147,7 +147,7 @@ impl SqliteStore {
             keys: Arc::new(KeyReader::open(path, options, clock.clone())?),
             key_reading: [shares::pool(1, options), shares::pool(1, options)],
             _checkpointer: Checkpointer::start(path, options, log, locks.clone())?,
-            writer: Writer::start(conn, index, memory.clone(), kept, clock.clone(), options)
+            writer: Writer::start(conn, standing, memory.clone(), kept, clock.clone(), options)
                 .map_err(schema::unavailable)?,
             memory,
             clock: clock.clone(),

@@ -12,8 +12,8 @@ use super::chore_rows;
 use super::columns::COLUMNS;
 use super::fault::{Done, Fault};
 use super::gaps;
-use super::index::Index;
 use super::memory::Memory;
+use super::standing::Standing;
 use super::{rows, starts};
 use crate::queue::Change;
 use crate::queue::alone::Company;
@@ -30,21 +30,24 @@ pub(super) fn recover(
     memory: &Memory,
     options: &SqliteOptions,
     now: Reading,
-) -> Done<Index> {
-    let mut index = Index::with_usages(Usages::from_iter(rows::usages(conn)?));
-    index.changes = counter(conn, "changes")?;
-    index.gaps = gaps::load(conn)?;
-    memory.show_gaps(index.gaps.all());
-    index.seq = conn.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| {
+) -> Done<Standing> {
+    let mut standing = Standing {
+        usages: Usages::from_iter(rows::usages(conn)?),
+        ..Standing::default()
+    };
+    standing.changes = counter(conn, "changes")?;
+    standing.gaps = gaps::load(conn)?;
+    memory.show_gaps(standing.gaps.all());
+    standing.seq = conn.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)
     })?;
-    if index.seq > NUMBER_MAX {
+    if standing.seq > NUMBER_MAX {
         return Err(Fault::Corrupt(
             "a task's place is out of its range".to_owned(),
         ));
     }
     let unfinished = unfinished(conn)?;
-    index.token = first_token(conn, &unfinished, options.token_stride)?;
+    standing.token = first_token(conn, &unfinished, options.token_stride)?;
     let changes: Vec<Change> = unfinished
         .into_iter()
         .map(|record| Change {
@@ -53,10 +56,12 @@ pub(super) fn recover(
             after: Some(record),
         })
         .collect();
-    changes.iter().for_each(|change| index.apply(change));
+    changes
+        .iter()
+        .for_each(|change| standing.queue.apply(change));
     memory.publish(changes);
-    memory.publish(requeue(conn, &mut index, options.attempts_max, now)?);
-    Ok(index)
+    memory.publish(requeue(conn, &mut standing, options.attempts_max, now)?);
+    Ok(standing)
 }
 
 /// Past all tokens that this store has given out, by a stride that differs from opening to opening: copies
@@ -106,14 +111,14 @@ fn unfinished(conn: &Connection) -> Done<Vec<Arc<Record>>> {
 
 fn requeue(
     conn: &Connection,
-    index: &mut Index,
+    standing: &mut Standing,
     attempts_max: u32,
     now: Reading,
 ) -> Done<Vec<Change>> {
-    let running: Vec<Arc<Record>> = index.running().cloned().collect();
+    let running: Vec<Arc<Record>> = standing.queue.running().cloned().collect();
     conn.execute_batch("BEGIN IMMEDIATE")?;
-    let mut batch = Batch::new(conn, index, now);
-    let company = Company::of(batch.index().running().map(|record| &**record));
+    let mut batch = Batch::new(conn, standing, now);
+    let company = Company::of(batch.queue().running().map(|record| &**record));
     let is_copy = starts::is_copy(conn);
     let requeued = running
         .iter()

@@ -37,7 +37,7 @@ impl Operation for SweepRequest {
 
 fn take_up(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swept) -> Done<u64> {
     let mut taken_up = 0;
-    for (record, verdict) in request.lost(batch.index().running(), batch.now.steady_ms) {
+    for (record, verdict) in request.lost(batch.queue().running(), batch.now.steady_ms) {
         let lost = request.worker_lost(verdict, batch.now.wall_ms);
         if batch.apart(|batch| batch.expect(&record, lost))?.is_some() {
             swept.add_lost(verdict);
@@ -49,7 +49,7 @@ fn take_up(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swept) -> 
 
 fn give_up(request: &SweepRequest, now_ms: UnixMs, batch: &mut Batch<'_>) -> Done<u64> {
     let mut given_up = 0;
-    for record in request.late(batch.index().records(), now_ms) {
+    for record in request.late(batch.queue().records(), now_ms) {
         let late = request.waited_too_long(now_ms);
         let ended = batch.apart(|batch| batch.expect(&record, late))?;
         given_up += u64::from(ended.is_some());

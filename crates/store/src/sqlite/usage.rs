@@ -16,7 +16,7 @@ impl Operation for Ask {
     type Output = Usage;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Usage> {
-        Ok(batch.index().usage(&self.0))
+        Ok(batch.standing().usages.of(&self.0))
     }
 }
 
@@ -28,7 +28,7 @@ impl Operation for Count {
     type Output = Counts;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Counts> {
-        let unfinished = batch.index().records().map(|record| &**record);
+        let unfinished = batch.queue().records().map(|record| &**record);
         Ok(Counts::of(unfinished, batch.now.wall_ms))
     }
 }

@@ -14,9 +14,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::ending;
-use super::index::Index;
 use super::job::{Call, Job, Operation, closed};
 use super::memory::Memory;
+use super::standing::Standing;
 use super::writes::Writes;
 use crate::{SqliteOptions, StoreError};
 use spot::Spot;
@@ -41,7 +41,7 @@ pub(super) enum Writer {
 impl Writer {
     pub(super) fn start(
         conn: Connection,
-        index: Index,
+        standing: Standing,
         memory: Arc<Memory>,
         kept: Kept,
         clock: Arc<dyn Clock>,
@@ -50,7 +50,7 @@ impl Writer {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = State {
             conn,
-            index,
+            standing,
             memory: memory.clone(),
             kept,
             writes: Writes::new(clock.clone(), memory),

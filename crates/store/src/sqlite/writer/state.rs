@@ -12,11 +12,11 @@ use tokio::sync::mpsc;
 use super::super::batch::{self, Batch};
 use super::super::fault::{Done, Fault};
 use super::super::files::Files;
-use super::super::index::Index;
 use super::super::job::Job;
 use super::super::mark::Mark;
 use super::super::memory::Memory;
 use super::super::schema::Locks;
+use super::super::standing::Standing;
 use super::super::starts;
 use super::super::writes::{self, Writes, is_busy, roll_back};
 use crate::StoreError;
@@ -50,7 +50,7 @@ pub(in super::super) struct Kept {
 /// Everything that the writer's thread owns.
 pub(super) struct State {
     pub(super) conn: Connection,
-    pub(super) index: Index,
+    pub(super) standing: Standing,
     pub(super) memory: Arc<Memory>,
     pub(super) kept: Kept,
     /// By which everything in the store is stamped and judged.
@@ -169,7 +169,7 @@ impl State {
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
         let rows_before = self.conn.total_changes();
-        let mut batch = Batch::new(&self.conn, &mut self.index, self.clock.read());
+        let mut batch = Batch::new(&self.conn, &mut self.standing, self.clock.read());
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
             let changes = batch.write_sums(jobs.len() as u64, rows_before)?;
@@ -189,8 +189,8 @@ impl State {
                     self.kept.files.log.committed();
                 }
                 self.memory.publish(batch.into_changes());
-                self.memory.show_gaps(self.index.gaps.all());
-                self.kept.mark.write(self.index.changes);
+                self.memory.show_gaps(self.standing.gaps.all());
+                self.kept.mark.write(self.standing.changes);
                 Ok(Committed { failures, wrote })
             }
             Err(fault) => {

@@ -1,7 +1,6 @@
-//! The queue in memory: waiting and running tasks, and their counts. It belongs to the writer alone,
-//! is rebuilt when the store is opened, and is a function of the unfinished records: applying a
-//! change backwards undoes it, so that a failed transaction leaves no trace. Only the memory of
-//! whose turn it was ([`Turns`]) goes beyond them.
+//! The queue in memory: waiting and running tasks, and their counts. It is a function of the unfinished records:
+//! applying a change backwards undoes it, so that a failed transaction leaves no trace. Only the memory of whose
+//! turn it was ([`Turns`]), and of who waits to run alone, goes beyond them.
 
 mod lines;
 
@@ -11,15 +10,13 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::{Record, References};
 use kinora_contract::{SteadyMs, TaskId};
 
-use crate::gap::Gaps;
-use crate::queue::{Change, Share, Turns, alone};
-use crate::usages::{Charge, Usages};
-use crate::{ClaimRequest, Usage};
+use super::{Change, Share, Turns, alone};
+use crate::ClaimRequest;
 use lines::{Lines, Spot};
 
 /// All unfinished tasks.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(crate) struct Index {
     records: HashMap<TaskId, Arc<Record>>,
     running: HashSet<TaskId>,
     projects: HashMap<Arc<str>, Counts>,
@@ -31,24 +28,8 @@ pub(super) struct Index {
     /// Paused fetches, by the time at which their pause ends.
     away: BTreeSet<(SteadyMs, TaskId)>,
     waiting: u64,
-    /// Not a function of the unfinished records: a task that waits for its worker to have nothing else.
-    pub(super) alone: Option<alone::Next>,
-    /// Not a function of the unfinished records: whether this process follows one that died, and may be next.
-    pub(super) unsettled: bool,
-    /// Stored bytes of all tasks. Unlike the rest, it does not follow from the unfinished records.
-    usages: Usages,
-    /// Largest place given out.
-    pub(super) seq: u64,
-    /// Largest fencing token given out.
-    pub(super) token: u64,
-    /// Largest token of a fetch given out.
-    pub(super) fetch_token: u64,
-    /// Largest token of a chore given out.
-    pub(super) chore_token: u64,
-    /// Changes that were ever committed.
-    pub(super) changes: u64,
-    /// Ranges of changes that may be missing.
-    pub(super) gaps: Gaps,
+    /// A task that waits for its worker to have nothing else.
+    pub(crate) alone: Option<alone::Next>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,61 +45,40 @@ struct Counts {
 type FetchRank = (u64, u64);
 
 impl Index {
-    /// An empty queue, with the usage of finished tasks.
-    pub(super) fn with_usages(usages: Usages) -> Self {
-        Self {
-            usages,
-            ..Self::default()
-        }
-    }
-
-    /// Stored bytes and tasks of a project.
-    pub(super) fn usage(&self, project: &str) -> Usage {
-        self.usages.of(project)
-    }
-
-    /// Stored bytes of all projects.
-    pub(super) const fn bytes(&self) -> u64 {
-        self.usages.bytes()
-    }
-
-    pub(super) fn charge(&mut self, charge: &Charge) {
-        self.usages.charge(charge);
-    }
-
     /// All unfinished tasks.
-    pub(super) fn records(&self) -> impl Iterator<Item = &Arc<Record>> {
+    pub(crate) fn records(&self) -> impl Iterator<Item = &Arc<Record>> {
         self.records.values()
     }
 
-    pub(super) fn get(&self, id: TaskId) -> Option<&Arc<Record>> {
+    /// The unfinished task with this id.
+    pub(crate) fn get(&self, id: TaskId) -> Option<&Arc<Record>> {
         self.records.get(&id)
     }
 
     /// Waiting tasks of all projects.
-    pub(super) const fn waiting(&self) -> u64 {
+    pub(crate) const fn waiting(&self) -> u64 {
         self.waiting
     }
 
     /// Waiting and running tasks of a project.
-    pub(super) fn unfinished(&self, project: &str) -> u64 {
+    pub(crate) fn unfinished(&self, project: &str) -> u64 {
         self.counts(project).unfinished
     }
 
     /// All running tasks.
-    pub(super) fn running(&self) -> impl Iterator<Item = &Arc<Record>> {
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Arc<Record>> {
         self.running.iter().filter_map(|id| self.records.get(id))
     }
 
     /// The task that waits for the worker that asks to have nothing else.
-    pub(super) fn awaiting(&self, request: &ClaimRequest) -> Option<&Record> {
+    pub(crate) fn awaiting(&self, request: &ClaimRequest) -> Option<&Record> {
         let id = self.alone.as_ref()?.awaits(request)?;
         self.get(id).map(|record| &**record)
     }
 
     /// The task to be claimed next: of the project whose turn it is, unless it has its share of slots, the oldest.
     /// A project whose oldest task `is_held` waits with it.
-    pub(super) fn next(
+    pub(crate) fn next(
         &self,
         request: &ClaimRequest,
         is_held: impl Fn(&Record) -> bool,
@@ -133,13 +93,13 @@ impl Index {
     }
 
     /// The next task whose references are to be fetched.
-    pub(super) fn next_fetch(&self, models: &[String], project_max: usize) -> Option<&Arc<Record>> {
+    pub(crate) fn next_fetch(&self, models: &[String], project_max: usize) -> Option<&Arc<Record>> {
         let may = |project: &str, _| self.counts(project).fetching < project_max as u64;
         self.records.get(&self.fetchable.next(models, may)?)
     }
 
     /// Up to `limit` tasks whose pause before the next fetch is over at `steady_ms`.
-    pub(super) fn back(&self, steady_ms: SteadyMs, limit: usize) -> Vec<Arc<Record>> {
+    pub(crate) fn back(&self, steady_ms: SteadyMs, limit: usize) -> Vec<Arc<Record>> {
         let due = self.away.iter();
         let due = due.take_while(|(until, _)| *until <= steady_ms);
         due.filter_map(|(_, id)| self.records.get(id))
@@ -148,11 +108,13 @@ impl Index {
             .collect()
     }
 
-    pub(super) fn apply(&mut self, change: &Change) {
+    /// Follows a change.
+    pub(crate) fn apply(&mut self, change: &Change) {
         self.follow(change, |turns, project| turns.apply(project, change));
     }
 
-    pub(super) fn undo(&mut self, change: &Change) {
+    /// Takes the last change back.
+    pub(crate) fn undo(&mut self, change: &Change) {
         let back = Change {
             id: change.id,
             before: change.after.clone(),
