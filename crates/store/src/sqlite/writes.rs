@@ -112,11 +112,17 @@ pub(super) fn is_busy(fault: &Fault) -> bool {
     )
 }
 
+/// Begins, ends or undoes a transaction, or a part of one. Every commit does: these statements are prepared once.
+pub(super) fn control(conn: &Connection, statement: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(statement)?.execute([])?;
+    Ok(())
+}
+
 /// Rolls an open transaction back.
 pub(super) fn roll_back(conn: &Connection) {
     // Some errors have rolled back already.
     if !conn.is_autocommit()
-        && let Err(error) = conn.execute_batch("ROLLBACK")
+        && let Err(error) = control(conn, "ROLLBACK")
     {
         tracing::error!(%error, "the store's transaction does not roll back");
     }

@@ -12,7 +12,11 @@ fn files_of_a_crate_use_each_other_in_one_direction() {
     let mut wrong = Vec::new();
     for one in crates(&files::rust()) {
         let found = circles(&one);
-        wrong.extend(found.iter().map(|circle| format!("{}: {circle:?}", one.name)));
+        wrong.extend(
+            found
+                .iter()
+                .map(|circle| format!("{}: {circle:?}", one.name)),
+        );
     }
     assert!(wrong.is_empty(), "circles of files:\n{}", wrong.join("\n"));
 }

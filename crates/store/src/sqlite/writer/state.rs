@@ -18,7 +18,7 @@ use super::super::memory::Memory;
 use super::super::schema::Locks;
 use super::super::standing::Standing;
 use super::super::starts;
-use super::super::writes::{self, Writes, is_busy, roll_back};
+use super::super::writes::{self, Writes, control, is_busy, roll_back};
 use crate::StoreError;
 
 /// Requests of one transaction: bounds what a failing neighbour makes to be done again.
@@ -167,13 +167,13 @@ impl State {
 
     /// One transaction. Readers see it after its commit; after a failure all is as before.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
-        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        control(&self.conn, "BEGIN IMMEDIATE")?;
         let rows_before = self.conn.total_changes();
         let mut batch = Batch::new(&self.conn, &mut self.standing, self.clock.read());
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
             let changes = batch.write_sums(jobs.len() as u64, rows_before)?;
-            self.conn.execute_batch("COMMIT")?;
+            control(&self.conn, "COMMIT")?;
             kinora_crash::point("store.after_commit");
             batch.settle(changes);
             Ok(failures)
@@ -220,7 +220,7 @@ fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures>
         if restarts == RESTARTS_MAX || failures.iter().all(Option::is_some) {
             return Err(Fault::GivenUp(text));
         }
-        batch.conn.execute_batch("BEGIN IMMEDIATE")?;
+        control(batch.conn, "BEGIN IMMEDIATE")?;
     }
     Ok(failures)
 }
@@ -237,7 +237,7 @@ fn run_each(
         .filter(|(_, failure)| failure.is_none())
     {
         let mark = batch.mark();
-        batch.conn.execute_batch("SAVEPOINT job")?;
+        control(batch.conn, "SAVEPOINT job")?;
         if let Err(fault) = job.run(batch) {
             let text = fault.to_string();
             *failure = Some(fault.into());
@@ -245,9 +245,9 @@ fn run_each(
                 return Ok(Some(text));
             }
             batch.undo_to(mark);
-            batch.conn.execute_batch("ROLLBACK TO job")?;
+            control(batch.conn, "ROLLBACK TO job")?;
         }
-        batch.conn.execute_batch("RELEASE job")?;
+        control(batch.conn, "RELEASE job")?;
     }
     Ok(None)
 }

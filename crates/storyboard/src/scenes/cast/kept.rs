@@ -69,10 +69,12 @@ pub(super) fn free(
     };
     let others = stage.kept.iter().filter(|kept| shown(kept));
     let others = others.filter(|kept| kept.group != seat.group);
+    let in_row = |one: &&Seat| (one.nearer - seat.nearer).abs() < 1.0;
+    let row = taken.iter().filter(in_row);
     // Figures at another depth may overlap.
     let spans: Vec<(f32, f32, f32)> = others
         .map(|kept| (kept.x, own(kept), 0.5))
-        .chain(taken.iter().map(|one| (one.x, one.wide(), 1.0)))
+        .chain(row.map(|one| (one.x, one.wide(), 1.0)))
         .collect();
     let gone = stage.kept.iter().filter(|kept| !shown(kept));
     let gone: Vec<f32> = gone.map(|kept| kept.x).collect();
