@@ -32,7 +32,7 @@ use stats::{Window, summary};
 
 /// Connections at a time.
 const CONNECTIONS: [usize; 3] = [1, 64, 256];
-/// Windows of each side; the median is told.
+/// Windows of each side; the result is their median.
 const ROUNDS: usize = 7;
 const WINDOW: Duration = Duration::from_millis(1500);
 /// Tasks that are polled, in turn.

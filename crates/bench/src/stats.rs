@@ -1,4 +1,4 @@
-//! Windows of measurement and what is told of them: medians, and the ratio pair by pair.
+//! Windows of measurement and their summary: medians, and the ratio pair by pair.
 
 use std::time::Duration;
 

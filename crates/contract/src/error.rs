@@ -151,7 +151,7 @@ impl ErrorKind {
     }
 }
 
-/// A refused request: what is told to the client, nothing else.
+/// A refused request, with what the client sees of it and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
 pub struct Refusal {

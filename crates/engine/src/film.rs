@@ -38,9 +38,9 @@ pub trait FilmEngine: Send + Sync {
     /// not of this engine's making.
     ///
     /// # Errors
-    /// [`EngineError::Cancelled`] after a cancel, else [`EngineError::Told`]; work whose ticket cannot be
-    /// stored is told as [`FailureCode::StorageFailed`](kinora_contract::FailureCode::StorageFailed), and
-    /// stopped. There is no file then.
+    /// [`EngineError::Cancelled`] after a cancel, else [`EngineError::Told`]. If its ticket cannot be stored, the
+    /// work stops with [`FailureCode::StorageFailed`](kinora_contract::FailureCode::StorageFailed). After an
+    /// error there is no file.
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError>;
 
     /// Has the work that `ticket` leads to called off, since its task has ended without a film. It may

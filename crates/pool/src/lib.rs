@@ -2,8 +2,8 @@
 //! [`Pool`] reserves a share for one kind of work, so no kind can use up the threads of another. It
 //! knows nothing about the work, and starts no threads of its own.
 //!
-//! The limits hold only if the runtime may start as many threads as all pools together: whoever
-//! builds the runtime must add up their sizes.
+//! The limits hold only if the runtime may start as many threads as all pools together: add up
+//! their sizes where you build the runtime.
 
 #![forbid(unsafe_code)]
 

@@ -13,8 +13,8 @@ pub(crate) const AHEAD_MS_MAX: u64 = 2 * 60 * 60 * 1000;
 /// Lease of the chores that a deletion hands to its caller.
 pub(crate) const DELETION_LEASE_MS: u64 = 60_000;
 
-/// What is done for the store by whoever is free. Chores are leased: no two processes do the same one at the same
-/// time, and one whose doer dies is taken by another.
+/// Work for the store that any process may do. Chores are leased: no two processes do the same one at the same time,
+/// and another process takes over a chore whose holder died.
 #[async_trait]
 pub trait Chores: Reads {
     /// Both clocks of the store, by which everything in it is judged.

@@ -1,9 +1,9 @@
-//! What a store cannot know: tasks of another history of its own, in which an older copy of it, or
-//! none, was put back. Their files may still lie in the result store.
+//! Tasks that a store cannot know, because an operator restored an older copy of it, or none: those of the history
+//! that was lost. Their files may still be in the result store.
 
 use kinora_contract::{ID_AHEAD_MS_MAX, TaskId, UnixMs};
 
-/// Gaps that are told apart; the oldest of more become one.
+/// Maximum number of separate gaps; beyond it the oldest become one.
 pub(crate) const GAPS_MAX: usize = 16;
 /// A gap without an end.
 const OPEN_END: UnixMs = i64::MAX.unsigned_abs();

@@ -1,5 +1,5 @@
-//! A run's slot at this worker and its seat at the engine. The run and its engine hold them, and the claim loop
-//! is told when they are free again.
+//! A run's slot at this worker and its seat at the engine. The run and its engine hold them, and wake the claim loop
+//! when they free them.
 
 use std::sync::Arc;
 

@@ -92,7 +92,7 @@ pub async fn no_chore_is_handed_out_twice(harness: &impl Harness) {
     assert_eq!(taken, wanted);
 }
 
-/// Neither as done nor for a pause: whoever has it goes on, and settles it.
+/// Neither as done nor for a pause: its holder goes on, and settles it.
 pub async fn a_stale_settle_changes_no_chore(harness: &impl Harness) {
     let [late, other] = harness.open_both("store").await;
     let files = leave_files(&late, 1).await;

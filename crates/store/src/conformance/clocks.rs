@@ -74,7 +74,7 @@ pub async fn leases_run_by_the_clock_of_the_store(harness: &impl Harness) {
     assert_eq!(stores.work.take_fetches(fetch()).await.unwrap().len(), 1);
 }
 
-/// Both of its clocks are told, and times are stamped by the wall clock.
+/// The store reports both of its clocks, and stamps times by the wall clock.
 pub async fn a_store_tells_the_time_by_which_it_judges(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let first = stores.chores.clock().await.unwrap();
@@ -87,7 +87,7 @@ pub async fn a_store_tells_the_time_by_which_it_judges(harness: &impl Harness) {
     assert_eq!(stores.submit(1, "one").await.created_at_ms, NOW + 9_000);
 }
 
-/// Steady time begins anew with each process, and whoever held it is gone.
+/// Steady time begins anew with each process, and the holder of the lease is gone.
 pub async fn a_lease_of_an_earlier_process_is_over(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;

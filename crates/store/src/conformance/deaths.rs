@@ -35,7 +35,7 @@ async fn attempts(stores: &Site, numbers: std::ops::RangeInclusive<u64>) -> Vec<
     attempts
 }
 
-/// Whoever ran beside a task that kills its worker each time is not lost with it.
+/// A task that kills its worker each time takes no neighbour with it.
 pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 1..=3 {

@@ -107,7 +107,7 @@ pub async fn a_delete_removes_task_key_and_lease(harness: &impl Harness) {
     assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
 }
 
-/// They are leased to whoever deletes the task, and others remove them if it does not, also after a restart.
+/// The process that deletes the task leases the chores; others remove the files if it does not, also after a restart.
 pub async fn deleted_files_are_remembered_until_they_are_removed(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, name) in [(1, "v/1"), (2, "v/2")] {

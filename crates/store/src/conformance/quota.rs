@@ -1,4 +1,4 @@
-//! What is stored is counted exactly, and bounded; who waits too long is told so.
+//! Usage is counted exactly and bounded; a task that waits too long fails with that reason.
 
 use kinora_contract::{FailureCode, Inputs, State};
 

@@ -41,7 +41,7 @@ pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Har
             assert_eq!(after, before);
         }
     }
-    // In the order of their acceptance, whoever ran before.
+    // In the order of their acceptance, whichever ran before.
     stores.sweep(EXPIRY).await;
     let order: Vec<_> = stores
         .claim(9)

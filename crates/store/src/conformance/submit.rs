@@ -62,7 +62,7 @@ pub async fn unknown_and_foreign_ids_are_alike(harness: &impl Harness) {
     assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
 }
 
-/// One is inserted, the others are told of it.
+/// The store inserts one, and answers the others with it.
 pub async fn sixty_four_concurrent_twins_make_one_task(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let twins = (0..64).map(|number| {
@@ -224,8 +224,8 @@ pub async fn the_queue_is_bounded_at_its_limit(harness: &impl Harness) {
     assert!(matches!(closed, Insertion::QueueFull(_)), "{closed:?}");
 }
 
-/// Each refused project is told a time of its own, and finds its place then; one that comes without a promise
-/// does not take it. Who does not come in time has lost it.
+/// Each refused project gets a time of its own and finds its place then; a project without a promise cannot take
+/// it. A project that does not return in time loses it.
 pub async fn a_promised_place_is_kept_for_its_project(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 1..=3 {

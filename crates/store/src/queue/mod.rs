@@ -1,6 +1,7 @@
 //! The queue as every store understands it: whose turn it is ([`turns`]), how many slots a project may have
-//! ([`share`]), which tasks run alone ([`alone`]), where a claim stops ([`claiming`]), and what clients are told of all
-//! that ([`forecasts`]). [`index`] holds the unfinished tasks in memory, for a store that does. Pure: it is handed records, requests and times, and knows no database.
+//! ([`share`]), which tasks run alone ([`alone`]), where a claim stops ([`claiming`]), and the
+//! waiting times that clients see ([`forecasts`]). A store that keeps its unfinished tasks in memory does so in
+//! [`index`]. Pure: it takes records, requests and times, and knows no database.
 
 pub(crate) mod alone;
 mod change;

@@ -84,7 +84,7 @@ fn claimed_cost(change: &Change) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Serves whoever is next of `waiting` so often; says who.
+    /// Serves the next project of `waiting`, `count` times; returns the projects served.
     fn serve(turns: &mut Turns, waiting: &[(&str, u64)], count: usize) -> Vec<String> {
         let next = |turns: &Turns| {
             let late = |(project, _): &&(&str, u64)| turns.of(project);

@@ -1,5 +1,5 @@
 //! A store that keeps everything in maps behind one lock: the plainest reading of the interface, for tests and for
-//! whoever writes another store. It has no rules of its own, asks by looking at all tasks, and is never opened by an
+//! authors of other stores. It has no rules of its own, asks by looking at all tasks, and is never opened by an
 //! address. Handles are clones; what they share outlives them as a disk outlives a process.
 
 mod chore_row;
@@ -29,7 +29,7 @@ pub struct ReferenceStore {
 }
 
 impl ReferenceStore {
-    /// An empty store, which is told apart from others by `identity`.
+    /// An empty store; `identity` distinguishes it from others.
     pub fn new(identity: u64, clock: Arc<dyn Clock>) -> Self {
         Self {
             state: Arc::new(Mutex::new(State::new(identity, clock))),

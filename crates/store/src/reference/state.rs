@@ -71,7 +71,7 @@ impl State {
         state
     }
 
-    /// Ends all leases, by another steady clock: whoever held them is dead.
+    /// Ends all leases, by another steady clock: their holders are dead.
     pub(super) fn reopen(&mut self, clock: Arc<dyn Clock>) {
         self.forecasts = Forecasts::new(clock.clone());
         self.clock = clock;

@@ -44,7 +44,7 @@ impl Operation for ChoreRequest {
     }
 }
 
-/// The chores of removing these files, leased to whoever deleted their task.
+/// The chores of removing these files, leased to the process that deleted their task.
 pub(super) fn take_files(batch: &mut Batch<'_>, keys: &[String]) -> Done<Vec<Chore>> {
     let mut query = batch.conn.prepare_cached(
         "SELECT number, kind, subject, model, ticket, attempts FROM chores \

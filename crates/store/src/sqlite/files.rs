@@ -30,10 +30,10 @@ pub(super) struct Files {
     told: bool,
 }
 
-/// The operator is told of missing files when the log was carried over, or tried to be so often: a reader may be
-/// in the way for a moment.
+/// Attempts to carry the log over before the operator learns of missing files: a reader may be in the way for a
+/// moment.
 const TRIES: u32 = 8;
-/// The log is carried over at no less than so many pages (1 MiB), however little room there is.
+/// Minimum pages (1 MiB) at which the log is carried over, however little room there is.
 const CHECKPOINT_PAGES_MIN: u32 = 256;
 const PAGE_BYTES: u64 = 4096;
 

@@ -232,7 +232,7 @@ pub(super) fn holds(conn: &Connection) -> Done<Holds> {
          ORDER BY expires_at_ms DESC LIMIT ?1",
     )?;
     let artifacts = query.query_map([HELD_RESULTS_MAX], |row| row.get::<_, String>(0))?;
-    // One that cannot be read is told where it is read.
+    // Reading the task reports one that cannot be read.
     let artifacts = artifacts.filter_map(Result::ok);
     let results = artifacts.filter_map(|text| from_str::<Artifact>(&text).ok());
     Ok(Holds {

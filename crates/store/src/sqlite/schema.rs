@@ -150,8 +150,8 @@ pub(super) fn open_source(path: &Path, options: &SqliteOptions) -> Result<Connec
     // Not for reading alone, since the log's index may have to be made.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
-    // Whoever closes a store last carries its log over. A backup of a store that crashed leaves it alone:
-    // whether the log is whole is judged when the store is opened.
+    // The last connection to close carries the log over. A backup of a store that crashed must not: opening the
+    // store judges whether the log is whole.
     let mut log = fs::canonicalize(path)
         .map_err(unavailable)?
         .into_os_string();

@@ -75,10 +75,10 @@ impl Writes {
     }
 }
 
-/// Takes the place of a failed commit in the log, where a restart would find its records although its callers are
-/// told that nothing was done. Before they are told.
+/// Takes the place of a failed commit in the log, before its callers learn that nothing was done: a restart would
+/// find its records there.
 ///
-/// That it works does not show that the next commit will: writes count as failing until one works later.
+/// A success does not show that the next commit will work: writes count as failing until a later one succeeds.
 pub(super) fn overwrite_failed(conn: &Connection) {
     if let Err(fault) = write_filler(conn) {
         tracing::debug!(%fault, "failed commit not overwritten");

@@ -16,7 +16,7 @@ use super::board::{Board, Running, Waiting};
 const STARTS_MAX: usize = 1_000;
 /// The same, of tasks that are yet to come.
 const STARTS_TO_COME_MAX: usize = 256;
-/// Nobody is told of a later time.
+/// The latest time that a forecast names.
 const HORIZON_MS: u64 = RETRY_AFTER_SECONDS_MAX * 1000;
 
 /// Sets of models whose tasks are claimed together.
@@ -134,7 +134,7 @@ pub(super) fn play(board: &Board, group: &Group<'_>, whose: Whose, now: Duration
         }
         match play.next(board) {
             Some(start) => starts.push(start),
-            // Whoever waits has its share of the slots.
+            // Every waiting project has its share of the slots.
             None if !play.heads.is_empty() && !play.ends.is_empty() => play.end_one(),
             None => break,
         }

@@ -1,6 +1,6 @@
-//! When the refused were told to come again. Each is told the time of the next place that was promised to
-//! nobody before, so that those who obey do not meet; in the queue of all, promised places are kept from other
-//! projects. There a project has few promises at a time, so that one that does not wait delays nobody for long.
+//! The times at which refused clients were asked to return. Each gets the time of the next place that is not yet
+//! promised, so that clients who wait do not compete; in the shared queue, other projects do not get promised
+//! places. There a project has few promises at a time, so that one that does not wait delays nobody for long.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -162,8 +162,8 @@ impl Places<'_> {
         with_margin.min(AFTER_MAX_MS)
     }
 
-    /// When there is room behind `ahead` that were promised a place, the last of them at `last_ms`: that was told
-    /// by an older forecast, and the next one comes as long after it as places are apart.
+    /// When there is room behind `ahead` that were promised a place, the last of them at `last_ms`: that time
+    /// is from an older forecast, and the next place comes as long after it as places are apart.
     fn due_ms(self, ahead: usize, last_ms: Option<UnixMs>, now_ms: UnixMs) -> UnixMs {
         let after_ms = self.after_ms(ahead);
         let before_ms = ahead.checked_sub(1).map(|before| self.after_ms(before));

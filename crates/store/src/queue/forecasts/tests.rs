@@ -217,7 +217,7 @@ impl Service {
     }
 }
 
-/// A client that waits as long as it is told.
+/// A client that waits for as long as `Retry-After` says.
 struct Obedient {
     project: String,
     next_ms: u64,

@@ -1,5 +1,5 @@
-//! Who is next of those that wait, by model and project: the project of the least rank, of it the oldest
-//! task. Ranks are given from outside, and moved here when they change.
+//! The next waiting task, by model and project: the oldest of the project with the least rank. The caller sets the
+//! ranks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;

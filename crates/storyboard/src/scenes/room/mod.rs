@@ -69,7 +69,7 @@ pub(super) fn room(stage: &mut Stage<'_>) {
         cast::gather(stage, &mut seats, sides);
         cast::stand(stage, &seats, &|_| true, 0.6, &|_| ground);
         if seats.len() < 2 {
-            // Beside whoever sits there.
+            // Beside the person who sits there.
             let right = seats.first().is_some_and(|seat| seat.is_left_of(middle));
             pot(stage, window, ground, right);
         }
