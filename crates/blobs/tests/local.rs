@@ -219,7 +219,7 @@ async fn deletes_leave_no_empty_folders() {
 async fn a_disk_that_refuses_leaves_no_object() {
     let root = folder();
     let blobs = LocalBlobs::open(root.path()).unwrap();
-    // A file where a folder is needed refuses whoever runs this, root included.
+    // A file where a folder is needed refuses every user, root included.
     fs::write(root.path().join("objects/taken"), b"x").unwrap();
     let put = blobs
         .put_bytes("taken/by/file", Bytes::from_static(b"y"))

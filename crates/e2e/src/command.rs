@@ -6,7 +6,7 @@ use crate::binary::kinora_binary;
 use crate::data::DataFolder;
 use crate::process::{Finished, Process};
 
-/// `kinora`, with none of the variables of whoever runs the tests.
+/// `kinora`, without the test run's own variables.
 pub fn kinora() -> Command {
     kinora_under(&[])
 }

@@ -1,5 +1,5 @@
-//! A named point of the service's code (see `kinora_crash`) where whoever comes by is held, so
-//! that a test can look at a stage that is usually over in moments.
+//! Holds a thread at a named point of the service's code (see `kinora_crash`), so that a test can look
+//! at a stage that is usually over in moments.
 
 use std::path::PathBuf;
 

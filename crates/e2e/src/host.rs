@@ -1,6 +1,6 @@
 //! A caller's own host: a small file server on a loopback port that serves what it is given and
 //! remembers who asked for what. It refuses to be clever: no ranges, no types, one answer each.
-//! What it drips keeps whoever asks waiting, for as long as they wait.
+//! A dripped answer keeps its client waiting, for as long as it waits.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -85,7 +85,7 @@ impl Host {
         asked.iter().filter(|path| path[1..] == *name).count()
     }
 
-    /// Closes the port: whoever comes now is refused by the kernel.
+    /// Closes the port: the kernel refuses later connections.
     pub fn close(self) {}
 }
 

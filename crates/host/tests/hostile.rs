@@ -246,7 +246,7 @@ fn a_film_process_that_dies_hangs_or_lies_is_given_up() {
         let error = examined(lost, silence_max);
         assert!(matches!(error, MediaError::Lost(_)), "{lost}: {error}");
     }
-    // A poster that is none, and an end before anything was told.
+    // A poster that is none, and an end before any message.
     for lie in [
         r"printf 'p\004\000\000\000<svg'; exec sleep 1000",
         r"printf 'd\000\000\000\000'; exec sleep 1000",

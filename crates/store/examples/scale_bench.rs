@@ -241,7 +241,7 @@ async fn expire(stores: &Stores, due: u64) -> Result<u64, Failure> {
     Ok(expired)
 }
 
-/// Takes and settles the files that are to be removed, as whoever removes them does.
+/// Takes and settles the chores of removing files, as a worker does.
 async fn remove_files(stores: &Stores) -> Result<(), Failure> {
     loop {
         let request = ChoreRequest {

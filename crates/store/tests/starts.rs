@@ -144,7 +144,7 @@ async fn tasks_that_ran_together_at_every_death_are_not_lost_together() {
     assert_eq!(store.stores().claim(4).await.len(), 1);
     store.die().await;
     store.stores().work.settle().await.unwrap();
-    // Its last attempt is over, whoever works when that is noted.
+    // Its last attempt is over, whichever process notes it.
     let next = store.stores().claim(4).await;
     assert_eq!(next.len(), 1);
     assert_eq!(next[0].task.id, id(2));
@@ -241,7 +241,7 @@ async fn a_full_store_is_not_writable_until_something_is_written() {
     assert!(tasks.is_writable());
 }
 
-/// Whoever had leased them is dead; a pause ends as well.
+/// The process that leased them is dead; a pause ends as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn chores_of_a_dead_process_are_due_at_once() {
     let mut store = Mortal::born().await;

@@ -15,7 +15,7 @@ const FREQUENCIES: u64 = 256;
 /// Channels of latents, of pictures and of sound.
 const LATENT: u64 = 128;
 
-/// One of the two streams. What it is told by words is as wide as the library projects them
+/// One of the two streams. Its text conditioning is as wide as the library projects it
 /// (`LTXAVTextProjection` in `conditioner.hpp`).
 struct Stream {
     /// What stands before its modules' names.

@@ -153,7 +153,7 @@ fn results_are_linked_copied_or_left_where_they_are() {
     assert_fails_with(&again, "not empty");
     let other = restored(&to, &data);
     assert_eq!(other.client().video(video.id()).status(), "completed");
-    // Without results the tasks are there, and the operator is told where their files are.
+    // Without results the tasks are there, and the operator learns where their files are.
     let bare = DataFolder::to_restore(&data);
     let said = run(restore(&data.beside("reference"), &bare)).ok();
     assert!(

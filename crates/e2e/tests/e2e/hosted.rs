@@ -176,7 +176,7 @@ fn a_process_that_dies_at_any_point_costs_an_attempt_and_one_that_waits_nothing(
             let held = engine_of(&server);
             server.kill_child(held);
             until("the process to be buried", || is_gone(held).then_some(()));
-            // Whoever comes by now is not held: the sign is there still.
+            // The next thread is not held: the sign is there still.
             let video = client.wait_completed(task.id());
             assert_plays(&client, &video);
             assert_eq!(server.anonymous().get("/healthz").status, 200);

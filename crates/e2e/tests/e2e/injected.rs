@@ -40,7 +40,7 @@ const ROUNDS: [&[&str]; 8] = [
     &["openat:error=EIO:when=3+4", "ftruncate:error=EIO:when=1+2"],
 ];
 
-/// The shell becomes the tracer once it is told to: so it is the service's parent, which may trace
+/// The shell becomes the tracer when the test asks for it: so it is the service's parent, which may trace
 /// it everywhere. The service goes when it goes.
 const SCRIPT: &str = "setpriv --pdeathsig KILL \"$0\" \"$@\" & \
     until [ -e \"$INJECT\" ]; do sleep 0.05; done; \

@@ -34,7 +34,7 @@ enum Known {
     Deleted,
 }
 
-/// A client that remembers what it was told, over all lives of the service.
+/// A client that remembers every answer, over all lives of the service.
 struct Client {
     data: DataFolder,
     dice: Dice,

@@ -1,4 +1,4 @@
-//! Clients that place orders, cancel some, delete some and poll, and remember what they were told,
+//! Clients that place orders, cancel some, delete some and poll, and remember every answer,
 //! whatever happens to the service meanwhile. An order that was not answered is placed again.
 
 use std::collections::BTreeMap;
@@ -104,7 +104,7 @@ pub(crate) fn keep_busy(
     });
 }
 
-/// Set when whoever has it ends, also by a panic: the others would be waited for.
+/// Sets the flag when its owner ends, also by a panic: the test would wait for the others.
 struct SetAtEnd<'f>(&'f AtomicBool);
 
 impl Drop for SetAtEnd<'_> {

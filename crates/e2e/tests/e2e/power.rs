@@ -149,7 +149,7 @@ fn a_service_that_forgets_to_sync_loses_what_it_answered() {
     let (answered, task) = witness.last_accepted();
     let written = first_write_of(recording, task);
     assert!(written < answered, "{task} was answered and not written");
-    // The database, its log, and what is kept beside them.
+    // The database, its log, and the files beside them.
     let of_store = |path: &str| path.starts_with("kinora.");
     for forgotten in [
         Forgotten {

@@ -1,4 +1,4 @@
-//! References by address: who may be asked, when, and how often; and what a client is told of
+//! References by address: which hosts may be asked, when, and how often; and what a client learns of
 //! material that cannot be used.
 
 use std::path::Path;

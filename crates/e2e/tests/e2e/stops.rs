@@ -258,7 +258,7 @@ fn p16_behind_a_front_that_asks_who_is_ready_a_stop_costs_no_submit() {
     }
 }
 
-/// Submits so many tasks; who is told that a service stops asks again on another connection.
+/// Submits `count` tasks, and asks again on another connection when a service says that it stops.
 fn submit_through(client: &Client, count: usize) -> Vec<String> {
     let submit = || {
         let reply = client.submit_json(&quick("kinora-b1"));
@@ -274,7 +274,7 @@ fn submit_through(client: &Client, count: usize) -> Vec<String> {
         .collect()
 }
 
-/// A disk that takes for ever, as far as a stop is concerned: whoever is held is never let go.
+/// A disk that takes for ever, as far as a stop is concerned: the held thread is never let go.
 fn assert_ends_although_held(hold: &Hold) {
     let server = hold
         .over(narrow())

@@ -77,7 +77,7 @@ fn p07_a_foreign_key_opens_nothing_that_a_signed_address_does_not() {
     let video = owner.submit(&quick("kinora-b1"));
     let video = owner.wait_completed(video.id());
     let signed = video.text("result_url");
-    // Whoever has the address may open it, with a useless key or with none.
+    // Anyone with the address may open it, with a useless key or with none.
     for client in [&owner, &stranger] {
         assert_eq!(client.get(signed).status, 200);
     }

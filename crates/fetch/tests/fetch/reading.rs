@@ -176,7 +176,7 @@ async fn https_is_never_redirected_to_http() {
         "{error:?}"
     );
     assert!(plain.heads().is_empty());
-    // A stranger's certificate is told, since there is a web server.
+    // The error names a wrong certificate, since there is a web server.
     let stranger = Bench::new(options(), Script::new(&[&[PUBLIC]]));
     let error = stranger.fails(&url).await;
     assert_eq!(error.reached(), Some(Reached::BadCertificate), "{error:?}");

@@ -1,5 +1,5 @@
-//! Servers that follow a script, canaries that count contacts, and a resolver that says what it
-//! is told. Nothing here sleeps to be right.
+//! Servers that follow a script, canaries that count contacts, and a resolver with scripted
+//! answers. Nothing here sleeps to be right.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

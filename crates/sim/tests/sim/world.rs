@@ -269,7 +269,7 @@ impl World {
         });
     }
 
-    /// Closes the store in order and opens it again. Whoever ran something was told before.
+    /// Closes the store in order and opens it again. Everything that ran has been stopped before.
     pub(crate) async fn reopen(&mut self) {
         let service = self.service.take().expect("the service is open");
         let held = service.ledger.held().clone();

@@ -1,4 +1,4 @@
-//! No circles between the files of a crate: whoever reads one can stop at what it imports. A file
+//! No circles between the files of a crate: a reader can stop at what a file imports. A file
 //! uses another when its code names an item that the other defines. `mod` lines and `pub use` only
 //! show an item, so they are followed to where it is defined; tests may name anything.
 

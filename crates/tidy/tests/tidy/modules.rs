@@ -89,7 +89,7 @@ fn definer(modules: &BTreeMap<Path, Module>, path: &[String], steps: u32) -> Opt
     };
     let mut shown = shown.clone();
     shown.extend_from_slice(&path[length + 1..]);
-    // What comes from another crate belongs to whoever shows it to nobody.
+    // An item of another crate belongs to the file that re-exports it.
     definer(modules, &shown, steps - 1).or_else(|| Some(module.file.clone()))
 }
 

@@ -1,4 +1,4 @@
-//! The day of the last release, by which a wrong clock is told, is that of the changelog.
+//! The day of the last release, by which a wrong clock is recognised, is that of the changelog.
 
 use std::fs;
 

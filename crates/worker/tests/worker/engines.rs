@@ -24,7 +24,7 @@ const CLIP: Clip = Clip {
     frames: 4,
     audio: true,
 };
-/// What a client is told of a crash when there is no other attempt.
+/// The code that a client sees for a crash when there is no other attempt.
 pub(crate) const CRASHED: FailureCode = FailureCode::OutOfMemory;
 const FRAME_BYTES: usize = 64 * 64 * 3;
 

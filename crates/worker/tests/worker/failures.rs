@@ -1,4 +1,4 @@
-//! What a client is told when an engine fails, and that nothing else suffers.
+//! What a client sees when an engine fails, and that nothing else suffers.
 
 use std::sync::Arc;
 use std::time::Duration;

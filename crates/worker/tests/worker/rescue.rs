@@ -150,7 +150,7 @@ fn p05_leases_are_renewed_although_every_thread_of_the_runtime_is_blocked() {
     });
 }
 
-/// A clock that panics on the thread of the lease keeper, once it is told to.
+/// A clock that panics on the thread of the lease keeper, once the test asks for it.
 #[derive(Debug, Default)]
 struct Treacherous {
     inner: ManualClock,

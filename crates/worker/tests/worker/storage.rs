@@ -111,7 +111,7 @@ async fn p11_a_scratch_folder_that_is_gone_costs_no_task() {
     bench.holds_only(&[artifact]).await;
 }
 
-/// The file was stored, and whoever stored it does not hear of it: once, and every time.
+/// The file is stored, but its writer never gets the answer: once, and every time.
 #[tokio::test(flavor = "multi_thread")]
 async fn p04_a_put_whose_answer_is_lost_costs_no_run() {
     // As often as a put is tried.
@@ -173,7 +173,7 @@ async fn an_outcome_that_the_store_refuses_for_a_while_is_written_in_the_end() {
     bench.holds_only(&[artifact]).await;
 }
 
-/// The second try is told that the lease is gone, which is no reason to remove the result.
+/// The second try learns that the lease is gone, which is no reason to remove the result.
 #[tokio::test(flavor = "multi_thread")]
 async fn p04_a_finish_that_was_written_although_it_was_reported_as_failed_keeps_its_files() {
     let bench = Bench::new();

@@ -43,7 +43,7 @@ fn an_engines_process_has_no_secrets_no_rights_and_no_way_out() {
     assert!(environment.contains("OMP_NUM_THREADS=2"), "{environment}");
     let status = about("status");
     let has = |line: &str| status.lines().any(|one| one == line);
-    // Root's children may read what they are given whoever owns its folder, and nothing else.
+    // Root's children may read their input whoever owns its folder, and nothing else.
     let rights = ["0", "4"].map(|last| format!("CapEff:\t000000000000000{last}"));
     assert!(rights.iter().any(|rights| has(rights)), "{status}");
     assert!(has("NoNewPrivs:\t1"), "{status}");

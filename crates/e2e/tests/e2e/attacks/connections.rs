@@ -89,7 +89,7 @@ fn p15_unfinished_bodies_take_one_address_s_share_of_memory() {
     let held: Vec<TcpStream> = (0..bodies)
         .map(|_| {
             let mut stream = raw::connect_from(HOSTILE, server.address()).unwrap();
-            // Whoever is refused is answered while it still sends.
+            // A refused client gets its answer while it still sends.
             let _ = stream.write_all(head.as_bytes());
             let _ = stream.write_all(&most);
             stream.set_nonblocking(true).unwrap();

@@ -1,4 +1,4 @@
-//! A resolver that never answers: whoever names hosts that it should know waits for it, and nobody else does.
+//! A resolver that never answers: only clients that name its hosts wait for it.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;

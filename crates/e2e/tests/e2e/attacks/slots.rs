@@ -72,7 +72,7 @@ fn p15_long_tasks_of_one_project_leave_a_slot_for_others() {
     assert_eq!(statuses(&hostile, &long, "queued"), long.len() - 1);
 }
 
-/// Submits until it is let in, and waits as long as it is told. How often it was refused.
+/// Submits until a task is accepted, waiting for as long as `Retry-After` says; returns the refusals.
 fn obediently(client: &Client, body: &Value) -> usize {
     for refused in 0.. {
         let reply = client.submit_json(body);

@@ -14,7 +14,7 @@ use crate::support::slow;
 const SEEDS: u64 = 24;
 const BITS: usize = 8;
 
-/// What a client was told of a task, without addresses, which are signed anew.
+/// The task as a client sees it, without addresses, which are signed anew.
 fn told(client: &Client, id: &str) -> Result<Value, u16> {
     let reply = client.get(&format!("/v1/videos/{id}"));
     if reply.status != 200 {

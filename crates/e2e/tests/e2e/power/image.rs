@@ -57,7 +57,7 @@ impl<'r> Witness<'r> {
             said,
             orders: &recorded.orders,
         };
-        // Whatever the clients were told is in the recording.
+        // Every answer to a client is in the recording.
         let all = witness.said_before(usize::MAX);
         for id in recorded.orders.iter().filter_map(|one| one.id.as_deref()) {
             assert!(all.tasks.contains(id), "no recorded answer names {id}");
