@@ -1,26 +1,4 @@
 //! A form, as names and texts: the parts of the input between zero bytes.
 #![no_main]
 
-use std::sync::LazyLock;
-
-use kinora_contract::edit_call::edits_request;
-use kinora_contract::{Catalog, Form, SubmitRequest, built_in_cards, validate};
-use libfuzzer_sys::fuzz_target;
-
-static CATALOG: LazyLock<Catalog> =
-    LazyLock::new(|| Catalog::new(built_in_cards()).expect("the built-in cards are right"));
-
-fuzz_target!(|input: &str| {
-    let mut form = Form::default();
-    let mut parts = input.split('\0');
-    while let (Some(name), Some(text)) = (parts.next(), parts.next()) {
-        if form.push(name, text.to_owned()).is_err() {
-            return;
-        }
-    }
-    let fields = form.into_fields();
-    let _ = edits_request(fields.clone(), &CATALOG);
-    if let Ok(request) = SubmitRequest::from_fields(fields) {
-        let _ = validate(&request, &CATALOG, 7);
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| kinora_fuzz::check("form", bytes));

@@ -1,18 +1,4 @@
 //! Identifiers, keys and the cursors of lists: one spelling for each value.
 #![no_main]
 
-use kinora_contract::{KeyText, PageQuery, TaskId};
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|text: &str| {
-    if let Ok(id) = text.parse::<TaskId>() {
-        assert_eq!(id.to_string(), text);
-    }
-    if let Some(key) = KeyText::parse(text) {
-        assert_eq!(key.reveal(), text);
-    }
-    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-    if let Ok(page) = PageQuery::parse(pairs) {
-        assert!((1..=100).contains(&page.limit));
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| kinora_fuzz::check("ids", bytes));

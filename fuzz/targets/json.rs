@@ -1,25 +1,4 @@
 //! A JSON body: it is refused with a code, or becomes a spec that survives being stored.
 #![no_main]
 
-use std::sync::LazyLock;
-
-use kinora_contract::{
-    Catalog, Intent, SubmitRequest, VideoSpec, built_in_cards, json, validate,
-};
-use libfuzzer_sys::fuzz_target;
-
-static CATALOG: LazyLock<Catalog> =
-    LazyLock::new(|| Catalog::new(built_in_cards()).expect("the built-in cards are right"));
-
-fuzz_target!(|body: &[u8]| {
-    let Ok(request) = json::object(body).and_then(SubmitRequest::from_fields) else {
-        return;
-    };
-    if let Ok(submission) = validate(&request, &CATALOG, 7)
-        && let Intent::New(spec) = submission.intent
-    {
-        let stored = serde_json::to_vec(&*spec).expect("a spec can be written");
-        let read: VideoSpec = serde_json::from_slice(&stored).expect("and read again");
-        assert_eq!(read, *spec);
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| kinora_fuzz::check("json", bytes));

@@ -35,7 +35,7 @@ pub(crate) fn reaching_from(setup: Setup) -> Setup {
 /// The shortest and smallest clip.
 pub(crate) fn quick(model: &str) -> Value {
     json!({"model": model, "prompt": "A paper boat crosses a pond", "seconds": 2,
-           "resolution": "480p", "seed": 7})
+           "resolution": "480p", "aspect_ratio": "1:1", "seed": 7})
 }
 
 /// A clip that takes far longer than any test needs.

@@ -30,6 +30,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("kinora", 3),
     ("bench", TESTS),
     ("e2e", TESTS),
+    ("fuzz", TESTS),
     ("sim", TESTS),
     ("tidy", TESTS),
 ];
