@@ -31,19 +31,25 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
   valueFrom: {secretKeyRef: {name: {{ .Values.store.secretName }}, key: {{ .Values.store.secretKey }}}}
 - name: KINORA_RESULTS_URL
   value: {{ .Values.results.url | quote }}
+- name: KINORA_RESULTS_DELIVERY
+  value: {{ .Values.results.delivery | quote }}
 {{- with .Values.results.s3 }}
-{{- if .endpoint }}
 - name: KINORA_RESULTS_S3_ENDPOINT
   value: {{ .endpoint | quote }}
-{{- end }}
+- name: KINORA_RESULTS_S3_PUBLIC_ENDPOINT
+  value: {{ .publicEndpoint | quote }}
 - name: KINORA_RESULTS_S3_REGION
   value: {{ .region | quote }}
 - name: KINORA_RESULTS_S3_PATH_STYLE
   value: {{ .pathStyle | quote }}
+- name: KINORA_RESULTS_S3_ALLOW_HTTP
+  value: {{ .allowHttp | quote }}
+{{- if .secretName }}
 - name: AWS_ACCESS_KEY_ID
   valueFrom: {secretKeyRef: {name: {{ .secretName }}, key: access-key-id}}
 - name: AWS_SECRET_ACCESS_KEY
   valueFrom: {secretKeyRef: {name: {{ .secretName }}, key: secret-access-key}}
+{{- end }}
 {{- end }}
 {{- end -}}
 
