@@ -18,8 +18,8 @@ PAGES = [Path("docs/deployment.md"), Path("docs/scale.md")]
 # Variables that are no settings (crates/kinora/src/overlay.rs), and the one that names a binary to tests.
 OTHER_VARIABLES = {"KINORA_CONFIG", "KINORA_KEY", "KINORA_ACCEPT_LOSS", "KINORA_E2E_BINARY"}
 VARIABLE = re.compile(r"\bKINORA_[A-Z0-9_]*[A-Z0-9]\b")
-# A command line inside a document: after `kinora` or `kubectl exec … -- kinora` or `docker compose run … kinora`.
-SPOKEN = re.compile(r"(?<![\w./:@=-])kinora((?: +(?:--?)?[A-Za-z][\w./:=-]*)+)")
+# A command line inside a document. Its first word is in lower case: the words of SQL after a user's name are not.
+SPOKEN = re.compile(r"(?<![\w./:@=-])kinora((?: +(?:--?)?[a-z][\w./:=-]*)(?: +(?:--?)?[A-Za-z][\w./:=-]*)*)")
 # Words after which `kinora` is a name: of a user, a unit or an image.
 NAMES_AFTER = re.compile(
     r"(?:-u|-o|-g|-t|--name|--user|install|reload|start|stop|restart|status|--now|chown|remove|purge)\s+$"
