@@ -1,12 +1,13 @@
 //! `GET /v1/videos/{id}/content`: serves result files, by key or by signed URL, with ranges and
-//! validators. A signed URL opens one variant of one task until it expires.
+//! validators, or sends clients to the result store for them. A signed URL opens one variant of one
+//! task until it expires.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kinora_blobs::sign::SignatureError;
 use kinora_blobs::{BlobError, ByteStream};
@@ -16,10 +17,11 @@ use kinora_store::Scope;
 use crate::auth;
 use crate::conditional::{Condition, names};
 use crate::error::ApiError;
-use crate::files::Variant;
+use crate::files::{KEEPABLE, Variant};
 use crate::path_id::PathId;
 use crate::preview::preview;
 use crate::range::{Stretch, stretch};
+use crate::redirect::redirect;
 use crate::refusals::OfContent;
 use crate::security::MEDIA_POLICY;
 use crate::state::{Api, SharedApi};
@@ -31,7 +33,8 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
 ///
 /// `variant` is `video` (default, MP4), `thumbnail` (WebP) or `spritesheet` (JPEG). Supports
 /// `Range`, `If-Range`, `If-Match` and `If-None-Match`. Without a key, only the signed `result_url`
-/// and `thumbnail_url` of a task object open. While a video is made, `thumbnail` is a preview, once
+/// and `thumbnail_url` of a task object open. With results in S3 a `GET` may be answered with 307 and a signed
+/// address of S3, which opens for five minutes. While a video is made, `thumbnail` is a preview, once
 /// there is one: at most 320 pixels wide or high, of `Cache-Control: no-store`.
 #[utoipa::path(
     get,
@@ -48,6 +51,7 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
             (Vec<u8> = "video/mp4"), (Vec<u8> = "image/webp"), (Vec<u8> = "image/jpeg"),
         )),
         (status = 206, description = "The asked-for part of the bytes."),
+        (status = 307, description = "The bytes are at the address in `Location`, for a few minutes."),
         (status = 304, description = "The client has these bytes already."),
         OfContent,
     ),
@@ -57,6 +61,7 @@ pub(crate) async fn content(
     State(api): State<SharedApi>,
     PathId(id): PathId,
     RawQuery(query): RawQuery,
+    method: Method,
     headers: HeaderMap,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
@@ -72,7 +77,18 @@ pub(crate) async fn content(
         return Ok(preview);
     }
     let file = file(&task, variant)?;
-    send(&api, id, variant, file, &headers).await
+    let asked = Asked {
+        method: &method,
+        headers: &headers,
+    };
+    send(&api, &task, variant, file, asked).await
+}
+
+/// How a client asks for a file.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    method: &'a Method,
+    headers: &'a HeaderMap,
 }
 
 /// The requested variant; the other parameters belong to the signature.
@@ -173,11 +189,12 @@ fn file(task: &Task, variant: Variant) -> Result<&StoredFile, ApiError> {
 
 async fn send(
     api: &Api,
-    id: TaskId,
+    task: &Task,
     variant: Variant,
     file: &StoredFile,
-    headers: &HeaderMap,
+    Asked { method, headers }: Asked<'_>,
 ) -> Result<Response, ApiError> {
+    let id = task.id;
     let etag = format!("\"{}\"", file.sha256);
     if let Some(mut response) = Condition::of(headers, &etag).refused() {
         if response.status() == StatusCode::NOT_MODIFIED {
@@ -196,8 +213,15 @@ async fn send(
         Stretch::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
         Stretch::Unsatisfiable => return Ok(unsatisfiable(file.bytes)),
     };
-    let stream = open(api, id, file, part.clone()).await?;
-    let mut response = Response::new(Body::from_stream(stream));
+    check_present(api, id, file).await?;
+    let body = if method == Method::HEAD {
+        Body::empty()
+    } else if let Some(response) = redirect(api, task, variant, file, headers).await? {
+        return Ok(response);
+    } else {
+        Body::from_stream(open(api, id, file, part.clone()).await?)
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let out = response.headers_mut();
     out.insert(
@@ -210,8 +234,7 @@ async fn send(
     );
     out.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     keepable(out);
-    let name = format!("inline; filename=\"{id}{}\"", variant.ending());
-    insert_text(out, header::CONTENT_DISPOSITION, &name);
+    insert_text(out, header::CONTENT_DISPOSITION, &variant.disposition(id));
     insert_text(out, header::ETAG, &etag);
     if status == StatusCode::PARTIAL_CONTENT {
         let text = format!("bytes {}-{}/{}", part.start, part.end - 1, file.bytes);
@@ -220,18 +243,23 @@ async fn send(
     Ok(response)
 }
 
-/// Opens `part` of a file after checking that the whole file is there.
+/// Refuses a file that is missing or has another length than it had.
+async fn check_present(api: &Api, id: TaskId, file: &StoredFile) -> Result<(), ApiError> {
+    let found = api.blobs.head(&file.key).await;
+    let found = found.map_err(|error| ApiError::storage(&error))?;
+    if found != Some(file.bytes) {
+        return Err(api.lost.refusal(&*api.tasks, id, file, found).await);
+    }
+    Ok(())
+}
+
+/// Opens `part` of a file.
 async fn open(
     api: &Api,
     id: TaskId,
     file: &StoredFile,
     part: Range<u64>,
 ) -> Result<ByteStream, ApiError> {
-    let found = api.blobs.head(&file.key).await;
-    let found = found.map_err(|error| ApiError::storage(&error))?;
-    if found != Some(file.bytes) {
-        return Err(api.lost.refusal(&*api.tasks, id, file, found).await);
-    }
     match api.blobs.read(&file.key, part).await {
         Ok(stream) => Ok(stream),
         Err(BlobError::NotFound(_)) => Err(api.lost.refusal(&*api.tasks, id, file, None).await),
@@ -241,10 +269,7 @@ async fn open(
 
 /// A result never changes, so clients may cache it; browsers may play it.
 fn keepable(headers: &mut HeaderMap) {
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("private, max-age=3600"),
-    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(KEEPABLE));
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(MEDIA_POLICY),

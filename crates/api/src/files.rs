@@ -1,6 +1,9 @@
 //! The files of a result, under the names that clients use.
 
-use kinora_contract::{Artifact, StoredFile};
+use kinora_contract::{Artifact, StoredFile, TaskId};
+
+/// The caching of results, which never change.
+pub(crate) const KEEPABLE: &str = "private, max-age=3600";
 
 /// One of a result's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +49,17 @@ impl Variant {
     }
 
     /// The suffix of a downloaded file's name.
-    pub(crate) const fn ending(self) -> &'static str {
+    const fn ending(self) -> &'static str {
         match self {
             Self::Video => ".mp4",
             Self::Thumbnail => ".webp",
             Self::Spritesheet => "-sheet.jpg",
         }
+    }
+
+    /// Lets browsers play a file, and save it under the name of its task.
+    pub(crate) fn disposition(self, task: TaskId) -> String {
+        format!("inline; filename=\"{task}{}\"", self.ending())
     }
 
     pub(crate) const fn of(self, artifact: &Artifact) -> &StoredFile {

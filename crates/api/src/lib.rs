@@ -35,6 +35,7 @@ mod proxies;
 mod range;
 mod rates;
 mod read;
+mod redirect;
 mod refusals;
 mod rendered;
 mod request_id;

@@ -75,6 +75,8 @@ pub struct Settings {
     pub reference_ports: Ports,
     /// How long finished tasks and their files are kept, in milliseconds.
     pub retention_ms: u64,
+    /// Whether downloads are sent to the address of the result store itself, where it has one.
+    pub redirects: bool,
 }
 
 impl Api {

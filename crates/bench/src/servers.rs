@@ -9,8 +9,8 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use kinora_api::{Api, ListenSettings, Settings, Stop};
-use kinora_blobs::Reserve;
 use kinora_blobs::sign::{Secret, Signer};
+use kinora_blobs::{Reserve, S3Options};
 use kinora_contract::{
     Catalog, Clock, Entropy, KeyText, NoEntropy, SteadyMs, UnixMs, built_in_cards,
 };
@@ -166,7 +166,10 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
     Ok(Api {
         tasks: stores.tasks.clone(),
         keys: stores.keys.clone(),
-        blobs: kinora_blobs::open(&data.path().join("results").display().to_string())?,
+        blobs: kinora_blobs::open(
+            &data.path().join("results").display().to_string(),
+            &S3Options::default(),
+        )?,
         catalog: Arc::new(Catalog::new(built_in_cards())?),
         signer: Arc::new(Signer::new(Secret::new([7; 32]), None)),
         clock: Arc::new(WallClock),
@@ -181,6 +184,7 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             bytes_max: u64::MAX,
             reserve: Reserve::default(),
             retention_ms: 1_000_000,
+            redirects: false,
             reference_ports: kinora_contract::reference_url::Ports::default(),
         }),
         turns: kinora_api::Turns::default(),

@@ -8,7 +8,6 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,7 +16,7 @@ use kinora_contract::StoredFile;
 pub use kinora_faulty::{Fault, Injected, Plan, Rates};
 use url::Url;
 
-use crate::{BlobError, BlobStore, ByteStream, EntryStream};
+use crate::{BlobError, BlobStore, ByteStream, DirectLink, EntryStream};
 
 /// The methods of [`BlobStore`] that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,7 +126,7 @@ impl BlobStore for FaultyBlobs {
         self.call(Method::Probe, self.inner.probe()).await
     }
 
-    fn direct_url(&self, key: &str, ttl: Duration) -> Option<Url> {
-        self.inner.direct_url(key, ttl)
+    async fn direct_url(&self, key: &str, link: &DirectLink<'_>) -> Result<Option<Url>, BlobError> {
+        self.inner.direct_url(key, link).await
     }
 }

@@ -1,6 +1,6 @@
 //! Stores result files. [`BlobStore`] is the interface, [`LocalBlobs`] a folder on this machine,
-//! [`open()`] selects the implementation by URL, and [`sign`] makes result URLs that open without a
-//! key. It knows only the ids of tasks, and never overwrites.
+//! [`S3Blobs`] a bucket, [`open()`] selects the implementation by URL, and [`sign`] makes result URLs
+//! that open without a key. It knows only the ids of tasks, and never overwrites.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod local;
 mod measure;
 mod open;
 mod reserve;
+mod s3;
 pub mod sign;
 mod store;
 
@@ -22,7 +23,8 @@ pub use local::LocalBlobs;
 pub use measure::{measure_bytes, measure_file};
 pub use open::{open, open_beside, root, shown};
 pub use reserve::Reserve;
-pub use store::{BlobEntry, BlobError, BlobStore, ByteStream, EntryStream, PAGE_MAX};
+pub use s3::{S3Blobs, S3Options, S3Variables};
+pub use store::{BlobEntry, BlobError, BlobStore, ByteStream, DirectLink, EntryStream, PAGE_MAX};
 
 /// Maximum number of runtime threads used by a store of this crate.
 pub const THREADS: usize = local::THREADS;

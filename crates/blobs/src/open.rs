@@ -4,35 +4,60 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{BlobError, BlobStore, LocalBlobs};
+use crate::s3::Address;
+use crate::{BlobError, BlobStore, LocalBlobs, S3Blobs, S3Options};
 
-/// Opens the store at `url`: `file:` with a path (`file:results`, `file:///var/lib/results`), or a
-/// plain path. Blocks on disk access: call it before serving.
+/// What a URL names.
+enum Place {
+    Folder(PathBuf),
+    Bucket(Address),
+}
+
+/// Opens the store at `url`: `s3://BUCKET/PREFIX`, of which `s3` tells the rest; `file:` with a path
+/// (`file:results`, `file:///var/lib/results`), or a plain path. Blocks on disk access, and opens no
+/// connection: call it before serving.
 ///
 /// # Errors
-/// [`BlobError::UnknownScheme`], or the error of opening the store.
-pub fn open(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
-    Ok(Arc::new(LocalBlobs::open(root(url)?)?))
+/// [`BlobError::UnknownScheme`], [`BlobError::Misconfigured`], or the error of opening the store.
+pub fn open(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> {
+    Ok(match place(url)? {
+        Place::Folder(root) => Arc::new(LocalBlobs::open(root)?),
+        Place::Bucket(address) => Arc::new(S3Blobs::new(address, s3, false)?),
+    })
 }
 
 /// Opens the store at `url` to read, list and delete: creates nothing and refuses puts. For
 /// commands that run beside a service.
 ///
 /// # Errors
-/// [`BlobError::UnknownScheme`].
-pub fn open_beside(url: &str) -> Result<Arc<dyn BlobStore>, BlobError> {
-    Ok(Arc::new(LocalBlobs::beside(root(url)?)))
+/// [`BlobError::UnknownScheme`] or [`BlobError::Misconfigured`].
+pub fn open_beside(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> {
+    Ok(match place(url)? {
+        Place::Folder(root) => Arc::new(LocalBlobs::beside(root)),
+        Place::Bucket(address) => Arc::new(S3Blobs::new(address, s3, true)?),
+    })
 }
 
-/// The folder of the store at `url`, without opening or creating it.
+/// The folder of the store at `url`, without opening or creating it; `None` for a store elsewhere.
 ///
 /// # Errors
-/// [`BlobError::UnknownScheme`] for a store that is not a local folder.
-pub fn root(url: &str) -> Result<PathBuf, BlobError> {
+/// [`BlobError::UnknownScheme`] or [`BlobError::Misconfigured`].
+pub fn root(url: &str) -> Result<Option<PathBuf>, BlobError> {
+    Ok(match place(url)? {
+        Place::Folder(root) => Some(root),
+        Place::Bucket(_) => None,
+    })
+}
+
+fn place(url: &str) -> Result<Place, BlobError> {
     match url.split_once(':') {
-        Some(("file", path)) => Ok(path.strip_prefix("//").unwrap_or(path).into()),
+        Some(("file", path)) => {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            Ok(Place::Folder(path.into()))
+        }
+        Some(("s3", rest)) => Ok(Place::Bucket(Address::parse(rest)?)),
         Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(scheme.to_owned())),
-        _ => Ok(url.into()),
+        _ => Ok(Place::Folder(url.into())),
     }
 }
 
@@ -40,11 +65,11 @@ pub fn root(url: &str) -> Result<PathBuf, BlobError> {
 /// scheme, host and path of a URL. Omits credentials and parameters.
 pub fn shown(url: &str) -> String {
     match root(url) {
-        Ok(folder) => {
+        Ok(Some(folder)) => {
             let folder = std::path::absolute(&folder).unwrap_or(folder);
             folder.display().to_string()
         }
-        Err(_) => address_shown(url),
+        Ok(None) | Err(_) => address_shown(url),
     }
 }
 
@@ -91,14 +116,17 @@ mod tests {
             format!("file://{path}/b"),
             format!("{path}/c"),
         ] {
-            assert!(open(&good).is_ok(), "{good}");
+            assert!(open(&good, &S3Options::default()).is_ok(), "{good}");
+            assert!(root(&good).unwrap().is_some(), "{good}");
         }
-        for wrong in ["s3://bucket/prefix", "http://host/", "fil:x"] {
+        for wrong in ["S3://bucket", "http://host/", "fil:x"] {
+            let opened = open(wrong, &S3Options::default());
             assert!(
-                matches!(open(wrong), Err(BlobError::UnknownScheme(_))),
+                matches!(opened, Err(BlobError::UnknownScheme(_))),
                 "{wrong}"
             );
         }
+        assert_eq!(root("s3://bucket/prefix").unwrap(), None);
     }
 
     #[test]
@@ -114,7 +142,12 @@ mod tests {
             ("/srv/results", "/srv/results"),
         ] {
             assert_eq!(shown(url), wanted);
-            for opened in [open(url).err(), open_beside(url).err(), root(url).err()] {
+            let s3 = S3Options::default();
+            for opened in [
+                open(url, &s3).err(),
+                open_beside(url, &s3).err(),
+                root(url).err(),
+            ] {
                 let told = opened.map(|error| format!("{error} {error:?}"));
                 assert!(!told.unwrap_or_default().contains("sec"), "{url}");
             }

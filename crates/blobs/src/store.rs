@@ -92,12 +92,29 @@ pub trait BlobStore: Send + Sync + Debug {
     /// [`BlobError`] when a put would fail.
     async fn probe(&self) -> Result<(), BlobError>;
 
-    /// An address at which anyone can read the blob for `ttl` without this service, where the store serves
-    /// such. It is a secret as long as it is valid. `None`: only [`BlobStore::read`] has the bytes.
-    fn direct_url(&self, key: &str, ttl: Duration) -> Option<Url> {
-        let _ = (key, ttl);
-        None
+    /// An address at which anyone can `GET` the blob, with ranges, without this service, where the store serves
+    /// such. It is a secret as long as it is valid, and does not say whether the blob exists. `None`: only
+    /// [`BlobStore::read`] has the bytes.
+    ///
+    /// # Errors
+    /// [`BlobError`] when the address cannot be signed now.
+    async fn direct_url(&self, key: &str, link: &DirectLink<'_>) -> Result<Option<Url>, BlobError> {
+        let _ = (key, link);
+        Ok(None)
     }
+}
+
+/// What a direct address grants, and the headers of its answers.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectLink<'a> {
+    /// How long it opens, in whole seconds.
+    pub ttl: Duration,
+    /// The header `Content-Type`.
+    pub media_type: &'a str,
+    /// The header `Content-Disposition`.
+    pub disposition: &'a str,
+    /// The header `Cache-Control`.
+    pub cache_control: &'a str,
 }
 
 /// A blob as listed.
@@ -125,8 +142,11 @@ pub enum BlobError {
     #[error("the blob {0:?} exists already")]
     Exists(String),
     /// The address names no implementation. Holds its scheme alone: the rest may contain a secret.
-    #[error("unknown blob store {0:?}: a folder or a `file:` address is expected")]
+    #[error("unknown blob store {0:?}: a folder, a `file:` or an `s3:` address is expected")]
     UnknownScheme(String),
+    /// The address or a setting of a store is wrong. Quotes neither, since they may contain a secret.
+    #[error("{0}")]
+    Misconfigured(&'static str),
     /// Full disk, missing rights, broken connection.
     #[error("the blob store is unavailable: {0}")]
     Unavailable(#[from] io::Error),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use kinora_blobs::sign::{Secret, SignatureError, Signer};
-use kinora_blobs::{BlobError, BlobStore, LocalBlobs, conformance, measure_bytes};
+use kinora_blobs::{BlobError, BlobStore, LocalBlobs, S3Options, conformance, measure_bytes};
 use kinora_contract::TaskId;
 use proptest::prelude::*;
 
@@ -163,7 +163,8 @@ async fn a_file_of_another_file_system_is_copied_and_measured_again() {
 #[tokio::test]
 async fn a_store_that_was_opened_to_read_puts_nothing() {
     let root = folder();
-    let beside = kinora_blobs::open_beside(root.path().to_str().unwrap()).unwrap();
+    let beside =
+        kinora_blobs::open_beside(root.path().to_str().unwrap(), &S3Options::default()).unwrap();
     let put = beside.put_bytes("a/b", Bytes::new()).await;
     assert!(matches!(put, Err(BlobError::Unavailable(_))), "{put:?}");
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);

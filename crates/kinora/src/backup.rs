@@ -42,15 +42,14 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     folder::refuse_unfinished_restore(&config.data)?;
     let source = open(&config, &args.place)?;
     refuse_loss(&config)?;
-    let results = kinora_blobs::root(&config.results_url())
-        .map_err(|error| Failure::because("The results cannot be backed up", error))?;
+    let results = results(&config, args.results)?;
     let staging = Staging::make(&args.dest)?;
     let made_at = SystemClock.now_ms() / 1000;
     let last = Last::begin(&config.data, staging.to(), made_at);
     let job = Job {
         source: &*source,
         data: &config.data,
-        results: std::path::absolute(&results).unwrap_or(results),
+        results,
         args,
         made_at,
     };
@@ -64,6 +63,21 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     };
     print(&report);
     Ok(())
+}
+
+/// The folder of the results, or the address of those elsewhere, which a backup only names.
+fn results(config: &Config, mode: ResultsMode) -> Result<PathBuf, Failure> {
+    let root = kinora_blobs::root(&config.results_url())
+        .map_err(|error| Failure::because("The results cannot be backed up", error))?;
+    match root {
+        Some(folder) => Ok(std::path::absolute(&folder).unwrap_or(folder)),
+        None if mode == ResultsMode::Reference => Ok(config.results_shown().into()),
+        None => Err(Failure::new(format!(
+            "The results are in {}, which this command cannot copy. Back up all but the results with `--results \
+             reference`, and keep the bucket by its own means: versions or replication.",
+            config.results_shown()
+        ))),
+    }
 }
 
 fn open(config: &Config, place: &PlaceArgs) -> Result<Box<dyn BackupSource>, Failure> {

@@ -51,7 +51,7 @@ pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service
         .await
         .map_err(damage::refused)?;
     damage::check_signing_key(config, &stores.holds)?;
-    let blobs = kinora_blobs::open(&config.results_url())
+    let blobs = kinora_blobs::open(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
     damage::check_results(config, &stores, &*blobs).await?;
     #[cfg(feature = "test-faults")]
@@ -113,6 +113,7 @@ fn api_settings(
         reserve,
         reference_ports: Ports::usual_and(ports),
         retention_ms: u64::from(config.results.retention_hours) * HOUR_MS,
+        redirects: config.redirects(),
     })
 }
 
@@ -134,7 +135,7 @@ const fn bound(value: u64) -> u64 {
 /// folder of this machine.
 fn reserve(config: &Config) -> Reserve {
     let mut folders = vec![config.data.clone(), config.scratch_folder()];
-    folders.extend(kinora_blobs::root(&config.results_url()));
+    folders.extend(kinora_blobs::root(&config.results_url()).ok().flatten());
     Reserve::new(folders, config.quota.free_bytes_min, Arc::new(SystemClock))
 }
 

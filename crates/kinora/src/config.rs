@@ -5,6 +5,7 @@ mod address;
 mod engines;
 mod load;
 mod places;
+mod results;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use crate::cli::LogFormat;
 use crate::failure::Failure;
 pub(crate) use address::{ListenAddress, check_base_url};
 pub(crate) use engines::{Engine, Host};
+pub(crate) use results::{Delivery, S3};
 
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
@@ -67,8 +69,10 @@ pub(crate) struct Store {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Results {
     pub(crate) url: String,
+    pub(crate) delivery: Delivery,
     pub(crate) retention_hours: u32,
     pub(crate) tombstone_days: u32,
+    pub(crate) s3: S3,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -216,6 +220,7 @@ impl Config {
                 "The settings http.tls_certificate and http.tls_key need each other.",
             ));
         }
+        self.check_results()?;
         crate::logging::targets(&self.log.level)?;
         check_base_url(&self.base_url)
     }
@@ -302,6 +307,29 @@ mod tests {
     }
 
     #[test]
+    fn variables_reach_into_sections_of_sections() {
+        let told = [
+            ("KINORA_RESULTS_URL", "s3://films/kinora"),
+            ("KINORA_RESULTS_S3_ENDPOINT", "http://127.0.0.1:3900"),
+            ("KINORA_RESULTS_S3_REGION", "garage"),
+            ("KINORA_RESULTS_S3_PATH_STYLE", "false"),
+            ("KINORA_RESULTS_S3_ALLOW_HTTP", "true"),
+            ("KINORA_RESULTS_DELIVERY", "redirect"),
+        ];
+        let results = read("[results.s3]\nregion = \"here\"", &told)
+            .unwrap()
+            .results;
+        assert_eq!(results.s3.endpoint, "http://127.0.0.1:3900");
+        assert_eq!(results.s3.region, "garage");
+        assert!(!results.s3.path_style && results.s3.allow_http);
+        assert_eq!(results.delivery, Delivery::Redirect);
+        let unknown = read("", &[("KINORA_RESULTS_S3_SECRET", "x")]).unwrap_err();
+        assert!(unknown.contains("names no setting"), "{unknown}");
+        let section = read("", &[("KINORA_RESULTS_S3", "x")]).unwrap_err();
+        assert!(section.contains("names no setting"), "{section}");
+    }
+
+    #[test]
     fn flags_override_all_and_are_judged() {
         let mut args = ServeArgs {
             place: PlaceArgs::default(),
@@ -340,6 +368,14 @@ mod tests {
             ("base_url = \"example.com\"", &[], "base_url"),
             ("listen = \":8080\"", &[], "listen: ':8080' names no host"),
             ("[log]\nlevel = \"kinora_api=loud\"", &[], "log.level"),
+            ("[results]\nurl = \"s3:bucket\"", &[], "s3://BUCKET/PREFIX"),
+            ("[results]\nurl = \"ftp://host\"", &[], "results.url"),
+            (
+                "[results]\ndelivery = \"redirect\"",
+                &[],
+                "results.delivery",
+            ),
+            ("[results.s3]\nendpont = \"\"", &[], "endpont"),
             (
                 "[http]\nidle_timeout_seconds = 0",
                 &[],

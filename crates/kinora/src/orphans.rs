@@ -42,7 +42,7 @@ pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Fa
              configuration file with --config.",
         ));
     };
-    let blobs = kinora_blobs::open_beside(&config.results_url())
+    let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -56,16 +56,31 @@ pub(crate) fn apply_variables(
 
 /// The setting that a variable's lower-case rest names, at the top or in a section.
 fn find<'t>(settings: &'t mut Table, rest: &str) -> Option<&'t mut Value> {
-    let section = settings.iter().find_map(|(section, value)| {
-        let key = rest.strip_prefix(section.as_str())?.strip_prefix('_')?;
-        value.get(key).map(|_| (section.clone(), key.to_owned()))
-    });
-    match section {
-        Some((section, key)) => settings.get_mut(&section)?.get_mut(&key),
-        None => settings
-            .get_mut(rest)
-            .filter(|value| !value.is_table() && !value.is_array()),
+    let is_list_of_tables = |value: &Value| {
+        value
+            .as_array()
+            .is_some_and(|items| items.iter().any(Value::is_table))
+    };
+    let path = path(settings, rest)?;
+    let (key, sections) = path.split_last()?;
+    let mut table = settings;
+    for section in sections {
+        table = table.get_mut(section)?.as_table_mut()?;
     }
+    table.get_mut(key).filter(|value| !is_list_of_tables(value))
+}
+
+/// The keys of sections and setting that `rest` joins by underscores.
+fn path(table: &Table, rest: &str) -> Option<Vec<String>> {
+    table.iter().find_map(|(key, value)| {
+        let behind = rest.strip_prefix(key.as_str())?;
+        let Value::Table(section) = value else {
+            return behind.is_empty().then(|| vec![key.clone()]);
+        };
+        let mut path = path(section, behind.strip_prefix('_')?)?;
+        path.insert(0, key.clone());
+        Some(path)
+    })
 }
 
 /// The text as a value of the same type as `like`.

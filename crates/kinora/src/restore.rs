@@ -129,6 +129,11 @@ fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> Str
             count(mover.files, "file"),
             mover.bytes >> 20
         ),
+        None if manifest.results.from.starts_with("s3:") => format!(
+            "no results, which the backup only names. Stop the service that uses {0}, and name {0} as results.url in \
+             the configuration",
+            manifest.results.from.display()
+        ),
         None => format!(
             "no results, which the backup only names. Put {} at {}, or stop the service that uses it and name it as \
              results.url in the configuration",

@@ -113,8 +113,10 @@ pub(super) async fn of_concurrent_puts_one_wins_and_is_whole(store: &impl BlobSt
         read(store, "race/one", 0..u64::MAX).await,
         bodies[winners[0]]
     );
+}
 
-    // Deletes remove empty folders; concurrent puts must cope.
+/// Deletes remove empty folders; concurrent puts must cope.
+pub(super) async fn puts_and_deletes_in_one_folder_succeed(store: &impl BlobStore) {
     let keys: Vec<String> = (0..32).map(|n| format!("busy/folder/{n}")).collect();
     let churn = keys.iter().map(|key| async move {
         for _ in 0..8 {

@@ -151,7 +151,8 @@ pub(super) fn elsewhere(config: &Config) -> Vec<(&'static str, Finding)> {
     };
     let mut found = Vec::new();
     match kinora_blobs::root(&config.results_url()) {
-        Ok(results) => {
+        Ok(None) => found.push(("results in s3", bucket(config))),
+        Ok(Some(results)) => {
             if let Some(folder) = other(&results) {
                 found.push(("results space", free_space(&folder, bytes_min)));
                 found.push(("results syncs", links_and_syncs(&folder)));
@@ -163,6 +164,21 @@ pub(super) fn elsewhere(config: &Config) -> Vec<(&'static str, Finding)> {
         found.push(("scratch space", free_space(&folder, bytes_min)));
     }
     found
+}
+
+/// Whether the bucket of the results takes a small object, returns it and removes it.
+fn bucket(config: &Config) -> Finding {
+    let tried = || {
+        let blobs = kinora_blobs::open(&config.results_url(), &config.s3())?;
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build()?;
+        runtime.block_on(blobs.probe())
+    };
+    let shown = config.results_shown();
+    match tried() {
+        Ok(()) => Finding::Good(format!("{shown}: put, read and removed")),
+        Err(error) => Finding::Bad(format!("{shown}: {error}; see docs/s3.md")),
+    }
 }
 
 /// Whether two folders are on different file systems.

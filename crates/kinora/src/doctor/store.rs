@@ -122,9 +122,11 @@ fn results(config: &Config, store: &Inspection) -> Finding {
 fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::because("The results cannot be read", error);
-    let blobs = kinora_blobs::open_beside(&config.results_url());
+    let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3());
     let blobs = blobs.map_err(|error| failed(&error))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|error| failed(&error))?;
     let marked = runtime.block_on(kinora_worker::is_marked(store, &*blobs));
     let marked = marked.map_err(|error| failed(&error))?;

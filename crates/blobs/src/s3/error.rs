@@ -1,0 +1,74 @@
+//! What errors of S3 mean, in words of ours. The texts of the library and of the server are never
+//! passed on: they contain addresses, and may contain parts of requests.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+
+use object_store::client::HttpError;
+
+use crate::BlobError;
+
+/// Maximum length of an error code that is shown, in bytes.
+const CODE_BYTES_MAX: usize = 64;
+
+/// The error of a call about `key`. Of a missing bucket no blob is known to be absent.
+pub(super) fn failure(key: &str, error: &object_store::Error) -> BlobError {
+    let is_absent = matches!(error, object_store::Error::NotFound { .. });
+    if is_absent && code(error).as_deref() != Some("NoSuchBucket") {
+        return BlobError::NotFound(key.to_owned());
+    }
+    BlobError::Unavailable(unavailable(error))
+}
+
+/// The same of a call that does not depend on what a key holds.
+pub(super) fn unavailable(error: &object_store::Error) -> io::Error {
+    if let Some(io) = transport(error) {
+        return io::Error::new(io.kind(), format!("S3: {io}"));
+    }
+    let status = status(error);
+    let told = [status.map(|status| status.to_string()), code(error)];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    if told.is_empty() {
+        return io::Error::other(
+            "S3: the request failed; check the credentials, the region and the clock",
+        );
+    }
+    io::Error::other(format!("S3 answered {}", told.join(" ")))
+}
+
+/// The error of our client, where no answer came or it broke off.
+fn transport(error: &object_store::Error) -> Option<&io::Error> {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(http) = error.downcast_ref::<HttpError>() {
+            return http.source()?.downcast_ref();
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// The `Code` of S3's error document: `AccessDenied`, `SlowDown`.
+pub(super) fn code(error: &object_store::Error) -> Option<String> {
+    let text = error.to_string();
+    let (code, _) = text.split_once("<Code>")?.1.split_once("</Code>")?;
+    let is_code = code.len() <= CODE_BYTES_MAX && code.bytes().all(|c| c.is_ascii_alphanumeric());
+    is_code.then(|| code.to_owned())
+}
+
+/// The HTTP status of an answer.
+pub(super) fn status(error: &object_store::Error) -> Option<u16> {
+    // The library keeps its error of a refused request to itself, but for the text.
+    let text = error.to_string();
+    let (_, rest) = text.split_once("status code: ")?;
+    rest.get(..3)?.parse().ok()
+}
+
+/// The store is open for reading only.
+pub(super) fn read_only() -> BlobError {
+    io::Error::new(
+        ErrorKind::PermissionDenied,
+        "the blob store is open for reading only",
+    )
+    .into()
+}

@@ -1,0 +1,73 @@
+//! Lists a bucket in pages. Objects whose names are no keys, such as those of probes, are left out.
+
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt, stream};
+use object_store::ObjectMeta;
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+
+use super::Bucket;
+use super::error::unavailable;
+use crate::{BlobEntry, BlobError, BlobKey, EntryStream, PAGE_MAX};
+
+/// How far a list is.
+enum Place {
+    Begin,
+    After(String),
+    End,
+}
+
+/// All entries whose keys begin with `prefix`.
+pub(super) fn pages(bucket: Arc<Bucket>, prefix: &str) -> EntryStream {
+    let prefix = format!("{}{prefix}", bucket.address.prefix);
+    let pages = stream::try_unfold(Place::Begin, move |place| {
+        let (bucket, prefix) = (bucket.clone(), prefix.clone());
+        async move { page(&bucket, &prefix, place).await }
+    });
+    Box::pin(full(pages))
+}
+
+/// A page of foreign names alone is none.
+fn full(
+    pages: impl Stream<Item = Result<Vec<BlobEntry>, BlobError>> + Send,
+) -> impl Stream<Item = Result<Vec<BlobEntry>, BlobError>> + Send {
+    pages.filter(|page| {
+        let is_empty = matches!(page, Ok(page) if page.is_empty());
+        async move { !is_empty }
+    })
+}
+
+async fn page(
+    bucket: &Bucket,
+    prefix: &str,
+    place: Place,
+) -> Result<Option<(Vec<BlobEntry>, Place)>, BlobError> {
+    let page_token = match place {
+        Place::Begin => None,
+        Place::After(token) => Some(token),
+        Place::End => return Ok(None),
+    };
+    let options = PaginatedListOptions {
+        max_keys: Some(PAGE_MAX),
+        page_token,
+        ..PaginatedListOptions::default()
+    };
+    let prefix = Some(prefix).filter(|prefix| !prefix.is_empty());
+    let listed = bucket.store.list_paginated(prefix, options).await;
+    let listed = listed.map_err(|error| unavailable(&error))?;
+    let own = &bucket.address.prefix;
+    let objects = listed.result.objects.iter();
+    let entries = objects.filter_map(|object| entry(own, object)).collect();
+    let next = listed.page_token.map_or(Place::End, Place::After);
+    Ok(Some((entries, next)))
+}
+
+fn entry(prefix: &str, object: &ObjectMeta) -> Option<BlobEntry> {
+    let key = object.location.as_ref().strip_prefix(prefix)?;
+    BlobKey::parse(key).ok()?;
+    Some(BlobEntry {
+        key: key.to_owned(),
+        bytes: object.size,
+        modified_at_ms: u64::try_from(object.last_modified.timestamp_millis()).unwrap_or(0),
+    })
+}

@@ -1,0 +1,204 @@
+//! Puts: small bodies at once, big ones in parts. Every body is hashed while it is read, and the
+//! server checks the SHA-256 of what arrives.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt, TryStreamExt};
+use kinora_contract::{StoredFile, hex};
+use object_store::{
+    Attribute, Attributes, MultipartUpload, ObjectStore, PutMode, PutOptions, PutPayload,
+};
+use sha2::{Digest, Sha256};
+
+use super::error::{code, unavailable};
+use super::{Bucket, SHA256};
+use crate::BlobError;
+
+/// Larger bodies go in parts of this length (S3 wants at least 5 MiB, and at most 10,000 parts).
+const PART_BYTES: u64 = 8 << 20;
+/// Parts that are sent at a time: with the one that is read, what a put holds in memory.
+const PARTS_AT_ONCE: usize = 2;
+
+/// What is put.
+pub(super) enum Body {
+    Bytes(Bytes),
+    File(PathBuf),
+}
+
+/// What a key holds, against a file that is to be put there.
+enum Held {
+    Nothing,
+    Same,
+    Other,
+}
+
+/// Publishes `body`, whose key, length and hash are `file`.
+pub(super) async fn put(bucket: &Bucket, file: &StoredFile, body: Body) -> Result<(), BlobError> {
+    bucket.check_writable()?;
+    let source = match body {
+        Body::Bytes(bytes) => Source::Small(bytes),
+        Body::File(from) => open(bucket, file, from).await?,
+    };
+    // Servers that ignore a create-only put would replace what is there.
+    match held(bucket, file).await? {
+        Held::Nothing => {}
+        Held::Same => return Ok(()),
+        Held::Other => return Err(BlobError::Exists(file.key.clone())),
+    }
+    let sent = match source {
+        Source::Small(bytes) => put_at_once(bucket, file, bytes).await,
+        Source::Big(from) => put_in_parts(bucket, file, from).await,
+    };
+    let Err(error) = sent else {
+        return Ok(());
+    };
+    // Another put may have been first, or this one done although its answer was lost.
+    match held(bucket, file).await? {
+        Held::Nothing => Err(BlobError::Unavailable(error)),
+        Held::Same => Ok(()),
+        Held::Other => Err(BlobError::Exists(file.key.clone())),
+    }
+}
+
+async fn held(bucket: &Bucket, file: &StoredFile) -> Result<Held, BlobError> {
+    Ok(match bucket.checksum(&file.key).await? {
+        None => Held::Nothing,
+        Some(found) if found == *file => Held::Same,
+        Some(_) => Held::Other,
+    })
+}
+
+enum Source {
+    Small(Bytes),
+    Big(File),
+}
+
+/// A small file is read, and must be as it was measured.
+async fn open(bucket: &Bucket, file: &StoredFile, from: PathBuf) -> Result<Source, BlobError> {
+    let file = file.clone();
+    let opened = bucket.files.run(move || open_file(&file, &from)).await?;
+    Ok(opened?)
+}
+
+fn open_file(file: &StoredFile, from: &Path) -> io::Result<Source> {
+    let found = fs::symlink_metadata(from)?;
+    if !found.is_file() || found.len() != file.bytes {
+        return Err(changed());
+    }
+    let mut from = File::open(from)?;
+    if file.bytes > PART_BYTES {
+        return Ok(Source::Big(from));
+    }
+    let bytes = next_part(&mut from)?;
+    let sha256 = hex::text(&Sha256::digest(&bytes));
+    if (bytes.len() as u64, &sha256) != (file.bytes, &file.sha256) {
+        return Err(changed());
+    }
+    Ok(Source::Small(bytes))
+}
+
+fn changed() -> io::Error {
+    io::Error::new(
+        ErrorKind::InvalidData,
+        "the file changed after it was measured",
+    )
+}
+
+fn next_part(from: &mut File) -> io::Result<Bytes> {
+    let mut bytes = Vec::new();
+    from.take(PART_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes.into())
+}
+
+fn attributes(file: &StoredFile) -> Attributes {
+    let name = Attribute::Metadata(SHA256.into());
+    [(name, file.sha256.clone())].into_iter().collect()
+}
+
+async fn put_at_once(bucket: &Bucket, file: &StoredFile, bytes: Bytes) -> io::Result<()> {
+    let path = bucket.path(&file.key).map_err(io::Error::other)?;
+    let put = |mode| {
+        let options = PutOptions {
+            mode,
+            attributes: attributes(file),
+            ..PutOptions::default()
+        };
+        let payload = PutPayload::from_bytes(bytes.clone());
+        bucket.store.put_opts(&path, payload, options)
+    };
+    if !bucket.overwrites.load(Ordering::Relaxed) {
+        match put(PutMode::Create).await {
+            Ok(_) => return Ok(()),
+            Err(error) if code(&error).as_deref() != Some("NotImplemented") => {
+                return Err(unavailable(&error));
+            }
+            Err(_) => {
+                tracing::warn!("the S3 server knows no create-only puts; going on without them");
+                bucket.overwrites.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+    let put = put(PutMode::Overwrite).await;
+    put.map(drop).map_err(|error| unavailable(&error))
+}
+
+async fn put_in_parts(bucket: &Bucket, file: &StoredFile, from: File) -> io::Result<()> {
+    let path = bucket.path(&file.key).map_err(io::Error::other)?;
+    let begun = bucket
+        .store
+        .put_multipart_opts(&path, attributes(file).into())
+        .await;
+    let mut upload = begun.map_err(|error| unavailable(&error))?;
+    let mut sent = send_parts(bucket, file, from, &mut *upload).await;
+    if sent.is_ok() {
+        let completed = upload.complete().await;
+        sent = completed.map(drop).map_err(|error| unavailable(&error));
+    }
+    if sent.is_err() {
+        // What stays after this fails, too, a lifecycle rule of the bucket removes.
+        if let Err(error) = upload.abort().await {
+            let error = unavailable(&error);
+            tracing::debug!(%error, key = file.key, "unfinished upload not removed");
+        }
+    }
+    sent
+}
+
+async fn send_parts(
+    bucket: &Bucket,
+    file: &StoredFile,
+    mut from: File,
+    upload: &mut dyn MultipartUpload,
+) -> io::Result<()> {
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    let mut sending = FuturesUnordered::new();
+    loop {
+        let read = bucket.files.run(move || {
+            let part = next_part(&mut from)?;
+            hash.update(&part);
+            io::Result::Ok((part, from, hash))
+        });
+        let part;
+        (part, from, hash) = read.await??;
+        bytes += part.len() as u64;
+        if part.is_empty() {
+            break;
+        }
+        sending.push(upload.put_part(PutPayload::from_bytes(part)));
+        if sending.len() == PARTS_AT_ONCE {
+            let sent = sending.next().await.unwrap_or(Ok(()));
+            sent.map_err(|error| unavailable(&error))?;
+        }
+    }
+    let all = sending.try_collect::<()>().await;
+    all.map_err(|error| unavailable(&error))?;
+    if (bytes, hex::text(&hash.finalize())) != (file.bytes, file.sha256.clone()) {
+        return Err(changed());
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Streams an object in chunks. A whole object is compared with the hash in its metadata: of one that
+//! differs, the last chunk is an error instead.
+
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures_util::stream::{self, Fuse};
+use futures_util::{StreamExt, TryStreamExt};
+use kinora_contract::hex;
+use object_store::{GetOptions, GetRange, GetResult, ObjectStore};
+use sha2::{Digest, Sha256};
+
+use super::error::{failure, status, unavailable};
+use super::{Bucket, sha256};
+use crate::{BlobError, ByteStream};
+
+/// Bytes that a reader gets at once, at most.
+pub(super) const CHUNK_BYTES: usize = 128 * 1024;
+/// The answer of servers to a range behind the end.
+const RANGE_NOT_SATISFIABLE: u16 = 416;
+
+type Pieces = Fuse<stream::BoxStream<'static, object_store::Result<Bytes>>>;
+
+/// The bytes of the object in `range`, cut at its end.
+pub(super) async fn read(
+    bucket: &Bucket,
+    key: &str,
+    range: Range<u64>,
+) -> Result<ByteStream, BlobError> {
+    let path = bucket.path(key)?;
+    if range.is_empty() {
+        return nothing(bucket, key).await;
+    }
+    let asked = match (range.start, range.end) {
+        (0, u64::MAX) => None,
+        (start, u64::MAX) => Some(GetRange::Offset(start)),
+        _ => Some(GetRange::Bounded(range)),
+    };
+    let options = GetOptions::new().with_range(asked);
+    match bucket.store.get_opts(&path, options).await {
+        Ok(found) => Ok(chunks(found)),
+        Err(error) if status(&error) == Some(RANGE_NOT_SATISFIABLE) => nothing(bucket, key).await,
+        Err(error) => Err(failure(key, &error)),
+    }
+}
+
+/// No bytes of an object that is there.
+async fn nothing(bucket: &Bucket, key: &str) -> Result<ByteStream, BlobError> {
+    match bucket.look(key).await? {
+        Some(_) => Ok(Box::pin(stream::empty())),
+        None => Err(BlobError::NotFound(key.to_owned())),
+    }
+}
+
+/// The length and SHA-256 of an object, which is read to its end.
+pub(super) async fn measure(bucket: &Bucket, key: &str) -> Result<(u64, String), BlobError> {
+    let mut chunks = read(bucket, key, 0..u64::MAX).await?;
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    while let Some(chunk) = chunks.try_next().await? {
+        hash.update(&chunk);
+        bytes += chunk.len() as u64;
+    }
+    Ok((bytes, hex::text(&hash.finalize())))
+}
+
+fn chunks(found: GetResult) -> ByteStream {
+    let is_whole = found.range == (0..found.meta.size);
+    let wanted = sha256(&found.attributes).filter(|_| is_whole);
+    let reader = Reader {
+        pieces: found.into_stream().fuse(),
+        rest: Bytes::new(),
+        held: None,
+        check: wanted.map(|wanted| (Sha256::new(), wanted)),
+    };
+    Box::pin(stream::try_unfold(reader, Reader::next))
+}
+
+struct Reader {
+    pieces: Pieces,
+    /// What is left of a piece that is longer than a chunk.
+    rest: Bytes,
+    /// The chunk to be given next, once it is known whether it is the last.
+    held: Option<Bytes>,
+    check: Option<(Sha256, String)>,
+}
+
+impl Reader {
+    async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
+        loop {
+            let Some(chunk) = self.pull().await? else {
+                self.verify()?;
+                return Ok(self.held.take().map(|last| (last, self)));
+            };
+            if let Some((hash, _)) = &mut self.check {
+                hash.update(&chunk);
+            }
+            if let Some(given) = self.held.replace(chunk) {
+                return Ok(Some((given, self)));
+            }
+        }
+    }
+
+    async fn pull(&mut self) -> io::Result<Option<Bytes>> {
+        while self.rest.is_empty() {
+            match self.pieces.next().await {
+                Some(piece) => self.rest = piece.map_err(|error| unavailable(&error))?,
+                None => return Ok(None),
+            }
+        }
+        let length = self.rest.len().min(CHUNK_BYTES);
+        Ok(Some(self.rest.split_to(length)))
+    }
+
+    fn verify(&mut self) -> io::Result<()> {
+        let Some((hash, wanted)) = self.check.take() else {
+            return Ok(());
+        };
+        if hex::text(&hash.finalize()) != wanted {
+            return Err(io::Error::new(
+                ErrorKind::InvalidData,
+                "S3 returned other bytes than were put",
+            ));
+        }
+        Ok(())
+    }
+}

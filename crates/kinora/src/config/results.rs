@@ -1,0 +1,91 @@
+//! The settings of a result store in S3, and how clients get its results.
+
+use kinora_blobs::{S3Options, S3Variables};
+use serde::Deserialize;
+
+use super::Config;
+use crate::failure::Failure;
+
+/// How results in S3 are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Delivery {
+    /// By a redirect where clients can be expected to reach S3, through the service elsewhere.
+    Auto,
+    /// By a redirect to a signed address of S3.
+    Redirect,
+    /// Through the service.
+    Stream,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct S3 {
+    pub(crate) endpoint: String,
+    pub(crate) public_endpoint: String,
+    pub(crate) region: String,
+    pub(crate) path_style: bool,
+    pub(crate) allow_http: bool,
+}
+
+impl Config {
+    /// How to get at results in S3. Reads the credentials from the variables of the process.
+    pub(crate) fn s3(&self) -> S3Options {
+        let s3 = &self.results.s3;
+        S3Options {
+            endpoint: s3.endpoint.clone(),
+            public_endpoint: s3.public_endpoint.clone(),
+            region: s3.region.clone(),
+            path_style: s3.path_style,
+            allow_http: s3.allow_http,
+            variables: S3Variables::read(|name| std::env::var(name).ok()),
+            ..S3Options::default()
+        }
+    }
+
+    /// Whether clients are sent to S3 for results.
+    pub(crate) fn redirects(&self) -> bool {
+        let s3 = &self.results.s3;
+        match self.results.delivery {
+            Delivery::Auto => {
+                self.is_in_s3() && (s3.endpoint.is_empty() || !s3.public_endpoint.is_empty())
+            }
+            Delivery::Redirect => true,
+            Delivery::Stream => false,
+        }
+    }
+
+    fn is_in_s3(&self) -> bool {
+        matches!(kinora_blobs::root(&self.results_url()), Ok(None))
+    }
+
+    pub(super) fn check_results(&self) -> Result<(), Failure> {
+        kinora_blobs::root(&self.results_url())
+            .map_err(|error| Failure::because("The setting results.url is wrong", error))?;
+        if self.results.delivery == Delivery::Redirect && !self.is_in_s3() {
+            return Err(Failure::new(
+                "The setting results.delivery cannot be redirect for results in a folder.",
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_sent_to_s3_where_they_can_be_expected_to_reach_it() {
+        let mut config = Config::defaults();
+        assert!(!config.redirects());
+        config.results.url = "s3://films".to_owned();
+        assert!(config.redirects(), "AWS");
+        config.results.s3.endpoint = "https://garage.internal".to_owned();
+        assert!(!config.redirects());
+        config.results.s3.public_endpoint = "https://s3.example.com".to_owned();
+        assert!(config.redirects());
+        config.results.delivery = Delivery::Stream;
+        assert!(!config.redirects());
+    }
+}
