@@ -130,7 +130,7 @@ async fn whole(body: Option<StreamingBlob>, checksum: Option<&String>) -> S3Resu
     while let Some(chunk) = body.next().await {
         bytes.extend_from_slice(&chunk.map_err(|_| s3_error!(IncompleteBody))?);
     }
-    let hash = s3s_base64(&Sha256::digest(&bytes));
+    let hash = base64(&Sha256::digest(&bytes));
     if checksum.is_some_and(|checksum| *checksum != hash) {
         return Err(s3_error!(BadDigest));
     }
@@ -138,7 +138,7 @@ async fn whole(body: Option<StreamingBlob>, checksum: Option<&String>) -> S3Resu
 }
 
 /// RFC 4648, section 4.
-fn s3s_base64(bytes: &[u8]) -> String {
+fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for group in bytes.chunks(3) {
