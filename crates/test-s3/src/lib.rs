@@ -7,8 +7,10 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "this is for tests")]
 
 mod bucket;
+mod client;
 mod fault;
 mod server;
 
+pub use client::{Answer, get};
 pub use fault::Fault;
 pub use server::TestS3;

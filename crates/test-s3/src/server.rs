@@ -153,7 +153,6 @@ fn reset(stream: &TcpStream) {
 }
 
 async fn talk(stream: TcpStream, service: S3Service, faults: Arc<Faults>) {
-    reset(&stream);
     let mut changes = faults.changes();
     let seen = faults.clone();
     let answer = service_fn(move |request| {

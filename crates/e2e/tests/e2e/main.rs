@@ -52,6 +52,7 @@ mod rescue;
 mod restarts;
 mod restores;
 mod routes;
+mod s3;
 mod sdk;
 mod secrets;
 mod stages;
