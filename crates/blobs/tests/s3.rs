@@ -23,9 +23,13 @@ use tempfile::NamedTempFile;
 const BIG: usize = 20_000_000;
 
 fn options(server: &TestS3) -> S3Options {
+    options_with(server, TestS3::SECRET)
+}
+
+fn options_with(server: &TestS3, secret: &str) -> S3Options {
     let variables = S3Variables::read(|name| match name {
         "AWS_ACCESS_KEY_ID" => Some(TestS3::KEY_ID.to_owned()),
-        "AWS_SECRET_ACCESS_KEY" => Some(TestS3::SECRET.to_owned()),
+        "AWS_SECRET_ACCESS_KEY" => Some(secret.to_owned()),
         _ => None,
     });
     S3Options {
@@ -168,14 +172,12 @@ async fn a_big_put_that_fails_is_aborted() {
     store.put_file(&wanted, from.path()).await.unwrap();
 }
 
-/// The second `POST` completes.
 #[tokio::test]
 async fn the_lost_answer_of_a_put_is_resolved() {
     let server = TestS3::start();
     let store = store(&server);
     server.fail_methods(Fault::LoseAnswer, &[Method::PUT], Some(1));
     store.put_bytes("a/small", pattern(100)).await.unwrap();
-    // All that the library tries again.
     server.fail_methods(Fault::LoseAnswer, &[Method::PUT], None);
     store.put_bytes("a/other", pattern(100)).await.unwrap();
     server.fail_methods(Fault::LoseAnswer, &[Method::POST], None);
@@ -249,15 +251,7 @@ async fn a_missing_bucket_loses_no_blob() {
 #[tokio::test]
 async fn wrong_credentials_are_named_and_never_shown() {
     let server = TestS3::start();
-    let wrong = S3Variables::read(|name| match name {
-        "AWS_ACCESS_KEY_ID" => Some(TestS3::KEY_ID.to_owned()),
-        "AWS_SECRET_ACCESS_KEY" => Some("wrong".to_owned()),
-        _ => None,
-    });
-    let options = S3Options {
-        variables: wrong,
-        ..options(&server)
-    };
+    let options = options_with(&server, "wrong");
     let store = open(&url(""), &options).unwrap();
     assert_unavailable(store.probe().await, "403 SignatureDoesNotMatch");
     assert!(!format!("{store:?} {options:?}").contains("wrong"));

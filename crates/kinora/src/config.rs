@@ -307,29 +307,6 @@ mod tests {
     }
 
     #[test]
-    fn variables_reach_into_sections_of_sections() {
-        let told = [
-            ("KINORA_RESULTS_URL", "s3://films/kinora"),
-            ("KINORA_RESULTS_S3_ENDPOINT", "http://127.0.0.1:3900"),
-            ("KINORA_RESULTS_S3_REGION", "garage"),
-            ("KINORA_RESULTS_S3_PATH_STYLE", "false"),
-            ("KINORA_RESULTS_S3_ALLOW_HTTP", "true"),
-            ("KINORA_RESULTS_DELIVERY", "redirect"),
-        ];
-        let results = read("[results.s3]\nregion = \"here\"", &told)
-            .unwrap()
-            .results;
-        assert_eq!(results.s3.endpoint, "http://127.0.0.1:3900");
-        assert_eq!(results.s3.region, "garage");
-        assert!(!results.s3.path_style && results.s3.allow_http);
-        assert_eq!(results.delivery, Delivery::Redirect);
-        let unknown = read("", &[("KINORA_RESULTS_S3_SECRET", "x")]).unwrap_err();
-        assert!(unknown.contains("names no setting"), "{unknown}");
-        let section = read("", &[("KINORA_RESULTS_S3", "x")]).unwrap_err();
-        assert!(section.contains("names no setting"), "{section}");
-    }
-
-    #[test]
     fn flags_override_all_and_are_judged() {
         let mut args = ServeArgs {
             place: PlaceArgs::default(),

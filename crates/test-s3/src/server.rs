@@ -181,14 +181,16 @@ async fn answer(
 ) -> io::Result<Response<Full<Bytes>>> {
     let mut changes = faults.changes();
     let fault = faults.meet(request.method());
+    if fault == Some(Fault::Away) {
+        return Err(ErrorKind::ConnectionReset.into());
+    }
+    let (head, body) = request.into_parts();
+    let mut body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     match fault {
-        Some(Fault::Away) => return Err(ErrorKind::ConnectionReset.into()),
         Some(Fault::Status(status)) => return Ok(refusal(status)),
         Some(Fault::Hold) => changes.changed().await.map_err(io::Error::other)?,
         _ => {}
     }
-    let (head, body) = request.into_parts();
-    let mut body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     if fault == Some(Fault::CorruptRequest) {
         body = corrupted(&body);
     }

@@ -24,8 +24,8 @@ use object_store::client::{
 use rustls::{ClientConfig, RootCertStore, crypto};
 use tokio::time::Sleep;
 
-use super::read::CHUNK_BYTES;
-
+/// Bytes that a reader gets at once, at most.
+pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// A request of so many bytes may take twice as long as one without a body.
 const SLOW_BYTES: u64 = 4 << 20;

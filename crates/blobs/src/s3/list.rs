@@ -6,7 +6,7 @@ use futures_util::{Stream, StreamExt, stream};
 use object_store::ObjectMeta;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 
-use super::Bucket;
+use super::bucket::Bucket;
 use super::error::unavailable;
 use crate::{BlobEntry, BlobError, BlobKey, EntryStream, PAGE_MAX};
 

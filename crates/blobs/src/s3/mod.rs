@@ -3,6 +3,8 @@
 //! put, and the put asks the server to create only: servers that ignore this keep the last of
 //! several puts that happen at once, which is why the keys of results name their attempt.
 
+mod bucket;
+mod checksum;
 mod error;
 mod http;
 mod list;
@@ -15,54 +17,26 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::Method;
 use kinora_contract::StoredFile;
-use kinora_pool::Pool;
-use object_store::aws::AmazonS3;
-use object_store::path::Path as ObjectPath;
+use object_store::ObjectStoreExt;
 use object_store::signer::{SignedUrlOptions, Signer};
-use object_store::{Attribute, Attributes, GetOptions, ObjectStore, ObjectStoreExt};
 use url::Url;
 
 use crate::measure::measure_bytes;
 use crate::{BlobError, BlobKey, BlobStore, ByteStream, DirectLink, EntryStream};
-use error::{failure, read_only};
+use bucket::Bucket;
+use error::failure;
 pub(crate) use options::Address;
 pub use options::{S3Options, S3Variables};
 use put::Body;
 
-/// The name of the metadata: the header `x-amz-meta-kinora-sha256`.
-const SHA256: &str = "kinora-sha256";
-/// Threads of the runtime that read files to be put.
-const READING_THREADS: usize = 8;
-
 /// A blob store in a bucket. Clones share it.
 #[derive(Clone)]
 pub struct S3Blobs(Arc<Bucket>);
-
-/// What the operations share.
-struct Bucket {
-    store: AmazonS3,
-    /// Signs addresses for machines that reach the server by another name.
-    outer: Option<AmazonS3>,
-    address: Address,
-    /// Whether puts are refused.
-    read_only: bool,
-    /// Set once the server has refused to create only, which it does not know.
-    overwrites: AtomicBool,
-    files: Pool,
-}
-
-/// An object, as its head describes it.
-struct Found {
-    bytes: u64,
-    /// `None` for an object that was not put by this service.
-    sha256: Option<String>,
-}
 
 impl S3Blobs {
     /// The store at `address`. Opens no connection.
@@ -74,15 +48,8 @@ impl S3Blobs {
         options: &S3Options,
         read_only: bool,
     ) -> Result<Self, BlobError> {
-        let (store, outer) = options::open(&address, options)?;
-        Ok(Self(Arc::new(Bucket {
-            store,
-            outer,
-            address,
-            read_only,
-            overwrites: AtomicBool::new(false),
-            files: Pool::new(READING_THREADS),
-        })))
+        let bucket = Bucket::open(address, options, read_only)?;
+        Ok(Self(Arc::new(bucket)))
     }
 }
 
@@ -91,69 +58,6 @@ impl fmt::Debug for S3Blobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("S3Blobs").field(&self.0.address).finish()
     }
-}
-
-impl Bucket {
-    fn path(&self, key: &str) -> Result<ObjectPath, BlobError> {
-        BlobKey::parse(key)?;
-        self.object(key)
-    }
-
-    /// The same for names that are no keys.
-    fn object(&self, name: &str) -> Result<ObjectPath, BlobError> {
-        let full = format!("{}{name}", self.address.prefix);
-        ObjectPath::parse(full).map_err(|_| BlobError::InvalidKey(name.to_owned()))
-    }
-
-    /// `None` for an unknown key.
-    async fn look(&self, key: &str) -> Result<Option<Found>, BlobError> {
-        let path = self.path(key)?;
-        let found = self
-            .store
-            .get_opts(&path, GetOptions::new().with_head(true));
-        match found.await {
-            Ok(head) => Ok(Some(Found {
-                bytes: head.meta.size,
-                sha256: sha256(&head.attributes),
-            })),
-            Err(error) => match failure(key, &error) {
-                BlobError::NotFound(_) => Ok(None),
-                error => Err(error),
-            },
-        }
-    }
-
-    /// Reads the object itself only where its metadata lacks the hash.
-    async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError> {
-        let Some(Found { bytes, sha256 }) = self.look(key).await? else {
-            return Ok(None);
-        };
-        let key = key.to_owned();
-        if let Some(sha256) = sha256 {
-            return Ok(Some(StoredFile { key, bytes, sha256 }));
-        }
-        match read::measure(self, &key).await {
-            Ok((bytes, sha256)) => Ok(Some(StoredFile { key, bytes, sha256 })),
-            Err(BlobError::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn check_writable(&self) -> Result<(), BlobError> {
-        if self.read_only {
-            return Err(read_only());
-        }
-        Ok(())
-    }
-}
-
-/// The hash in an object's metadata, if it is one.
-fn sha256(attributes: &Attributes) -> Option<String> {
-    let text = attributes
-        .get(&Attribute::Metadata(SHA256.into()))?
-        .as_ref();
-    let digit = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
-    (text.len() == 64 && text.bytes().all(digit)).then(|| text.to_owned())
 }
 
 #[async_trait]
@@ -177,7 +81,7 @@ impl BlobStore for S3Blobs {
     }
 
     async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError> {
-        self.0.checksum(key).await
+        checksum::checksum(&self.0, key).await
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {

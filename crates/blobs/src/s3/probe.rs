@@ -6,7 +6,7 @@ use std::io;
 use kinora_contract::hex;
 use object_store::{ObjectStoreExt, PutPayload};
 
-use super::Bucket;
+use super::bucket::Bucket;
 use super::error::unavailable;
 use crate::BlobError;
 

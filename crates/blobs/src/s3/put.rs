@@ -15,8 +15,10 @@ use object_store::{
 };
 use sha2::{Digest, Sha256};
 
+use super::bucket::{Bucket, SHA256};
+use super::checksum::checksum;
 use super::error::{code, unavailable};
-use super::{Bucket, SHA256};
+
 use crate::BlobError;
 
 /// Larger bodies go in parts of this length (S3 wants at least 5 MiB, and at most 10,000 parts).
@@ -66,7 +68,7 @@ pub(super) async fn put(bucket: &Bucket, file: &StoredFile, body: Body) -> Resul
 }
 
 async fn held(bucket: &Bucket, file: &StoredFile) -> Result<Held, BlobError> {
-    Ok(match bucket.checksum(&file.key).await? {
+    Ok(match checksum(bucket, &file.key).await? {
         None => Held::Nothing,
         Some(found) if found == *file => Held::Same,
         Some(_) => Held::Other,

@@ -5,18 +5,17 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use futures_util::stream::{self, Fuse};
-use futures_util::{StreamExt, TryStreamExt};
 use kinora_contract::hex;
 use object_store::{GetOptions, GetRange, GetResult, ObjectStore};
 use sha2::{Digest, Sha256};
 
+use super::bucket::{Bucket, sha256};
 use super::error::{failure, status, unavailable};
-use super::{Bucket, sha256};
+use super::http::CHUNK_BYTES;
 use crate::{BlobError, ByteStream};
 
-/// Bytes that a reader gets at once, at most.
-pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 /// The answer of servers to a range behind the end.
 const RANGE_NOT_SATISFIABLE: u16 = 416;
 
@@ -51,17 +50,6 @@ async fn nothing(bucket: &Bucket, key: &str) -> Result<ByteStream, BlobError> {
         Some(_) => Ok(Box::pin(stream::empty())),
         None => Err(BlobError::NotFound(key.to_owned())),
     }
-}
-
-/// The length and SHA-256 of an object, which is read to its end.
-pub(super) async fn measure(bucket: &Bucket, key: &str) -> Result<(u64, String), BlobError> {
-    let mut chunks = read(bucket, key, 0..u64::MAX).await?;
-    let (mut hash, mut bytes) = (Sha256::new(), 0);
-    while let Some(chunk) = chunks.try_next().await? {
-        hash.update(&chunk);
-        bytes += chunk.len() as u64;
-    }
-    Ok((bytes, hex::text(&hash.finalize())))
 }
 
 fn chunks(found: GetResult) -> ByteStream {

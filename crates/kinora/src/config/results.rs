@@ -76,6 +76,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn variables_reach_into_sections_of_sections() {
+        let read = |told: &[(&str, &str)]| {
+            let told: Vec<_> = told
+                .iter()
+                .map(|(name, text)| (name.to_string(), text.to_string()))
+                .collect();
+            Config::read(None, &told).map_err(|failure| failure.to_string())
+        };
+        let results = read(&[
+            ("KINORA_RESULTS_URL", "s3://films/kinora"),
+            ("KINORA_RESULTS_S3_ENDPOINT", "http://127.0.0.1:3900"),
+            ("KINORA_RESULTS_S3_REGION", "garage"),
+            ("KINORA_RESULTS_S3_PATH_STYLE", "false"),
+            ("KINORA_RESULTS_S3_ALLOW_HTTP", "true"),
+            ("KINORA_RESULTS_DELIVERY", "redirect"),
+        ]);
+        let results = results.unwrap().results;
+        assert_eq!(results.s3.endpoint, "http://127.0.0.1:3900");
+        assert_eq!(results.s3.region, "garage");
+        assert!(!results.s3.path_style && results.s3.allow_http);
+        assert_eq!(results.delivery, Delivery::Redirect);
+        for unknown in ["KINORA_RESULTS_S3_SECRET", "KINORA_RESULTS_S3"] {
+            let error = read(&[(unknown, "x")]).unwrap_err();
+            assert!(error.contains("names no setting"), "{error}");
+        }
+    }
+
+    #[test]
     fn clients_are_sent_to_s3_where_they_can_be_expected_to_reach_it() {
         let mut config = Config::defaults();
         assert!(!config.redirects());

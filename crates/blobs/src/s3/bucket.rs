@@ -1,0 +1,101 @@
+//! A bucket, and what all operations need of it: the names of its objects, and their heads.
+
+use std::sync::atomic::AtomicBool;
+
+use kinora_pool::Pool;
+use object_store::aws::AmazonS3;
+use object_store::path::Path as ObjectPath;
+use object_store::{Attribute, Attributes, GetOptions, ObjectStore};
+
+use super::error::{failure, read_only};
+use super::options::{self, Address, S3Options};
+use crate::{BlobError, BlobKey};
+
+/// The name of the metadata: the header `x-amz-meta-kinora-sha256`.
+pub(super) const SHA256: &str = "kinora-sha256";
+/// Threads of the runtime that read files to be put.
+const READING_THREADS: usize = 8;
+
+/// What the operations share.
+pub(super) struct Bucket {
+    pub(super) store: AmazonS3,
+    /// Signs addresses for machines that reach the server by another name.
+    pub(super) outer: Option<AmazonS3>,
+    pub(super) address: Address,
+    /// Whether puts are refused.
+    read_only: bool,
+    /// Set once the server has refused to create only, which it does not know.
+    pub(super) overwrites: AtomicBool,
+    pub(super) files: Pool,
+}
+
+/// An object, as its head describes it.
+pub(super) struct Found {
+    pub(super) bytes: u64,
+    /// `None` for an object that was not put by this service.
+    pub(super) sha256: Option<String>,
+}
+
+impl Bucket {
+    /// Opens no connection.
+    pub(super) fn open(
+        address: Address,
+        options: &S3Options,
+        read_only: bool,
+    ) -> Result<Self, BlobError> {
+        let (store, outer) = options::open(&address, options)?;
+        Ok(Self {
+            store,
+            outer,
+            address,
+            read_only,
+            overwrites: AtomicBool::new(false),
+            files: Pool::new(READING_THREADS),
+        })
+    }
+
+    pub(super) fn path(&self, key: &str) -> Result<ObjectPath, BlobError> {
+        BlobKey::parse(key)?;
+        self.object(key)
+    }
+
+    /// The same for names that are no keys.
+    pub(super) fn object(&self, name: &str) -> Result<ObjectPath, BlobError> {
+        let full = format!("{}{name}", self.address.prefix);
+        ObjectPath::parse(full).map_err(|_| BlobError::InvalidKey(name.to_owned()))
+    }
+
+    /// `None` for an unknown key.
+    pub(super) async fn look(&self, key: &str) -> Result<Option<Found>, BlobError> {
+        let path = self.path(key)?;
+        let found = self
+            .store
+            .get_opts(&path, GetOptions::new().with_head(true));
+        match found.await {
+            Ok(head) => Ok(Some(Found {
+                bytes: head.meta.size,
+                sha256: sha256(&head.attributes),
+            })),
+            Err(error) => match failure(key, &error) {
+                BlobError::NotFound(_) => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    pub(super) fn check_writable(&self) -> Result<(), BlobError> {
+        if self.read_only {
+            return Err(read_only());
+        }
+        Ok(())
+    }
+}
+
+/// The hash in an object's metadata, if it is one.
+pub(super) fn sha256(attributes: &Attributes) -> Option<String> {
+    let text = attributes
+        .get(&Attribute::Metadata(SHA256.into()))?
+        .as_ref();
+    let digit = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
+    (text.len() == 64 && text.bytes().all(digit)).then(|| text.to_owned())
+}
