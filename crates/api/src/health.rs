@@ -2,19 +2,25 @@
 //! written, and the process is not stopping. Both are open to anyone, so neither writes: the
 //! components that write report their state.
 
+use std::sync::Arc;
+
 use axum::extract::State;
-use kinora_contract::{Standstill, TaskId};
+use kinora_blobs::Reserve;
+use kinora_contract::{Readiness, Standstill, TaskId};
+use kinora_store::Tasks;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::refusals::{OfAlive, OfReady};
-use crate::state::{Api, SharedApi};
+use crate::state::SharedApi;
 use crate::wire::Answer;
 
 /// A sign of health.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Health {
+#[schema(as = Health)]
+pub(crate) struct Sign {
     /// Always `ok`.
     #[schema(example = "ok")]
     status: &'static str,
@@ -25,10 +31,10 @@ pub(crate) struct Health {
     get,
     path = "/healthz",
     tag = "health",
-    responses((status = 200, description = "It runs.", body = Health), OfAlive)
+    responses((status = 200, description = "It runs.", body = Sign), OfAlive)
 )]
-pub(crate) async fn alive() -> Answer<Health> {
-    Answer(Health { status: "ok" })
+pub(crate) async fn alive() -> Answer<Sign> {
+    Answer(Sign { status: "ok" })
 }
 
 /// Whether tasks can be submitted and run.
@@ -36,32 +42,63 @@ pub(crate) async fn alive() -> Answer<Health> {
     get,
     path = "/readyz",
     tag = "health",
-    responses((status = 200, description = "They can.", body = Health), OfReady)
+    responses((status = 200, description = "They can.", body = Sign), OfReady)
 )]
-pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Health>, ApiError> {
-    if api.stopping.is_cancelled() {
-        return Err(ApiError::shutting_down("The service is stopping."));
-    }
-    if let Some(message) = standstill(&api) {
-        return Err(ApiError::away(message));
-    }
-    // No project has an empty name: this queries the store and finds nothing.
-    api.tasks.get("", TaskId::from_parts(0, [0; 10])).await?;
-    Ok(Answer(Health { status: "ok" }))
+pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Sign>, ApiError> {
+    let health = Health {
+        tasks: api.tasks.clone(),
+        reserve: api.settings.reserve.clone(),
+        readiness: api.readiness.clone(),
+        stopping: api.stopping.clone(),
+    };
+    health.ready().await
 }
 
-/// Why the service cannot work. The first two cases refuse submits; the others accept them.
-fn standstill(api: &Api) -> Option<&'static str> {
-    if !api.tasks.is_writable() {
-        return Some("The task store is not writable; submits are refused.");
-    }
-    if !api.settings.reserve.has_room() {
-        return Some("Disk space is below the reserve; submits are refused.");
-    }
-    api.readiness.standstill().map(|why| match why {
-        Standstill::Results => "The result store is not writable; accepted tasks wait.",
-        Standstill::Worker => {
-            "The worker has died; accepted tasks wait until the service is restarted."
+/// The same of a process that runs tasks and serves no client.
+pub(crate) async fn worker_ready(State(health): State<Health>) -> Result<Answer<Sign>, ApiError> {
+    health.ready().await
+}
+
+/// What `/readyz` looks at.
+#[derive(Clone, Debug)]
+pub struct Health {
+    /// Tasks.
+    pub tasks: Arc<dyn Tasks>,
+    /// Disk space that stays free.
+    pub reserve: Reserve,
+    /// Whether accepted tasks can run, as reported by the worker of this process, if it has one.
+    pub readiness: Readiness,
+    /// Cancelled when the process stops.
+    pub stopping: CancellationToken,
+}
+
+impl Health {
+    async fn ready(&self) -> Result<Answer<Sign>, ApiError> {
+        if self.stopping.is_cancelled() {
+            return Err(ApiError::shutting_down("The service is stopping."));
         }
-    })
+        if let Some(message) = self.standstill() {
+            return Err(ApiError::away(message));
+        }
+        // No project has an empty name: this queries the store and finds nothing.
+        let none = TaskId::from_parts(0, [0; 10]);
+        self.tasks.get("", none).await?;
+        Ok(Answer(Sign { status: "ok" }))
+    }
+
+    /// Why the service cannot work. The first two cases refuse submits; the others accept them.
+    fn standstill(&self) -> Option<&'static str> {
+        if !self.tasks.is_writable() {
+            return Some("The task store is not writable; submits are refused.");
+        }
+        if !self.reserve.has_room() {
+            return Some("Disk space is below the reserve; submits are refused.");
+        }
+        self.readiness.standstill().map(|why| match why {
+            Standstill::Results => "The result store is not writable; accepted tasks wait.",
+            Standstill::Worker => {
+                "The worker has died; accepted tasks wait until the service is restarted."
+            }
+        })
+    }
 }

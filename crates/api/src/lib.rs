@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod auth;
+mod availability;
 mod body;
 mod buffers;
 mod cancel;
@@ -47,12 +48,14 @@ mod turns;
 mod unsupported;
 mod wire;
 
+pub use availability::Availability;
 pub use cors::{BadOrigin, Cors};
+pub use health::Health;
 pub use listen::{Guards, ListenSettings, Stop, Tls, TlsError, serve, serve_guarded};
 pub use lost::LostFiles;
 pub use proxies::TrustedProxies;
 pub use rendered::Rendered;
 pub use request_id::RequestId;
-pub use router::{document, router};
+pub use router::{document, health_router, router};
 pub use state::{Api, Settings};
 pub use turns::Turns;

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::auth::Reader;
 use crate::error::ApiError;
 use crate::refusals::{OfModel, OfModels};
-use crate::state::SharedApi;
+use crate::state::{Api, SharedApi};
 use crate::wire::Answer;
 
 /// A served model.
@@ -26,6 +26,10 @@ pub(crate) struct Model {
     owned_by: &'static str,
     /// Other names under which it is accepted.
     aliases: Vec<String>,
+    /// Whether a worker serves it at the moment, to about a second. Tasks of a model that is not available are
+    /// accepted, and wait.
+    #[schema(example = true)]
+    available: bool,
     /// What it can do.
     capabilities: Capabilities,
 }
@@ -41,13 +45,14 @@ pub(crate) struct ModelList {
 }
 
 impl Model {
-    fn of(card: &ModelCard) -> Self {
+    async fn of(api: &Api, card: &ModelCard) -> Self {
         Self {
             id: card.id.clone(),
             object: "model",
             created: 0,
             owned_by: "kinora",
             aliases: card.aliases.clone(),
+            available: api.availability.serves(&card.id).await,
             capabilities: card.capabilities.clone(),
         }
     }
@@ -69,13 +74,10 @@ pub(crate) async fn list(State(api): State<SharedApi>, Reader(key): Reader) -> A
             .as_ref()
             .is_none_or(|all| all.contains(&card.id))
     };
-    let data = api
-        .catalog
-        .cards()
-        .iter()
-        .filter(allowed)
-        .map(Model::of)
-        .collect();
+    let mut data = Vec::new();
+    for card in api.catalog.cards().iter().filter(allowed) {
+        data.push(Model::of(&api, card).await);
+    }
     Answer(ModelList {
         object: "list",
         data,
@@ -104,7 +106,11 @@ pub(crate) async fn read(
             .as_ref()
             .is_none_or(|all| all.contains(&card.id))
     };
-    let card = api.catalog.find(&name).filter(allowed);
-    card.map(|card| Answer(Model::of(card)))
-        .ok_or_else(|| ApiError::new(ErrorCode::NotFound, "There is no such model."))
+    match api.catalog.find(&name).filter(allowed) {
+        Some(card) => Ok(Answer(Model::of(&api, card).await)),
+        None => Err(ApiError::new(
+            ErrorCode::NotFound,
+            "There is no such model.",
+        )),
+    }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::post;
+use axum::routing::{get, post};
 use kinora_contract::{Catalog, ErrorCode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::error::ApiError;
+use crate::health::Health;
 use crate::state::{Api, SharedApi};
 use crate::{
     cancel, content, delete, edit, health, list, models, openapi, read, submit, unsupported,
@@ -40,6 +41,16 @@ pub fn router(api: Api) -> Router {
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(Arc::new(api))
+}
+
+/// The health listener of a process that runs tasks and serves no client: `/healthz` and `/readyz`.
+pub fn health_router(health: Health) -> Router {
+    Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::worker_ready))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(health)
 }
 
 /// The OpenAPI document of a service with the models of `catalog`, as JSON text.

@@ -12,6 +12,7 @@ use kinora_contract::{
 use kinora_store::{KeyStore, QueueBounds, Tasks};
 use tokio_util::sync::CancellationToken;
 
+use crate::availability::Availability;
 use crate::error::ApiError;
 use crate::files::Variant;
 use crate::lost::LostFiles;
@@ -27,8 +28,10 @@ pub struct Api {
     pub keys: Arc<dyn KeyStore>,
     /// Results.
     pub blobs: Arc<dyn BlobStore>,
-    /// The served models.
+    /// The models that may be requested.
     pub catalog: Arc<Catalog>,
+    /// Which of them a living worker serves.
+    pub availability: Availability,
     /// Signs and verifies result URLs.
     pub signer: Arc<Signer>,
     /// Wall time.

@@ -7,7 +7,8 @@ use axum::response::Response;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::validate::check_ports;
 use kinora_contract::{
-    ErrorCode, Intent, Submission, SubmitRequest, Task, VideoObject, VideoSpec, lineage, validate,
+    ErrorCode, Intent, Status, Submission, SubmitRequest, Task, VideoObject, VideoSpec, lineage,
+    validate,
 };
 use kinora_store::{Idempotency, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter};
 
@@ -17,6 +18,10 @@ use crate::refusals::OfSubmit;
 use crate::state::{Api, SharedApi};
 use crate::wire::json_response;
 use crate::{body, idempotency};
+
+/// Names what a client may want to know of an accepted task.
+const WARNING: &str = "x-kinora-warning";
+const NOT_SERVED: &str = "no worker serves this model at the moment; the task waits";
 
 /// Submit a video task.
 ///
@@ -35,7 +40,13 @@ use crate::{body, idempotency};
         (SubmitRequest = "application/json"),
         (SubmitRequest = "multipart/form-data"),
     )),
-    responses((status = 200, description = "The accepted task.", body = VideoObject), OfSubmit),
+    responses(
+        (status = 200, description = "The accepted task.", body = VideoObject, headers(
+            ("x-kinora-warning" = Option<String>,
+             description = "Present when no worker serves the model at the moment, so that the task waits.")
+        )),
+        OfSubmit
+    ),
     security(("bearer" = []))
 )]
 pub(crate) async fn submit(
@@ -224,5 +235,11 @@ fn over_quota(quota: Quota) -> ApiError {
 }
 
 async fn accepted(api: &Api, task: &Task) -> Result<Response, ApiError> {
-    Ok(json_response(StatusCode::OK, &api.object(task).await?))
+    let mut response = json_response(StatusCode::OK, &api.object(task).await?);
+    let waits = task.status() == Some(Status::Queued);
+    if waits && !api.availability.serves(&task.spec.model).await {
+        let headers = response.headers_mut();
+        headers.insert(WARNING, HeaderValue::from_static(NOT_SERVED));
+    }
+    Ok(response)
 }

@@ -170,6 +170,7 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             &data.path().join("results").display().to_string(),
             &S3Options::default(),
         )?,
+        availability: kinora_api::Availability::new(stores.workers.clone(), Arc::new(WallClock)),
         catalog: Arc::new(Catalog::new(built_in_cards())?),
         signer: Arc::new(Signer::new(Secret::new([7; 32]), None)),
         clock: Arc::new(WallClock),

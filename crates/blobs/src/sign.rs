@@ -3,8 +3,8 @@
 //! [`Signer::sign`] produces is accepted.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -24,18 +24,21 @@ impl Secret {
         Self(bytes)
     }
 
-    /// Reads the secret from the file at `path`, 64 hexadecimal digits. If there is no file,
-    /// creates one with random bytes, readable only by its owner and synced before use.
+    /// Reads the secret from the file at `path`, 64 hexadecimal digits; `None` where there is no file.
     ///
     /// # Errors
-    /// If the file cannot be read or created, or contains anything else: a damaged secret is never
-    /// replaced, since that would silently invalidate every URL handed out.
-    pub fn load_or_create(path: &Path) -> io::Result<Self> {
+    /// If the file cannot be read or contains anything else.
+    pub fn load(path: &Path) -> io::Result<Option<Self>> {
         match fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text),
-            Err(error) if error.kind() == ErrorKind::NotFound => Self::create(path),
+            Ok(text) => Self::parse(&text).map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Its bytes, to be kept in a place as safe as this one.
+    pub const fn bytes(&self) -> [u8; 32] {
+        self.0
     }
 
     fn parse(text: &str) -> io::Result<Self> {
@@ -47,29 +50,6 @@ impl Secret {
             )
         })?;
         Ok(Self(bytes))
-    }
-
-    fn create(path: &Path) -> io::Result<Self> {
-        let (mut bytes, mut nonce) = ([0_u8; 32], [0_u8; 8]);
-        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        getrandom::fill(&mut nonce).map_err(io::Error::other)?;
-        let mut staged = path.as_os_str().to_owned();
-        staged.push(format!(".{}", hex::text(&nonce)));
-        let staged = Path::new(&staged);
-        let linked = write_private(staged, &format!("{}\n", hex::text(&bytes)))
-            .and_then(|()| fs::hard_link(staged, path));
-        let _ = fs::remove_file(staged);
-        match linked {
-            Ok(()) => {
-                kinora_durable::sync_name(path)?;
-                Ok(Self(bytes))
-            }
-            // Another process created it first, whole.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                Self::parse(&fs::read_to_string(path)?)
-            }
-            Err(error) => Err(error),
-        }
     }
 
     /// Identifies the secret without revealing it; part of the signed text.
@@ -205,16 +185,6 @@ fn parse(query: &str) -> Option<(u64, [u8; 32])> {
     // One spelling per number: no sign, no leading zero.
     (expires_at_s.to_string() == expires).then_some(())?;
     Some((expires_at_s, from_hex(signature)?))
-}
-
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }
 
 /// Lower-case digits only: one spelling per value.

@@ -340,32 +340,16 @@ fn a_rotated_secret_opens_old_addresses_and_signs_new_ones() {
 }
 
 #[test]
-fn a_secret_is_made_once_and_is_private() {
+fn a_secret_is_read_and_not_printed() {
     let root = folder();
     let path = root.path().join("secret");
-    let made: Vec<Secret> = std::thread::scope(|scope| {
-        let load = || Secret::load_or_create(&path).unwrap();
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(load)).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
-    });
-    assert!(
-        made.windows(2).all(|pair| pair[0] == pair[1]),
-        "one secret for all"
-    );
-    assert_eq!(Secret::load_or_create(&path).unwrap(), made[0]);
-    assert_eq!(
-        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
-    assert_eq!(
-        fs::read_dir(root.path()).unwrap().count(),
-        1,
-        "nothing else is left"
-    );
-    assert_eq!(format!("{:?}", made[0]), "Secret(..)");
+    assert_eq!(Secret::load(&path).unwrap(), None);
+    for end in ["", "\n"] {
+        fs::write(&path, format!("{}{end}", "07".repeat(32))).unwrap();
+        let read = Secret::load(&path).unwrap();
+        assert_eq!(read, Some(Secret::new([7; 32])));
+        assert_eq!(format!("{read:?}"), "Some(Secret(..))");
+    }
 }
 
 #[test]
@@ -374,10 +358,9 @@ fn a_damaged_secret_is_refused_and_kept() {
     let path = root.path().join("secret");
     for damaged in ["", "00", &"g".repeat(64), &"0".repeat(65)] {
         fs::write(&path, damaged).unwrap();
-        assert!(Secret::load_or_create(&path).is_err(), "{damaged:?}");
+        assert!(Secret::load(&path).is_err(), "{damaged:?}");
         assert_eq!(fs::read_to_string(&path).unwrap(), damaged);
     }
-    assert!(Secret::load_or_create(Path::new("/no/such/folder/secret")).is_err());
 }
 
 proptest! {

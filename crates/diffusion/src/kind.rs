@@ -33,6 +33,10 @@ impl EngineKind for DiffusionKind {
     fn output(&self) -> Output<'_> {
         Output::Frames(self)
     }
+
+    fn device(&self) -> Option<String> {
+        self.model.backend.clone()
+    }
 }
 
 impl FrameKind for DiffusionKind {

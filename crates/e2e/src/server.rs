@@ -1,4 +1,4 @@
-//! `kinora serve` as a process: started, killed, stopped, started again on the same data.
+//! `kinora serve`, or `kinora worker`, as a process: started, killed, stopped, started again on the same data.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ pub struct Setup {
     variables: Vec<(String, String)>,
     outer: Vec<String>,
     listen: Option<String>,
+    without_worker: bool,
+    worker: bool,
 }
 
 impl Setup {
@@ -51,6 +53,20 @@ impl Setup {
     pub fn listening_on(mut self, address: &str) -> Self {
         self.listen = Some(address.to_owned());
         self
+    }
+
+    /// Without a worker: it serves the API alone.
+    #[must_use]
+    pub const fn without_worker(mut self) -> Self {
+        self.without_worker = true;
+        self
+    }
+
+    /// As a worker, which listens for monitors only. It has the database for itself, for lack of one that is shared.
+    #[must_use]
+    pub fn as_worker(mut self) -> Self {
+        self.worker = true;
+        self.set("WORKER_ON_SQLITE", 1)
     }
 
     /// With a configuration file of this text.
@@ -85,9 +101,13 @@ impl Setup {
     /// The command line of it.
     pub fn command(&self) -> Command {
         let mut command = kinora_under(&self.outer);
+        command.args(match self.worker {
+            true => ["worker", "--log-format", "json", "--health-listen"],
+            false => ["serve", "--log-format", "json", "--listen"],
+        });
         command
-            .args(["serve", "--log-format", "json", "--listen"])
             .arg(self.listen.as_deref().unwrap_or("127.0.0.1:0"))
+            .args(self.without_worker.then_some("--no-worker"))
             .arg("--data")
             .arg(self.data.path())
             .envs(faults::variables().into_iter().flatten())
@@ -108,8 +128,12 @@ impl Setup {
             let mut process = Process::start(self.command(), Some(self.data.root()));
             let address = process.stderr.wait_for(|line| {
                 let event: Value = serde_json::from_str(line).ok()?;
-                let serving = event["message"] == "serving";
-                serving.then(|| event["address"].as_str().unwrap().parse().unwrap())
+                let (message, address) = match self.worker {
+                    true => ("working", "health"),
+                    false => ("serving", "address"),
+                };
+                let serving = event["message"] == message;
+                serving.then(|| event[address].as_str().unwrap().parse().unwrap())
             });
             if let Some(address) = address {
                 break (process, address);

@@ -22,6 +22,11 @@ pub trait EngineKind: fmt::Debug + Send + Sync {
 
     /// What the engine delivers, and with it how it is run.
     fn output(&self) -> Output<'_>;
+
+    /// Where the engine computes, in its own words, for operators. `None`: it chooses by itself.
+    fn device(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What engines of a kind deliver.

@@ -135,13 +135,16 @@ impl Job<'_> {
             .snapshot(&database)
             .map_err(|error| Failure::because("The database could not be copied", error))?;
         kinora_crash::point("backup.snapshot");
-        let key = self.signing_key(to)?;
         progress.say("verifying the copy of the database");
         let snapshot = open_snapshot(&database)
             .map_err(|error| Failure::because("The copy of the database is of no use", error))?;
         snapshot
             .check()
             .map_err(|error| Failure::because("The copy of the database is damaged", error))?;
+        let key = match snapshot.has_signing_key()? {
+            true => None,
+            false => Some(self.signing_key(to)?),
+        };
         let taken = self.take_files(&snapshot, to, progress)?;
         let manifest = self.describe(&snapshot, &database, key, taken.0)?;
         manifest.write(to)?;
@@ -149,7 +152,8 @@ impl Job<'_> {
         Ok((manifest, taken.1))
     }
 
-    /// The key that result addresses are signed with: without it none that was handed out opens again.
+    /// The key that result addresses are signed with, where an earlier version has left it in a file: without it none
+    /// that was handed out opens again.
     fn signing_key(&self, to: &Path) -> Result<Part, Failure> {
         let from = self.data.join(SIGNING_KEY);
         let shown = from.display();
@@ -192,7 +196,7 @@ impl Job<'_> {
         &self,
         snapshot: &Snapshot,
         database: &Path,
-        signing_key: Part,
+        signing_key: Option<Part>,
         taken: Taken,
     ) -> Result<Manifest, Failure> {
         let counts = snapshot.counts()?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use kinora_contract::{CardRecord, Catalog, ModelCard};
+use kinora_contract::{CardRecord, Catalog, Features, ModelCard};
 use kinora_engine::Output;
 use kinora_worker::{Lineup, Maker, Served};
 use tokio::sync::Semaphore;
@@ -27,13 +27,50 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
             );
         }
         let served = engines[&*model.engine].clone();
-        let card = card(model, &served.engine)?;
+        let card = card(model, served.engine.describe().features)?;
         lineup.push((card.id.clone(), served));
         cards.push(card);
     }
-    let catalog = Catalog::new(cards)
-        .map_err(|error| Failure::because("The configured models are wrong", error))?;
-    Ok((catalog, Lineup::new(lineup)))
+    Ok((catalog(cards)?, Lineup::new(lineup)))
+}
+
+/// The served models as their cards and the settings of their engines describe them, for a process that opens no
+/// engine. A card whose engine it does not know is served as it is.
+pub(crate) fn described(config: &Config) -> Result<Catalog, Failure> {
+    let mut cards = Vec::new();
+    for model in &config.models {
+        let features = config
+            .engine(&model.engine)
+            .ok()
+            .and_then(|engine| features(&engine));
+        if features.is_none() {
+            tracing::warn!(
+                model = model.id,
+                engine = model.engine,
+                "engine not known here; its model is served as the card says"
+            );
+        }
+        cards.push(card(model, features.unwrap_or(Features::ALL))?);
+    }
+    catalog(cards)
+}
+
+/// What an engine can do by its settings alone.
+fn features(engine: &Engine) -> Option<Features> {
+    match engine.settings.output() {
+        Output::Frames(frames) => {
+            let planner = frames.planner(&engine.name).ok()?;
+            Some(planner.describe().features)
+        }
+        Output::Films(films) => {
+            let opened = films.engine(&engine.name, Arc::new(SystemClock)).ok()?;
+            Some(opened.describe().features)
+        }
+    }
+}
+
+fn catalog(cards: Vec<ModelCard>) -> Result<Catalog, Failure> {
+    Catalog::new(cards).map_err(|error| Failure::because("The configured models are wrong", error))
 }
 
 /// Parts that all models of an engine share.
@@ -41,6 +78,7 @@ fn served(engine: &Engine, data: &Path) -> Result<Served, Failure> {
     Ok(Served {
         engine: maker(engine, data)?,
         progress_timeout: engine.silence_max(),
+        device: engine.settings.device(),
         seats: engine.places().map(Semaphore::new).map(Arc::new),
     })
 }
@@ -66,8 +104,8 @@ pub(crate) fn maker(engine: &Engine, data: &Path) -> Result<Maker, Failure> {
 }
 
 /// The card of a model, for an engine with the features `engine`.
-fn card(model: &CardRecord, engine: &Maker) -> Result<ModelCard, Failure> {
-    let card = model.card(engine.describe().features);
+fn card(model: &CardRecord, engine: Features) -> Result<ModelCard, Failure> {
+    let card = model.card(engine);
     card.map_err(|error| Failure::new(format!("The model '{}': {error}.", model.id)))
 }
 
@@ -130,5 +168,38 @@ mod tests {
         }
         let error = served(&card("").replace("storyboard", "steam")).unwrap_err();
         assert_eq!(error, "There is no engine 'steam'.");
+    }
+
+    fn described(text: &str) -> Result<Catalog, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kinora.toml");
+        std::fs::write(&path, text).unwrap();
+        let off = [("KINORA_WORKER_ENABLED".to_owned(), "false".to_owned())];
+        let config = Config::read(Some(&path), &off).map_err(|failure| failure.to_string())?;
+        config.check().map_err(|failure| failure.to_string())?;
+        super::described(&config).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_process_without_a_worker_serves_the_same_cards_without_an_engine() {
+        let (catalog, _) = models(&Config::defaults()).unwrap();
+        assert_eq!(described("").unwrap().cards(), catalog.cards());
+    }
+
+    #[test]
+    fn engines_that_a_process_without_a_worker_does_not_know_do_not_stop_it() {
+        let text = "[[engines]]\nname = \"new\"\nkind = \"perpetuum\"\nspeed = 9\n\
+                    [[engines]]\nname = \"wrong\"\nkind = \"remote\"\nspeed = 9\n\
+                    [[models]]\nid = \"a\"\ncard = \"kinora-a1\"\nengine = \"new\"\n\
+                    [[models]]\nid = \"b\"\nengine = \"wrong\"\nfeatures = [\"text_to_video\"]\n\
+                    [[models]]\nid = \"c\"\nengine = \"elsewhere\"\n";
+        let catalog = described(text).unwrap();
+        let built_in = kinora_contract::built_in_cards().remove(0);
+        let found = |id| &catalog.find(id).unwrap().capabilities;
+        assert_eq!(*found("a"), built_in.capabilities);
+        assert!(found("b").features.text_to_video && !found("b").features.edit);
+        assert!(found("c").features.edit);
+        // A process that runs tasks needs them.
+        assert!(served(text).is_err());
     }
 }

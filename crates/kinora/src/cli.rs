@@ -22,8 +22,12 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the API and make videos, in one process.
+    /// Serve the API and make videos, in one process; with --no-worker, the API alone.
     Serve(ServeArgs),
+    /// Make videos for `kinora serve` processes that share this one's store; serve no clients.
+    Worker(WorkerArgs),
+    /// List the living workers: where they run, what they serve, and how busy they are.
+    Workers(WorkersArgs),
     /// Create, list, rotate and revoke API keys; works while the service runs.
     Keys(KeysArgs),
     /// Check the weights of configured engines before a first task needs them.
@@ -92,6 +96,9 @@ pub(crate) struct ServeArgs {
     /// What result addresses begin with, as clients reach it [default: http://HOST:PORT]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
+    /// Serve the API alone: tasks wait for a `kinora worker` that shares the store
+    #[arg(long)]
+    pub(crate) no_worker: bool,
     /// Form of the log on standard error
     #[arg(long, value_name = "FORM")]
     pub(crate) log_format: Option<LogFormat>,
@@ -99,6 +106,40 @@ pub(crate) struct ServeArgs {
     /// left; use it for one start only. Also as KINORA_ACCEPT_LOSS=1
     #[arg(long)]
     pub(crate) accept_loss: bool,
+}
+
+/// How to make videos for other processes.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "All processes of a service share a PostgreSQL database (store.url) and the results (results.url); \
+                  engines and models are this process's own. For example, on a machine with a GPU:\n  \
+                  kinora worker --config gpu.toml --health-listen 127.0.0.1:8081\n\n\
+                  SIGTERM lets running tasks finish; a second one gives them back to the queue at once."
+)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// Where to answer /healthz and /readyz, and nothing else [default: nowhere]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) health_listen: Option<ListenAddress>,
+    /// Form of the log on standard error
+    #[arg(long, value_name = "FORM")]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// How to list workers.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Give it the --data or --config that you give `kinora serve`. For example:\n  \
+                  kinora workers --data /var/lib/kinora\n  \
+                  kinora workers --json | jq '.[] | select(.state == \"serving\") | .models[].model'"
+)]
+pub(crate) struct WorkersArgs {
+    /// Print JSON, with times in Unix seconds
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
 }
 
 /// What to do with files that no task names.

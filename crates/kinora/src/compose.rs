@@ -6,37 +6,92 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_api::{Api, Cors, Guards, Tls, TrustedProxies};
-use kinora_blobs::sign::{Secret, Signer};
+use kinora_api::{Api, Availability, Cors, Guards, Health, Tls, TrustedProxies};
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
-use kinora_contract::{Readiness, limits};
+use kinora_contract::{Clock, Readiness, limits};
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_scratch::Scratch;
 use kinora_store::{OpenOptions, SqliteOptions, Stores};
-use kinora_worker::{Backoff, Lineup, Pools, References, Worker};
+use kinora_worker::{Backoff, Lineup, Origin, Pools, References, Worker};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config, Engine};
 use crate::failure::Failure;
 use crate::system::{self, SystemClock, SystemEntropy};
-use crate::{catalog, damage, engine_host, folder};
+use crate::{catalog, damage, engine_host, folder, signing};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 /// Threads for work that has no share of its own and bounds itself, such as a list's.
 const OTHER_THREADS: usize = 32;
 
-/// The parts of a running service.
+/// The parts of a process that serves clients.
 pub(crate) struct Service {
     pub(crate) stores: Stores,
     pub(crate) api: Api,
+    /// It runs tasks, or only tidies up where the process has no worker.
     pub(crate) worker: Worker,
 }
 
-/// Opens everything that `config` names.
+/// Opens everything that a process that serves clients needs.
 pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service, Failure> {
+    let opened = open(config).await?;
+    let (catalog, lineup) = if config.worker.enabled {
+        catalog::models(config)?
+    } else {
+        (catalog::described(config)?, Lineup::default())
+    };
+    let stores = opened.stores.clone();
+    let signer = signing::signer(config, &*stores.secrets, &stores.holds).await?;
+    let api = Api {
+        tasks: stores.tasks.clone(),
+        keys: stores.keys.clone(),
+        blobs: opened.blobs.clone(),
+        availability: Availability::new(stores.workers.clone(), Arc::new(SystemClock)),
+        catalog: Arc::new(catalog),
+        signer: Arc::new(signer),
+        clock: Arc::new(SystemClock),
+        ids: Arc::default(),
+        entropy: Arc::new(SystemEntropy::default()),
+        settings: Arc::new(api_settings(config, base_url, opened.reserve.clone())?),
+        turns: kinora_api::Turns::default(),
+        rendered: kinora_api::Rendered::default(),
+        readiness: opened.readiness.clone(),
+        lost: kinora_api::LostFiles::default(),
+        stopping: CancellationToken::new(),
+    };
+    let worker = worker(config, opened, lineup)?;
+    Ok(Service {
+        stores,
+        api,
+        worker,
+    })
+}
+
+/// Opens everything that a process that only runs tasks needs.
+pub(crate) async fn worker_alone(config: &Config) -> Result<(Worker, Health), Failure> {
+    let (_, lineup) = catalog::models(config)?;
+    let opened = open(config).await?;
+    let health = Health {
+        tasks: opened.stores.tasks.clone(),
+        reserve: opened.reserve.clone(),
+        readiness: opened.readiness.clone(),
+        stopping: CancellationToken::new(),
+    };
+    Ok((worker(config, opened, lineup)?, health))
+}
+
+/// What every process of a service opens.
+struct Opened {
+    stores: Stores,
+    blobs: Arc<dyn BlobStore>,
+    reserve: Reserve,
+    readiness: Readiness,
+}
+
+async fn open(config: &Config) -> Result<Opened, Failure> {
     folder::prepare(&config.data)?;
     let options = OpenOptions {
         clock: Arc::new(SystemClock),
@@ -50,42 +105,16 @@ pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service
     let stores = kinora_store::open(&config.store_url(), &options)
         .await
         .map_err(damage::refused)?;
-    damage::check_signing_key(config, &stores.holds)?;
     let blobs = kinora_blobs::open(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
     damage::check_results(config, &stores, &*blobs).await?;
     #[cfg(feature = "test-faults")]
     let (stores, blobs) = crate::faults::around(stores, blobs);
-    let secret = Secret::load_or_create(&damage::signing_key(config))
-        .map_err(|error| Failure::because("The signing secret cannot be read", error))?;
-    let (catalog, lineup) = catalog::models(config)?;
-    let reserve = reserve(config);
-    let readiness = Readiness::default();
-    let api = Api {
-        tasks: stores.tasks.clone(),
-        keys: stores.keys.clone(),
-        blobs: blobs.clone(),
-        catalog: Arc::new(catalog),
-        signer: Arc::new(Signer::new(secret, None)),
-        clock: Arc::new(SystemClock),
-        ids: Arc::default(),
-        entropy: Arc::new(SystemEntropy::default()),
-        settings: Arc::new(api_settings(config, base_url, reserve.clone())?),
-        turns: kinora_api::Turns::default(),
-        rendered: kinora_api::Rendered::default(),
-        readiness: readiness.clone(),
-        lost: kinora_api::LostFiles::default(),
-        stopping: CancellationToken::new(),
-    };
-    let backoff = Backoff::new(readiness, Arc::new(SystemClock));
-    let worker = Worker {
-        backoff,
-        ..worker(config, &stores, blobs, lineup, reserve)?
-    };
-    Ok(Service {
+    Ok(Opened {
         stores,
-        api,
-        worker,
+        blobs,
+        reserve: reserve(config),
+        readiness: Readiness::default(),
     })
 }
 
@@ -152,13 +181,7 @@ fn scratch(config: &Config) -> Result<Arc<Scratch>, Failure> {
     Ok(Arc::new(made))
 }
 
-fn worker(
-    config: &Config,
-    stores: &Stores,
-    blobs: Arc<dyn BlobStore>,
-    lineup: Lineup,
-    reserve: Reserve,
-) -> Result<Worker, Failure> {
+fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Failure> {
     let mut recorder = RecorderOptions {
         qp: config.media.qp,
         ..RecorderOptions::default()
@@ -167,21 +190,28 @@ fn worker(
         recorder.encoder_threads = config.media.encoder_threads as usize;
     }
     let scratch = scratch(config)?;
+    let origin = Origin {
+        host: system::host_name(),
+        pid: std::process::id(),
+        started_at_ms: SystemClock.now_ms(),
+    };
     let references = References::new(fetcher(config)?, scratch.clone());
     Ok(Worker {
-        work: stores.work.clone(),
-        chores: stores.chores.clone(),
-        blobs,
+        work: opened.stores.work,
+        chores: opened.stores.chores,
+        workers: opened.stores.workers,
+        blobs: opened.blobs,
         lineup,
-        references: Arc::new(references.with_reserve(reserve)),
-        backoff: Backoff::new(Readiness::default(), Arc::new(SystemClock)),
+        references: Arc::new(references.with_reserve(opened.reserve)),
+        backoff: Backoff::new(opened.readiness, Arc::new(SystemClock)),
         scratch,
         pools: Pools::new(config.worker.slots as usize),
         films: Arc::new(engine_host::films()),
         clock: Arc::new(SystemClock),
         patience: Arc::new(SystemClock),
         settings: kinora_worker::Settings {
-            name: format!("pid {}", std::process::id()),
+            name: worker_name(&origin)?,
+            origin,
             slots: config.worker.slots as usize,
             project_slots_max: config.worker.project_slots_max as usize,
             lease_ms: u64::from(config.worker.lease_seconds) * 1000,
@@ -199,6 +229,12 @@ fn worker(
             recorder,
         },
     })
+}
+
+/// No other process has it: not another container in which the process has the same number, nor a later process.
+fn worker_name(origin: &Origin) -> Result<String, Failure> {
+    let own = u32::from_le_bytes(system::random()?);
+    Ok(format!("{}-{}-{own:08x}", origin.host, origin.pid))
 }
 
 /// The guarded fetcher of references.

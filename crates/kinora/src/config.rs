@@ -3,6 +3,7 @@
 
 mod address;
 mod engines;
+mod lenient;
 mod load;
 mod places;
 mod results;
@@ -17,7 +18,7 @@ use serde::Deserialize;
 
 use crate::cli::LogFormat;
 use crate::failure::Failure;
-pub(crate) use address::{ListenAddress, check_base_url};
+pub(crate) use address::{ListenAddress, OptionalAddress, check_base_url};
 pub(crate) use engines::{Engine, Host};
 pub(crate) use results::{Delivery, S3};
 
@@ -47,6 +48,9 @@ pub(crate) struct Config {
     #[serde(default)]
     pub(crate) engines: Vec<Engine>,
     pub(crate) models: Vec<CardRecord>,
+    /// Why some engines of the file are not in `engines`, in a process that opens none.
+    #[serde(skip)]
+    pub(crate) engines_set_aside: Vec<String>,
     /// Not a setting, since it is said once.
     #[serde(skip)]
     pub(crate) accept_loss: bool,
@@ -72,6 +76,7 @@ pub(crate) struct Results {
     pub(crate) delivery: Delivery,
     pub(crate) retention_hours: u32,
     pub(crate) tombstone_days: u32,
+    pub(crate) signing_key_file: PathBuf,
     pub(crate) s3: S3,
 }
 
@@ -115,6 +120,7 @@ pub(crate) struct Http {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Worker {
+    pub(crate) enabled: bool,
     pub(crate) slots: u32,
     pub(crate) project_slots_max: u32,
     pub(crate) lease_seconds: u32,
@@ -123,6 +129,7 @@ pub(crate) struct Worker {
     pub(crate) start_pause_seconds_max: u32,
     pub(crate) settled_after_seconds: u32,
     pub(crate) drain_seconds: u32,
+    pub(crate) health_listen: OptionalAddress,
     pub(crate) scratch: PathBuf,
 }
 
@@ -312,6 +319,7 @@ mod tests {
             place: PlaceArgs::default(),
             listen: Some("localhost:8081".parse().unwrap()),
             base_url: Some("https://video.example.com".to_owned()),
+            no_worker: false,
             log_format: Some(LogFormat::Text),
             accept_loss: false,
         };

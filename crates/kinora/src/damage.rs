@@ -1,23 +1,16 @@
 //! What a start refuses because something that was there is not there any more, in words for the
 //! operator; and what it goes on with once the loss is accepted.
 
-use std::path::PathBuf;
-
 use kinora_blobs::{BlobError, BlobStore};
-use kinora_store::{Holds, Loss, OpenError, Stores};
+use kinora_store::{Loss, OpenError, Stores};
 
 use crate::config::Config;
 use crate::date::date;
 use crate::failure::Failure;
 
 /// The way on that every refusal names.
-const WAY_ON: &str = "Restore a backup; or start once with --accept-loss (KINORA_ACCEPT_LOSS=1) to go on \
+pub(crate) const WAY_ON: &str = "Restore a backup; or start once with --accept-loss (KINORA_ACCEPT_LOSS=1) to go on \
                       without what is missing.";
-
-/// The file of the key that signs result addresses.
-pub(crate) fn signing_key(config: &Config) -> PathBuf {
-    config.data.join("signing.key")
-}
 
 /// Why the store is not opened.
 pub(crate) fn refused(error: OpenError) -> Failure {
@@ -40,23 +33,6 @@ pub(crate) fn lost(loss: &Loss) -> String {
     format!(
         "Acknowledged changes are missing: {loss}; {newest}; the last change was committed at {last} UTC"
     )
-}
-
-/// Refuses a new signing key beside tasks whose addresses the old one has signed.
-pub(crate) fn check_signing_key(config: &Config, holds: &Holds) -> Result<(), Failure> {
-    let path = signing_key(config);
-    if !holds.tasks || path.exists() {
-        return Ok(());
-    }
-    let shown = path.display();
-    if config.accept_loss {
-        tracing::warn!(path = %shown, "loss accepted; addresses signed with the missing key open no more");
-        return Ok(());
-    }
-    Err(Failure::new(format!(
-        "The signing key {shown} is missing, although the store has tasks: with a new one all result \
-         addresses that were handed out would be refused. {WAY_ON}"
-    )))
 }
 
 /// Refuses results that are not those of the store, as where a volume is not mounted; leaves the

@@ -29,8 +29,13 @@ mod output;
 mod overlay;
 mod restore;
 mod serve;
+mod signing;
+mod stop;
 mod system;
+mod table;
 mod welcome;
+mod worker;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -52,6 +57,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Serve(args) => serve::run(&args),
+        Command::Worker(args) => worker::run(&args),
+        Command::Workers(args) => workers::run(&args),
         Command::Keys(args) => keys::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Doctor(args) => doctor::run(&args),

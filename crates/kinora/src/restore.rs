@@ -35,10 +35,9 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<(), Failure> {
 fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, Failure> {
     let mut progress = Progress::new();
     progress.say("verifying the database");
-    for (name, part) in [
-        (DATABASE, &manifest.database),
-        (SIGNING_KEY, &manifest.signing_key),
-    ] {
+    let key = manifest.signing_key.iter();
+    let parts = key.map(|part| (SIGNING_KEY, part));
+    for (name, part) in parts.chain([(DATABASE, &manifest.database)]) {
         copy(&source.join(name), &to.join(name), part)?;
     }
     let database = to.join(DATABASE);
@@ -210,7 +209,7 @@ impl Target {
             kinora_crash::point("restore.synced");
             for name in [RESULTS, SIGNING_KEY, DATABASE] {
                 match fs::rename(self.inside.join(name), self.data.join(name)) {
-                    Err(error) if error.kind() == ErrorKind::NotFound && name == RESULTS => {}
+                    Err(error) if error.kind() == ErrorKind::NotFound && name != DATABASE => {}
                     moved => moved?,
                 }
                 kinora_crash::point("restore.moved");

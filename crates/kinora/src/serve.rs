@@ -1,6 +1,5 @@
-//! `kinora serve`: API and worker in one process, until a signal. After the first SIGTERM or SIGINT
-//! running tasks are finished, and all but submits is answered meanwhile. The second gives running
-//! tasks back to the queue at once. A stop has a bound: storage that hangs does not hold it up.
+//! `kinora serve`: API and worker in one process, or the API alone, until a signal. During a stop all but submits is
+//! answered until running tasks have ended.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use kinora_contract::{Catalog, ID_AHEAD_MS_MAX, TaskId, built_in_cards};
 use kinora_store::Chores;
 use kinora_worker::{Shutdown, Worker};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{PlaceArgs, ServeArgs};
@@ -19,11 +18,8 @@ use crate::config::Config;
 use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
 use crate::output::print;
+use crate::stop::{self, Signals};
 use crate::{logging, memory, system, welcome};
-
-/// How long running tasks may take to go back to the queue, once they must. A disk on which every sync
-/// takes seconds could hold them for minutes; abandoned tasks run again at the next start.
-const GIVE_BACK_MAX: Duration = Duration::from_secs(10);
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -73,7 +69,7 @@ async fn serve(
 ) -> Result<(), Failure> {
     let signals = Signals::new()?;
     // Also without TLS: an unhandled SIGHUP would end the process without a drain.
-    let hangup = listen_to(SignalKind::hangup())?;
+    let hangup = stop::listen_to(SignalKind::hangup())?;
     let guards = compose::guards(&config.http)?;
     let address = config.listen.resolve()?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
@@ -88,6 +84,7 @@ async fn serve(
              base_url in the configuration, to what clients use"
         );
     }
+    warn_of_engines_set_aside(config);
     let Service {
         stores,
         api,
@@ -97,11 +94,13 @@ async fn serve(
         tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
     }
     follow_ids(&api, &*stores.chores).await?;
+    announce(&worker, config).await;
     welcome::greet(&*stores.keys, config, &base_url, place).await?;
     tracing::info!(
         %address,
         base_url,
         data = %config.data.display(),
+        worker = config.worker.enabled,
         slots = config.worker.slots,
         descriptors = descriptors.limit,
         descriptors_reserved = descriptors.reserve,
@@ -113,7 +112,7 @@ async fn serve(
     tokio::spawn(obey_hangups(hangup, guards.tls.clone()));
     tokio::spawn(memory::give_back());
     let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
-    let stop = Stop {
+    let end = Stop {
         begun: api.stopping.clone(),
         done: done.clone(),
     };
@@ -124,14 +123,46 @@ async fn serve(
         request_id_prefix: system::random()?,
     };
     let drain_limit = worker.settings.drain_limit;
-    let obeying = obey_signals(signals, stop.begun.clone(), shutdown.clone(), drain_limit);
+    let obeying = stop::obey_signals(signals, end.begun.clone(), shutdown.clone(), drain_limit);
     tokio::spawn(obeying);
     let router = kinora_api::router(api);
-    let answering = kinora_api::serve_guarded(listener, router, settings, guards, stop);
+    let answering = kinora_api::serve_guarded(listener, router, settings, guards, end);
     let linger = Duration::from_secs(config.http.linger_seconds.into());
-    tokio::join!(answering, work(worker, shutdown, linger, done));
+    let working = work(worker, config.worker.enabled, shutdown.clone());
+    tokio::join!(answering, stop::work(working, shutdown, linger, done));
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Runs tasks until the stop, or only tidies up; returns how many tasks still ran when the stop was asked for.
+async fn work(worker: Worker, enabled: bool, shutdown: Shutdown) -> usize {
+    if enabled {
+        return worker.work(shutdown).await;
+    }
+    worker.tend(shutdown).await;
+    0
+}
+
+/// Before the first request: a client that submits at once is not told that nobody serves its model.
+async fn announce(worker: &Worker, config: &Config) {
+    if config.worker.enabled {
+        if let Err(error) = worker.announce().await {
+            tracing::warn!(%error, "worker not announced yet; trying again");
+        }
+        return;
+    }
+    if !kinora_store::is_shared(&config.store_url()) {
+        tracing::warn!(
+            "no worker here, and none can share a SQLite database: accepted tasks wait until `kinora serve` runs on \
+             it; set store.url to a PostgreSQL database to run workers elsewhere"
+        );
+    }
+}
+
+fn warn_of_engines_set_aside(config: &Config) {
+    for reason in &config.engines_set_aside {
+        tracing::warn!(reason, "engine ignored: this process opens none");
+    }
 }
 
 /// Lets new tasks sort after those of earlier processes, also after a step back of the clock between them.
@@ -145,52 +176,6 @@ async fn follow_ids(api: &Api, store: &dyn Chores) -> Result<(), Failure> {
         api.ids.follow(newest);
     }
     Ok(())
-}
-
-/// Works until `shutdown` is requested and all runs have ended, or giving them back takes too long; then
-/// `done` ends the service. If a run ended during the stop, that is after `linger`, so that its client learns of it.
-async fn work(worker: Worker, shutdown: Shutdown, linger: Duration, done: CancellationToken) {
-    let give_up = async {
-        shutdown.at_once().await;
-        tokio::time::sleep(GIVE_BACK_MAX).await;
-    };
-    tokio::select! {
-        finished = worker.work(shutdown.clone()) => if finished > 0 {
-            tokio::select! {
-                () = tokio::time::sleep(linger) => {}
-                () = shutdown.at_once() => {}
-            }
-        },
-        () = give_up => tracing::error!(
-            "tasks not given back in time, storage too slow; they run again at the next start"
-        ),
-    }
-    done.cancel();
-}
-
-/// The first signal lets running tasks finish, for up to `drain_limit`. The second gives them back to the
-/// queue.
-async fn obey_signals(
-    mut signals: Signals,
-    stopping: CancellationToken,
-    shutdown: Shutdown,
-    drain_limit: Duration,
-) {
-    signals.next().await;
-    tracing::info!(
-        "stopping: finishing running tasks; submits are refused, other requests answered; \
-         a second signal stops at once"
-    );
-    stopping.cancel();
-    shutdown.drain();
-    tokio::select! {
-        () = signals.next() => {
-            tracing::info!("stopping at once: running tasks go back to the queue");
-        }
-        // The worker may wait for its store and not notice by itself.
-        () = tokio::time::sleep(drain_limit) => {}
-    }
-    shutdown.now();
 }
 
 /// Reloads certificate and key at each SIGHUP, if TLS is on.
@@ -218,31 +203,4 @@ pub(crate) fn base_url(config: &Config, address: SocketAddr) -> String {
         "http"
     };
     format!("{scheme}://{}", config.listen.authority(address))
-}
-
-fn listen_to(kind: SignalKind) -> Result<Signal, Failure> {
-    signal(kind).map_err(|error| Failure::because("Signals cannot be received", error))
-}
-
-/// The signals that ask for a stop.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self, Failure> {
-        Ok(Self {
-            terminate: listen_to(SignalKind::terminate())?,
-            interrupt: listen_to(SignalKind::interrupt())?,
-        })
-    }
-
-    /// Waits for the next one.
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

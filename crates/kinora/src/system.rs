@@ -33,6 +33,12 @@ impl Clock for SystemClock {
     }
 }
 
+/// The name of this machine.
+pub(crate) fn host_name() -> String {
+    let system = rustix::system::uname();
+    system.nodename().to_string_lossy().into_owned()
+}
+
 /// Begins to measure by the machine's clock.
 pub(crate) fn stopwatch() -> Stopwatch {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);

@@ -94,6 +94,10 @@ impl EngineKind for RemoteKind {
     fn output(&self) -> Output<'_> {
         Output::Films(self)
     }
+
+    fn device(&self) -> Option<String> {
+        Some("upstream".to_owned())
+    }
 }
 
 impl FilmKind for RemoteKind {

@@ -9,6 +9,7 @@ mod roles;
 use std::sync::Arc;
 
 pub use kinora_faulty::{Fault, Injected, Plan, Rates};
+use tokio::sync::watch;
 
 use crate::{StoreError, Stores};
 
@@ -75,11 +76,19 @@ pub enum Method {
     NewestBelow,
     /// [`crate::Chores::close_gaps`].
     CloseGaps,
+    /// [`crate::Workers::announce`].
+    Announce,
+    /// [`crate::Workers::withdraw`].
+    Withdraw,
+    /// [`crate::Workers::living`].
+    Living,
+    /// [`crate::Workers::served_models`].
+    ServedModels,
 }
 
 impl Method {
     /// Those that only read.
-    pub const READS: [Self; 12] = [
+    pub const READS: [Self; 14] = [
         Self::Task,
         Self::FindTwin,
         Self::Get,
@@ -92,6 +101,8 @@ impl Method {
         Self::Clock,
         Self::Known,
         Self::NewestBelow,
+        Self::Living,
+        Self::ServedModels,
     ];
 }
 
@@ -100,18 +111,33 @@ impl Method {
 pub struct FaultyStore {
     inner: Stores,
     plan: Arc<Plan<Method>>,
+    /// Whether its handle hears no hints.
+    deaf: bool,
 }
 
 impl FaultyStore {
-    /// `inner`, with the faults of `plan`. API keys are left alone.
+    /// `inner`, with the faults of `plan`. API keys and shared secrets are left alone.
     pub fn wrap(inner: Stores, plan: Arc<Plan<Method>>) -> Stores {
-        let (keys, holds) = (inner.keys.clone(), inner.holds.clone());
-        let faulty = Arc::new(Self { inner, plan });
+        Self::around(inner, plan, false)
+    }
+
+    /// The same of a handle that hears no hints, as where a connection for notifications is down: polling is the
+    /// truth.
+    pub fn wrap_deaf(inner: Stores, plan: Arc<Plan<Method>>) -> Stores {
+        Self::around(inner, plan, true)
+    }
+
+    fn around(inner: Stores, plan: Arc<Plan<Method>>, deaf: bool) -> Stores {
+        let (keys, secrets) = (inner.keys.clone(), inner.secrets.clone());
+        let holds = inner.holds.clone();
+        let faulty = Arc::new(Self { inner, plan, deaf });
         Stores {
             tasks: faulty.clone(),
             work: faulty.clone(),
-            chores: faulty,
+            chores: faulty.clone(),
+            workers: faulty,
             keys,
+            secrets,
             holds,
         }
     }
@@ -124,6 +150,15 @@ impl FaultyStore {
     ) -> Result<T, StoreError> {
         self.plan.call(method, call, injected).await
     }
+
+    fn hints(&self, hints: watch::Receiver<u64>) -> watch::Receiver<u64> {
+        if self.deaf { silence() } else { hints }
+    }
+}
+
+/// Hints that never come, as their sender is gone.
+fn silence() -> watch::Receiver<u64> {
+    watch::Sender::new(0).subscribe()
 }
 
 fn injected(how: &str) -> StoreError {

@@ -29,6 +29,14 @@ impl Inspection {
         self.0.identity()
     }
 
+    /// Whether it has the key that signs result addresses.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    pub fn has_signing_key(&self) -> Result<bool, StoreError> {
+        self.0.has_signing_key()
+    }
+
     /// What SQLite's check of the whole database finds; nothing in one that is whole.
     ///
     /// # Errors

@@ -1,8 +1,7 @@
 //! Where tasks live: the meeting place of API and workers. One store, a trait for each audience: [`Tasks`] for
-//! the API, [`Work`] for workers, [`Chores`] for those who clean up, [`KeyStore`] for API keys. All take only what
-//! `kinora-contract` has judged, never a raw request. A store adds no rules: what may happen to a task, and what
-//! follows, is [`kinora_contract::lifecycle`]. Every answer of a changing method is given after the change is
-//! synced to disk.
+//! the API, [`Work`] for workers, [`Chores`] for those who clean up, [`KeyStore`] for API keys, [`Workers`] for the
+//! registry of workers, [`Secrets`] for what all processes share. All take only what `kinora-contract` has judged, never a raw request. A store adds no rules: what may happen to a task, and what follows, is
+//! [`kinora_contract::lifecycle`]. Every answer of a changing method is given after the change is synced to disk.
 
 #![forbid(unsafe_code)]
 
@@ -25,12 +24,14 @@ mod queue;
 mod reads;
 #[cfg(feature = "conformance")]
 pub mod reference;
+mod secrets;
 pub mod sqlite;
 mod sweep;
 mod task;
 mod tasks;
 mod usages;
 mod work;
+mod workers;
 
 pub use backup::{BackupSource, Counts as BackupCounts, TaskFiles};
 pub use chores::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores};
@@ -43,10 +44,14 @@ pub use kinora_contract::lifecycle::{
     reference_keys, task_of_file,
 };
 pub use lease::{Claim, ClaimRequest};
-pub use open::{Loss, OpenError, OpenOptions, open, open_keys, open_snapshot, open_source};
+pub use open::{
+    Loss, OpenError, OpenOptions, is_shared, living_workers, open, open_keys, open_snapshot,
+    open_source,
+};
 pub use outage::Outage;
 pub use page::{Order, Page, PageRequest};
 pub use reads::Reads;
+pub use secrets::{SecretKey, Secrets};
 pub use sqlite::{Snapshot, SqliteOptions};
 pub use sweep::{ExpiryCursor, Postpone, Postponed, SweepRequest, Swept, WaitingFrom};
 pub use task::{
@@ -55,6 +60,7 @@ pub use task::{
 };
 pub use tasks::Tasks;
 pub use work::Work;
+pub use workers::{Announcement, LivingWorker, ServedModel, WorkerState, Workers};
 
 use std::sync::Arc;
 
@@ -69,12 +75,16 @@ pub struct Stores {
     pub chores: Arc<dyn Chores>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
+    /// The registry of workers.
+    pub workers: Arc<dyn Workers>,
+    /// What all processes share.
+    pub secrets: Arc<dyn Secrets>,
     /// What was there when they were opened.
     pub holds: Holds,
 }
 
 /// A store as one type: all its traits, and what it held when it was opened.
-pub trait Store: Tasks + Work + Chores + KeyStore {
+pub trait Store: Tasks + Work + Chores + KeyStore + Workers + Secrets {
     /// What was there at the opening.
     fn holds(&self) -> Holds;
 }
@@ -87,7 +97,9 @@ impl Stores {
             tasks: store.clone(),
             work: store.clone(),
             chores: store.clone(),
-            keys: store,
+            keys: store.clone(),
+            workers: store.clone(),
+            secrets: store,
         }
     }
 }

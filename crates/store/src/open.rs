@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use kinora_contract::{Clock, UnixMs};
 
-use crate::sqlite::{Snapshot, SqliteKeys, SqliteOptions, SqliteSource, SqliteStore};
-use crate::{BackupSource, KeyStore, Stores};
+use crate::sqlite::{Inspector, Snapshot, SqliteKeys, SqliteOptions, SqliteSource, SqliteStore};
+use crate::{BackupSource, KeyStore, LivingWorker, Stores};
 
 /// Options for opening a store. Each implementation reads its own part.
 #[derive(Clone, Debug)]
@@ -52,6 +52,23 @@ pub async fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError>
 /// another [`OpenError`], with a message that is fit for an operator.
 pub fn open_keys(url: &str, options: &SqliteOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
     Ok(Arc::new(SqliteKeys::open(&sqlite_path(url)?, options)?))
+}
+
+/// The living workers of the store at `url`, beside the processes that use it.
+///
+/// # Errors
+/// [`OpenError::Missing`] where there is no store; otherwise another [`OpenError`], with a message that is fit for an
+/// operator.
+pub async fn living_workers(url: &str, clock: &dyn Clock) -> Result<Vec<LivingWorker>, OpenError> {
+    let path = sqlite_path(url)?;
+    let inspector = Inspector::open(&path)?.ok_or(OpenError::Missing(path))?;
+    let living = inspector.living_workers(clock.now_ms());
+    living.map_err(|error| OpenError::Unavailable(Box::new(error)))
+}
+
+/// Whether the store at `url` serves several processes at a time.
+pub fn is_shared(url: &str) -> bool {
+    sqlite_path(url).is_err()
 }
 
 /// Opens the store at `url` to be backed up, beside a process that may be serving it. Its schema may be older

@@ -62,6 +62,10 @@ impl EngineKind for StoryboardKind {
     fn output(&self) -> Output<'_> {
         Output::Frames(self)
     }
+
+    fn device(&self) -> Option<String> {
+        Some("cpu".to_owned())
+    }
 }
 
 impl FrameKind for StoryboardKind {

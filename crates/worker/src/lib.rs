@@ -12,7 +12,8 @@
 //! 5. [`sweep`](mod@sweep): picks up expired leases and results, by a wall clock that [`trust`](mod@trust) believes
 //!    and leases that no [`stall`](mod@stall) of the process has let run out, and does the [`chores`](mod@chores) that the
 //!    store leaves; [`drain`](mod@drain): the orderly stop.
-//! 6. [`fault`](mod@fault): which errors are this machine's; their tasks go back to the queue, and
+//! 6. [`announce`](mod@announce): tells the store's registry that this worker lives, and what it serves.
+//! 7. [`fault`](mod@fault): which errors are this machine's; their tasks go back to the queue, and
 //!    [`backoff`](mod@backoff) holds further claims back until [`probe`](mod@probe) finds that results
 //!    can be stored.
 //!
@@ -23,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+mod announce;
 mod backoff;
 mod chores;
 mod claim;
@@ -71,7 +73,7 @@ pub use references::References;
 use sweep::Sweeper;
 use tokio::task::JoinSet;
 pub use trust::{Move, Trust, Verdict};
-pub use worker::{Settings, Worker};
+pub use worker::{Origin, Settings, Worker};
 
 impl Worker {
     /// Works until `shutdown` says so: claims, runs, sweeps. Returns when every task it held is
@@ -83,23 +85,18 @@ impl Worker {
         // Before the first claim, so that tasks of a dead worker go before younger ones.
         let mut sweeper = Sweeper::new(&worker);
         sweeper.sweep_once(&worker).await;
+        let announcing = announce::begin(&worker, &shutdown);
         let both = || (worker.clone(), shutdown.clone());
-        let mut services = JoinSet::new();
-        let (own, stop) = both();
-        services.spawn(sweeper.sweep_until_drain(own, stop));
+        let mut services = tending(sweeper, &worker, &shutdown);
         let (own, stop) = both();
         services.spawn(fetching::fetch_until_drain(own, stop));
         let (own, stop) = both();
-        services.spawn(orphans::sweep_orphans_until_drain(own, stop));
-        let (own, stop) = both();
         services.spawn(probe::probe_until_drain(own, stop));
-        let (own, stop) = both();
-        services.spawn(async move { start::settle(&own, &stop).await });
         start::pause_after_unclean_starts(&worker, &shutdown).await;
         let keeper = LeaseKeeper::new(worker.clock.clone(), worker.settings.lease_ms);
         // Ends after the last run.
         let running = match KeeperService::start(keeper.clone(), &worker) {
-            Ok(_service) => claim::claim_until_drain(worker, keeper, shutdown).await,
+            Ok(_service) => claim::claim_until_drain(worker.clone(), keeper, shutdown).await,
             Err(error) => {
                 tracing::error!(%error, "no thread for the lease keeper; no task is claimed");
                 drop(alive);
@@ -109,6 +106,31 @@ impl Worker {
         };
         // They end with the drain; a panic in them was logged by their task.
         while services.join_next().await.is_some() {}
+        drop(announcing);
+        announce::withdraw(&worker).await;
         running
     }
+
+    /// Does only the chores that need no engine, until `shutdown` says so: sweeps, removals of files, the look for
+    /// orphans. For a process that serves the API alone: its store must not wait for a worker to be tidied.
+    pub async fn tend(self, shutdown: Shutdown) {
+        let worker = Arc::new(self);
+        let mut sweeper = Sweeper::new(&worker);
+        sweeper.sweep_once(&worker).await;
+        let mut services = tending(sweeper, &worker, &shutdown);
+        while services.join_next().await.is_some() {}
+    }
+}
+
+/// The services that need no engine, which end with the drain.
+fn tending(sweeper: Sweeper, worker: &Arc<Worker>, shutdown: &Shutdown) -> JoinSet<()> {
+    let both = || (worker.clone(), shutdown.clone());
+    let mut services = JoinSet::new();
+    let (own, stop) = both();
+    services.spawn(sweeper.sweep_until_drain(own, stop));
+    let (own, stop) = both();
+    services.spawn(orphans::sweep_orphans_until_drain(own, stop));
+    let (own, stop) = both();
+    services.spawn(async move { start::settle(&own, &stop).await });
+    services
 }

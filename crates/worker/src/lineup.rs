@@ -37,6 +37,8 @@ pub struct Served {
     /// How many tasks the engine takes at a time, one permit each, where that is fewer than there
     /// may be slots. Shared by all models of the engine.
     pub seats: Option<Arc<Semaphore>>,
+    /// Where the engine computes, in its own words; `None`: its own choice.
+    pub device: Option<String>,
 }
 
 /// Models whose tasks are claimed together, since they share an engine's seats or need none.
@@ -98,6 +100,11 @@ impl Lineup {
     /// All served models.
     pub(crate) fn models(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
+    }
+
+    /// Every model with its engine.
+    pub(crate) fn served(&self) -> impl Iterator<Item = (&String, &Served)> {
+        self.0.iter()
     }
 
     pub(crate) fn of(&self, model: &str) -> Option<&Served> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_blobs::BlobStore;
-use kinora_contract::Clock;
+use kinora_contract::{Clock, UnixMs};
 use kinora_media::{Films, RecorderOptions};
 use kinora_scratch::Scratch;
-use kinora_store::{Chores, Work};
+use kinora_store::{Chores, Work, Workers};
 
 use crate::backoff::Backoff;
 use crate::lineup::Lineup;
@@ -21,6 +21,8 @@ pub struct Worker {
     pub work: Arc<dyn Work>,
     /// Leased chores: files to remove, upstream jobs to cancel.
     pub chores: Arc<dyn Chores>,
+    /// Where it says that it lives.
+    pub workers: Arc<dyn Workers>,
     /// Where results go.
     pub blobs: Arc<dyn BlobStore>,
     /// Which engine serves which model.
@@ -46,8 +48,10 @@ pub struct Worker {
 /// How a worker works.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Worker name, for logs and operators: host and process.
+    /// Worker name, in leases, logs and the registry: no other process has it.
     pub name: String,
+    /// Where it runs.
+    pub origin: Origin,
     /// Tasks at a time.
     pub slots: usize,
     /// Tasks of one project at a time. 0: all slots, or all but one while another project waits.
@@ -77,4 +81,15 @@ pub struct Settings {
     pub settled_after: Duration,
     /// How files are encoded.
     pub recorder: RecorderOptions,
+}
+
+/// Where a worker runs, for operators.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// Name of the machine.
+    pub host: String,
+    /// Number of the process.
+    pub pid: u32,
+    /// When it started.
+    pub started_at_ms: UnixMs,
 }

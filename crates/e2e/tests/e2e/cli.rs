@@ -122,7 +122,7 @@ fn all_files_are_their_owner_s_alone_also_in_a_folder_that_was_open() {
     server.client().wait_completed(video.id());
     let files = data.files("");
     let is_there = |name: &str| files.iter().any(|path| path.ends_with(name));
-    for name in ["kinora.db", "kinora.db-wal", "signing.key"] {
+    for name in ["kinora.db", "kinora.db-wal"] {
         assert!(is_there(name), "{name} is not in {files:?}");
     }
     assert!(!data.files_of_tasks().is_empty());

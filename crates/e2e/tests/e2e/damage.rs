@@ -10,7 +10,7 @@ use kinora_e2e::{Client, DataFolder, Finished, Server, Setup, Video, kinora, run
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
-use crate::support::{quick, slow};
+use crate::support::{quick, signing_key, slow};
 
 /// Stops a service in order.
 fn stop(server: Server) {
@@ -182,6 +182,23 @@ fn p17_a_torn_log_is_refused_until_the_loss_is_accepted() {
     Setup::on(&data).start();
 }
 
+/// A service that knows of no loss opens the address that was handed out.
+fn opens(data: &DataFolder, done: &Video) {
+    let server = Setup::on(data).start();
+    let signed = done.text("result_url").replacen("http://", "", 1);
+    let (_, target) = signed.split_once('/').unwrap();
+    let reply = server.anonymous().get(&format!("/{target}"));
+    assert_eq!(reply.status, 200, "{}", reply.shown());
+    assert_eq!(server.logged(&["loss accepted"]), 0);
+    stop(server);
+}
+
+fn forget_signing_key(data: &DataFolder) {
+    let database = Connection::open(data.path().join("kinora.db")).unwrap();
+    let removed = database.execute("DELETE FROM secrets WHERE name = 'signing_key'", []);
+    assert_eq!(removed.unwrap(), 1);
+}
+
 #[test]
 fn p17_missing_results_and_a_missing_signing_key_are_refused() {
     let data = DataFolder::default();
@@ -193,28 +210,29 @@ fn p17_missing_results_and_a_missing_signing_key_are_refused() {
     assert!(doctor(&data, "results").starts_with("ok"));
     stop(Setup::on(&data).start());
     assert_eq!(data.files("objects/stores/").len(), 1);
-    for (name, row, words) in [
-        ("results", "results", ["volume mounted", "--accept-loss"]),
-        (
-            "signing.key",
-            "signing key",
-            ["signing key", "--accept-loss"],
-        ),
-    ] {
-        let (there, away) = (data.path().join(name), data.path().join("away"));
-        fs::rename(&there, &away).unwrap();
-        refused(&data, &words);
-        let row = doctor(&data, row);
-        assert!(row.starts_with("BAD"), "{row}");
-        // What the refused start has made, as below a mount point.
-        let _ = fs::remove_dir_all(&there);
-        fs::rename(&away, &there).unwrap();
-        let server = Setup::on(&data).start();
-        assert_eq!(server.client().get(&done.content()).status, 200, "{name}");
-        assert_eq!(server.logged(&["loss accepted"]), 0);
-        stop(server);
-    }
-    fs::remove_file(data.path().join("signing.key")).unwrap();
+    let (there, away) = (data.path().join("results"), data.path().join("away"));
+    fs::rename(&there, &away).unwrap();
+    refused(&data, &["volume mounted", "--accept-loss"]);
+    let row = doctor(&data, "results");
+    assert!(row.starts_with("BAD"), "{row}");
+    // What the refused start has made, as below a mount point.
+    let _ = fs::remove_dir_all(&there);
+    fs::rename(&away, &there).unwrap();
+    opens(&data, &done);
+    // A version before the key in the database had it in a file.
+    let key = signing_key(&data);
+    let file = data.path().join("signing.key");
+    forget_signing_key(&data);
+    refused(&data, &["signing key", "--accept-loss"]);
+    let row = doctor(&data, "signing key");
+    assert!(row.starts_with("BAD"), "{row}");
+    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    fs::write(&file, digits).unwrap();
+    opens(&data, &done);
+    assert_eq!(signing_key(&data), key);
+    fs::remove_file(&file).unwrap();
+    opens(&data, &done);
+    forget_signing_key(&data);
     fs::remove_dir_all(data.path().join("results")).unwrap();
     let server = accepting(&data).start();
     assert_eq!(server.logged(&["WARN", "loss accepted"]), 2);
@@ -235,7 +253,7 @@ fn p17_a_lost_or_cut_file_is_an_error_of_the_server_and_logged_once() {
     for (row, words) in [
         ("database", "whole, with 2 tasks"),
         ("results", "all 6 files"),
-        ("signing key", "signing.key"),
+        ("signing key", "in the database"),
         ("orphans", "every result file"),
     ] {
         let row = doctor(&data, row);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_e2e::{Client, Reply, Video, media};
 
-use crate::support::{Download, quick, shared};
+use crate::support::{Download, quick, shared, signing_key};
 
 /// A completed task, made once for all of these tests.
 fn completed() -> &'static (Client, Video) {
@@ -109,8 +109,7 @@ fn a_signed_address_opens_nothing_else() {
 #[test]
 fn an_address_past_its_time_is_410_only_where_it_is_rightly_signed() {
     let (client, video) = completed();
-    let secret = shared().data().path().join("signing.key");
-    let signer = Signer::new(Secret::load_or_create(&secret).unwrap(), None);
+    let signer = Signer::new(Secret::new(signing_key(shared().data())), None);
     let query = signer.sign(video.id().parse().unwrap(), "video", 1_700_000_000);
     let past = format!("{}?{query}", video.content());
     let changed = past.replace("expires=17", "expires=16");

@@ -51,6 +51,7 @@ mod removed;
 mod rescue;
 mod restarts;
 mod restores;
+mod roles;
 mod routes;
 mod s3;
 mod sdk;

@@ -38,9 +38,8 @@ fn p17_after_a_clean_stop_the_database_alone_holds_everything() {
     assert!(data.files("kinora.db-").is_empty(), "{:?}", data.files(""));
     let alone = DataFolder::to_restore(&data);
     fs::create_dir(alone.path()).unwrap();
-    for name in ["kinora.db", "signing.key"] {
-        fs::copy(data.path().join(name), alone.path().join(name)).unwrap();
-    }
+    let name = "kinora.db";
+    fs::copy(data.path().join(name), alone.path().join(name)).unwrap();
     let server = Setup::on(&alone).start();
     let client = server.client();
     for id in &ids {
@@ -76,7 +75,7 @@ fn find(folder: &Path, name: &str) -> Option<PathBuf> {
 #[test]
 fn p17_a_restore_refuses_damage_and_leaves_nothing() {
     let (data, _) = stopped_after_one_task();
-    let places = ["kinora.db", "signing.key", "video.mp4", "backup.json"];
+    let places = ["kinora.db", "video.mp4", "backup.json"];
     for (number, name) in places.into_iter().enumerate() {
         let to = data.beside(&format!("backup-{number}"));
         run(backup(&data, &to, &["--results", "copy"])).ok();

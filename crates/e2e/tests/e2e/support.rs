@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use kinora_contract::{Clock, RunningClock};
-use kinora_e2e::{Client, Server, Setup, Video};
+use kinora_e2e::{Client, DataFolder, Server, Setup, Video};
+use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -58,6 +59,15 @@ pub(crate) fn busy() -> (Server, Video) {
     let blocker = server.client().submit(&slow());
     let blocker = server.client().wait_working(blocker.id());
     (server, blocker)
+}
+
+/// The key that signs the result addresses of the service on this folder.
+pub(crate) fn signing_key(data: &DataFolder) -> [u8; 32] {
+    let path = data.path().join("kinora.db");
+    let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let sql = "SELECT value FROM secrets WHERE name = 'signing_key'";
+    let bytes: Vec<u8> = database.query_row(sql, [], |row| row.get(0)).unwrap();
+    bytes.try_into().unwrap()
 }
 
 /// The bytes of a download, as a file for other programs to look into.

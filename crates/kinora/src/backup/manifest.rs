@@ -31,7 +31,9 @@ pub(crate) struct Manifest {
     pub(crate) tasks: Tasks,
     pub(crate) keys: u64,
     pub(crate) database: Part,
-    pub(crate) signing_key: Part,
+    /// Where the database has none, as that of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signing_key: Option<Part>,
     pub(crate) results: Results,
     /// Those of drafts and of unfinished tasks, which the database has no measures of.
     pub(crate) references: Vec<StoredFile>,
@@ -185,7 +187,7 @@ mod tests {
             },
             keys: 1,
             database: part(),
-            signing_key: part(),
+            signing_key: Some(part()),
             results: Results {
                 mode: ResultsMode::Link,
                 from: "/srv/results".into(),

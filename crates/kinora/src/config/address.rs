@@ -56,6 +56,22 @@ impl ListenAddress {
     }
 }
 
+/// An address to listen on, or none: an empty text.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct OptionalAddress(pub(crate) Option<ListenAddress>);
+
+impl TryFrom<String> for OptionalAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self(None));
+        }
+        text.parse().map(Some).map(Self)
+    }
+}
+
 impl From<SocketAddr> for ListenAddress {
     fn from(address: SocketAddr) -> Self {
         Self {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::{Config, DEFAULT_FILE};
-use crate::cli::{PlaceArgs, ServeArgs};
+use super::{Config, DEFAULT_FILE, OptionalAddress, lenient};
+use crate::cli::{PlaceArgs, ServeArgs, WorkerArgs};
 use crate::failure::Failure;
 use crate::overlay;
 
@@ -28,7 +28,12 @@ impl Config {
         args: &ServeArgs,
         variables: &[(String, String)],
     ) -> Result<Self, Failure> {
-        let mut config = Self::placed(&args.place, variables)?;
+        let mut variables = variables.to_vec();
+        if args.no_worker {
+            // A flag is over the variables; the last one counts.
+            variables.push(("KINORA_WORKER_ENABLED".to_owned(), "false".to_owned()));
+        }
+        let mut config = Self::placed(&args.place, &variables)?;
         if let Some(listen) = &args.listen {
             config.listen.clone_from(listen);
         }
@@ -38,7 +43,25 @@ impl Config {
         if let Some(format) = args.log_format {
             config.log.format = format;
         }
-        config.accept_loss = args.accept_loss || accepts_loss(variables)?;
+        config.accept_loss = args.accept_loss || accepts_loss(&variables)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// File and variables, and the flags of `kinora worker`.
+    pub(crate) fn for_working(args: &WorkerArgs) -> Result<Self, Failure> {
+        let mut config = Self::placed(&args.place, &variables())?;
+        if let Some(listen) = &args.health_listen {
+            config.worker.health_listen = OptionalAddress(Some(listen.clone()));
+        }
+        if let Some(format) = args.log_format {
+            config.log.format = format;
+        }
+        if !config.worker.enabled {
+            return Err(Failure::new(
+                "The setting worker.enabled is false, so that `kinora worker` has nothing to do.",
+            ));
+        }
         config.check()?;
         Ok(config)
     }
@@ -75,10 +98,14 @@ impl Config {
             overlay::merge(&mut settings, overlay::parse(&text, &shown)?);
         }
         overlay::apply_variables(&mut settings, variables)?;
-        let settings = toml::Value::Table(settings);
-        settings
+        let engines_set_aside = lenient::set_aside_engines(&mut settings);
+        let config: Self = toml::Value::Table(settings)
             .try_into()
-            .map_err(|error| Failure::because("The configuration is wrong", error))
+            .map_err(|error| Failure::because("The configuration is wrong", error))?;
+        Ok(Self {
+            engines_set_aside,
+            ..config
+        })
     }
 }
 

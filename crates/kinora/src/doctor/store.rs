@@ -3,8 +3,10 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 
 use kinora_blobs::BlobStore;
+use kinora_blobs::sign::Secret;
 use kinora_contract::{State, StoredFile, Task, TaskId};
 use kinora_store::{Inspection, OpenError};
 use tokio::runtime::Runtime;
@@ -13,7 +15,7 @@ use super::finding::Finding;
 use crate::config::Config;
 use crate::count::count;
 use crate::failure::Failure;
-use crate::{damage, orphans};
+use crate::{damage, orphans, signing};
 
 /// Findings of one kind that are shown.
 const SHOWN_MAX: usize = 3;
@@ -46,7 +48,7 @@ pub(super) fn examine(config: &Config) -> Vec<Found> {
     vec![
         ("database", database),
         ("results", results(config, &store)),
-        ("signing key", signing_key(config, &stored)),
+        ("signing key", signing_key(config, &store, &stored)),
         ("orphans", stray(config)),
     ]
 }
@@ -225,17 +227,39 @@ async fn fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
     }
 }
 
-fn signing_key(config: &Config, stored: &Stored) -> Finding {
-    let path = damage::signing_key(config);
+fn signing_key(config: &Config, store: &Inspection, stored: &Stored) -> Finding {
+    let own = &config.results.signing_key_file;
+    let path = signing::earlier_file(&config.data);
     let shown = path.display();
+    match store.has_signing_key() {
+        Err(error) => return Finding::Bad(error.to_string()),
+        Ok(_) if !own.as_os_str().is_empty() => return own_key(own),
+        Ok(true) => return Finding::Good("in the database".to_owned()),
+        Ok(false) => {}
+    }
     if path.exists() {
-        Finding::Good(format!("{shown}"))
+        Finding::Good(format!(
+            "{shown}; the next start takes it into the database"
+        ))
     } else if stored.tasks == 0 {
         Finding::Good("made at the next start".to_owned())
     } else {
         Finding::Bad(format!(
-            "{shown} is missing: addresses that were handed out would be refused; restore a backup"
+            "missing, in the database and in {shown}: addresses that were handed out would be refused; restore a backup"
         ))
+    }
+}
+
+fn own_key(path: &Path) -> Finding {
+    let shown = path.display();
+    match Secret::load(path) {
+        Ok(Some(_)) => Finding::Good(format!(
+            "{shown}; all processes of the service need the same"
+        )),
+        Ok(None) => Finding::Bad(format!(
+            "there is no file {shown}, which results.signing_key_file names"
+        )),
+        Err(error) => Finding::Bad(format!("{shown} cannot be read: {error}")),
     }
 }
 

@@ -4,6 +4,7 @@ use kinora_store::ApiKey;
 use serde_json::{Value, json};
 
 use crate::date::date;
+use crate::table::{aligned, printable};
 
 const HEADS: [&str; 11] = [
     "ID",
@@ -23,19 +24,7 @@ const HEADS: [&str; 11] = [
 pub(super) fn table(keys: &[ApiKey], now_ms: u64) -> String {
     let mut rows = vec![HEADS.map(str::to_owned)];
     rows.extend(keys.iter().map(|key| row(key, now_ms)));
-    let widths: [usize; HEADS.len()] = std::array::from_fn(|column| {
-        let width = |row: &[String; HEADS.len()]| row[column].chars().count();
-        rows.iter().map(width).max().unwrap_or(0)
-    });
-    rows.iter()
-        .map(|row| {
-            let cells = row
-                .iter()
-                .zip(widths)
-                .map(|(cell, width)| format!("{cell:<width$}"));
-            format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
-        })
-        .collect()
+    aligned(&rows)
 }
 
 /// A JSON array with one object for each key, newest first. Times are in Unix seconds; `null`
@@ -98,25 +87,6 @@ fn state(key: &ApiKey, now_ms: u64) -> &'static str {
 
 fn scopes(key: &ApiKey) -> Vec<&'static str> {
     key.key.scopes.iter().map(|scope| scope.name()).collect()
-}
-
-/// Escapes what would move the cursor, recolour the terminal or turn the text around.
-fn printable(text: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-            || c == '\u{feff}'
-            || c == '\\'
-    };
-    let mut shown = String::new();
-    for c in text.chars() {
-        if is_hidden(c) {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use kinora_media::RecorderOptions;
 use kinora_scratch::Scratch;
 use kinora_store::Stores;
 use kinora_worker::{
-    Backoff, Lineup, Maker, Pools, References, Served, Settings, Shutdown, Worker,
+    Backoff, Lineup, Maker, Origin, Pools, References, Served, Settings, Shutdown, Worker,
 };
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, yield_now};
@@ -122,12 +122,14 @@ impl Process {
             engine: Maker::Film(Arc::new(studio)),
             progress_timeout: SILENCE_MAX,
             seats: None,
+            device: None,
         };
         let clock: Arc<dyn Clock> = self.clock.clone();
         let hosts = Hosts::new(self.witness.clone());
         let worker = Worker {
             work: seen.clone(),
             chores: seen,
+            workers: stores.workers.clone(),
             blobs: Arc::new(blobs),
             lineup: Lineup::new(MODELS.map(|model| (model.to_owned(), served.clone()))),
             references: Arc::new(References::new(hosts, scratch.clone())),
@@ -194,6 +196,7 @@ impl Process {
 fn settings(k: usize) -> Settings {
     Settings {
         name: format!("worker-{k}"),
+        origin: Origin::default(),
         slots: SLOTS,
         project_slots_max: 0,
         lease_ms: LEASE_MS,

@@ -235,6 +235,7 @@ impl World {
             tasks: seen.tasks.clone(),
             keys: real.keys.clone(),
             blobs: blobs.clone(),
+            availability: kinora_api::Availability::new(seen.workers.clone(), self.clock.clone()),
             catalog: Arc::new(Catalog::new(built_in_cards()).unwrap()),
             signer: Arc::new(Signer::new(Secret::new([7; 32]), None)),
             clock: self.clock.clone(),

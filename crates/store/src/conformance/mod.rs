@@ -1,5 +1,5 @@
-//! What every store must do, as tests: every guarantee of [`crate::Tasks`], [`crate::Work`], [`crate::Chores`] and
-//! [`crate::KeyStore`]. A store runs them with one line, [`crate::conformance_suite!`]. Cases that are about one
+//! What every store must do, as tests: every guarantee of [`crate::Tasks`], [`crate::Work`], [`crate::Chores`],
+//! [`crate::KeyStore`], [`crate::Workers`] and [`crate::Secrets`]. A store runs them with one line, [`crate::conformance_suite!`]. Cases that are about one
 //! implementation are not here.
 #![allow(
     clippy::disallowed_methods,
@@ -25,10 +25,12 @@ pub mod reading;
 pub mod references;
 pub mod releases;
 pub mod restart;
+pub mod secrets;
 pub mod submit;
 mod suite;
 pub mod sweep;
 pub mod turns;
+pub mod workers;
 
 use std::sync::Arc;
 
@@ -36,7 +38,7 @@ use async_trait::async_trait;
 use kinora_contract::ManualClock;
 
 use self::fixtures::NOW;
-use crate::{Chores, KeyStore, Stores, Tasks, Work};
+use crate::{Chores, KeyStore, Secrets, Stores, Tasks, Work, Workers};
 
 /// A handle on an open store, with the clock by which the store judges.
 #[derive(Clone, Debug)]
@@ -49,6 +51,10 @@ pub struct Site {
     pub chores: Arc<dyn Chores>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
+    /// The registry of workers.
+    pub workers: Arc<dyn Workers>,
+    /// Shared secrets.
+    pub secrets: Arc<dyn Secrets>,
     /// The store's clock. It moves only when a case moves it.
     pub clock: Arc<ManualClock>,
 }
@@ -61,6 +67,8 @@ impl Site {
             work: stores.work,
             chores: stores.chores,
             keys: stores.keys,
+            workers: stores.workers,
+            secrets: stores.secrets,
             clock,
         }
     }

@@ -116,6 +116,14 @@ macro_rules! conformance_suite {
             keys: a_key_is_revoked_once_and_at_once,
             keys: a_key_is_rotated_in_one_step,
             keys: the_last_use_of_a_key_is_kept,
+            workers: a_worker_is_seen_on_another_handle,
+            workers: an_announcement_ends_unless_it_is_renewed,
+            workers: an_announcement_outlives_a_step_of_the_wall_clock,
+            workers: a_withdrawn_worker_is_gone_at_once,
+            workers: a_draining_worker_serves_no_model,
+            workers: the_tasks_of_a_worker_are_counted,
+            secrets: two_handles_share_one_signing_key,
+            secrets: a_signing_key_outlives_a_restart,
             agreement: random_operations_agree_with_the_reference_store,
         }
     };

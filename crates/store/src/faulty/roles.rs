@@ -1,5 +1,6 @@
 //! The traits of the wrapped store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,10 +9,10 @@ use tokio::sync::watch;
 
 use super::{FaultyStore, Method};
 use crate::{
-    Attempt, Cancellation, Chore, ChoreDone, ChoreRequest, Chores, Claim, ClaimRequest, Counts,
-    Deletion, ExpiryCursor, Fetch, FetchRequest, Fetched, Gap, Idempotency, Insertion, Lease,
-    LeaseLost, NewTask, Outcome, Page, PageRequest, Postpone, Reads, Renewal, StoreError,
-    SweepRequest, Swept, Tasks, Usage, Work,
+    Announcement, Attempt, Cancellation, Chore, ChoreDone, ChoreRequest, Chores, Claim,
+    ClaimRequest, Counts, Deletion, ExpiryCursor, Fetch, FetchRequest, Fetched, Gap, Idempotency,
+    Insertion, Lease, LeaseLost, LivingWorker, NewTask, Outcome, Page, PageRequest, Postpone,
+    Reads, Renewal, StoreError, SweepRequest, Swept, Tasks, Usage, Work, Workers,
 };
 
 #[async_trait]
@@ -161,11 +162,11 @@ impl Work for FaultyStore {
     }
 
     fn work_hints(&self) -> watch::Receiver<u64> {
-        self.inner.work.work_hints()
+        self.hints(self.inner.work.work_hints())
     }
 
     fn withdrawals(&self) -> watch::Receiver<u64> {
-        self.inner.work.withdrawals()
+        self.hints(self.inner.work.withdrawals())
     }
 }
 
@@ -220,5 +221,28 @@ impl Chores for FaultyStore {
 
     fn identity(&self) -> u64 {
         self.inner.chores.identity()
+    }
+}
+
+#[async_trait]
+impl Workers for FaultyStore {
+    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
+        let call = self.inner.workers.announce(worker, for_ms);
+        self.call(Method::Announce, call).await
+    }
+
+    async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
+        let call = self.inner.workers.withdraw(id);
+        self.call(Method::Withdraw, call).await
+    }
+
+    async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
+        let call = self.inner.workers.living();
+        self.call(Method::Living, call).await
+    }
+
+    async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
+        let call = self.inner.workers.served_models();
+        self.call(Method::ServedModels, call).await
     }
 }

@@ -11,6 +11,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod work;
+mod workers;
 
 use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Effects, Event, Record, References, Refused};
-use kinora_contract::{Clock, Reading, Task, TaskId, UnixMs};
+use kinora_contract::{Clock, Reading, SteadyMs, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use super::chore_row::ChoreRow;
 use crate::gap::Gaps;
 use crate::queue::{Change, Forecasts, Turns, alone};
-use crate::{ApiKey, ChoreWork, StoreError, Usage};
+use crate::{Announcement, ApiKey, ChoreWork, SecretKey, StoreError, Usage};
 
 /// Everything that is stored.
 #[derive(Debug)]
@@ -25,6 +25,9 @@ pub(super) struct State {
     pub(super) chores: BTreeMap<u64, ChoreRow>,
     /// In the order in which they were added.
     pub(super) keys: Vec<ApiKey>,
+    /// By their ids, those whose time is over included.
+    pub(super) workers: BTreeMap<String, Announced>,
+    pub(super) signing_key: Option<SecretKey>,
     /// Of running tasks.
     pub(super) previews: BTreeMap<TaskId, Arc<[u8]>>,
     pub(super) gaps: Gaps,
@@ -48,6 +51,14 @@ pub(super) struct Binding {
     pub(super) task: TaskId,
 }
 
+/// A worker, as it announced itself.
+#[derive(Debug)]
+pub(super) struct Announced {
+    pub(super) worker: Announcement,
+    pub(super) seen_steady_ms: SteadyMs,
+    pub(super) until_steady_ms: SteadyMs,
+}
+
 impl State {
     pub(super) fn new(identity: u64, clock: Arc<dyn Clock>) -> Self {
         let mut state = Self {
@@ -58,6 +69,8 @@ impl State {
             bindings: BTreeMap::new(),
             chores: BTreeMap::new(),
             keys: Vec::new(),
+            workers: BTreeMap::new(),
+            signing_key: None,
             previews: BTreeMap::new(),
             gaps: Gaps::opened(0, Vec::new()),
             turns: Turns::default(),
@@ -76,6 +89,7 @@ impl State {
         self.forecasts = Forecasts::new(clock.clone());
         self.clock = clock;
         self.gaps = self.gaps.reopened();
+        self.workers.clear();
         self.alone = None;
         for row in self.chores.values_mut() {
             row.free(0);

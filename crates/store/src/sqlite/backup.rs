@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::from_str;
 
 use super::fault::{Done, Fault};
-use super::{schema, starts};
+use super::{schema, secrets, starts};
 use kinora_contract::lifecycle::reference_keys_of;
 
 use crate::{
@@ -112,6 +112,18 @@ impl Snapshot {
         let value = self.conn.query_row(sql, [], |row| row.get::<_, i64>(0));
         let value = value.optional().map_err(Fault::from)?;
         Ok(value.map(i64::unsigned_abs))
+    }
+
+    /// Whether it has the key that signs result addresses; earlier schemas kept it in a file.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    pub fn has_signing_key(&self) -> Result<bool, StoreError> {
+        let there = self.conn.table_exists(None, "secrets");
+        if !there.map_err(Fault::from)? {
+            return Ok(false);
+        }
+        Ok(secrets::signing_key(&self.conn)?.is_some())
     }
 
     /// How much it holds.

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kinora_contract::{Task, TaskId};
+use kinora_contract::{Task, TaskId, UnixMs};
 use rusqlite::Connection;
 
 use super::columns::COLUMNS;
 use super::fault::{Done, Fault};
 use super::gaps;
 use super::opening::{self, Checked};
-use super::{rows, schema};
-use crate::{Gap, Loss, OpenError, SqliteOptions, StoreError};
+use super::{rows, schema, secrets, workers};
+use crate::{Gap, LivingWorker, Loss, OpenError, SqliteOptions, StoreError};
 
 /// A store in a file, to be looked at.
 #[derive(Debug)]
@@ -53,6 +53,10 @@ impl Inspector {
         Ok(rows::counter(&self.conn(), "identity")?)
     }
 
+    pub(crate) fn has_signing_key(&self) -> Result<bool, StoreError> {
+        Ok(secrets::signing_key(&self.conn())?.is_some())
+    }
+
     pub(crate) fn check(&self) -> Result<Vec<String>, OpenError> {
         match opening::check(&mut self.conn(), None)? {
             Checked::Damaged(findings) => Ok(findings),
@@ -88,6 +92,10 @@ impl Inspector {
 
     pub(crate) fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
         Ok(gaps::load(&self.conn())?.all())
+    }
+
+    pub(crate) fn living_workers(&self, now_ms: UnixMs) -> Result<Vec<LivingWorker>, StoreError> {
+        Ok(workers::written(&self.conn(), now_ms)?)
     }
 
     fn conn(&self) -> MutexGuard<'_, Connection> {

@@ -36,6 +36,7 @@ mod recover;
 mod roles;
 mod rows;
 mod schema;
+mod secrets;
 mod shares;
 mod standing;
 mod starts;
@@ -45,6 +46,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod usage;
+mod workers;
 mod writer;
 mod writes;
 
@@ -69,6 +71,7 @@ use mark::Mark;
 use memory::Memory;
 use reads::Readers;
 use shares::Shares;
+use workers::Registry;
 use writer::{Kept, Writer};
 
 /// Threads of the runtime that a store reads with at most, pages of lists apart.
@@ -87,6 +90,7 @@ pub struct SqliteStore {
     /// Shares of the readers, for questions that memory cannot answer.
     reading: Shares,
     keys: Arc<KeyReader>,
+    workers: Registry,
     /// Places at the one connection of the keys: for those that were known a moment ago, and for
     /// whatever else comes, so that keys nobody has do not hold up those that are.
     key_reading: [Pool; 2],
@@ -122,6 +126,7 @@ impl SqliteStore {
         let mut standing =
             recover::recover(&conn, &memory, options, clock.read()).map_err(unavailable)?;
         let unclean_starts = starts::begin(&conn);
+        workers::forget(&conn);
         standing.unsettled = unclean_starts > 0;
         let identity = rows::counter(&conn, "identity").map_err(unavailable)?;
         let log = Log::default();
@@ -149,6 +154,7 @@ impl SqliteStore {
             _checkpointer: Checkpointer::start(path, options, log, locks.clone())?,
             writer: Writer::start(conn, standing, memory.clone(), kept, clock.clone(), options)
                 .map_err(schema::unavailable)?,
+            workers: Registry::default(),
             memory,
             clock: clock.clone(),
             _locks: locks,

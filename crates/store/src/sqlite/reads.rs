@@ -1,6 +1,7 @@
 //! Reads that memory cannot answer: a few read-only connections. Callers bring a thread that may
 //! block: a page of a slow disk takes longer than all other requests together.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +13,8 @@ use rusqlite::{Connection, OptionalExtension};
 use super::fault::Done;
 use super::insert::{self, Bound};
 use super::memory::Memory;
-use super::{pages, rows, schema};
-use crate::{Idempotency, OpenError, Page, PageRequest, SqliteOptions};
+use super::{pages, rows, schema, secrets, workers};
+use crate::{Idempotency, OpenError, Page, PageRequest, SecretKey, SqliteOptions};
 
 /// Reads at a time.
 pub(super) const CONNECTIONS: usize = 4;
@@ -84,6 +85,16 @@ impl Readers {
     /// A page: the index on disk says which, memory says how they stand.
     pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<Page> {
         self.with(|conn| pages::read(conn, memory, request))
+    }
+
+    /// Running tasks by their worker.
+    pub(super) fn running(&self) -> Done<BTreeMap<String, u64>> {
+        self.with(workers::running)
+    }
+
+    /// The key that signs result addresses.
+    pub(super) fn signing_key(&self) -> Done<Option<SecretKey>> {
+        self.with(secrets::signing_key)
     }
 
     fn with<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {

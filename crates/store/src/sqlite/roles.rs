@@ -1,8 +1,10 @@
 //! The traits of the store, each in a file: answers from memory, or an operation for the writer.
 
 mod chores;
+mod secrets;
 mod tasks;
 mod work;
+mod workers;
 
 use std::sync::Arc;
 

@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0009_deaths.sql"),
     include_str!("../../../../migrations/sqlite/0012_damage.sql"),
     include_str!("../../../../migrations/sqlite/0013_chores.sql"),
+    include_str!("../../../../migrations/sqlite/0014_workers.sql"),
 ];
 
 /// The schema that this program knows.

@@ -17,12 +17,13 @@ use kinora_contract::{
 use kinora_media::{InProcess, RecorderOptions};
 use kinora_scratch::Scratch;
 use kinora_store::faulty::{self as store, FaultyStore};
+use kinora_store::reference::ReferenceStore;
 use kinora_store::sqlite::SqliteStore;
 use kinora_store::{
     Cancellation, ChoreWork, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, Stores,
 };
 use kinora_worker::{
-    Backoff, Lineup, Maker, Pools, References, Served, Settings, Shutdown, Worker,
+    Backoff, Lineup, Maker, Origin, Pools, References, Served, Settings, Shutdown, Worker,
 };
 use tokio::task::JoinHandle;
 
@@ -73,18 +74,44 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(ManualClock::at(NOW));
+        let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::at(NOW));
+        let clock = Arc::new(clock);
         let options = OpenOptions::new(clock.clone());
         let store = SqliteStore::open(&folder.path().join("kinora.db"), &options).unwrap();
         let store = Stores::of(Arc::new(store));
+        let plan = Arc::new(store::Plan::seeded(1));
+        let seen = FaultyStore::wrap(store.clone(), plan.clone());
+        Self::on(folder, clock, store, (seen, plan))
+    }
+
+    /// On a store that several processes share: the test has one handle on it, and workers another, which hears no
+    /// hints where it is deaf.
+    pub(crate) fn of_two_processes(deaf: bool) -> Self {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let api = ReferenceStore::new(1, clock.clone());
+        let plan = Arc::new(store::Plan::seeded(1));
+        let handle = Stores::of(Arc::new(api.clone()));
+        let seen = if deaf {
+            FaultyStore::wrap_deaf(handle, plan.clone())
+        } else {
+            FaultyStore::wrap(handle, plan.clone())
+        };
+        let folder = tempfile::tempdir().unwrap();
+        Self::on(folder, clock, Stores::of(Arc::new(api)), (seen, plan))
+    }
+
+    fn on(
+        folder: tempfile::TempDir,
+        clock: Arc<ManualClock>,
+        store: Stores,
+        (faulty, store_plan): (Stores, Arc<store::Plan<store::Method>>),
+    ) -> Self {
         let blobs = LocalBlobs::open(folder.path().join("results")).unwrap();
         let held = Arc::new(HeldBlobs::new(Arc::new(blobs)));
         let scratch = Scratch::make(&folder.path().join("work")).unwrap();
-        let store_plan = Arc::new(store::Plan::seeded(1));
         let blob_plan = Arc::new(blobs::Plan::seeded(1));
         Self {
-            faulty: FaultyStore::wrap(store.clone(), store_plan.clone()),
+            faulty,
             store_plan,
             store,
             blobs: Arc::new(FaultyBlobs::new(held.clone(), blob_plan.clone())),
@@ -118,6 +145,7 @@ impl Bench {
         let served = engines.into_iter().map(|(model, engine)| {
             let served = Served {
                 seats: None,
+                device: None,
                 engine: Maker::Frames(engine.clone()),
                 progress_timeout: DEADLINE,
             };
@@ -126,6 +154,7 @@ impl Bench {
         Worker {
             work: self.faulty.work.clone(),
             chores: self.faulty.chores.clone(),
+            workers: self.faulty.workers.clone(),
             blobs: self.blobs.clone(),
             lineup: Lineup::new(served),
             references: Arc::new(References::new(fetcher(), self.scratch.clone())),
@@ -137,6 +166,7 @@ impl Bench {
             patience: real_clock(),
             settings: Settings {
                 name: "worker".to_owned(),
+                origin: Origin::default(),
                 slots: 1,
                 project_slots_max: 0,
                 lease_ms: LEASE_MS,

@@ -28,6 +28,7 @@ async fn each_failure_of_an_engine_has_its_public_code_and_no_private_word() {
     let model = |act: Act| format!("{act:?}");
     let served = FAILURES.map(|(act, _)| {
         let served = Served {
+            device: None,
             seats: None,
             engine: Maker::Frames(Arc::new(Puppet::new(act))),
             progress_timeout: match act {
@@ -86,6 +87,7 @@ async fn an_engine_that_stands_still_is_told_to_stop_and_its_task_fails() {
         seats: None,
         engine: Maker::Frames(engine.clone()),
         progress_timeout,
+        device: None,
     };
     let mut worker = bench.worker(&engine);
     worker.lineup = Lineup::new([

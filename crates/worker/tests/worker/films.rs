@@ -185,6 +185,7 @@ fn worker(bench: &Bench, studio: &Arc<Studio>) -> Worker {
         seats: None,
         engine: Maker::Film(studio.clone()),
         progress_timeout: DEADLINE,
+        device: None,
     };
     worker.lineup = Lineup::new([(MODEL.to_owned(), served)]);
     worker

@@ -19,6 +19,7 @@ fn worker(bench: &Bench, narrow: &Arc<Puppet>, wide: &Arc<Puppet>) -> Worker {
         let served = Served {
             engine: Maker::Frames(engine.clone()),
             progress_timeout: DEADLINE,
+            device: None,
             seats,
         };
         (model.to_owned(), served)

@@ -141,6 +141,7 @@ async fn a_slow_blob_store_is_not_taken_for_an_engine_that_stands_still() {
         seats: None,
         engine: Maker::Frames(engine),
         progress_timeout,
+        device: None,
     };
     worker.lineup = Lineup::new([(MODEL.to_owned(), served)]);
     bench.held.hold(true);

@@ -1,0 +1,157 @@
+//! Which models a living worker serves. The answer is up to a second old, so that no request pays for it: of those
+//! that find it old, one asks the store and the others take what was known.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use kinora_contract::Clock;
+use kinora_store::Workers;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// How old an answer may be.
+const AGE_MAX: Duration = Duration::from_secs(1);
+/// How long a request waits for the store: the answer is a courtesy.
+const ASK_MAX: Duration = Duration::from_millis(500);
+
+/// Which models are served. Clones share one answer.
+#[derive(Clone)]
+pub struct Availability(Arc<Asked>);
+
+struct Asked {
+    workers: Arc<dyn Workers>,
+    clock: Arc<dyn Clock>,
+    known: RwLock<Known>,
+    asking: Mutex<()>,
+}
+
+#[derive(Clone, Default)]
+struct Known {
+    /// By the steady clock.
+    asked: Option<Duration>,
+    /// `None` until the store has answered once.
+    models: Option<Arc<BTreeSet<String>>>,
+}
+
+impl fmt::Debug for Availability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Availability(..)")
+    }
+}
+
+impl Availability {
+    /// By the registry `workers`; `clock` tells the age of an answer.
+    pub fn new(workers: Arc<dyn Workers>, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Asked {
+            workers,
+            clock,
+            known: RwLock::default(),
+            asking: Mutex::default(),
+        }))
+    }
+
+    /// Whether a living worker serves the model with this canonical identifier. While the store cannot say it stays
+    /// at the last answer; before the first, at yes.
+    pub(crate) async fn serves(&self, model: &str) -> bool {
+        self.refresh().await;
+        let known = self.known();
+        known.models.is_none_or(|models| models.contains(model))
+    }
+
+    async fn refresh(&self) {
+        let Asked {
+            workers,
+            clock,
+            asking,
+            ..
+        } = &*self.0;
+        if self.is_fresh(clock.steady()) {
+            return;
+        }
+        let Ok(_asking) = asking.try_lock() else {
+            return;
+        };
+        let answer = timeout(ASK_MAX, workers.served_models()).await;
+        let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.asked = Some(clock.steady());
+        match answer {
+            Ok(Ok(models)) => known.models = Some(Arc::new(models)),
+            Ok(Err(error)) => tracing::debug!(%error, "living workers not read"),
+            Err(_) => tracing::debug!("living workers not read in time"),
+        }
+    }
+
+    fn is_fresh(&self, now: Duration) -> bool {
+        let asked = self.known().asked;
+        asked.is_some_and(|asked| now.saturating_sub(asked) < AGE_MAX)
+    }
+
+    fn known(&self) -> Known {
+        let known = self.0.known.read();
+        known.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::ManualClock;
+    use kinora_store::faulty::{FaultyStore, Method, Plan, Rates};
+    use kinora_store::reference::ReferenceStore;
+    use kinora_store::{Announcement, ServedModel, Stores, WorkerState};
+
+    use super::*;
+
+    fn worker(model: &str) -> Announcement {
+        Announcement {
+            id: "worker".to_owned(),
+            host: String::new(),
+            pid: 1,
+            version: String::new(),
+            models: vec![ServedModel {
+                model: model.to_owned(),
+                engine: "storyboard/1".to_owned(),
+                device: None,
+            }],
+            slots: 1,
+            started_at_ms: 0,
+            state: WorkerState::Serving,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_kept_for_a_second_and_through_an_outage() {
+        let clock = Arc::new(ManualClock::at(0));
+        let plan = Arc::new(Plan::<Method>::seeded(1));
+        let store = Stores::of(Arc::new(ReferenceStore::new(1, clock.clone())));
+        let workers = FaultyStore::wrap(store.clone(), plan.clone()).workers;
+        let availability = Availability::new(workers, clock.clone());
+        let never = Rates {
+            before_ppm: 1_000_000,
+            ..Rates::default()
+        };
+        plan.set(never);
+        assert!(availability.serves("one").await, "nobody knows better");
+        plan.set(Rates::default());
+        clock.advance(1_000);
+        assert!(!availability.serves("one").await);
+        store
+            .workers
+            .announce(&worker("one"), 10_000)
+            .await
+            .unwrap();
+        assert!(!availability.serves("one").await, "not asked again yet");
+        clock.advance(1_000);
+        for _ in 0..10 {
+            assert!(availability.serves("one").await && !availability.serves("two").await);
+        }
+        assert_eq!(plan.calls(Method::ServedModels), 3);
+        plan.set(never);
+        clock.advance(60_000);
+        assert!(availability.serves("one").await, "the last answer holds");
+        plan.set(Rates::default());
+        clock.advance(1_000);
+        assert!(!availability.serves("one").await, "its announcement ended");
+    }
+}

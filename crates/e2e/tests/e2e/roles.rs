@@ -1,0 +1,177 @@
+//! The roles of processes: an API without a worker, a worker without an API, and the list of workers. One database
+//! serves one process at a time here, so that they follow each other on it.
+
+use std::process::Command;
+
+use kinora_e2e::{Client, DataFolder, Server, Setup, kinora, run};
+use serde_json::Value;
+
+use crate::support::{quick, slow};
+
+const WARNING: &str = "x-kinora-warning";
+
+/// Stops a process in order; returns its log.
+fn stop(server: Server) -> String {
+    server.terminate();
+    let (status, log) = server.wait();
+    assert!(status.success(), "{status}:\n{log}");
+    log
+}
+
+fn command(data: &DataFolder, words: &[&str]) -> Command {
+    let mut command = kinora();
+    command.args(words).arg("--data").arg(data.path());
+    command
+}
+
+fn workers(data: &DataFolder) -> Vec<Value> {
+    let listed = run(command(data, &["workers", "--json"])).ok();
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    listed.as_array().unwrap().clone()
+}
+
+fn available(client: &Client) -> Vec<bool> {
+    let models = client.get("/v1/models").ok();
+    let models = models["data"].as_array().unwrap();
+    models
+        .iter()
+        .map(|model| model["available"].as_bool().unwrap())
+        .collect()
+}
+
+#[test]
+fn an_api_without_a_worker_says_that_nobody_serves_and_a_worker_completes_its_tasks() {
+    let data = DataFolder::default();
+    let server = Setup::on(&data).without_worker().start();
+    server.wait_for_log(&["WARN", "none can share a SQLite database"]);
+    let client = server.client();
+    assert_eq!(available(&client), [false, false]);
+    let one = client.get("/v1/models/kinora-b1").ok();
+    assert_eq!(one["available"], false);
+    let reply = client.submit_json(&quick("kinora-b1"));
+    let warning = reply.header(WARNING).unwrap();
+    assert!(warning.contains("no worker serves this model"), "{warning}");
+    let video = reply.video();
+    assert_eq!(video.status(), "queued");
+    assert_eq!(client.get("/readyz").status, 200);
+    assert_eq!(client.video(video.id()).status(), "queued");
+    assert!(workers(&data).is_empty());
+    let table = run(command(&data, &["workers"])).ok();
+    assert!(table.contains("No worker lives"), "{table}");
+    stop(server);
+
+    let server = Setup::on(&data).start();
+    let client = server.client();
+    assert_eq!(available(&client), [true, true]);
+    let reply = client.submit_json(&quick("kinora-a1"));
+    assert_eq!(reply.header(WARNING), None);
+    client.wait_completed(reply.video().id());
+    client.wait_completed(video.id());
+    let listed = workers(&data);
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    let worker = &listed[0];
+    assert_eq!(worker["state"], "serving");
+    assert_eq!(worker["pid"], server.process_id());
+    assert_eq!(
+        (&worker["slots"], &worker["running"]),
+        (&2.into(), &0.into())
+    );
+    let served = worker["models"].as_array().unwrap();
+    let served: Vec<&str> = served
+        .iter()
+        .map(|one| one["model"].as_str().unwrap())
+        .collect();
+    assert_eq!(served, ["kinora-a1", "kinora-b1"]);
+    let table = run(command(&data, &["workers"])).ok();
+    for part in ["RUNNING", "0/2", "serving", "cpu", "storyboard/"] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    stop(server);
+    assert!(workers(&data).is_empty(), "it has withdrawn itself");
+}
+
+#[test]
+fn tasks_of_a_worker_are_counted_and_a_killed_process_is_forgotten() {
+    let server = Server::start();
+    let data = server.data().clone();
+    let client = server.client();
+    let video = client.submit(&slow());
+    client.wait_working(video.id());
+    assert_eq!(workers(&data)[0]["running"], 1);
+    let killed = workers(&data)[0]["id"].clone();
+    server.kill();
+    let server = Setup::on(&data).start();
+    let listed = workers(&data);
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_ne!(listed[0]["id"], killed);
+    server
+        .client()
+        .post(&format!("/v1/videos/{}/cancel", video.id()))
+        .video();
+    stop(server);
+}
+
+#[test]
+fn a_worker_is_refused_on_a_database_for_one_process() {
+    let data = DataFolder::default();
+    let refused = run(command(&data, &["worker"]));
+    assert!(!refused.status.success(), "{refused:#?}");
+    for part in [
+        "one process at a time",
+        "store.url",
+        "PostgreSQL",
+        "kinora serve",
+    ] {
+        assert!(refused.stderr.contains(part), "{part}: {refused:#?}");
+    }
+    assert!(!data.path().exists(), "a refused worker makes nothing");
+    let listed = run(command(&data, &["workers"]));
+    assert!(!listed.status.success());
+    assert!(listed.stderr.contains("There is no store"), "{listed:#?}");
+}
+
+#[test]
+fn a_worker_runs_what_an_api_has_accepted_and_serves_no_client() {
+    let data = DataFolder::default();
+    let server = Setup::on(&data).without_worker().start();
+    let client = server.client();
+    let videos = ["kinora-a1", "kinora-b1"].map(|model| client.submit(&quick(model)));
+    stop(server);
+
+    let worker = Setup::on(&data).as_worker().start();
+    let monitor = worker.anonymous();
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(monitor.get(path).status, 200, "{path}");
+    }
+    monitor.get("/v1/models").refused(404, "not_found");
+    for video in &videos {
+        worker.wait_for_log(&["task finished", video.id()]);
+    }
+    let listed = workers(&data);
+    assert_eq!(listed[0]["state"], "serving", "{listed:?}");
+    stop(worker);
+
+    let server = Setup::on(&data).without_worker().start();
+    let client = server.client();
+    for video in &videos {
+        let done = client.wait_completed(video.id());
+        assert_eq!(client.get(&done.content()).status, 200);
+    }
+    let long = client.submit(&slow());
+    stop(server);
+
+    // A second signal gives the task back at once.
+    let worker = Setup::on(&data).as_worker().start();
+    worker.wait_for_log(&["task started", long.id()]);
+    worker.terminate();
+    worker.wait_for_log(&["stopping:"]);
+    worker.terminate();
+    let (status, log) = worker.wait();
+    assert!(status.success(), "{status}:\n{log}");
+    assert!(log.contains("stopping at once"), "{log}");
+
+    let server = Setup::on(&data).without_worker().start();
+    let waiting = server.client().video(long.id());
+    assert!(!waiting.is_finished());
+    stop(server);
+}

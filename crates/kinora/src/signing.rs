@@ -1,0 +1,214 @@
+//! The key that signs result addresses. It is in the store, so that every process of the service has the same. A file
+//! of the operator's comes before it; a file of an earlier version is taken into the store.
+
+use std::path::{Path, PathBuf};
+
+use kinora_blobs::sign::{Secret, Signer};
+use kinora_store::{Holds, SecretKey, Secrets, StoreError};
+
+use crate::config::Config;
+use crate::damage::WAY_ON;
+use crate::failure::Failure;
+use crate::system;
+
+/// The file in which versions before the key in the store kept it.
+pub(crate) fn earlier_file(data: &Path) -> PathBuf {
+    data.join("signing.key")
+}
+
+/// Signs by the operator's key, or else by the store's, and also opens addresses that the other one has signed.
+pub(crate) async fn signer(
+    config: &Config,
+    secrets: &dyn Secrets,
+    holds: &Holds,
+) -> Result<Signer, Failure> {
+    let stored = stored(config, secrets, holds).await?;
+    let file = &config.results.signing_key_file;
+    if !file.as_os_str().is_empty() {
+        let own = read(file)?.ok_or_else(|| {
+            Failure::new(format!(
+                "There is no file {}, which results.signing_key_file names.",
+                file.display()
+            ))
+        })?;
+        return Ok(Signer::new(own, Some(stored)));
+    }
+    let earlier = earlier_file(&config.data);
+    // Of a process that had a store of its own before it came to share this one.
+    let other = match read(&earlier) {
+        Ok(found) => found.filter(|found| *found != stored),
+        Err(failure) => {
+            tracing::warn!(%failure, "file of an earlier version ignored; the store has the key");
+            None
+        }
+    };
+    if other.is_some() {
+        let path = earlier.display();
+        tracing::warn!(%path, "this file has another key than the store; addresses that it signed open only here");
+    }
+    Ok(Signer::new(stored, other))
+}
+
+/// The store's key. Where it has none it gets that of an earlier version, or a new one.
+async fn stored(config: &Config, secrets: &dyn Secrets, holds: &Holds) -> Result<Secret, Failure> {
+    let failed = |error: StoreError| Failure::because("The signing key cannot be read", error);
+    if let Some(kept) = secrets.signing_key().await.map_err(failed)? {
+        return Ok(Secret::new(kept.0));
+    }
+    let path = earlier_file(&config.data);
+    let earlier = read(&path)?;
+    if earlier.is_none() {
+        refuse_loss(config, holds)?;
+    }
+    let offered = match &earlier {
+        Some(earlier) => earlier.bytes(),
+        None => system::random()?,
+    };
+    let kept = secrets.keep_signing_key(SecretKey(offered)).await;
+    let kept = Secret::new(kept.map_err(failed)?.0);
+    if earlier.is_some() {
+        let path = path.display();
+        tracing::info!(%path, "signing key taken into the store; the file is not needed any more");
+    }
+    Ok(kept)
+}
+
+/// Refuses a new key beside tasks whose addresses an old one has signed, where neither the store nor a file has that.
+fn refuse_loss(config: &Config, holds: &Holds) -> Result<(), Failure> {
+    if !holds.tasks {
+        return Ok(());
+    }
+    let path = earlier_file(&config.data);
+    let path = path.display();
+    if config.accept_loss {
+        tracing::warn!(%path, "loss accepted; addresses signed with the missing key open no more");
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "The signing key is missing, in the store and in {path}, although the store has tasks: with a new one all \
+         result addresses that were handed out would be refused. {WAY_ON}"
+    )))
+}
+
+fn read(path: &Path) -> Result<Option<Secret>, Failure> {
+    Secret::load(path).map_err(|error| {
+        Failure::because(
+            format!("The signing key in {} cannot be read", path.display()),
+            error,
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kinora_contract::{ManualClock, TaskId};
+    use kinora_store::reference::ReferenceStore;
+
+    use super::*;
+
+    struct Place {
+        store: ReferenceStore,
+        config: Config,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let mut config = Config::defaults();
+            config.data = folder.path().to_owned();
+            Self {
+                store: ReferenceStore::new(1, Arc::new(ManualClock::at(0))),
+                config,
+                _folder: folder,
+            }
+        }
+
+        async fn signer(&self, tasks: bool) -> Result<Signer, String> {
+            let holds = Holds {
+                tasks,
+                ..Holds::default()
+            };
+            let signer = signer(&self.config, &self.store, &holds).await;
+            signer.map_err(|failure| failure.to_string())
+        }
+
+        fn write(&self, byte: &str) {
+            std::fs::write(earlier_file(&self.config.data), byte.repeat(32)).unwrap();
+        }
+    }
+
+    fn opens(signer: &Signer, by: &Signer) -> bool {
+        let task = TaskId::from_parts(1, [0; 10]);
+        let query = by.sign(task, "video", 100);
+        signer.verify(task, "video", &query, 0).is_ok()
+    }
+
+    #[tokio::test]
+    async fn two_processes_sign_alike_and_no_file_is_made() {
+        let (one, mut other) = (Place::new(), Place::new());
+        other.store = one.store.clone();
+        let (first, second) = (
+            one.signer(false).await.unwrap(),
+            other.signer(true).await.unwrap(),
+        );
+        assert!(opens(&first, &second) && opens(&second, &first));
+        assert!(!earlier_file(&one.config.data).exists());
+        let stranger = Place::new().signer(false).await.unwrap();
+        assert!(!opens(&first, &stranger));
+    }
+
+    #[tokio::test]
+    async fn the_key_of_an_earlier_version_goes_on_signing_also_without_its_file() {
+        let place = Place::new();
+        place.write("07");
+        let before = Signer::new(Secret::new([7; 32]), None);
+        let signer = place.signer(true).await.unwrap();
+        assert!(opens(&before, &signer) && opens(&signer, &before));
+        std::fs::remove_file(earlier_file(&place.config.data)).unwrap();
+        let signer = place.signer(true).await.unwrap();
+        assert!(opens(&before, &signer));
+    }
+
+    #[tokio::test]
+    async fn addresses_of_a_file_that_came_too_late_open_and_none_is_signed_by_it() {
+        let place = Place::new();
+        let stored = place.signer(false).await.unwrap();
+        place.write("08");
+        let late = Signer::new(Secret::new([8; 32]), None);
+        let signer = place.signer(true).await.unwrap();
+        assert!(opens(&signer, &late) && opens(&stored, &signer) && !opens(&late, &signer));
+        // Damaged, it is of no account: the store has the key.
+        place.write("no");
+        assert!(opens(&stored, &place.signer(true).await.unwrap()));
+    }
+
+    #[tokio::test]
+    async fn the_operator_s_key_signs_before_the_store_s() {
+        let mut place = Place::new();
+        let stored = place.signer(false).await.unwrap();
+        let file = place.config.data.join("own");
+        place.config.results.signing_key_file.clone_from(&file);
+        let missing = place.signer(true).await.unwrap_err();
+        assert!(missing.contains("signing_key_file"), "{missing}");
+        std::fs::write(&file, "09".repeat(32)).unwrap();
+        let own = Signer::new(Secret::new([9; 32]), None);
+        let signer = place.signer(true).await.unwrap();
+        assert!(opens(&own, &signer) && opens(&signer, &stored));
+    }
+
+    #[tokio::test]
+    async fn a_key_that_is_missing_beside_tasks_or_damaged_is_refused_and_not_replaced() {
+        let mut place = Place::new();
+        let missing = place.signer(true).await.unwrap_err();
+        assert!(missing.contains("--accept-loss"), "{missing}");
+        place.write("no");
+        assert!(place.signer(true).await.is_err());
+        assert_eq!(place.store.signing_key().await.unwrap(), None);
+        std::fs::remove_file(earlier_file(&place.config.data)).unwrap();
+        place.config.accept_loss = true;
+        place.signer(true).await.unwrap();
+    }
+}

@@ -1,0 +1,92 @@
+//! The orderly stop of a process: after the first SIGTERM or SIGINT running tasks are finished, the second gives them
+//! back to the queue at once. A stop has a bound: storage that hangs does not hold it up.
+
+use std::time::Duration;
+
+use kinora_worker::Shutdown;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::Failure;
+
+/// How long running tasks may take to go back to the queue, once they must. A disk on which every sync
+/// takes seconds could hold them for minutes; abandoned tasks run again at the next start.
+const GIVE_BACK_MAX: Duration = Duration::from_secs(10);
+
+/// Waits for `working`, which ends after `shutdown` is requested once all runs have ended, or giving them back takes too long; then
+/// `done` ends the service. If a run ended during the stop, that is after `linger`, so that its client learns of it.
+pub(crate) async fn work(
+    working: impl Future<Output = usize>,
+    shutdown: Shutdown,
+    linger: Duration,
+    done: CancellationToken,
+) {
+    let give_up = async {
+        shutdown.at_once().await;
+        tokio::time::sleep(GIVE_BACK_MAX).await;
+    };
+    tokio::select! {
+        finished = working => if finished > 0 {
+            tokio::select! {
+                () = tokio::time::sleep(linger) => {}
+                () = shutdown.at_once() => {}
+            }
+        },
+        () = give_up => tracing::error!(
+            "tasks not given back in time, storage too slow; they run again at the next start"
+        ),
+    }
+    done.cancel();
+}
+
+/// The first signal lets running tasks finish, for up to `drain_limit`. The second gives them back to the
+/// queue.
+pub(crate) async fn obey_signals(
+    mut signals: Signals,
+    stopping: CancellationToken,
+    shutdown: Shutdown,
+    drain_limit: Duration,
+) {
+    signals.next().await;
+    tracing::info!(
+        "stopping: finishing running tasks; submits are refused, other requests answered; \
+         a second signal stops at once"
+    );
+    stopping.cancel();
+    shutdown.drain();
+    tokio::select! {
+        () = signals.next() => {
+            tracing::info!("stopping at once: running tasks go back to the queue");
+        }
+        // The worker may wait for its store and not notice by itself.
+        () = tokio::time::sleep(drain_limit) => {}
+    }
+    shutdown.now();
+}
+
+pub(crate) fn listen_to(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|error| Failure::because("Signals cannot be received", error))
+}
+
+/// The signals that ask for a stop.
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            terminate: listen_to(SignalKind::terminate())?,
+            interrupt: listen_to(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the next one.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! `kinora worker`: runs tasks for the processes that serve clients, until a signal. It shares store and results with
+//! them, listens to no client, and opens the engines of its own configuration.
+
+use std::time::Duration;
+
+use kinora_api::{Health, ListenSettings, Stop, health_router};
+use kinora_engine::Output;
+use kinora_worker::{Shutdown, Worker};
+use tokio::net::TcpListener;
+use tokio::signal::unix::SignalKind;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::WorkerArgs;
+use crate::config::{Config, ListenAddress};
+use crate::failure::Failure;
+use crate::stop::{self, Signals};
+use crate::{compose, descriptors, logging, memory, system};
+
+/// Connections of the health listener: a few monitors.
+const CONNECTIONS_MAX: usize = 64;
+/// How long the health listener takes for a request's headers, and for its last answers.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs tasks until a signal.
+pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
+    let mut config = Config::for_working(args)?;
+    refuse_unshared(&config)?;
+    // Dropped last, so that the last lines are written.
+    let _log = logging::start(config.log.format, &config.log.level)?;
+    leave_out_unbuilt(&mut config)?;
+    descriptors::raise(config.worker.slots);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(compose::blocking_threads(&config))
+        .build()
+        .map_err(|error| Failure::because("The worker could not start", error))?;
+    let worked = runtime.block_on(work(&config));
+    // An engine that does not come back must not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    worked
+}
+
+/// One process serves a SQLite database at a time, and a worker without that process has no tasks.
+fn refuse_unshared(config: &Config) -> Result<(), Failure> {
+    #[cfg(feature = "test-faults")]
+    if crate::faults::lets_a_worker_have_the_store() {
+        return Ok(());
+    }
+    let url = config.store_url();
+    if kinora_store::is_shared(&url) {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "`kinora worker` shares its database with the processes that serve clients, and {url} serves one process at \
+         a time. Set store.url to a PostgreSQL database (postgres://...) for all of them; or run `kinora serve`, \
+         which makes videos itself."
+    )))
+}
+
+/// Takes out the models whose engines this executable cannot run: another worker may have them.
+fn leave_out_unbuilt(config: &mut Config) -> Result<(), Failure> {
+    let mut unbuilt = Vec::new();
+    for model in &config.models {
+        let engine = config.engine(&model.engine)?;
+        if let Output::Frames(frames) = engine.settings.output()
+            && let Some(reason) = frames.not_built_in()
+        {
+            tracing::warn!(
+                model = model.id,
+                engine = engine.name,
+                reason,
+                "model not served here"
+            );
+            unbuilt.push(model.id.clone());
+        }
+    }
+    config.models.retain(|model| !unbuilt.contains(&model.id));
+    if config.models.is_empty() {
+        return Err(Failure::new(
+            "This executable cannot run the engine of any configured model; `kinora models check` says why.",
+        ));
+    }
+    Ok(())
+}
+
+async fn work(config: &Config) -> Result<(), Failure> {
+    let signals = Signals::new()?;
+    // Otherwise it would end the process without a drain.
+    let _hangup = stop::listen_to(SignalKind::hangup())?;
+    let listener = match &config.worker.health_listen.0 {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let (worker, health) = compose::worker_alone(config).await?;
+    if let Some(warning) = system::clock_warning() {
+        tracing::warn!("{warning}: times of tasks are wrong until it is set");
+    }
+    let address = listener.as_ref().and_then(|one| one.local_addr().ok());
+    tracing::info!(
+        worker = worker.settings.name,
+        slots = config.worker.slots,
+        models = config.models.len(),
+        health = address.map(tracing::field::display),
+        video_encoder = kinora_media::video_encoder_variant(),
+        version = env!("CARGO_PKG_VERSION"),
+        "working"
+    );
+    tokio::spawn(memory::give_back());
+    run_until_stopped(worker, health, listener, signals).await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn bind(address: &ListenAddress) -> Result<TcpListener, Failure> {
+    let resolved = address.resolve()?;
+    let bound = TcpListener::bind(resolved).await;
+    bound.map_err(|error| Failure::because(format!("{address} cannot be listened on"), error))
+}
+
+async fn run_until_stopped(
+    worker: Worker,
+    health: Health,
+    listener: Option<TcpListener>,
+    signals: Signals,
+) -> Result<(), Failure> {
+    let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
+    let end = Stop {
+        begun: health.stopping.clone(),
+        done: done.clone(),
+    };
+    let settings = ListenSettings {
+        connections_max: CONNECTIONS_MAX,
+        header_timeout: PATIENCE,
+        drain_limit: PATIENCE,
+        request_id_prefix: system::random()?,
+    };
+    let drain_limit = worker.settings.drain_limit;
+    tokio::spawn(stop::obey_signals(
+        signals,
+        end.begun.clone(),
+        shutdown.clone(),
+        drain_limit,
+    ));
+    let answering = async {
+        if let Some(listener) = listener {
+            kinora_api::serve(listener, health_router(health), settings, end).await;
+        }
+    };
+    let working = worker.work(shutdown.clone());
+    tokio::join!(
+        answering,
+        stop::work(working, shutdown, Duration::ZERO, done)
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sqlite_database_is_refused_with_the_way_on() {
+        let mut config = Config::defaults();
+        let refused = refuse_unshared(&config).unwrap_err().to_string();
+        for part in ["store.url", "PostgreSQL", "kinora serve", "kinora.db"] {
+            assert!(refused.contains(part), "{refused}");
+        }
+        config.store.url = "postgres://kinora@db/kinora".to_owned();
+        refuse_unshared(&config).unwrap();
+    }
+
+    #[cfg(not(feature = "diffusion"))]
+    #[test]
+    fn models_whose_engine_is_not_built_in_are_left_to_other_workers() {
+        let text = include_str!("../../../models/wan2.1-t2v-1.3b.toml");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kinora.toml");
+        std::fs::write(&path, text).unwrap();
+        let mut config = Config::read(Some(&path), &[]).unwrap();
+        let before = config.models.len();
+        let left_out = leave_out_unbuilt(&mut config);
+        assert!(left_out.is_err() || config.models.len() < before);
+        assert!(
+            config
+                .models
+                .iter()
+                .all(|model| model.engine == "storyboard")
+        );
+    }
+}

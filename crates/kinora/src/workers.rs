@@ -1,0 +1,168 @@
+//! `kinora workers`: lists the living workers of a service, beside its processes.
+
+use kinora_store::{LivingWorker, OpenError, ServedModel};
+use serde_json::{Value, json};
+
+use crate::cli::{PlaceArgs, WorkersArgs};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::print;
+use crate::system::SystemClock;
+use crate::table::{aligned, printable};
+use crate::{folder, hint};
+
+const HEADS: [&str; 9] = [
+    "ID", "HOST", "STATE", "VERSION", "MODELS", "ENGINES", "DEVICES", "RUNNING", "SEEN",
+];
+
+/// Lists the living workers.
+pub(crate) fn run(args: &WorkersArgs) -> Result<(), Failure> {
+    let config = Config::load(&args.place)?;
+    folder::refuse_unfinished_restore(&config.data)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::because("The command could not start", error))?;
+    let url = config.store_url();
+    let living = runtime.block_on(kinora_store::living_workers(&url, &SystemClock));
+    let living = living.map_err(|error| refused(error, &args.place))?;
+    print(&if args.json {
+        as_json(&living)
+    } else {
+        as_table(&living)
+    });
+    Ok(())
+}
+
+fn refused(error: OpenError, place: &PlaceArgs) -> Failure {
+    match error {
+        OpenError::Missing(path) => Failure::new(format!(
+            "There is no store at {}. Name the data folder of your service with --data, or its configuration file \
+             with --config, as in `{}`.",
+            path.display(),
+            hint::command("workers", place)
+        )),
+        error => Failure::because("The store cannot be opened", error),
+    }
+}
+
+/// One line for each worker, in the order of their ids.
+fn as_table(living: &[LivingWorker]) -> String {
+    if living.is_empty() {
+        return "No worker lives: accepted tasks wait. `kinora serve` and `kinora worker` start one.\n".to_owned();
+    }
+    let mut rows = vec![HEADS.map(str::to_owned)];
+    rows.extend(living.iter().map(row));
+    aligned(&rows)
+}
+
+fn row(living: &LivingWorker) -> [String; HEADS.len()] {
+    let worker = &living.worker;
+    let all = |part: fn(&ServedModel) -> &str| {
+        let mut parts: Vec<&str> = worker.models.iter().map(part).collect();
+        parts.dedup();
+        printable(&parts.join(","))
+    };
+    [
+        printable(&worker.id),
+        printable(&worker.host),
+        worker.state.name().to_owned(),
+        printable(&worker.version),
+        all(|served| &served.model),
+        all(|served| &served.engine),
+        all(|served| served.device.as_deref().unwrap_or("auto")),
+        format!("{}/{}", living.running, worker.slots),
+        format!("{} s ago", living.seen_ms_ago / 1000),
+    ]
+}
+
+/// A JSON array with one object for each worker, in the order of their ids.
+fn as_json(living: &[LivingWorker]) -> String {
+    let object = |one: &LivingWorker| {
+        let worker = &one.worker;
+        let served = |served: &ServedModel| {
+            json!({
+                "model": served.model,
+                "engine": served.engine,
+                "device": served.device,
+            })
+        };
+        json!({
+            "id": worker.id,
+            "host": worker.host,
+            "pid": worker.pid,
+            "state": worker.state.name(),
+            "version": worker.version,
+            "models": worker.models.iter().map(served).collect::<Vec<_>>(),
+            "slots": worker.slots,
+            "running": one.running,
+            "started_at": worker.started_at_ms / 1000,
+            "seen_seconds_ago": one.seen_ms_ago / 1000,
+        })
+    };
+    let all: Value = living.iter().map(object).collect();
+    format!("{all:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_store::{Announcement, WorkerState};
+
+    use super::*;
+
+    fn living() -> LivingWorker {
+        let served = |model: &str, device: Option<&str>| ServedModel {
+            model: model.to_owned(),
+            engine: "storyboard/7".to_owned(),
+            device: device.map(str::to_owned),
+        };
+        LivingWorker {
+            worker: Announcement {
+                id: "gpu-1-4711-0a".to_owned(),
+                host: "gpu\u{1b}[2J-1".to_owned(),
+                pid: 4711,
+                version: "0.1.0".to_owned(),
+                models: vec![served("a", Some("cuda0")), served("b", None)],
+                slots: 2,
+                started_at_ms: 1_700_000_000_000,
+                state: WorkerState::Draining,
+            },
+            seen_ms_ago: 2_900,
+            running: 1,
+        }
+    }
+
+    #[test]
+    fn a_worker_is_a_line_that_cannot_write_to_the_terminal() {
+        let text = as_table(&[living()]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        for (head, cell) in [
+            ("ID", "gpu-1-4711-0a"),
+            ("STATE", "draining"),
+            ("MODELS", "a,b "),
+            ("ENGINES", "storyboard/7 "),
+            ("DEVICES", "cuda0,auto"),
+            ("RUNNING", "1/2"),
+            ("SEEN", "2 s ago"),
+        ] {
+            let at = lines[0].find(head).unwrap();
+            assert!(lines[1][at..].starts_with(cell), "{head}: {text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        assert!(as_table(&[]).contains("tasks wait"));
+    }
+
+    #[test]
+    fn json_has_all_of_it_for_programs() {
+        let value: Value = serde_json::from_str(&as_json(&[living()])).unwrap();
+        let one = &value[0];
+        assert_eq!((&one["slots"], &one["running"]), (&2.into(), &1.into()));
+        assert_eq!(
+            one["models"][1],
+            json!({"model": "b", "engine": "storyboard/7", "device": null})
+        );
+        assert_eq!(one["started_at"], 1_700_000_000);
+        assert_eq!(one["seen_seconds_ago"], 2);
+    }
+}

@@ -1,0 +1,42 @@
+//! Shared secrets in SQLite.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::batch::Batch;
+use super::fault::{Done, Fault};
+use super::job::Operation;
+use crate::SecretKey;
+
+const SIGNING_KEY: &str = "signing_key";
+
+/// The key that signs result addresses.
+pub(super) fn signing_key(conn: &Connection) -> Done<Option<SecretKey>> {
+    let mut query = conn.prepare_cached("SELECT value FROM secrets WHERE name = ?1")?;
+    let found: Option<Vec<u8>> = query
+        .query_row([SIGNING_KEY], |row| row.get(0))
+        .optional()?;
+    let key = |bytes: Vec<u8>| bytes.try_into().map(SecretKey).ok();
+    let damaged = || Fault::Corrupt("the signing key does not have 32 bytes".to_owned());
+    found
+        .map(|bytes| key(bytes).ok_or_else(damaged))
+        .transpose()
+}
+
+/// Keeps a key that signs result addresses where there is none.
+#[derive(Debug)]
+pub(super) struct KeepSigningKey(pub(super) SecretKey);
+
+impl Operation for KeepSigningKey {
+    type Output = SecretKey;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<SecretKey> {
+        if let Some(kept) = signing_key(batch.conn)? {
+            return Ok(kept);
+        }
+        let mut insert = batch
+            .conn
+            .prepare_cached("INSERT INTO secrets (name, value) VALUES (?1, ?2)")?;
+        insert.execute(params![SIGNING_KEY, self.0.0])?;
+        Ok(self.0)
+    }
+}

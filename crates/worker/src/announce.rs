@@ -1,0 +1,101 @@
+//! Announces the worker in the store's registry as long as it lives, so that operators see it and the API knows which
+//! models are served. No task depends on it: a store that refuses announcements costs no run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kinora_contract::Standstill;
+use kinora_store::{Announcement, Outage, ServedModel, StoreError, WorkerState};
+use tokio::task::JoinSet;
+
+use crate::drain::Shutdown;
+use crate::worker::Worker;
+
+/// How often an announcement is renewed.
+const RENEW_EVERY: Duration = Duration::from_secs(5);
+/// Pause after a renewal that failed.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How long an announcement lasts, in milliseconds: three renewals may fail.
+const LENGTH_MS: u64 = 20_000;
+/// How long the end of a worker waits for a store that does not answer.
+const WITHDRAW_MAX: Duration = Duration::from_secs(1);
+
+impl Worker {
+    /// Announces the worker once, before it works: a submit that comes at once is not told that nobody serves its
+    /// model.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now; the worker tries again while it works.
+    pub async fn announce(&self) -> Result<(), StoreError> {
+        renew(self, WorkerState::Serving).await
+    }
+}
+
+/// Announces the worker from now on; ends when the value is dropped.
+pub(crate) fn begin(worker: &Arc<Worker>, shutdown: &Shutdown) -> JoinSet<()> {
+    let mut service = JoinSet::new();
+    service.spawn(announce(worker.clone(), shutdown.clone()));
+    service
+}
+
+async fn announce(worker: Arc<Worker>, shutdown: Shutdown) {
+    let outage = Outage::of("announcements of the worker");
+    while worker.backoff.readiness().standstill() != Some(Standstill::Worker) {
+        let is_draining = shutdown.is_draining();
+        let state = if is_draining {
+            WorkerState::Draining
+        } else {
+            WorkerState::Serving
+        };
+        let pause = match renew(&worker, state).await {
+            Ok(()) => {
+                outage.note_success();
+                RENEW_EVERY
+            }
+            Err(error) => {
+                outage.note_failure(&error);
+                RETRY_AFTER
+            }
+        };
+        tokio::select! {
+            biased;
+            () = shutdown.draining(), if !is_draining => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+    withdraw(&worker).await;
+}
+
+async fn renew(worker: &Worker, state: WorkerState) -> Result<(), StoreError> {
+    let announcement = announcement(worker, state);
+    worker.workers.announce(&announcement, LENGTH_MS).await
+}
+
+/// Ends the announcement. Where that fails, it ends by itself.
+pub(crate) async fn withdraw(worker: &Worker) {
+    let withdrawn = worker.workers.withdraw(&worker.settings.name);
+    match tokio::time::timeout(WITHDRAW_MAX, withdrawn).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "announcement not withdrawn; it ends by itself"),
+        Err(_) => tracing::debug!("announcement not withdrawn in time; it ends by itself"),
+    }
+}
+
+fn announcement(worker: &Worker, state: WorkerState) -> Announcement {
+    let settings = &worker.settings;
+    let models = worker.lineup.served().map(|(model, served)| ServedModel {
+        model: model.clone(),
+        engine: served.engine_name(),
+        device: served.device.clone(),
+    });
+    Announcement {
+        id: settings.name.clone(),
+        host: settings.origin.host.clone(),
+        pid: settings.origin.pid,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        models: models.collect(),
+        slots: u32::try_from(settings.slots.max(1)).unwrap_or(u32::MAX),
+        started_at_ms: settings.origin.started_at_ms,
+        state,
+    }
+}

@@ -1,0 +1,84 @@
+//! The worker in the registry: announced while it lives, draining while it ends, withdrawn with its end.
+
+use std::sync::Arc;
+
+use kinora_contract::Phase;
+use kinora_store::faulty::{Method, Rates};
+use kinora_store::{LivingWorker, WorkerState};
+
+use crate::bench::{Bench, MODEL, Running, until};
+use crate::engines::{Act, ENGINE, Puppet};
+
+async fn living(bench: &Bench) -> Vec<LivingWorker> {
+    bench.store.workers.living().await.unwrap()
+}
+
+async fn is_served(bench: &Bench) -> bool {
+    let served = bench.store.workers.served_models().await.unwrap();
+    served.contains(MODEL)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_announced_until_its_end() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let worker = bench.worker(&engine);
+    worker.announce().await.unwrap();
+    assert!(is_served(&bench).await, "before it works");
+    let running = Running::start(worker);
+    let id = bench.submit().await;
+    bench.reaches(id, Phase::Running).await;
+    let seen = living(&bench).await.remove(0);
+    assert_eq!((&*seen.worker.id, seen.worker.slots), ("worker", 1));
+    assert_eq!(seen.worker.state, WorkerState::Serving);
+    assert_eq!(seen.worker.models[0].engine, ENGINE);
+    assert_eq!(seen.running, 1);
+    running.shutdown.drain();
+    until("it drains", async || !is_served(&bench).await).await;
+    let seen = living(&bench).await.remove(0);
+    assert_eq!(
+        (seen.worker.state, seen.running),
+        (WorkerState::Draining, 1)
+    );
+    engine.release();
+    running.returns().await;
+    assert!(living(&bench).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_takes_no_announcement_costs_no_task() {
+    let bench = Bench::new();
+    let never = Rates {
+        before_ppm: 1_000_000,
+        ..Rates::default()
+    };
+    for method in [Method::Announce, Method::Withdraw] {
+        bench.store_plan.set_of(method, Some(never));
+    }
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    let id = bench.submit().await;
+    let artifact = bench.completes(id).await;
+    assert!(!is_served(&bench).await);
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_without_a_worker_tidies_up_and_claims_nothing() {
+    let bench = Bench::of_two_processes(false);
+    let (ended, waits) = (bench.submit().await, bench.submit().await);
+    bench.cancel(ended).await;
+    bench.clock.advance(crate::bench::RETENTION_MS);
+    let engine = Arc::new(Puppet::new(Act::Good));
+    let shutdown = kinora_worker::Shutdown::default();
+    let tending = tokio::spawn(bench.worker(&engine).tend(shutdown.clone()));
+    until("the cancelled task expires", async || {
+        bench.phase(ended).await == Phase::Expired
+    })
+    .await;
+    assert!(living(&bench).await.is_empty());
+    assert_eq!(bench.phase(waits).await, Phase::Waiting);
+    assert_eq!(engine.started(), 0);
+    shutdown.drain();
+    tending.await.unwrap();
+}
