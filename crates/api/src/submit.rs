@@ -42,7 +42,7 @@ const NOT_SERVED: &str = "no worker serves this model at the moment; the task wa
     )),
     responses(
         (status = 200, description = "The accepted task.", body = VideoObject, headers(
-            ("x-kinora-warning" = Option<String>,
+            ("x-kinora-warning" = String,
              description = "Present when no worker serves the model at the moment, so that the task waits.")
         )),
         OfSubmit

@@ -29,3 +29,4 @@ mod seats;
 mod sources;
 mod stopping;
 mod storage;
+mod stored;
