@@ -4,7 +4,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "these are tests")]
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;

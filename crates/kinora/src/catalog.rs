@@ -191,7 +191,7 @@ mod tests {
         let text = "[[engines]]\nname = \"new\"\nkind = \"perpetuum\"\nspeed = 9\n\
                     [[engines]]\nname = \"wrong\"\nkind = \"remote\"\nspeed = 9\n\
                     [[models]]\nid = \"a\"\ncard = \"kinora-a1\"\nengine = \"new\"\n\
-                    [[models]]\nid = \"b\"\nengine = \"wrong\"\nfeatures = [\"text_to_video\"]\n\
+                    [[models]]\nid = \"b\"\nengine = \"wrong\"\nfeatures = { text_to_video = true }\n\
                     [[models]]\nid = \"c\"\nengine = \"elsewhere\"\n";
         let catalog = described(text).unwrap();
         let built_in = kinora_contract::built_in_cards().remove(0);

@@ -21,7 +21,7 @@ async fn a_cancel_frees_the_slot(deaf: bool) {
     let (first, second) = (bench.submit().await, bench.submit().await);
     until("the first runs", async || engine.at_work() == 1).await;
     bench.reaches(first, Phase::Running).await;
-    assert_eq!(position(&bench, second).await, Some(1));
+    assert_eq!(position(&bench, second).await, Some(0));
     assert!(matches!(
         bench.cancel(first).await,
         Cancellation::Cancelled(_)
