@@ -309,8 +309,8 @@ fn p16_a_result_that_takes_for_ever_to_sync_does_not_hold_up_the_end() {
 
 #[test]
 fn p16_a_commit_that_takes_for_ever_does_not_hold_up_the_end() {
-    // The first stores the first key; from then on all that changes anything waits.
-    assert_ends_although_held(&Hold::at("store.before_commit", 2));
+    // The signing key, the worker's announcement and the first key; from then on all that changes anything waits.
+    assert_ends_although_held(&Hold::at("store.before_commit", 4));
 }
 
 #[test]
