@@ -250,6 +250,7 @@ impl World {
                 waiting_max: WAITING_MAX,
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,
                 retention_ms: RETENTION_MS,
+                redirects: false,
                 reference_ports: kinora_contract::reference_url::Ports::default(),
             }),
             turns: kinora_api::Turns::default(),
