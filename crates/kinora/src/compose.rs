@@ -13,7 +13,7 @@ use kinora_contract::{Clock, Readiness, limits};
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_scratch::Scratch;
-use kinora_store::{OpenOptions, SqliteOptions, Stores};
+use kinora_store::{OpenOptions, PostgresOptions, SqliteOptions, Stores};
 use kinora_worker::{Backoff, Lineup, Origin, Pools, References, Worker};
 use tokio_util::sync::CancellationToken;
 
@@ -93,14 +93,19 @@ struct Opened {
 
 async fn open(config: &Config) -> Result<Opened, Failure> {
     folder::prepare(&config.data)?;
+    let token_stride = token_stride()?;
     let options = OpenOptions {
-        clock: Arc::new(SystemClock),
         sqlite: SqliteOptions {
             attempts_max: config.worker.attempts_max,
-            token_stride: token_stride()?,
+            token_stride,
             accepts_loss: config.accept_loss,
             ..SqliteOptions::default()
         },
+        postgres: PostgresOptions {
+            token_stride,
+            ..PostgresOptions::default()
+        },
+        ..OpenOptions::new(Arc::new(SystemClock))
     };
     let stores = kinora_store::open(&config.store_url(), &options)
         .await

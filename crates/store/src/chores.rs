@@ -72,7 +72,10 @@ pub trait Chores: Reads {
 
     /// What this store cannot know: creation times between which it accepted no task itself, so that
     /// files of such tasks come from a copy of it. They are left until an operator says otherwise.
-    fn gaps(&self) -> Vec<Gap>;
+    ///
+    /// # Errors
+    /// [`StoreError`] when they cannot be read.
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError>;
 
     /// Confirms that a look at all files found none of a task in these gaps.
     ///

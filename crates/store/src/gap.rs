@@ -5,9 +5,6 @@ use kinora_contract::{ID_AHEAD_MS_MAX, TaskId, UnixMs};
 
 /// Maximum number of separate gaps; beyond it the oldest become one.
 pub(crate) const GAPS_MAX: usize = 16;
-/// A gap without an end.
-const OPEN_END: UnixMs = i64::MAX.unsigned_abs();
-
 /// Creation times, exclusive at both ends, between which a store accepted no task: it was closed, or
 /// the tasks were accepted by a copy of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +16,9 @@ pub struct Gap {
 }
 
 impl Gap {
+    /// The end of one that has none.
+    pub(crate) const OPEN_END: UnixMs = i64::MAX.unsigned_abs();
+
     /// Whether a task with this id would have been accepted in it.
     #[must_use]
     pub fn holds(&self, id: TaskId) -> bool {
@@ -54,7 +54,7 @@ impl Gaps {
             newest_ms,
             current: Some(Gap {
                 after_ms: newest_ms,
-                before_ms: OPEN_END,
+                before_ms: Gap::OPEN_END,
             }),
             earlier,
         }
@@ -64,7 +64,7 @@ impl Gaps {
     #[cfg(feature = "conformance")]
     pub(crate) fn reopened(&self) -> Self {
         let mut earlier = self.earlier.clone();
-        earlier.extend(self.current.filter(|gap| gap.before_ms != OPEN_END));
+        earlier.extend(self.current.filter(|gap| gap.before_ms != Gap::OPEN_END));
         Self::opened(self.newest_ms, earlier)
     }
 

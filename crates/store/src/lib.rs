@@ -20,12 +20,14 @@ mod lease;
 mod open;
 mod outage;
 mod page;
+pub mod postgres;
 mod queue;
 mod reads;
 #[cfg(feature = "conformance")]
 pub mod reference;
 mod secrets;
 pub mod sqlite;
+mod stored;
 mod sweep;
 mod task;
 mod tasks;
@@ -45,11 +47,12 @@ pub use kinora_contract::lifecycle::{
 };
 pub use lease::{Claim, ClaimRequest};
 pub use open::{
-    Loss, OpenError, OpenOptions, is_shared, living_workers, open, open_keys, open_snapshot,
+    Loss, OpenError, OpenOptions, is_shared, living_workers, migrate, open, open_keys, open_snapshot,
     open_source,
 };
 pub use outage::Outage;
 pub use page::{Order, Page, PageRequest};
+pub use postgres::{PostgresOptions, Time};
 pub use reads::Reads;
 pub use secrets::{SecretKey, Secrets};
 pub use sqlite::{Snapshot, SqliteOptions};

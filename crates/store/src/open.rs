@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use kinora_contract::{Clock, UnixMs};
 
+use crate::postgres::{self, PostgresStore, is_postgres};
 use crate::sqlite::{Inspector, Snapshot, SqliteKeys, SqliteOptions, SqliteSource, SqliteStore};
-use crate::{BackupSource, KeyStore, LivingWorker, Stores};
+use crate::{BackupSource, KeyStore, LivingWorker, PostgresOptions, Stores};
 
 /// Options for opening a store. Each implementation reads its own part.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct OpenOptions {
     pub clock: Arc<dyn Clock>,
     /// For SQLite.
     pub sqlite: SqliteOptions,
+    /// For PostgreSQL.
+    pub postgres: PostgresOptions,
 }
 
 impl OpenOptions {
@@ -25,16 +28,22 @@ impl OpenOptions {
         Self {
             clock,
             sqlite: SqliteOptions::default(),
+            postgres: PostgresOptions::default(),
         }
     }
 }
 
-/// Opens the store at `url` (`sqlite:` with a path) for serving: brings its schema up to date,
-/// takes back what a dead process left running, and locks it against a second serving process.
+/// Opens the store at `url` for serving. `sqlite:` with a path: brings its schema up to date, takes back what a dead
+/// process left running, and locks it against a second serving process. `postgres://`: any number of processes serve
+/// it, its schema must be up to date ([`migrate`]), and a dead process's leases end with their time.
 ///
 /// # Errors
 /// [`OpenError`], with a message that is fit for an operator.
 pub async fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
+    if is_postgres(url) {
+        let store = PostgresStore::open(url, options).await?;
+        return Ok(Stores::of(Arc::new(store)));
+    }
     let (path, options) = (sqlite_path(url)?, options.clone());
     // It reads the queue, and waits for the disk.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, &options));
@@ -42,6 +51,21 @@ pub async fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError>
         .await
         .map_err(|error| OpenError::Unavailable(Box::new(error)))??;
     Ok(Stores::of(Arc::new(store)))
+}
+
+/// Brings the schema of the store at `url` up to date. Returns the version before (0: there was none) and after;
+/// `None` for a store that does this itself when it is opened.
+///
+/// # Errors
+/// [`OpenError`], with a message that is fit for an operator.
+pub async fn migrate(
+    url: &str,
+    options: &PostgresOptions,
+) -> Result<Option<(u32, u32)>, OpenError> {
+    if is_postgres(url) {
+        return postgres::migrate(url, options).await.map(Some);
+    }
+    sqlite_path(url).map(|_| None)
 }
 
 /// Opens the API keys of the store at `url` beside a process that may be serving it. What is
@@ -94,6 +118,7 @@ pub(crate) fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {
         Some(("sqlite", path)) if !path.is_empty() => {
             Ok(path.strip_prefix("//").unwrap_or(path).into())
         }
+        Some(_) if is_postgres(url) => Err(OpenError::NotHere),
         // The address may hold a password: only its scheme is shown.
         other => Err(OpenError::UnknownScheme(
             other.map_or("", |(scheme, _)| scheme).to_owned(),
@@ -136,8 +161,16 @@ impl fmt::Display for Loss {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The address names no implementation.
-    #[error("unknown store {0:?}: an address such as `sqlite:data/kinora.db` is expected")]
+    #[error(
+        "unknown store {0:?}: an address such as `sqlite:data/kinora.db` or `postgres://host/database` is expected"
+    )]
     UnknownScheme(String),
+    /// The store is in a PostgreSQL database, and this is for files only.
+    #[error(
+        "this command works on a database file only: back up a PostgreSQL store with `pg_dump`, and open it \
+         with the commands that talk to the server"
+    )]
+    NotHere,
     /// There is no store, and the caller did not ask to make one.
     #[error("there is no store at {}", .0.display())]
     Missing(PathBuf),
@@ -162,6 +195,16 @@ pub enum OpenError {
     )]
     OlderSchema {
         /// Version of the store.
+        found: u32,
+        /// Version that this program needs.
+        known: u32,
+    },
+    /// A schema of an earlier version, or none, in a database that several programs may be using.
+    #[error(
+        "the database's schema has version {found}, this program needs {known}: run `kinora migrate`"
+    )]
+    Unmigrated {
+        /// Version of the store; 0 where there is none.
         found: u32,
         /// Version that this program needs.
         known: u32,

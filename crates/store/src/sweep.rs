@@ -1,5 +1,6 @@
 //! Expiry: requests and answers of [`crate::Chores::sweep`] and [`crate::Chores::postpone`].
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Event, Record, Verdict};
@@ -120,8 +121,7 @@ impl SweepRequest {
         unfinished: impl Iterator<Item = &'a Arc<Record>>,
         now_ms: UnixMs,
     ) -> Vec<Arc<Record>> {
-        let bound = self.waiting_ms_max.and_then(|max| now_ms.checked_sub(max));
-        let Some(before_ms) = bound else {
+        let Some(before_ms) = self.late_before_ms(now_ms) else {
             return Vec::new();
         };
         let is_late = |record: &&Arc<Record>| {
@@ -132,6 +132,23 @@ impl SweepRequest {
         late.sort_by_key(|record| record.seq);
         late.truncate(self.batch);
         late
+    }
+
+    /// A task that waits since then or before is late.
+    fn late_before_ms(&self, now_ms: UnixMs) -> Option<UnixMs> {
+        self.waiting_ms_max.and_then(|max| now_ms.checked_sub(max))
+    }
+
+    /// Creation times of late tasks: by a clock that was corrected, and by the present one. For stores that look for
+    /// them by an index.
+    pub(crate) fn late_creations(&self, now_ms: UnixMs) -> Option<[Range<UnixMs>; 2]> {
+        let end_ms = self.late_before_ms(now_ms)?.saturating_add(1);
+        let from = &self.waiting_from;
+        let corrected = match from.from_ms < end_ms {
+            true => 0..end_ms.min(from.created_before_ms),
+            false => 0..0,
+        };
+        Some([corrected, from.created_before_ms..end_ms])
     }
 
     /// What happens to a task that has waited too long.

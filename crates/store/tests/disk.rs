@@ -33,8 +33,8 @@ async fn open_with(folder: &Path, sqlite: SqliteOptions) -> Site {
     let url = format!("sqlite:{}", folder.join("kinora.db").display());
     let clock = Arc::new(ManualClock::at(NOW));
     let options = OpenOptions {
-        clock: clock.clone(),
         sqlite,
+        ..OpenOptions::new(clock.clone())
     };
     Site::of(open(&url, &options).await.unwrap(), clock)
 }

@@ -24,8 +24,8 @@ use rusqlite::Connection;
 async fn open_at_now(url: &str, sqlite: SqliteOptions) -> Site {
     let clock = Arc::new(ManualClock::at(NOW));
     let options = OpenOptions {
-        clock: clock.clone(),
         sqlite,
+        ..OpenOptions::new(clock.clone())
     };
     Site::of(open(url, &options).await.unwrap(), clock)
 }

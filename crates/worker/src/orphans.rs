@@ -55,7 +55,7 @@ pub trait Known: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`] when that cannot be read.
-    fn gaps(&self) -> Result<Vec<Gap>, StoreError>;
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError>;
 
     /// As [`Chores::identity`].
     ///
@@ -73,8 +73,8 @@ impl Known for dyn Chores + '_ {
         Chores::known(self, ids).await
     }
 
-    fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        Ok(Chores::gaps(self))
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        Chores::gaps(self).await
     }
 
     fn identity(&self) -> Result<u64, StoreError> {
@@ -91,7 +91,7 @@ impl Known for Inspection {
         Ok(ids.iter().map(|id| self.task(*id)).collect())
     }
 
-    fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
         Self::gaps(self)
     }
 
@@ -223,7 +223,7 @@ pub async fn remove_orphans(
     if !are_ours(tasks, blobs).await? {
         return Ok(Looked::default());
     }
-    let gaps = Chores::gaps(tasks);
+    let gaps = Chores::gaps(tasks).await?;
     let mut open = vec![false; gaps.len()];
     let mut looked = Looked::default();
     let mut named = 0;
@@ -231,9 +231,11 @@ pub async fn remove_orphans(
         let mut pages = blobs.list(prefix);
         while let Some(page) = pages.try_next().await? {
             named += page.len();
-            for orphan in orphans(tasks, page).await? {
+            let found = orphans(tasks, page).await?;
+            let now = Chores::gaps(tasks).await?;
+            for orphan in found {
                 named -= 1;
-                if orphan.is_strange(&Chores::gaps(tasks)) {
+                if orphan.is_strange(&now) {
                     looked.left.count(&orphan);
                     for (gap, open) in gaps.iter().zip(&mut open) {
                         *open |= gap.holds(orphan.task);
@@ -271,7 +273,7 @@ pub async fn look_for_orphans(
     if !are_ours(tasks, blobs).await? {
         return Ok(None);
     }
-    let gaps = tasks.gaps()?;
+    let gaps = tasks.gaps().await?;
     let mut found = Orphans::default();
     for prefix in TASK_FILES {
         let mut pages = blobs.list(prefix);

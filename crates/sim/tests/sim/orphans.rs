@@ -14,7 +14,7 @@ impl World {
             self.service().blobs.clone(),
         );
         let before = self.files();
-        let gaps = chores.gaps().len();
+        let gaps = chores.gaps().await.map_or(0, |gaps| gaps.len());
         let looked = kinora_worker::remove_orphans(&*chores, &*blobs, self.now_ms()).await;
         self.trace().result(&told(&looked));
         assert!(

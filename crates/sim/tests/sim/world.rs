@@ -221,7 +221,10 @@ impl World {
             ..SqliteOptions::default()
         };
         let clock = self.clock.clone();
-        let options = OpenOptions { clock, sqlite };
+        let options = OpenOptions {
+            sqlite,
+            ..OpenOptions::new(clock)
+        };
         let real = kinora_store::open(&url, &options)
             .await
             .expect("P11: the store opens");

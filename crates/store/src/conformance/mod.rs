@@ -85,6 +85,23 @@ pub trait Harness: Send + Sync {
     /// process does. Of a store that serves one process it is `first` itself.
     async fn open_second(&self, first: &Site, name: &str) -> Site;
 
+    /// Whether the store lives on when all its handles are gone, as a server does: leases then end with their time
+    /// alone, and not with the process that opened the store, which may be one of many.
+    fn outlives_its_processes(&self) -> bool {
+        false
+    }
+
+    /// Opens the store of this name at [`NOW`] when everything that an earlier process had leased for
+    /// [`fixtures::LEASE_MS`] at that time, by both clocks, is free again.
+    async fn open_after_leases(&self, name: &str) -> Site {
+        let site = self.open(name).await;
+        if self.outlives_its_processes() {
+            site.clock.advance(fixtures::LEASE_MS);
+            site.clock.set(NOW);
+        }
+        site
+    }
+
     /// Opens the store of this name at [`NOW`], by a clock of its own.
     async fn open(&self, name: &str) -> Site {
         self.open_at(name, NOW).await

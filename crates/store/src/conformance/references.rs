@@ -134,7 +134,7 @@ pub async fn what_is_at_hand_is_not_fetched_again_after_a_restart(harness: &impl
         .await
         .unwrap();
     drop(stores);
-    let stores = harness.open("store").await;
+    let stores = harness.open_after_leases("store").await;
     assert_eq!(numbers(&stores.take(9).await), [id(2), id(3)]);
     let claims = stores.claim(9).await;
     assert_eq!(claims.len(), 1);
@@ -162,7 +162,7 @@ pub async fn lost_references_are_fetched_again(harness: &impl Harness) {
     assert_eq!(free.len(), 1, "one has no references to lose");
     assert_eq!(free[0].task.id, id(2));
     drop(stores);
-    let stores = harness.open("store").await;
+    let stores = harness.open_after_leases("store").await;
     // For a store that does not know at once that nobody runs the other task any more.
     stores.sweep(NOW).await;
     stores.fetch_all().await;

@@ -25,7 +25,7 @@ pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Har
     }
     drop(stores);
 
-    let stores = harness.open("store").await;
+    let stores = harness.open_after_leases("store").await;
     for (number, before) in (0..).zip(before) {
         let after = stores.task("one", number).await;
         if before.state.phase() == Phase::Running {

@@ -210,8 +210,8 @@ impl Chores for FaultyStore {
         self.call(Method::NewestBelow, call).await
     }
 
-    fn gaps(&self) -> Vec<Gap> {
-        self.inner.chores.gaps()
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        self.inner.chores.gaps().await
     }
 
     async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {

@@ -28,6 +28,16 @@ impl Next {
         }
     }
 
+    /// As a store has kept it.
+    pub(crate) const fn stored(worker: String, task: TaskId) -> Self {
+        Self { worker, task }
+    }
+
+    /// The worker and the task, to be kept.
+    pub(crate) fn parts(self) -> (String, TaskId) {
+        (self.worker, self.task)
+    }
+
     /// The task, if it waits for the worker that asks.
     pub(crate) fn awaits(&self, request: &ClaimRequest) -> Option<TaskId> {
         (self.worker == request.worker).then_some(self.task)

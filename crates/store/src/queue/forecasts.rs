@@ -19,6 +19,8 @@ use super::change::Change;
 use super::share::Share;
 use crate::task::Full;
 use crate::{ClaimRequest, Insertion, QueueBounds, RetryAfter};
+pub(crate) use board::{Picture, Runs, Waits};
+
 use board::Board;
 use forecast::{Outlook, Positions};
 use kept::Kept;
@@ -53,6 +55,12 @@ impl Forecasts {
         if self.board().apply(change, self.clock.steady()) {
             self.forecast_anew();
         }
+    }
+
+    /// Shows the queue as it was read, of a store that others change too.
+    pub(crate) fn show(&self, picture: Picture) {
+        self.board().show(picture, self.clock.steady());
+        self.forecast_anew();
     }
 
     /// Learns which models are claimed together, and how many slots there are.

@@ -45,6 +45,31 @@ struct Counts {
 type FetchRank = (u64, u64);
 
 impl Index {
+    /// Of a store that reads a part of the queue for each claim: without tasks, with the clocks of the projects and
+    /// the tokens of their last fetches.
+    pub(crate) fn part(
+        turns: Turns,
+        last_fetches: impl IntoIterator<Item = (Arc<str>, u64)>,
+    ) -> Self {
+        let counts = |last_fetch| Counts {
+            last_fetch,
+            ..Counts::default()
+        };
+        let last_fetches = last_fetches.into_iter();
+        Self {
+            turns,
+            projects: last_fetches
+                .map(|(project, token)| (project, counts(token)))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Whose turn it is.
+    pub(crate) const fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
     /// All unfinished tasks.
     pub(crate) fn records(&self) -> impl Iterator<Item = &Arc<Record>> {
         self.records.values()

@@ -13,7 +13,7 @@ mod turns;
 
 pub(crate) use change::Change;
 pub(crate) use claiming::Claiming;
-pub(crate) use forecasts::Forecasts;
+pub(crate) use forecasts::{Forecasts, Picture, Runs, Waits};
 pub(crate) use index::Index;
 pub(crate) use share::Share;
 pub(crate) use turns::Turns;

@@ -32,6 +32,21 @@ impl Default for Turns {
 }
 
 impl Turns {
+    /// As a store has kept them.
+    pub(crate) fn stored(now: u64, clocks: impl IntoIterator<Item = (Arc<str>, u64)>) -> Self {
+        Self {
+            clocks: clocks.into_iter().collect(),
+            now,
+            // Of these none is forgotten.
+            forget_at: usize::MAX,
+        }
+    }
+
+    /// Where the task that was started last began.
+    pub(crate) const fn now(&self) -> u64 {
+        self.now
+    }
+
     /// How late the project's turn is: the least is next.
     pub(crate) fn of(&self, project: &str) -> u64 {
         self.clocks.get(project).copied().unwrap_or(0)

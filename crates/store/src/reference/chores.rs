@@ -58,8 +58,8 @@ impl Chores for ReferenceStore {
         Ok(newest.map(|(id, _)| *id))
     }
 
-    fn gaps(&self) -> Vec<Gap> {
-        self.state().gaps.all()
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        Ok(self.state().gaps.all())
     }
 
     async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
-//! Columns of the table `tasks`, and how numbers and phases are written in them.
+//! Columns of the table `tasks`.
 
-use kinora_contract::Phase;
+pub(super) use crate::stored::{int, phase_name};
 
 /// The columns of a record ([`super::rows::read`]).
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
@@ -25,21 +25,5 @@ pub(super) const fn at(name: &str) -> usize {
             return place;
         }
         (place, start) = (place + 1, end + 2);
-    }
-}
-
-/// SQLite's integers are signed; a time past the year 292 million is the end of time.
-pub(super) fn int(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// The name of a phase in the database.
-pub(super) const fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Waiting => "waiting",
-        Phase::Running => "running",
-        Phase::Completed => "completed",
-        Phase::Failed => "failed",
-        Phase::Expired => "expired",
     }
 }

@@ -110,6 +110,7 @@ impl SqliteStore {
         let OpenOptions {
             clock,
             sqlite: options,
+            ..
         } = options;
         let mut locks = schema::lock(path)?;
         // Kept until there is another connection: closing the last one would carry the log over.

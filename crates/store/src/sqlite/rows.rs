@@ -11,6 +11,7 @@ use serde_json::{from_str, to_string};
 use super::columns::{COLUMNS, at, int, phase_name};
 use super::fault::{Done, Fault};
 use super::sums::{self, Texts};
+pub(super) use crate::stored::files;
 use crate::{HELD_RESULTS_MAX, Holds, Usage};
 
 /// The record with this id.
@@ -207,21 +208,6 @@ pub(super) fn counter(conn: &Connection, name: &str) -> Done<u64> {
         .optional()?;
     let value = value.and_then(|value| u64::try_from(value).ok());
     value.ok_or_else(|| Fault::Corrupt(format!("the counter {name} is missing")))
-}
-
-/// The blob keys of a stored artifact; none when it cannot be read, which the sweep of orphans
-/// makes good.
-pub(super) fn files(artifact: Option<&str>) -> Vec<String> {
-    let Some(text) = artifact else {
-        return Vec::new();
-    };
-    match from_str::<Artifact>(text) {
-        Ok(artifact) => artifact.files().map(|file| file.key.clone()).into(),
-        Err(error) => {
-            tracing::error!(%error, "a stored artifact cannot be read; its files are left");
-            Vec::new()
-        }
-    }
 }
 
 /// What there is.

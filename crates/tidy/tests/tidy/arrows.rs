@@ -15,6 +15,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("pool", 0),
     ("resize", 0),
     ("scratch", 0),
+    ("test-postgres", 0),
     ("test-s3", 0),
     ("blobs", 1),
     ("decode", 1),

@@ -133,8 +133,8 @@ impl Chores for SeenStore {
         self.way.there_and_back(call).await
     }
 
-    fn gaps(&self) -> Vec<Gap> {
-        self.inner.chores.gaps()
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        self.inner.chores.gaps().await
     }
 
     async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {

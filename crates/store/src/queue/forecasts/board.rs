@@ -58,6 +58,35 @@ pub(super) struct Running {
     progress: (u8, Duration),
 }
 
+/// The unfinished tasks, as a store has read them.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    pub(crate) waiting: Vec<Waits>,
+    pub(crate) running: Vec<Runs>,
+    pub(crate) turns: Turns,
+}
+
+/// A waiting task of a [`Picture`].
+#[derive(Debug)]
+pub(crate) struct Waits {
+    pub(crate) id: TaskId,
+    pub(crate) project: Arc<str>,
+    pub(crate) seq: u64,
+    pub(crate) model: String,
+    pub(crate) cost: u64,
+    pub(crate) claimable: bool,
+}
+
+/// A running task of a [`Picture`].
+#[derive(Debug)]
+pub(crate) struct Runs {
+    pub(crate) id: TaskId,
+    pub(crate) project: Arc<str>,
+    pub(crate) model: String,
+    pub(crate) cost: u64,
+    pub(crate) progress: u8,
+}
+
 impl Default for Board {
     fn default() -> Self {
         Self {
@@ -106,6 +135,38 @@ impl Board {
         self.turns
             .forget_past(|project| self.waiting.contains_key(project));
         true
+    }
+
+    /// Takes the tasks of `picture` in the place of all others. Runs that are known go on as they are.
+    pub(super) fn show(&mut self, picture: Picture, now: Duration) {
+        let mut known = std::mem::take(&mut self.running);
+        self.waiting.clear();
+        self.waiting_for.clear();
+        (self.waiting_count, self.unready_count) = (0, 0);
+        self.turns = picture.turns;
+        for one in picture.running {
+            let new = Running {
+                project: one.project,
+                model: one.model,
+                cost: one.cost,
+                since: now,
+                progress: (0, now),
+            };
+            let mut running = known.remove(&one.id).unwrap_or(new);
+            if one.progress > running.progress.0 {
+                running.progress = (one.progress, now);
+            }
+            self.running.insert(one.id, running);
+        }
+        for one in picture.waiting {
+            let waiting = Waiting {
+                id: one.id,
+                model: one.model,
+                cost: one.cost,
+                claimable: one.claimable,
+            };
+            self.wait(one.project, one.seq, waiting);
+        }
     }
 
     /// Learns how workers claim; says whether that is news.
@@ -171,14 +232,18 @@ impl Board {
             cost: spec.cost(),
             claimable: record.is_claimable(),
         };
+        self.wait(project.clone(), record.seq, waiting);
+    }
+
+    fn wait(&mut self, project: Arc<str>, seq: u64, waiting: Waiting) {
         self.waiting_count += 1;
         self.unready_count += usize::from(!waiting.claimable);
         match self.waiting_for.get_mut(&waiting.model) {
             Some(count) => *count += 1,
             None => drop(self.waiting_for.insert(waiting.model.clone(), 1)),
         }
-        let tasks = self.waiting.entry(project.clone()).or_default();
-        tasks.insert(record.seq, waiting);
+        let tasks = self.waiting.entry(project).or_default();
+        tasks.insert(seq, waiting);
     }
 
     fn leave(

@@ -61,8 +61,8 @@ impl Chores for SqliteStore {
         self.read(None, read).await
     }
 
-    fn gaps(&self) -> Vec<Gap> {
-        self.memory.gaps()
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        Ok(self.memory.gaps())
     }
 
     async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {

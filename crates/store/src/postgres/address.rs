@@ -1,0 +1,156 @@
+//! The address of a store: what `libpq` understands, of which the driver takes most, and what is ours.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
+
+use crate::{OpenError, PostgresOptions};
+
+/// An address, taken apart. It may hold a password, which is shown nowhere.
+#[derive(Clone)]
+pub(super) struct Address {
+    pub(super) config: Config,
+    /// Certificates that are trusted instead of those of the public authorities.
+    pub(super) roots: Option<PathBuf>,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Address")
+    }
+}
+
+/// Whether `url` is the address of such a store.
+pub(crate) fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+impl Address {
+    /// Takes `url` apart: `postgres://user:password@host:port,host:port/database?name=value&...` with the parameters
+    /// of the driver (<https://docs.rs/tokio-postgres/latest/tokio_postgres/config/struct.Config.html>), and
+    /// `sslmode` (`disable`, `prefer`: no encryption; `require`, `verify-ca`, `verify-full`: encrypted, certificate
+    /// and name checked), `sslrootcert` (a file), `schema` or `search_path`.
+    pub(super) fn parse(url: &str, options: &PostgresOptions) -> Result<Self, OpenError> {
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut encrypts, mut roots, mut schema) = (false, None, None);
+        let mut others = Vec::new();
+        for one in query.split('&').filter(|one| !one.is_empty()) {
+            let (name, value) = one.split_once('=').unwrap_or((one, ""));
+            match name {
+                "sslmode" => match value {
+                    "disable" | "allow" | "prefer" => encrypts = false,
+                    "require" | "verify-ca" | "verify-full" => encrypts = true,
+                    _ => return Err(refuse("sslmode is unknown")),
+                },
+                "sslrootcert" => roots = Some(PathBuf::from(decoded(value)?)),
+                "schema" | "search_path" => schema = Some(decoded(value)?),
+                _ => others.push(one),
+            }
+        }
+        let address = format!("{base}?{}", others.join("&"));
+        // What the parser says may repeat parts of the address.
+        let parsed = address.parse::<Config>();
+        let mut config = parsed.map_err(|_| refuse("it cannot be understood"))?;
+        if let Some(schema) = schema {
+            let own = format!(
+                "-c search_path={}",
+                schema.replace('\\', "\\\\").replace(' ', "\\ ")
+            );
+            let given = config.get_options().unwrap_or_default();
+            config.options(format!("{given} {own}").trim());
+        }
+        config.ssl_mode(match encrypts {
+            true => SslMode::Require,
+            false => SslMode::Disable,
+        });
+        keep_alive(&mut config, options);
+        Ok(Self { config, roots })
+    }
+}
+
+/// A server that is gone is noticed.
+fn keep_alive(config: &mut Config, options: &PostgresOptions) {
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(Duration::from_millis(options.connect_timeout_ms.into()));
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(Duration::from_millis(options.statement_timeout_ms.into()));
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_idle(Duration::from_secs(30));
+        config.keepalives_interval(Duration::from_secs(5));
+        config.keepalives_retries(3);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("kinora");
+    }
+}
+
+fn refuse(why: &str) -> OpenError {
+    OpenError::Unavailable(format!("the address of the PostgreSQL database is wrong: {why}").into())
+}
+
+fn decoded(value: &str) -> Result<String, OpenError> {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+        let (high, low) = (digit(rest.next()), digit(rest.next()));
+        let code = high
+            .zip(low)
+            .and_then(|(high, low)| u8::try_from(16 * high + low).ok());
+        bytes.push(code.ok_or_else(|| refuse("a percent sign begins no code"))?);
+    }
+    String::from_utf8(bytes).map_err(|_| refuse("it is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_postgres::config::Host;
+
+    use super::*;
+
+    fn parse(url: &str) -> Result<Address, OpenError> {
+        Address::parse(url, &PostgresOptions::default())
+    }
+
+    #[test]
+    fn an_address_is_taken_apart() {
+        let address = parse(
+            "postgres://kinora:s%20t@one:1,two:2/videos?sslmode=verify-full&sslrootcert=/etc/ca%20x.pem\
+             &target_session_attrs=read-write&schema=kinora",
+        )
+        .unwrap();
+        assert_eq!(address.roots, Some(PathBuf::from("/etc/ca x.pem")));
+        let config = &address.config;
+        assert_eq!(config.get_ssl_mode(), SslMode::Require);
+        let hosts = ["one", "two"].map(|host| Host::Tcp(host.to_owned()));
+        assert_eq!(config.get_hosts(), hosts);
+        assert_eq!(config.get_ports(), [1, 2]);
+        assert_eq!(config.get_password(), Some(&b"s t"[..]));
+        assert_eq!(config.get_options(), Some("-c search_path=kinora"));
+        let plain = parse("postgres://host/videos").unwrap();
+        assert_eq!(plain.config.get_ssl_mode(), SslMode::Disable);
+    }
+
+    #[test]
+    fn a_wrong_address_is_refused_without_repeating_it() {
+        for url in [
+            "postgres://me:secret@host/db?sslmode=secret",
+            "postgres://me:secret@host/db?secret=1",
+            "postgres://me:secret@host:secret/db",
+            "postgres://me:secret@host/db?sslrootcert=%zzsecret",
+        ] {
+            let error = parse(url).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert!(!format!("{:?}", parse("postgres://me:secret@host/db")).contains("secret"));
+    }
+}

@@ -1,0 +1,297 @@
+//! One transaction of a lane, as operations see it. It locks and reads what they need when it begins, they change
+//! records in memory by the rules of the contract, and it writes all changes at once when it ends.
+//!
+//! Locks are taken in one order by all processes, so that they wait for each other in no circle: the queue, tasks by
+//! id (claims and sweeps pass over locked ones instead of waiting), projects by name.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use kinora_contract::lifecycle::{CallOff, Effects, Event, Record, Refused};
+use kinora_contract::{Reading, TaskId, UnixMs};
+use tokio_postgres::Client;
+
+use super::fault::{Done, Fault, corrupt};
+use super::insert::Binding;
+use super::statement::Statement;
+use super::totals::Totals;
+use crate::gap::Gaps;
+use crate::queue::{Change, alone};
+use crate::{Gap, StoreError};
+
+/// An open transaction.
+pub(super) struct Batch<'a> {
+    pub(super) client: &'a Client,
+    /// When it began.
+    pub(super) now: Reading,
+    pub(super) tasks: HashMap<TaskId, Slot>,
+    pub(super) projects: BTreeMap<String, Project>,
+    /// Idempotency keys that are bound, by project and key.
+    pub(super) bindings: HashMap<(String, String), Binding>,
+    pub(super) places: std::vec::IntoIter<u64>,
+    pub(super) totals: Totals,
+    pub(super) queue: Option<Queue>,
+    /// The gap since the last opening, as this process knows it.
+    pub(super) gap: Option<Gap>,
+    pub(super) new: New,
+    /// In the order of their events.
+    pub(super) changes: Vec<Change>,
+    /// Whether statements of operations have changed anything already.
+    pub(super) wrote: bool,
+}
+
+/// A task as it is stored, and as it will be.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) stored: Option<Arc<Record>>,
+    pub(super) now: Option<Arc<Record>>,
+    /// Why the row cannot be read; nothing else is known of it.
+    pub(super) unreadable: Option<String>,
+}
+
+/// A project's sums as they are stored, where it is locked, and what is added to them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Project {
+    /// What is stored; zeros where it was not read.
+    pub(super) stored: Sums,
+    pub(super) added: Sums,
+    /// Its clock, if a claim moved it.
+    pub(super) turn: u64,
+    /// Token of its last fetch, if one was begun.
+    pub(super) last_fetch: u64,
+    /// The newest task ever accepted and its place, where the project is locked.
+    pub(super) newest_ms: UnixMs,
+    pub(super) newest_seq: u64,
+    pub(super) is_locked: bool,
+}
+
+/// Of a project.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub(super) bytes: i64,
+    pub(super) tasks: i64,
+    pub(super) waiting: i64,
+    pub(super) unfinished: i64,
+}
+
+impl Sums {
+    const fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.tasks += other.tasks;
+        self.waiting += other.waiting;
+        self.unfinished += other.unfinished;
+    }
+}
+
+/// The row that serialises claims.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    pub(super) token: u64,
+    pub(super) turn_now: u64,
+    pub(super) alone: Option<alone::Next>,
+    pub(super) is_changed: bool,
+}
+
+/// Rows to be added beside the tasks.
+#[derive(Debug, Default)]
+pub(super) struct New {
+    pub(super) files: Vec<String>,
+    pub(super) call_offs: Vec<CallOff>,
+    pub(super) previews: BTreeMap<TaskId, Arc<[u8]>>,
+    pub(super) bindings: Vec<((String, String), Binding)>,
+    pub(super) accepted_ms: Vec<UnixMs>,
+}
+
+impl Batch<'_> {
+    /// Reads in this transaction, or changes what it alone knows.
+    pub(super) async fn query(&self, statement: Statement) -> Done<Vec<tokio_postgres::Row>> {
+        Ok(statement.run(self.client).await?)
+    }
+
+    /// The same of a statement that changes something.
+    pub(super) async fn change(&mut self, statement: Statement) -> Done<Vec<tokio_postgres::Row>> {
+        self.wrote = true;
+        Ok(statement.run(self.client).await?)
+    }
+
+    /// The record as it stands in this transaction. It is locked.
+    pub(super) fn find(&self, id: TaskId) -> Done<Option<Arc<Record>>> {
+        match self.tasks.get(&id) {
+            None => Ok(None),
+            Some(Slot {
+                unreadable: Some(text),
+                ..
+            }) => Err(corrupt(text.clone())),
+            Some(slot) => Ok(slot.now.clone()),
+        }
+    }
+
+    /// Notes a row that was read and locked.
+    pub(super) fn keep(&mut self, id: TaskId, read: Done<Arc<Record>>) -> Done<()> {
+        let slot = match read {
+            Ok(record) => Slot {
+                stored: Some(record.clone()),
+                now: Some(record),
+                unreadable: None,
+            },
+            Err(Fault::Job(StoreError::Corrupt(text))) => Slot {
+                stored: None,
+                now: None,
+                unreadable: Some(text),
+            },
+            Err(fault) => return Err(fault),
+        };
+        // What was changed in this transaction is not as it is stored.
+        self.tasks.entry(id).or_insert(slot);
+        Ok(())
+    }
+
+    /// Adds a record.
+    pub(super) fn insert(&mut self, record: &Arc<Record>) {
+        let created_ms = record.task.id.created_at_ms();
+        let project = self.project(&record.task.project);
+        let mut newest = Gaps::opened(project.newest_ms, Vec::new());
+        newest.accept(created_ms);
+        (project.newest_ms, project.newest_seq) = (newest.newest_ms(), record.seq);
+        self.new.accepted_ms.push(created_ms);
+        self.charge(None, Some(record));
+        self.put(Change {
+            id: record.task.id,
+            before: None,
+            after: Some(record.clone()),
+        });
+    }
+
+    /// Lets `event` happen to a task, and keeps the task and the effects. A refused event changes nothing.
+    pub(super) fn apply(
+        &mut self,
+        before: &Arc<Record>,
+        event: Event,
+    ) -> Result<Option<Arc<Record>>, Refused> {
+        let transition = before.apply(event)?;
+        let after = transition.after.map(Arc::new);
+        self.follow(transition.effects);
+        self.charge(Some(before), after.as_deref());
+        self.put(Change {
+            id: before.task.id,
+            before: Some(before.clone()),
+            after: after.clone(),
+        });
+        Ok(after)
+    }
+
+    /// The same of an event that can happen in the task's present state.
+    pub(super) fn expect(
+        &mut self,
+        before: &Arc<Record>,
+        event: Event,
+    ) -> Done<Option<Arc<Record>>> {
+        self.apply(before, event)
+            .map_err(|refused| corrupt(format!("{}: {refused}", before.task.id)))
+    }
+
+    fn follow(&mut self, effects: Effects) {
+        self.new.files.extend(effects.garbage);
+        self.new.call_offs.extend(effects.call_off);
+    }
+
+    fn put(&mut self, change: Change) {
+        let lease = |record: &Option<Arc<Record>>| record.as_ref()?.running_lease();
+        if lease(&change.before) != lease(&change.after) {
+            self.new.previews.remove(&change.id);
+        }
+        let slot = self.tasks.entry(change.id).or_insert(Slot {
+            stored: None,
+            now: None,
+            unreadable: None,
+        });
+        slot.now.clone_from(&change.after);
+        self.changes.push(change);
+    }
+
+    /// Adds what a change makes of its project's sums.
+    fn charge(&mut self, before: Option<&Record>, after: Option<&Record>) {
+        let effects = Effects::of(before, after);
+        let counts = |count: fn(&Record) -> bool| {
+            let one = |record: Option<&Record>| i64::from(record.is_some_and(count));
+            one(after) - one(before)
+        };
+        let added = Sums {
+            bytes: effects.bytes,
+            tasks: effects.tasks,
+            waiting: counts(Record::is_waiting),
+            unfinished: counts(|record| !record.is_terminal()),
+        };
+        if let Some(record) = before.or(after) {
+            self.add_sums(&record.task.project, added);
+        }
+    }
+
+    pub(super) fn add_sums(&mut self, project: &str, added: Sums) {
+        self.totals.add(added.waiting, added.bytes);
+        self.project(project).added.add(added);
+    }
+
+    pub(super) fn project(&mut self, project: &str) -> &mut Project {
+        self.projects.entry(project.to_owned()).or_default()
+    }
+
+    /// Locks the queue: nobody else claims or takes fetches before the end of this transaction.
+    pub(super) async fn lock_queue(&mut self) -> Done<()> {
+        if self.queue.is_some() {
+            return Ok(());
+        }
+        let locked = self.query(Statement::new(
+            "SELECT token, turn_now, alone_worker, alone_task FROM queue FOR UPDATE",
+        ));
+        let rows = locked.await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| corrupt("the row of the queue is missing".to_owned()))?;
+        let (worker, task): (Option<String>, Option<&str>) = (row.try_get(2)?, row.try_get(3)?);
+        let task = task.and_then(|task| task.parse().ok());
+        self.queue = Some(Queue {
+            token: row.try_get::<_, i64>(0)?.unsigned_abs(),
+            turn_now: row.try_get::<_, i64>(1)?.unsigned_abs(),
+            alone: worker
+                .zip(task)
+                .map(|(worker, task)| alone::Next::stored(worker, task)),
+            is_changed: false,
+        });
+        Ok(())
+    }
+
+    /// A fencing token above all others, of the queue, which must be locked.
+    pub(super) fn next_token(&mut self) -> Done<u64> {
+        let queue = self.queue_mut()?;
+        queue.token += 1;
+        Ok(queue.token)
+    }
+
+    pub(super) fn queue_mut(&mut self) -> Done<&mut Queue> {
+        let queue = self.queue.as_mut();
+        let queue = queue.ok_or_else(|| corrupt("the queue is not locked".to_owned()))?;
+        queue.is_changed = true;
+        Ok(queue)
+    }
+
+    /// Reads and locks the rows that `statement` selects.
+    pub(super) async fn load(&mut self, statement: Statement) -> Done<Vec<TaskId>> {
+        let rows = self.query(statement).await?;
+        let mut ids = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let id = super::rows::id(row)?;
+            self.keep(id, super::rows::read(row))?;
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+
+    /// Projects whose sums are changed.
+    pub(super) fn charged(&self) -> BTreeSet<&str> {
+        let changed = self.projects.iter().filter(|(_, project)| {
+            project.added != Sums::default() || project.turn > 0 || project.last_fetch > 0
+        });
+        changed.map(|(name, _)| name.as_str()).collect()
+    }
+}

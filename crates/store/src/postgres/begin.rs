@@ -1,0 +1,222 @@
+//! How a transaction begins: everything that its jobs need is read and locked in one round trip.
+
+use std::collections::{BTreeMap, HashMap};
+
+use kinora_contract::{Clock, Reading};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
+
+use super::batch::{Batch, New, Project, Sums};
+use super::fault::{Done, corrupt};
+use super::insert;
+use super::job::Needs;
+use super::rows;
+use super::statement::{Statement, run_all};
+use super::totals::{Summed, Totals};
+use crate::{PostgresOptions, Time};
+
+/// Where a transaction belongs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    /// The lane's row.
+    pub(super) lane: u64,
+    /// Which transaction of the lane.
+    pub(super) batch: u64,
+}
+
+/// By which a transaction judges time and the bounds over all projects.
+#[derive(Clone, Copy)]
+pub(super) struct Judges<'a> {
+    pub(super) options: &'a PostgresOptions,
+    pub(super) clock: &'a dyn Clock,
+    pub(super) summed: &'a Summed,
+}
+
+const SUMS: &str = "name, bytes, tasks, waiting, unfinished, newest_ms, newest_seq";
+
+/// Begins a transaction. The lane's row is written first, and locked with it: whoever asks later whether this
+/// transaction was committed waits until it has ended.
+pub(super) async fn begin<'a>(
+    client: &'a Client,
+    needs: &Needs,
+    origin: Origin,
+    judges: Judges<'_>,
+) -> Done<Batch<'a>> {
+    let batch = try_begin(client, needs, origin, judges).await?;
+    let names = needs.projects.iter();
+    let missing = names.filter(|name| !batch.projects.contains_key(*name));
+    let missing: Vec<String> = missing.cloned().collect();
+    if missing.is_empty() {
+        return Ok(batch);
+    }
+    add_projects(client, missing).await?;
+    try_begin(client, needs, origin, judges).await
+}
+
+async fn try_begin<'a>(
+    client: &'a Client,
+    needs: &Needs,
+    origin: Origin,
+    judges: Judges<'_>,
+) -> Done<Batch<'a>> {
+    let fresh = judges.summed.fresh();
+    let asks_totals = needs.totals && fresh.is_none();
+    let mut statements = vec![
+        Statement::new("BEGIN"),
+        limits(judges.options),
+        mark(origin),
+    ];
+    statements.push(lock_tasks(needs));
+    statements.push(lock_projects(needs.projects.iter().cloned().collect()));
+    statements.push(places(needs.places));
+    statements.extend(bindings(needs));
+    if asks_totals {
+        statements.push(Summed::ask());
+    }
+    let mut answers = run_all(client, statements).await?.into_iter().skip(2);
+    let mut next = || answers.next().unwrap_or_default();
+    let server = next();
+    let (tasks, projects, places) = (next(), next(), next());
+    let mut batch = Batch {
+        client,
+        now: now(judges, &server)?,
+        tasks: HashMap::new(),
+        projects: BTreeMap::new(),
+        bindings: HashMap::new(),
+        places: numbers(&places)?.into_iter(),
+        totals: Totals::default(),
+        queue: None,
+        gap: None,
+        new: New::default(),
+        changes: Vec::new(),
+        wrote: false,
+    };
+    for row in &tasks {
+        batch.keep(rows::id(row)?, rows::read(row))?;
+    }
+    keep_projects(&mut batch, &projects)?;
+    if !needs.keys.is_empty() {
+        for row in &next() {
+            let (place, binding) = insert::read_binding(row)?;
+            batch.bindings.insert(place, binding);
+        }
+        for row in &next() {
+            let id = rows::id(row)?;
+            batch.keep(id, rows::read(row))?;
+        }
+    }
+    let sums = match next().first() {
+        Some(row) if asks_totals => Some(judges.summed.keep(row)?),
+        _ => fresh,
+    };
+    (batch.totals, batch.gap) = sums.unwrap_or_default();
+    Ok(batch)
+}
+
+/// The present, as the options say.
+fn now(judges: Judges<'_>, server: &[Row]) -> Done<Reading> {
+    if judges.options.time == Time::Clock {
+        return Ok(judges.clock.read());
+    }
+    let wall_ms = numbers(server)?.first().copied();
+    let wall_ms = wall_ms.ok_or_else(|| corrupt("the server tells no time".to_owned()))?;
+    Ok(Reading {
+        wall_ms,
+        steady_ms: wall_ms,
+    })
+}
+
+/// Of this transaction alone, so that a pooler's connection keeps no setting.
+fn limits(options: &PostgresOptions) -> Statement {
+    let limit_ms = options.statement_timeout_ms.to_string();
+    Statement::new(
+        "SELECT set_config('statement_timeout', $1, true), \
+         set_config('idle_in_transaction_session_timeout', $1, true)",
+    )
+    .text(limit_ms)
+}
+
+fn mark(origin: Origin) -> Statement {
+    Statement::new(
+        "INSERT INTO lanes (id, batch, at_ms) \
+         VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) \
+         ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at_ms = excluded.at_ms RETURNING at_ms",
+    )
+    .int(origin.lane)
+    .int(origin.batch)
+}
+
+fn lock_tasks(needs: &Needs) -> Statement {
+    let ids = needs.tasks.iter().map(ToString::to_string).collect();
+    Statement::new(format!(
+        "SELECT {} FROM tasks t WHERE id = ANY($1) ORDER BY id FOR UPDATE",
+        rows::columns("t")
+    ))
+    .texts(ids)
+}
+
+fn lock_projects(names: Vec<String>) -> Statement {
+    Statement::new(format!(
+        "SELECT {SUMS} FROM projects WHERE name = ANY($1) ORDER BY name FOR UPDATE"
+    ))
+    .texts(names)
+}
+
+fn places(count: u64) -> Statement {
+    Statement::new("SELECT nextval('task_seq') FROM generate_series(1, $1)").int(count)
+}
+
+/// The bindings of idempotency keys, and their tasks, which are not locked: they are shown, and not changed.
+fn bindings(needs: &Needs) -> Vec<Statement> {
+    if needs.keys.is_empty() {
+        return Vec::new();
+    }
+    let (projects, keys): (Vec<String>, Vec<String>) = needs.keys.iter().cloned().unzip();
+    let asked = "FROM unnest($1, $2) AS k(project, key) JOIN idempotency i USING (project, key)";
+    let columns = rows::columns("t");
+    let both = [
+        format!("SELECT i.project, i.key, i.fingerprint, i.task {asked}"),
+        format!("SELECT {columns} {asked} JOIN tasks t ON t.id = i.task"),
+    ];
+    let bind = |text| {
+        Statement::new(text)
+            .bind(projects.clone(), Type::TEXT_ARRAY)
+            .bind(keys.clone(), Type::TEXT_ARRAY)
+    };
+    both.map(bind).into()
+}
+
+fn keep_projects(batch: &mut Batch<'_>, found: &[Row]) -> Done<()> {
+    for row in found {
+        let project = Project {
+            stored: Sums {
+                bytes: row.try_get(1)?,
+                tasks: row.try_get(2)?,
+                waiting: row.try_get(3)?,
+                unfinished: row.try_get(4)?,
+            },
+            newest_ms: row.try_get::<_, i64>(5)?.unsigned_abs(),
+            newest_seq: row.try_get::<_, i64>(6)?.unsigned_abs(),
+            is_locked: true,
+            ..Project::default()
+        };
+        batch.projects.insert(row.try_get(0)?, project);
+    }
+    Ok(())
+}
+
+/// Adds the rows of projects that have their first task now, in a transaction of their own: what is read under the
+/// lock of a project must be read after it was taken.
+async fn add_projects(client: &Client, missing: Vec<String>) -> Done<()> {
+    let add = Statement::new(
+        "INSERT INTO projects (name) SELECT name FROM unnest($1) AS n(name) ORDER BY name ON CONFLICT DO NOTHING",
+    );
+    let statements = vec![Statement::new("ROLLBACK"), add.texts(missing)];
+    run_all(client, statements).await?;
+    Ok(())
+}
+
+fn numbers(rows: &[Row]) -> Done<Vec<u64>> {
+    let number = |row: &Row| Ok(row.try_get::<_, i64>(0)?.unsigned_abs());
+    rows.iter().map(number).collect()
+}

@@ -1,0 +1,219 @@
+//! Claims: the part of the queue that a claim can reach is read and locked, and the shared rules say who is next.
+//! One process claims at a time, so that turns and bounds on slots are exact over all processes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kinora_contract::TaskId;
+use kinora_contract::lifecycle::Record;
+use kinora_contract::spec::SPEC_VERSION;
+use tokio_postgres::Row;
+
+use super::acts::release;
+use super::batch::Batch;
+use super::fault::{Done, Fault};
+use super::job::{Job, Operation};
+use super::rows;
+use super::statement::{Statement, run_all};
+use crate::queue::{Change, Claiming, Index, Turns};
+use crate::{Claim, ClaimRequest, StoreError};
+
+/// Tasks of one reading of the queue; a claim of more reads it again.
+const ROUND_MAX: usize = 64;
+
+impl Operation for ClaimRequest {
+    type Output = Vec<Claim>;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Claim>> {
+        let any = "SELECT 1 FROM tasks WHERE place = 1 LIMIT 1";
+        if self.count == 0 || batch.query(Statement::new(any)).await?.is_empty() {
+            return Ok(Vec::new());
+        }
+        batch.lock_queue().await?;
+        let awaited = awaited(self, batch).await?;
+        let mut index = read(self, self.count.min(ROUND_MAX), batch).await?;
+        let running = index.running().map(|record| &**record);
+        let mut claiming = Claiming::begin(self, batch.now, running, awaited.as_deref());
+        let mut left = self.count;
+        while claiming.is_open() {
+            let claimed = claim(self, &mut claiming, &mut index, batch)?;
+            left = left.saturating_sub(claimed);
+            if claimed < ROUND_MAX || left == 0 {
+                break;
+            }
+            index = read(self, left.min(ROUND_MAX), batch).await?;
+        }
+        Ok(claiming.claims())
+    }
+
+    /// A worker that went away while it asked would hold its tasks until the lease ran out.
+    fn unclaimed(claims: Vec<Claim>) -> Vec<Box<dyn Job>> {
+        release(claims)
+    }
+}
+
+/// The task that waits for this worker to have nothing else.
+async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<Arc<Record>>> {
+    let alone = batch.queue.as_ref().and_then(|queue| queue.alone.as_ref());
+    let Some(id) = alone.and_then(|next| next.awaits(request)) else {
+        return Ok(None);
+    };
+    if batch.tasks.contains_key(&id) {
+        return batch.find(id);
+    }
+    let text = format!("SELECT {} FROM tasks t WHERE id = $1", rows::columns("t"));
+    let found = batch
+        .query(Statement::new(text).text(id.to_string()))
+        .await?;
+    Ok(found.first().and_then(|row| rows::read(row).ok()))
+}
+
+/// Claims what this part of the queue has for the request; returns how many tasks.
+fn claim(
+    request: &ClaimRequest,
+    claiming: &mut Claiming<'_>,
+    index: &mut Index,
+    batch: &mut Batch<'_>,
+) -> Done<usize> {
+    let mut claimed = 0;
+    while claiming.is_open()
+        && claimed < ROUND_MAX
+        && let Some(before) = index.next(request, |_| false).cloned()
+    {
+        if let Err(next) = claiming.admit(&before) {
+            batch.queue_mut()?.alone = Some(next);
+            break;
+        }
+        let token = batch.next_token()?;
+        let after = batch.expect(&before, claiming.event(token))?;
+        index.apply(&Change {
+            id: before.task.id,
+            before: Some(before.clone()),
+            after: after.clone(),
+        });
+        let project = &before.task.project;
+        batch.project(project).turn = index.turns().of(project);
+        batch.queue_mut()?.turn_now = index.turns().now();
+        claimed += 1;
+        if let Some(after) = after {
+            claiming.add(&after, token);
+        }
+    }
+    Ok(claimed)
+}
+
+/// Reads and locks the tasks that may be among the next `count`, and reads all that run.
+async fn read(request: &ClaimRequest, count: usize, batch: &mut Batch<'_>) -> Done<Index> {
+    // What was claimed in this transaction is still in the way.
+    let reach = (count + batch.changes.len()) as u64;
+    let statements = vec![
+        candidates(1, "p.turn, h.seq")
+            .texts(request.models.clone())
+            .int(reach + 1)
+            .int(reach),
+        Statement::new(format!(
+            "SELECT {} FROM tasks t WHERE place = 4",
+            rows::columns("t")
+        )),
+    ];
+    let mut answers = run_all(batch.client, statements).await?.into_iter();
+    let (found, running) = (
+        answers.next().unwrap_or_default(),
+        answers.next().unwrap_or_default(),
+    );
+    let mut index = part(&found, batch)?;
+    let mut seen = fill(&mut index, &found, batch)?;
+    // They are not locked: only that they run counts.
+    for row in &running {
+        let id = rows::id(row)?;
+        if seen.insert(id) && !batch.tasks.contains_key(&id) {
+            join(&mut index, read_or_skip(row)?);
+        }
+    }
+    // Those that were claimed in this transaction run as well.
+    let own = batch.tasks.iter().filter(|(id, _)| !seen.contains(id));
+    for (_, slot) in own {
+        join(&mut index, slot.now.clone().filter(|now| now.is_running()));
+    }
+    Ok(index)
+}
+
+/// The oldest tasks of this place in the queue, of the first projects in this order, with turn and last fetch of
+/// the project behind the columns of the task. The parameters: models, projects at most, tasks of each at most.
+/// Tasks of newer versions are left to newer programs.
+pub(super) fn candidates(place: i16, order: &str) -> Statement {
+    let columns = rows::columns("t");
+    let readable = format!("spec_version <= {SPEC_VERSION}");
+    Statement::new(format!(
+        "SELECT {columns}, f.turn, f.last_fetch FROM (\
+           SELECT p.name, p.turn, p.last_fetch FROM projects p \
+           CROSS JOIN LATERAL (\
+             SELECT min(o.seq) AS seq FROM unnest($1::text[]) AS m(model) CROSS JOIN LATERAL (\
+               SELECT seq FROM tasks WHERE project = p.name AND model = m.model AND place = {place} AND {readable} \
+               ORDER BY seq LIMIT 1\
+             ) o\
+           ) h WHERE p.waiting > 0 AND h.seq IS NOT NULL ORDER BY {order} LIMIT $2\
+         ) f CROSS JOIN unnest($1::text[]) AS m(model) CROSS JOIN LATERAL (\
+           SELECT * FROM tasks WHERE project = f.name AND model = m.model AND place = {place} AND {readable} \
+           ORDER BY seq LIMIT $3 FOR UPDATE SKIP LOCKED\
+         ) t"
+    ))
+}
+
+/// The index without tasks, with the clocks of the projects of these candidates.
+pub(super) fn part(found: &[Row], batch: &Batch<'_>) -> Done<Index> {
+    let (mut turns, mut last_fetches) = (Vec::new(), Vec::new());
+    for row in found {
+        let project: Arc<str> = row.try_get::<_, &str>("project")?.into();
+        let stored = |name: &str| -> Done<u64> { Ok(row.try_get::<_, i64>(name)?.unsigned_abs()) };
+        let own = batch.projects.get(&*project);
+        let (turn, fetch) = own.map_or((0, 0), |own| (own.turn, own.last_fetch));
+        turns.push((project.clone(), stored("turn")?.max(turn)));
+        last_fetches.push((project, stored("last_fetch")?.max(fetch)));
+    }
+    let now = batch.queue.as_ref().map_or(0, |queue| queue.turn_now);
+    Ok(Index::part(Turns::stored(now, turns), last_fetches))
+}
+
+/// Adds locked tasks to the index, as they stand in this transaction. One that cannot be read, as of a newer version,
+/// is passed over, and not locked by anybody for long.
+pub(super) fn fill(
+    index: &mut Index,
+    found: &[Row],
+    batch: &mut Batch<'_>,
+) -> Done<BTreeSet<TaskId>> {
+    let mut seen = BTreeSet::new();
+    for row in found {
+        let id = rows::id(row)?;
+        batch.keep(id, rows::read(row))?;
+        let record = match batch.find(id) {
+            Err(Fault::Job(StoreError::Corrupt(text))) => {
+                tracing::debug!(text, "task that cannot be read left in the queue");
+                None
+            }
+            found => found?,
+        };
+        if seen.insert(id) {
+            join(index, record);
+        }
+    }
+    Ok(seen)
+}
+
+pub(super) fn join(index: &mut Index, record: Option<Arc<Record>>) {
+    if let Some(record) = record {
+        index.apply(&Change {
+            id: record.task.id,
+            before: None,
+            after: Some(record),
+        });
+    }
+}
+
+/// A row that is only looked at.
+pub(super) fn read_or_skip(row: &Row) -> Done<Option<Arc<Record>>> {
+    match rows::read(row) {
+        Err(Fault::Job(StoreError::Corrupt(_))) => Ok(None),
+        read => read.map(Some),
+    }
+}

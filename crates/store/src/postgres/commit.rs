@@ -1,0 +1,191 @@
+//! How a transaction ends: all changes are written and committed in one round trip.
+
+use std::collections::BTreeMap;
+
+use kinora_contract::TaskId;
+use kinora_contract::lifecycle::Record;
+use tokio_postgres::types::Type;
+
+use super::batch::{Batch, Sums};
+use super::fault::Done;
+use super::rows::Written;
+use super::statement::{Statement, run_all};
+use crate::queue::Change;
+use crate::stored::int;
+
+/// What a committed transaction changed.
+#[derive(Debug, Default)]
+pub(super) struct Committed {
+    pub(super) changes: Vec<Change>,
+    pub(super) waiting: i64,
+    pub(super) bytes: i64,
+}
+
+/// How it stands after the last statement was sent.
+pub(super) enum Ended {
+    Committed(Committed),
+    /// Nothing was to be written.
+    Empty,
+    /// The connection broke before the server had answered: it may have committed.
+    Unknown(Committed, tokio_postgres::Error),
+}
+
+impl Batch<'_> {
+    /// Writes everything and commits.
+    pub(super) async fn commit(mut self) -> Done<Ended> {
+        let mut statements = self.write_projects();
+        statements.extend(self.write_tasks()?);
+        statements.extend(self.write_beside());
+        if statements.is_empty() && !self.wrote {
+            // Nobody waits for a sync of nothing.
+            Statement::new("ROLLBACK").run(self.client).await?;
+            return Ok(Ended::Empty);
+        }
+        kinora_crash::point("store.before_commit");
+        statements.push(Statement::new("COMMIT"));
+        let added = self.projects.values().map(|project| project.added);
+        let committed = Committed {
+            waiting: added.clone().map(|added| added.waiting).sum(),
+            bytes: added.map(|added| added.bytes).sum(),
+            changes: std::mem::take(&mut self.changes),
+        };
+        match run_all(self.client, statements).await {
+            Ok(_) => {
+                kinora_crash::point("store.after_commit");
+                Ok(Ended::Committed(committed))
+            }
+            // The server itself says that it refused a statement: then it has not committed.
+            Err(error) if error.as_db_error().is_some() && !self.client.is_closed() => {
+                Err(error.into())
+            }
+            Err(error) => Ok(Ended::Unknown(committed, error)),
+        }
+    }
+
+    fn write_tasks(&self) -> Done<Vec<Statement>> {
+        let (mut added, mut changed) = (Written::default(), Written::default());
+        let (mut removed, mut ended) = (Vec::new(), Vec::new());
+        let lease = |record: &Option<std::sync::Arc<Record>>| record.as_ref()?.running_lease();
+        // In one order, as all processes do.
+        let tasks: BTreeMap<TaskId, _> = self.tasks.iter().map(|(id, slot)| (*id, slot)).collect();
+        for (id, slot) in tasks {
+            let was_run = lease(&slot.stored).is_some() && lease(&slot.stored) != lease(&slot.now);
+            ended.extend(was_run.then(|| id.to_string()));
+            match (&slot.stored, &slot.now) {
+                (None, Some(new)) => added.add(new, None)?,
+                (Some(_), None) => removed.push(id.to_string()),
+                (Some(old), Some(new)) if !std::sync::Arc::ptr_eq(old, new) => {
+                    changed.add(new, Some(old))?;
+                }
+                _ => {}
+            }
+        }
+        let mut statements = Vec::new();
+        if !added.is_empty() {
+            statements.push(added.insert());
+        }
+        if !changed.is_empty() {
+            statements.push(changed.update());
+        }
+        if !ended.is_empty() {
+            statements
+                .push(Statement::new("DELETE FROM previews WHERE task = ANY($1)").texts(ended));
+        }
+        if !removed.is_empty() {
+            statements.extend(remove(removed));
+        }
+        Ok(statements)
+    }
+
+    /// Sums of projects: their rows are locked in the order of their names first.
+    fn write_projects(&self) -> Vec<Statement> {
+        let names: Vec<String> = self.charged().into_iter().map(str::to_owned).collect();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let of: Vec<_> = names
+            .iter()
+            .filter_map(|name| self.projects.get(name))
+            .collect();
+        let added = |part: fn(&Sums) -> i64| of.iter().map(|one| part(&one.added)).collect();
+        let numbers = |part: fn(&super::batch::Project) -> u64| {
+            of.iter().map(|one| int(part(one))).collect::<Vec<_>>()
+        };
+        let update = Statement::new(
+            "UPDATE projects p SET bytes = p.bytes + n.bytes, tasks = p.tasks + n.tasks, \
+             waiting = p.waiting + n.waiting, unfinished = p.unfinished + n.unfinished, \
+             turn = greatest(p.turn, n.turn), \
+             last_fetch = CASE WHEN p.unfinished + n.unfinished = 0 THEN 0 \
+             ELSE greatest(p.last_fetch, n.last_fetch) END, \
+             newest_ms = CASE WHEN n.newest_seq > p.newest_seq THEN n.newest_ms ELSE p.newest_ms END, \
+             newest_seq = greatest(p.newest_seq, n.newest_seq) \
+             FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+             AS n(name, bytes, tasks, waiting, unfinished, turn, last_fetch, newest_ms, newest_seq) \
+             WHERE p.name = n.name",
+        )
+        .texts(names.clone())
+        .ints(added(|sums| sums.bytes))
+        .ints(added(|sums| sums.tasks))
+        .ints(added(|sums| sums.waiting))
+        .ints(added(|sums| sums.unfinished))
+        .ints(numbers(|one| one.turn))
+        .ints(numbers(|one| one.last_fetch))
+        .ints(numbers(|one| one.newest_ms))
+        .ints(numbers(|one| one.newest_seq));
+        let unlocked = of.iter().any(|one| !one.is_locked);
+        let lock =
+            Statement::new("SELECT 1 FROM projects WHERE name = ANY($1) ORDER BY name FOR UPDATE");
+        let lock = unlocked.then(|| lock.texts(names));
+        lock.into_iter().chain([update]).collect()
+    }
+
+    /// Everything else.
+    fn write_beside(&mut self) -> Vec<Statement> {
+        let mut statements = Vec::new();
+        let new = std::mem::take(&mut self.new);
+        if !new.bindings.is_empty() {
+            statements.push(super::insert::bind(new.bindings));
+        }
+        let mut call_offs = new.call_offs;
+        if !new.files.is_empty() {
+            statements.push(super::chores::note_files(new.files));
+        }
+        call_offs.sort_unstable_by_key(|one| one.task);
+        statements.extend(call_offs.into_iter().map(super::chores::note_call_off));
+        for (task, picture) in new.previews {
+            let put = Statement::new(
+                "INSERT INTO previews (task, picture) VALUES ($1, $2) \
+                 ON CONFLICT (task) DO UPDATE SET picture = excluded.picture",
+            );
+            let put = put.text(task.to_string());
+            statements.push(put.bind(picture.to_vec(), Type::BYTEA));
+        }
+        let gap = self.gap;
+        let within = |at_ms: &u64| gap.is_some_and(|gap| gap.holds_ms(*at_ms));
+        if let Some(first_ms) = new.accepted_ms.into_iter().filter(within).min() {
+            let narrow = Statement::new(
+                "UPDATE gaps SET before_ms = $1 WHERE current AND after_ms < $1 AND before_ms > $1",
+            );
+            statements.push(narrow.int(first_ms));
+        }
+        if let Some(queue) = self.queue.take().filter(|queue| queue.is_changed) {
+            let (worker, task) = queue.alone.map(crate::queue::alone::Next::parts).unzip();
+            let update = Statement::new(
+                "UPDATE queue SET token = $1, turn_now = $2, alone_worker = $3, alone_task = $4",
+            );
+            let update = update.int(queue.token).int(queue.turn_now);
+            let update = update.bind(worker, Type::TEXT);
+            statements.push(update.bind(task.map(|task: TaskId| task.to_string()), Type::TEXT));
+        }
+        statements
+    }
+}
+
+/// Removes tasks with their idempotency keys.
+pub(super) fn remove(ids: Vec<String>) -> [Statement; 2] {
+    [
+        "DELETE FROM idempotency WHERE task = ANY($1)",
+        "DELETE FROM tasks WHERE id = ANY($1)",
+    ]
+    .map(|text| Statement::new(text).texts(ids.clone()))
+}

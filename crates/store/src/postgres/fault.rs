@@ -1,0 +1,99 @@
+//! Internal faults: the private cause, and the public error that it becomes.
+
+use std::error::Error as _;
+
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::StoreError;
+
+/// A failure inside this store.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The server refused a statement, or the connection broke.
+    Sql(Error),
+    /// One job cannot be done; the transaction goes on without it.
+    Job(StoreError),
+}
+
+pub(super) type Done<T> = Result<T, Fault>;
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Job(error)
+    }
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        corrupt(error.to_string())
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Job(error) => error,
+            Fault::Sql(error) => unavailable(&told(&error)),
+        }
+    }
+}
+
+/// What is stored cannot be understood.
+pub(super) const fn corrupt(text: String) -> Fault {
+    Fault::Job(StoreError::Corrupt(text))
+}
+
+pub(super) fn unavailable(text: &str) -> StoreError {
+    StoreError::Unavailable(text.into())
+}
+
+/// The same, for another caller.
+pub(super) fn again(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::LeaseLost(lost) => StoreError::LeaseLost(*lost),
+        StoreError::Corrupt(text) => StoreError::Corrupt(text.clone()),
+        StoreError::Unavailable(cause) => unavailable(&cause.to_string()),
+    }
+}
+
+/// The server's message, or why there is none. Neither ever repeats a password.
+pub(super) fn told(error: &Error) -> String {
+    if let Some(refusal) = error.as_db_error() {
+        return format!("{} ({})", refusal.message(), refusal.code().code());
+    }
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        text = format!("{text}: {one}");
+        cause = one.source();
+    }
+    text
+}
+
+/// Whether the same transaction may well succeed when it is tried again.
+pub(super) fn is_passing(error: &Error) -> bool {
+    let passing = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+    ];
+    error.code().is_some_and(|code| passing.contains(code))
+}
+
+/// Whether the connection is of no use any more, or the server takes no writes.
+pub(super) fn is_broken(error: &Error) -> bool {
+    let Some(code) = error.code() else {
+        return true;
+    };
+    // Connection exceptions, resources, an operator's intervention, and a server that only reads.
+    let class = code.code().get(..2).unwrap_or_default();
+    matches!(class, "08" | "53" | "57" | "58" | "XX") && *code != SqlState::QUERY_CANCELED
+        || *code == SqlState::READ_ONLY_SQL_TRANSACTION
+        || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+}

@@ -1,0 +1,116 @@
+//! Operations of the fetch stage: take tasks whose references are missing. Fetches are leased in their rows, since
+//! several processes serve the store.
+
+use kinora_contract::lifecycle::Event;
+use kinora_contract::spec::SPEC_VERSION;
+
+use super::acts::settle;
+use super::batch::Batch;
+use super::claims::{candidates, fill, join, part, read_or_skip};
+use super::fault::Done;
+use super::job::{Job, Operation, call};
+use super::rows;
+use super::statement::{Statement, run_all};
+use crate::queue::{Change, Index};
+use crate::{Fetch, FetchRequest, Fetched};
+
+/// Tasks that become fetchable again in one transaction, so that nobody waits for long.
+const BACK_MAX: u64 = 500;
+/// Fetches of one transaction at most.
+const TAKEN_MAX: usize = 256;
+
+impl Operation for FetchRequest {
+    type Output = Vec<Fetch>;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Fetch>> {
+        let any = "SELECT 1 WHERE EXISTS (SELECT 1 FROM tasks WHERE place = 2) \
+                   OR EXISTS (SELECT 1 FROM tasks WHERE place = 3 AND fetch_until_ms <= $1)";
+        let any = Statement::new(any).int(batch.now.steady_ms);
+        if self.count == 0 || batch.query(any).await?.is_empty() {
+            return Ok(Vec::new());
+        }
+        batch.lock_queue().await?;
+        let mut index = read(self, batch).await?;
+        let mut taken = Vec::new();
+        while taken.len() < self.count.min(TAKEN_MAX) {
+            let next = index.next_fetch(&self.models, self.project_max);
+            let Some(before) = next.cloned() else {
+                break;
+            };
+            let token = batch.next_token()?;
+            let Some(after) = batch.expect(&before, self.begun(token, batch.now))? else {
+                break;
+            };
+            batch.project(&after.task.project).last_fetch = token;
+            taken.push(Fetch::of(&after, token));
+            index.apply(&Change {
+                id: before.task.id,
+                before: Some(before),
+                after: Some(after),
+            });
+        }
+        Ok(taken)
+    }
+
+    /// A fetch stage that went away while it asked would hold its tasks until the lease ran out.
+    fn unclaimed(fetches: Vec<Fetch>) -> Vec<Box<dyn Job>> {
+        let back = |fetch: Fetch| call(settle(&fetch, Fetched::Back { pause_ms: 0 })).0;
+        fetches.into_iter().map(back).collect()
+    }
+}
+
+/// Reads and locks the tasks whose references are wanted, among them those whose pause or lease is over, and reads
+/// those that are being fetched for.
+async fn read(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
+    let (columns, now_ms) = (rows::columns("t"), batch.now.steady_ms);
+    let reach = (request.count.min(TAKEN_MAX) + batch.changes.len()) as u64;
+    let order = format!(
+        "(SELECT count(*) FROM tasks WHERE place = 3 AND project = p.name AND fetch_token IS NOT NULL \
+         AND fetch_until_ms > {now_ms}), p.last_fetch, h.seq"
+    );
+    let back = Statement::new(format!(
+        "SELECT {columns}, p.turn, p.last_fetch FROM tasks t JOIN projects p ON p.name = t.project \
+         WHERE place = 3 AND fetch_until_ms <= $1 AND t.spec_version <= {SPEC_VERSION} \
+         ORDER BY fetch_until_ms LIMIT $2 FOR UPDATE OF t SKIP LOCKED"
+    ));
+    let away = Statement::new(format!(
+        "SELECT {columns} FROM tasks t WHERE place = 3 AND fetch_token IS NOT NULL AND fetch_until_ms > $1"
+    ));
+    let statements = vec![
+        back.int(now_ms).int(BACK_MAX),
+        candidates(2, &order)
+            .texts(request.models.clone())
+            .int(reach + 1)
+            .int(reach),
+        away.int(now_ms),
+    ];
+    let mut answers = run_all(batch.client, statements).await?.into_iter();
+    let mut next = || answers.next().unwrap_or_default();
+    let (back, mut found, away) = (next(), next(), next());
+    for row in &back {
+        let id = rows::id(row)?;
+        batch.keep(id, rows::read(row))?;
+        if let Ok(Some(record)) = batch.find(id) {
+            // Taken again in this transaction, if it is not possible.
+            let _ = batch.apply(&record, Event::FetchDue);
+        }
+    }
+    found.extend(back);
+    let mut index = part(&found, batch)?;
+    let mut seen = fill(&mut index, &found, batch)?;
+    for row in &away {
+        let id = rows::id(row)?;
+        if seen.insert(id) && !batch.tasks.contains_key(&id) {
+            join(&mut index, read_or_skip(row)?);
+        }
+    }
+    let own = batch.tasks.iter().filter(|(id, _)| !seen.contains(id));
+    for (_, slot) in own {
+        let now = slot.now.clone();
+        join(
+            &mut index,
+            now.filter(|now| now.references.fetch().is_some()),
+        );
+    }
+    Ok(index)
+}

@@ -1,0 +1,99 @@
+//! The queue as positions are looked up in it: read again and again while somebody asks, since other processes change
+//! it too. What this process changes is followed between two readings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kinora_contract::{Stopwatch, TaskId};
+use tokio::sync::Mutex;
+
+use super::fault::Fault;
+use super::reads::Reader;
+use super::rows::parse_id;
+use super::shared::Shared;
+use super::statement::Statement;
+use crate::StoreError;
+use crate::queue::{Picture, Runs, Turns, Waits};
+
+/// Tasks of each place in the queue that are read: those further back have no position.
+const READ_MAX: u64 = 20_000;
+/// A reading is as old as this many times the time that it took, before the next is made.
+const REST: u32 = 10;
+
+/// When the queue was read last.
+#[derive(Debug, Default)]
+pub(super) struct Pictures {
+    last: Mutex<Option<(Stopwatch, Duration)>>,
+}
+
+impl Pictures {
+    /// Reads the queue, if the last reading is too old.
+    pub(super) async fn refresh(&self, reader: &Reader, shared: &Shared) -> Result<(), StoreError> {
+        // One reads, and the others wait for it.
+        let mut last = self.last.lock().await;
+        let age_max = Duration::from_millis(shared.options.positions_ms_max);
+        let is_fresh =
+            |(since, took): &(Stopwatch, Duration)| since.elapsed() < age_max.max(REST * *took);
+        if !age_max.is_zero() && last.as_ref().is_some_and(is_fresh) {
+            return Ok(());
+        }
+        let begun = Stopwatch::start(&shared.clock);
+        let picture = read(reader).await?;
+        shared.forecasts.show(picture);
+        let took = begun.elapsed();
+        *last = Some((begun, took));
+        Ok(())
+    }
+}
+
+async fn read(reader: &Reader) -> Result<Picture, StoreError> {
+    let part = |place: i16| {
+        format!(
+            "(SELECT p.name, p.turn, t.id, t.seq, t.model, t.cost, t.place, t.progress, q.turn_now \
+             FROM queue q CROSS JOIN tasks t JOIN projects p ON p.name = t.project \
+             WHERE t.place = {place} ORDER BY t.seq LIMIT $1)"
+        )
+    };
+    let ask = [1, 2, 3, 4].map(part).join(" UNION ALL ");
+    let rows = reader.query(Statement::new(ask).int(READ_MAX)).await?;
+    let (mut waiting, mut running, mut turns) = (Vec::new(), Vec::new(), Vec::new());
+    let mut now = 0;
+    for row in &rows {
+        let number = |at: usize| -> Result<u64, StoreError> {
+            let value: i64 = row.try_get(at).map_err(Fault::from)?;
+            Ok(value.unsigned_abs())
+        };
+        let project: Arc<str> = row.try_get::<_, &str>(0).map_err(Fault::from)?.into();
+        turns.push((project.clone(), number(1)?));
+        let id: TaskId = parse_id(row.try_get(2).map_err(Fault::from)?)?;
+        let model: String = row.try_get(4).map_err(Fault::from)?;
+        let (place, progress): (i16, i16) = (
+            row.try_get(6).map_err(Fault::from)?,
+            row.try_get(7).map_err(Fault::from)?,
+        );
+        now = number(8)?;
+        let cost = number(5)?;
+        match place {
+            4 => running.push(Runs {
+                id,
+                project,
+                model,
+                cost,
+                progress: u8::try_from(progress).unwrap_or(0),
+            }),
+            _ => waiting.push(Waits {
+                id,
+                project,
+                seq: number(3)?,
+                model,
+                cost,
+                claimable: place == 1,
+            }),
+        }
+    }
+    Ok(Picture {
+        waiting,
+        running,
+        turns: Turns::stored(now, turns),
+    })
+}

@@ -1,0 +1,102 @@
+//! Jobs of a lane: operations, and where their answers go.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+
+use async_trait::async_trait;
+use kinora_contract::TaskId;
+use tokio::sync::oneshot;
+
+use super::batch::Batch;
+use super::fault::{Done, unavailable};
+use crate::StoreError;
+
+/// What a transaction reads and locks when it begins.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// Tasks to be changed.
+    pub(super) tasks: BTreeSet<TaskId>,
+    /// Projects in which tasks are accepted.
+    pub(super) projects: BTreeSet<String>,
+    /// Idempotency keys to be bound, by project.
+    pub(super) keys: BTreeSet<(String, String)>,
+    /// Places of new tasks.
+    pub(super) places: u64,
+    /// Whether a bound over all projects is set.
+    pub(super) totals: bool,
+}
+
+/// A change that can be tried, and tried again after an undo. One that fails has changed nothing in the batch.
+pub(super) trait Operation: Send + Sync + 'static {
+    type Output: Send + 'static;
+
+    /// Adds what [`Operation::apply`] will look for.
+    fn needs(&self, _needs: &mut Needs) {}
+
+    fn apply(&self, batch: &mut Batch<'_>) -> impl Future<Output = Done<Self::Output>> + Send;
+
+    /// What to do when the caller went away before the answer.
+    fn unclaimed(_output: Self::Output) -> Vec<Box<dyn Job>> {
+        Vec::new()
+    }
+}
+
+/// An operation and whom to answer, without its type.
+#[async_trait]
+pub(super) trait Job: Send {
+    fn needs(&self, needs: &mut Needs);
+    async fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
+    /// Answers with the result of the last run, or with the failure.
+    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
+}
+
+struct Call<O: Operation> {
+    operation: O,
+    output: Option<O::Output>,
+    reply: oneshot::Sender<Result<O::Output, StoreError>>,
+}
+
+#[async_trait]
+impl<O: Operation> Job for Call<O> {
+    fn needs(&self, needs: &mut Needs) {
+        self.operation.needs(needs);
+    }
+
+    async fn run(&mut self, batch: &mut Batch<'_>) -> Done<()> {
+        self.output = None;
+        self.output = Some(self.operation.apply(batch).await?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>> {
+        let answer = match (failure, self.output) {
+            (None, Some(output)) => Ok(output),
+            (failure, _) => Err(failure.unwrap_or_else(closed)),
+        };
+        match self.reply.send(answer) {
+            Err(Ok(output)) => O::unclaimed(output),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A job, and its answer.
+pub(super) fn call<O: Operation>(
+    operation: O,
+) -> (
+    Box<dyn Job>,
+    oneshot::Receiver<Result<O::Output, StoreError>>,
+) {
+    let (reply, answer) = oneshot::channel();
+    let call = Call {
+        operation,
+        output: None,
+        reply,
+    };
+    (Box::new(call), answer)
+}
+
+/// Why a job is not done any more.
+pub(super) fn closed() -> StoreError {
+    unavailable("the store is closed")
+}

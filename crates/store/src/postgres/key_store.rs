@@ -1,0 +1,149 @@
+//! The keys of a store, for the process that serves it and for commands beside it. The serving process asks for a key
+//! at most once a second ([`crate::PostgresOptions::cached_ms_max`]).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kinora_contract::UnixMs;
+use tokio_postgres::types::Type;
+
+use super::keys::{AddKey, COLUMNS, NoteUse, RevokeKey, RotateKey, read};
+use super::lane::Lane;
+use super::reads::Reader;
+use super::shared::Shared;
+use super::statement::Statement;
+use crate::{ApiKey, KeyStore, NewKey, StoreError};
+
+/// Keys that are remembered; when there are more, all are forgotten.
+const KNOWN_MAX: usize = 10_000;
+
+/// Reads and changes keys.
+#[derive(Debug)]
+pub(super) struct PostgresKeys {
+    pub(super) lane: Lane,
+    pub(super) reader: Arc<Reader>,
+    pub(super) shared: Arc<Shared>,
+    /// What was found for a hash, and when.
+    known: Mutex<HashMap<[u8; 32], (Duration, Option<Arc<ApiKey>>)>>,
+    /// When each key was last used, as far as it was noted.
+    noted: Mutex<HashMap<String, UnixMs>>,
+}
+
+impl PostgresKeys {
+    pub(super) fn new(lane: Lane, reader: Arc<Reader>, shared: Arc<Shared>) -> Self {
+        Self {
+            lane,
+            reader,
+            shared,
+            known: Mutex::default(),
+            noted: Mutex::default(),
+        }
+    }
+
+    /// The key with this hash; its use is noted.
+    pub(super) async fn find_serving(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        let asked = self.shared.clock.steady();
+        let age_max = Duration::from_millis(self.shared.options.cached_ms_max);
+        let known = lock(&self.known).get(sha256).cloned();
+        let fresh = known.filter(|(at, _)| asked.saturating_sub(*at) < age_max);
+        let found = match fresh {
+            Some((_, found)) => found,
+            None => {
+                let found = self.find_key(sha256, now_ms).await?;
+                let mut known = lock(&self.known);
+                if known.len() >= KNOWN_MAX {
+                    known.clear();
+                }
+                known.insert(*sha256, (asked, found.clone()));
+                found
+            }
+        };
+        if let Some(key) = &found {
+            self.note_use(key, now_ms);
+        }
+        Ok(found)
+    }
+
+    /// Some time: nobody waits for it, and it is kept to about a minute.
+    fn note_use(&self, key: &ApiKey, now_ms: UnixMs) {
+        let mut noted = lock(&self.noted);
+        let last_ms = noted.get(&key.key.id).copied().or(key.last_used_at_ms);
+        if key.notes_use(last_ms.unwrap_or(0), now_ms) {
+            if noted.len() >= KNOWN_MAX {
+                noted.clear();
+            }
+            noted.insert(key.key.id.clone(), now_ms);
+            self.lane.try_send(NoteUse(key.key.id.clone(), now_ms));
+        }
+    }
+
+    /// A change of keys is seen by this process at once.
+    fn forget(&self) {
+        lock(&self.known).clear();
+    }
+}
+
+#[async_trait]
+impl KeyStore for PostgresKeys {
+    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
+        let added = self.lane.call(AddKey(key)).await;
+        self.forget();
+        added
+    }
+
+    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        let ask =
+            format!("SELECT {COLUMNS} FROM api_keys ORDER BY created_at_ms DESC, number DESC");
+        let found = self.reader.query(Statement::new(ask)).await?;
+        let mut keys = Vec::with_capacity(found.len());
+        for row in &found {
+            keys.push(read(row)?);
+        }
+        Ok(keys)
+    }
+
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        _now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        let ask = format!("SELECT {COLUMNS} FROM api_keys WHERE sha256 = $1");
+        let ask = Statement::new(ask).bind(sha256.to_vec(), Type::BYTEA);
+        let found = self.reader.query(ask).await?;
+        Ok(found.first().map(read).transpose()?.map(Arc::new))
+    }
+
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
+        let revoked = self.lane.call(RevokeKey(id.to_owned(), now_ms)).await;
+        self.forget();
+        revoked
+    }
+
+    async fn rotate_key(
+        &self,
+        old: &str,
+        new: NewKey,
+        now_ms: UnixMs,
+        grace_ms: u64,
+    ) -> Result<Option<ApiKey>, StoreError> {
+        let rotate = RotateKey {
+            old: old.to_owned(),
+            new,
+            now_ms,
+            grace_ms,
+        };
+        let rotated = self.lane.call(rotate).await;
+        self.forget();
+        rotated
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

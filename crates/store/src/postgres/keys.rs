@@ -1,0 +1,150 @@
+//! API keys in PostgreSQL: how they are stored and changed.
+
+use kinora_contract::UnixMs;
+use serde_json::{from_str, to_string};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::batch::Batch;
+use super::fault::{Done, corrupt};
+use super::job::Operation;
+use super::statement::Statement;
+use crate::stored::int;
+use crate::{ApiKey, NewKey, Scope};
+
+/// The columns of a key ([`read`]).
+pub(super) const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
+     unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms";
+
+/// Adds a key.
+#[derive(Debug)]
+pub(super) struct AddKey(pub(super) NewKey);
+
+impl Operation for AddKey {
+    type Output = ApiKey;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<ApiKey> {
+        let key = &self.0;
+        let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
+        let models = key.models.as_ref().map(to_string).transpose()?;
+        let number = |value: Option<u32>| value.map(i64::from);
+        let add = Statement::new(format!(
+            "INSERT INTO api_keys ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL, NULL)"
+        ))
+        .text(key.id.clone())
+        .bind(key.sha256.to_vec(), Type::BYTEA)
+        .text(key.name.clone())
+        .text(key.project.clone())
+        .text(scopes.join(" "))
+        .bind(models, Type::TEXT)
+        .bind(number(key.requests_per_minute), Type::INT8)
+        .bind(number(key.unfinished_max), Type::INT8)
+        .int(key.created_at_ms)
+        .bind(key.expires_at_ms.map(int), Type::INT8);
+        batch.change(add).await?;
+        Ok(ApiKey {
+            key: key.clone(),
+            revoked_at_ms: None,
+            last_used_at_ms: None,
+        })
+    }
+}
+
+/// Revokes a key.
+#[derive(Debug)]
+pub(super) struct RevokeKey(pub(super) String, pub(super) UnixMs);
+
+impl Operation for RevokeKey {
+    type Output = bool;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
+        let revoke = "UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING 1";
+        let revoke = Statement::new(revoke).text(self.0.clone()).int(self.1);
+        Ok(!batch.change(revoke).await?.is_empty())
+    }
+}
+
+/// Puts a key in the place of another.
+#[derive(Debug)]
+pub(super) struct RotateKey {
+    pub(super) old: String,
+    pub(super) new: NewKey,
+    pub(super) now_ms: UnixMs,
+    pub(super) grace_ms: u64,
+}
+
+impl Operation for RotateKey {
+    type Output = Option<ApiKey>;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<Option<ApiKey>> {
+        let found = if self.grace_ms == 0 {
+            RevokeKey(self.old.clone(), self.now_ms)
+                .apply(batch)
+                .await?
+        } else {
+            let end = "UPDATE api_keys SET expires_at_ms = least(coalesce(expires_at_ms, $2), $2) \
+                       WHERE id = $1 RETURNING 1";
+            let ends_at_ms = self.now_ms.saturating_add(self.grace_ms);
+            let end = Statement::new(end).text(self.old.clone()).int(ends_at_ms);
+            !batch.change(end).await?.is_empty()
+        };
+        match found {
+            true => AddKey(self.new.clone()).apply(batch).await.map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
+/// Keeps when a key was last used.
+#[derive(Debug)]
+pub(super) struct NoteUse(pub(super) String, pub(super) UnixMs);
+
+impl Operation for NoteUse {
+    type Output = ();
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        let note = "UPDATE api_keys SET last_used_at_ms = $2 WHERE id = $1";
+        let note = Statement::new(note).text(self.0.clone()).int(self.1);
+        batch.change(note).await?;
+        Ok(())
+    }
+}
+
+/// Reads a row of [`COLUMNS`].
+pub(super) fn read(row: &Row) -> Done<ApiKey> {
+    let time = |at: usize| -> Done<Option<UnixMs>> {
+        let value: Option<i64> = row.try_get(at)?;
+        Ok(value.map(|value| u64::try_from(value).unwrap_or(0)))
+    };
+    let number = |at: usize| -> Done<Option<u32>> {
+        let value: Option<i64> = row.try_get(at)?;
+        Ok(value.map(|value| u32::try_from(value).unwrap_or(0)))
+    };
+    let sha256: &[u8] = row.try_get(1)?;
+    let scope =
+        |name| Scope::from_name(name).ok_or_else(|| corrupt(format!("unknown scope {name:?}")));
+    let scopes: &str = row.try_get(4)?;
+    let models: Option<&str> = row.try_get(5)?;
+    let key = NewKey {
+        id: row.try_get(0)?,
+        sha256: sha256
+            .try_into()
+            .map_err(|_| corrupt("a key's hash has the wrong length".to_owned()))?,
+        name: row.try_get(2)?,
+        project: row.try_get(3)?,
+        scopes: scopes
+            .split_ascii_whitespace()
+            .map(scope)
+            .collect::<Done<_>>()?,
+        models: models.map(from_str).transpose()?,
+        requests_per_minute: number(6)?,
+        unfinished_max: number(7)?,
+        created_at_ms: time(8)?.unwrap_or(0),
+        expires_at_ms: time(9)?,
+    };
+    Ok(ApiKey {
+        key,
+        revoked_at_ms: time(10)?,
+        last_used_at_ms: time(11)?,
+    })
+}

@@ -1,0 +1,346 @@
+//! A lane: a task that owns one writing connection. It takes whatever is queued into one transaction, commits it,
+//! shows the result to readers of this process, and only then answers. A job that fails does not fail its neighbours.
+//! When the connection breaks while a commit is on its way, the lane finds out what became of it before it answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Error};
+
+use super::begin::{Judges, Origin, begin};
+use super::commit::{Committed, Ended};
+use super::connect::{Backoff, Connector};
+use super::fault::{Done, Fault, again, is_broken, is_passing, told, unavailable};
+use super::job::{Job, Needs, Operation, call, closed};
+use super::shared::Shared;
+use super::statement::Statement;
+use crate::StoreError;
+
+/// Requests that wait for a lane; more wait for a place, which holds back their callers.
+const QUEUED_MAX: usize = 4_096;
+/// Requests of one transaction: bounds what a failing neighbour makes to be done again.
+const BATCH_MAX: usize = 512;
+/// Attempts at one transaction that deadlocks, or whose connection breaks.
+const ATTEMPTS_MAX: u32 = 4;
+
+/// A lane's door. Dropping it lets the lane finish what is queued.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    jobs: mpsc::Sender<Box<dyn Job>>,
+}
+
+impl Lane {
+    /// Starts a lane whose row has this id.
+    pub(super) fn start(connector: Arc<Connector>, shared: Arc<Shared>, id: u64) -> Self {
+        let (jobs, queue) = mpsc::channel(QUEUED_MAX);
+        let state = State {
+            backoff: Backoff::default(),
+            connector,
+            shared,
+            client: None,
+            origin: Origin { lane: id, batch: 0 },
+            own: jobs.downgrade(),
+        };
+        tokio::spawn(state.serve(queue));
+        Self { jobs }
+    }
+
+    /// Does `operation`; returns once it is committed.
+    pub(super) async fn call<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
+        let (job, answer) = call(operation);
+        self.jobs.send(job).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    /// Does `operation` some time, unless the lane is too busy.
+    pub(super) fn try_send<O: Operation>(&self, operation: O) {
+        // Whoever calls this can do without.
+        let _ = self.jobs.try_send(call(operation).0);
+    }
+}
+
+/// What a lane owns.
+struct State {
+    connector: Arc<Connector>,
+    shared: Arc<Shared>,
+    client: Option<Client>,
+    backoff: Backoff,
+    origin: Origin,
+    own: mpsc::WeakSender<Box<dyn Job>>,
+}
+
+/// For each job of a transaction, why it failed.
+type Failures = Vec<Option<StoreError>>;
+
+/// Why an attempt at a transaction came to nothing.
+enum Missed {
+    /// To be tried again at once, with the connection if there still is one.
+    Again(Error),
+    /// The server refuses a statement of one of the jobs.
+    Refused(Error),
+    Failed(StoreError),
+}
+
+impl State {
+    async fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
+        let mut jobs: Vec<Box<dyn Job>> = Vec::new();
+        loop {
+            match self.next_job(&mut queue).await {
+                Some(Some(job)) => jobs.push(job),
+                Some(None) => {
+                    self.probe().await;
+                    continue;
+                }
+                None => return,
+            }
+            while jobs.len() < BATCH_MAX
+                && let Ok(job) = queue.try_recv()
+            {
+                jobs.push(job);
+            }
+            let failures = self.commit(&mut jobs).await;
+            for (job, failure) in jobs.drain(..).zip(failures) {
+                self.send_all(job.answer(failure));
+            }
+        }
+    }
+
+    /// The next job; `Some(None)` where it is time to look whether the server takes writes again.
+    async fn next_job(
+        &self,
+        queue: &mut mpsc::Receiver<Box<dyn Job>>,
+    ) -> Option<Option<Box<dyn Job>>> {
+        if self.shared.is_writable() {
+            return queue.recv().await.map(Some);
+        }
+        match tokio::time::timeout(self.backoff.pause(), queue.recv()).await {
+            Ok(job) => job.map(Some),
+            Err(_) => Some(None),
+        }
+    }
+
+    /// Writes nothing but the lane's own row.
+    async fn probe(&mut self) {
+        let mut jobs: Vec<Box<dyn Job>> = vec![call(Probe).0];
+        self.commit(&mut jobs).await;
+    }
+
+    fn send_all(&self, jobs: Vec<Box<dyn Job>>) {
+        for job in jobs {
+            if let Some(own) = self.own.upgrade() {
+                // A lane that is full or closed takes no more; the lease runs out by itself.
+                let _ = own.try_send(job);
+            }
+        }
+    }
+
+    /// Commits the jobs, and returns the result of each.
+    async fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
+        match self.together(jobs).await {
+            Ok(failures) => failures,
+            Err(Missed::Refused(_)) if jobs.len() > 1 => {
+                let mut failures = Vec::with_capacity(jobs.len());
+                for job in jobs {
+                    let one = std::slice::from_mut(job);
+                    let alone = self
+                        .together(one)
+                        .await
+                        .unwrap_or_else(|missed| vec![Some(missed.into())]);
+                    failures.extend(alone);
+                }
+                failures
+            }
+            Err(missed) => {
+                let error = StoreError::from(missed);
+                jobs.iter().map(|_| Some(again(&error))).collect()
+            }
+        }
+    }
+
+    /// One transaction, tried again as long as that may help.
+    async fn together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<Failures, Missed> {
+        let mut last = None;
+        for _ in 0..ATTEMPTS_MAX {
+            match self.attempt(jobs).await {
+                Err(Missed::Again(error)) => last = Some(error),
+                ended => return ended,
+            }
+        }
+        let text = last.map_or_else(String::new, |error| told(&error));
+        Err(Missed::Failed(unavailable(&text)))
+    }
+
+    async fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<Failures, Missed> {
+        let client = self.connected().await.map_err(Missed::Failed)?;
+        self.origin.batch += 1;
+        let mut failures = Vec::with_capacity(jobs.len());
+        // Each statement has its limit; a server that hangs keeps none.
+        let limit = 3 * Duration::from_millis(self.shared.options.statement_timeout_ms.into());
+        let transacted = self.transact(&client, jobs, &mut failures);
+        let Ok(ended) = tokio::time::timeout(limit, transacted).await else {
+            let error = unavailable("the server does not answer");
+            self.shared.set_writable(Some(&error.to_string()));
+            return Err(Missed::Failed(error));
+        };
+        let committed = match ended {
+            Ok(Ended::Committed(committed)) => Ok(Some(committed)),
+            Ok(Ended::Empty) => Ok(None),
+            Ok(Ended::Unknown(committed, error)) => {
+                drop(client);
+                return self.look_up(committed, error, failures).await;
+            }
+            Err(fault) => Err(fault),
+        };
+        match committed {
+            Ok(committed) => {
+                self.client = Some(client);
+                if let Some(committed) = committed {
+                    self.shared.set_writable(None);
+                    self.shared.publish(committed);
+                }
+                Ok(failures)
+            }
+            Err(Fault::Job(error)) => {
+                self.put_back(client).await;
+                Err(Missed::Failed(error))
+            }
+            Err(Fault::Sql(error)) if is_broken(&error) || client.is_closed() => {
+                drop(client);
+                self.shared.set_writable(Some(&told(&error)));
+                Err(Missed::Again(error))
+            }
+            Err(Fault::Sql(error)) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
+                // It took too long: each of the jobs would.
+                self.put_back(client).await;
+                self.shared.set_writable(Some(&told(&error)));
+                Err(Missed::Failed(unavailable(&told(&error))))
+            }
+            Err(Fault::Sql(error)) => {
+                self.put_back(client).await;
+                match is_passing(&error) {
+                    true => Err(Missed::Again(error)),
+                    false => Err(Missed::Refused(error)),
+                }
+            }
+        }
+    }
+
+    async fn transact(
+        &self,
+        client: &Client,
+        jobs: &mut [Box<dyn Job>],
+        failures: &mut Failures,
+    ) -> Done<Ended> {
+        let mut needs = Needs::default();
+        jobs.iter().for_each(|job| job.needs(&mut needs));
+        let judges = Judges {
+            options: &self.shared.options,
+            clock: &*self.shared.clock,
+            summed: &self.shared.summed,
+        };
+        let mut batch = begin(client, &needs, self.origin, judges).await?;
+        for job in jobs {
+            match job.run(&mut batch).await {
+                Ok(()) => failures.push(None),
+                Err(Fault::Job(error)) => failures.push(Some(error)),
+                Err(fault) => return Err(fault),
+            }
+        }
+        batch.commit().await
+    }
+
+    /// Keeps a connection after a failed transaction.
+    async fn put_back(&mut self, client: Client) {
+        if Statement::new("ROLLBACK").run(&client).await.is_ok() {
+            self.client = Some(client);
+        }
+    }
+
+    /// Finds out whether the transaction was committed whose answer was lost. Its row of the lane is locked until it
+    /// has ended, so that the answer does not change any more.
+    async fn look_up(
+        &mut self,
+        committed: Committed,
+        lost: Error,
+        failures: Failures,
+    ) -> Result<Failures, Missed> {
+        tracing::warn!(
+            error = told(&lost),
+            "lost the answer to a commit; looking it up"
+        );
+        let mut found = Err(unavailable(&told(&lost)));
+        for _ in 0..ATTEMPTS_MAX {
+            found = self.last_batch().await;
+            if found.is_ok() {
+                break;
+            }
+        }
+        match found {
+            Ok(batch) if batch == Some(self.origin.batch) => {
+                self.shared.publish(committed);
+                Ok(failures)
+            }
+            Ok(_) => Err(Missed::Again(lost)),
+            Err(error) => Err(Missed::Failed(error)),
+        }
+    }
+
+    async fn last_batch(&mut self) -> Result<Option<u64>, StoreError> {
+        let client = self.connected().await?;
+        let ask = "SELECT batch FROM lanes WHERE id = $1 FOR UPDATE";
+        let ask = Statement::new(ask).int(self.origin.lane).run(&client);
+        let limit = Duration::from_millis(self.shared.options.statement_timeout_ms.into());
+        let asked = tokio::time::timeout(limit, ask).await;
+        let rows = asked.map_err(|_| unavailable("the server does not answer"))?;
+        let rows = rows.map_err(|error| StoreError::from(Fault::Sql(error)))?;
+        let row = rows.first().map(|row| row.try_get::<_, i64>(0));
+        self.client = Some(client);
+        let batch = row
+            .transpose()
+            .map_err(|error| StoreError::from(Fault::Sql(error)))?;
+        Ok(batch.map(i64::unsigned_abs))
+    }
+
+    /// The connection, made where there is none.
+    async fn connected(&mut self) -> Result<Client, StoreError> {
+        if let Some(client) = self.client.take().filter(|client| !client.is_closed()) {
+            return Ok(client);
+        }
+        match self.connector.connect().await {
+            Ok(client) => {
+                self.backoff.reset();
+                Ok(client)
+            }
+            Err(error) => {
+                self.backoff.fail();
+                let error = unavailable(&told(&error));
+                self.shared.set_writable(Some(&error.to_string()));
+                Err(error)
+            }
+        }
+    }
+}
+
+impl From<Missed> for StoreError {
+    fn from(missed: Missed) -> Self {
+        match missed {
+            Missed::Again(error) | Missed::Refused(error) => unavailable(&told(&error)),
+            Missed::Failed(error) => error,
+        }
+    }
+}
+
+/// Finds out whether the server takes writes.
+struct Probe;
+
+impl Operation for Probe {
+    type Output = ();
+
+    async fn apply(&self, batch: &mut super::batch::Batch<'_>) -> Done<()> {
+        // The lane's own row was written already.
+        batch.wrote = true;
+        Ok(())
+    }
+}

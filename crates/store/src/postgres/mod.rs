@@ -1,0 +1,161 @@
+//! The store in a PostgreSQL database, which any number of processes serve together. A change crosses it in this order:
+//! `roles` (the interface) hands an operation (`insert`, `acts`, `claims`, `fetches`, `sweep`, `chores`, `keys`) to a
+//! `lane`, which takes all that are queued into one transaction: `begin` locks and reads what they need in one round
+//! trip, they change records in memory by the rules of the contract (`batch`), and `commit` writes the `rows`. Then
+//! `shared` shows the changes to this process, and `hints` tells the others. Reads (`reads`, `cache`, `forecast`) ask
+//! the database, or what they were answered a moment ago.
+
+mod acts;
+mod address;
+mod batch;
+mod begin;
+mod cache;
+mod chores;
+mod claims;
+mod commit;
+mod connect;
+mod fault;
+mod fetches;
+mod forecast;
+mod hints;
+mod insert;
+mod job;
+mod key_store;
+mod keys;
+mod lane;
+mod opening;
+mod options;
+mod reads;
+mod roles;
+mod rows;
+mod schema;
+mod shared;
+mod statement;
+mod sweep;
+mod tls;
+mod totals;
+
+pub(crate) use address::is_postgres;
+pub use options::{PostgresOptions, Time};
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::{Reading, Task, TaskId};
+
+use crate::{Holds, OpenError, OpenOptions, Reads, Store, StoreError};
+use address::Address;
+use connect::Connector;
+use fault::Fault;
+use forecast::Pictures;
+use hints::Listener;
+use key_store::PostgresKeys;
+use lane::Lane;
+use reads::Reader;
+use shared::Shared;
+use statement::Statement;
+
+/// Lanes of a store.
+const LANES: u64 = 3;
+
+/// Tasks and keys in one database, served by this process and others.
+#[derive(Debug)]
+pub struct PostgresStore {
+    identity: u64,
+    holds: Holds,
+    shared: Arc<Shared>,
+    reader: Arc<Reader>,
+    pictures: Pictures,
+    keys: PostgresKeys,
+    /// Where tasks are accepted, so that nothing else delays them.
+    inserts: Lane,
+    /// Where single tasks and chores are changed.
+    acts: Lane,
+    /// Where claims are made and swept: what may have to wait for other processes.
+    queue: Lane,
+}
+
+/// Brings the schema up to date; returns the version before and after.
+///
+/// # Errors
+/// [`OpenError`], with a message that is fit for an operator.
+pub(crate) async fn migrate(url: &str, options: &PostgresOptions) -> Result<(u32, u32), OpenError> {
+    let connector = Connector::of(Address::parse(url, options)?)?;
+    schema::migrate(&connector).await
+}
+
+impl PostgresStore {
+    /// Opens the store in the database at `url`, whose schema must be that of this program.
+    ///
+    /// # Errors
+    /// [`OpenError`], with a message that is fit for an operator.
+    pub async fn open(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+        let OpenOptions {
+            clock,
+            postgres: options,
+            ..
+        } = options;
+        let connector = Arc::new(Connector::of(Address::parse(url, options)?)?);
+        let client = connector.connect().await.map_err(schema::unavailable)?;
+        schema::check(&client).await?;
+        let opened = opening::begin(&client, LANES, options).await;
+        let opened =
+            opened.map_err(|fault| OpenError::Unavailable(StoreError::from(fault).into()))?;
+        let [inserts, acts, queue] = opened.lanes[..] else {
+            return Err(OpenError::Unavailable("the database gives no ids".into()));
+        };
+        let shared = Arc::new(Shared::new(options, clock));
+        let lane = |id| Lane::start(connector.clone(), shared.clone(), id);
+        let reader = Arc::new(Reader::start(connector.clone(), shared.clone()));
+        let (inserts, acts, queue) = (lane(inserts), lane(acts), lane(queue));
+        let listener = Listener {
+            connector: connector.clone(),
+            channel: format!("kinora_{:x}", opened.identity),
+            origin: opened.lanes.first().copied().unwrap_or_default(),
+        };
+        listener.start(&shared).await;
+        Ok(Self {
+            identity: opened.identity,
+            holds: opened.holds,
+            keys: PostgresKeys::new(acts.clone(), reader.clone(), shared.clone()),
+            pictures: Pictures::default(),
+            shared,
+            reader,
+            inserts,
+            acts,
+            queue,
+        })
+    }
+
+    /// The present by which the store judges.
+    async fn present(&self) -> Result<Reading, StoreError> {
+        if self.shared.options.time == Time::Clock {
+            return Ok(self.shared.clock.read());
+        }
+        let ask = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+        let found = self.reader.query(Statement::new(ask)).await?;
+        let now = found
+            .first()
+            .map(|row| row.try_get::<_, i64>(0))
+            .transpose();
+        let wall_ms = now.map_err(Fault::from)?.unwrap_or(0).unsigned_abs();
+        Ok(Reading {
+            wall_ms,
+            steady_ms: wall_ms,
+        })
+    }
+}
+
+impl Store for PostgresStore {
+    fn holds(&self) -> Holds {
+        self.holds.clone()
+    }
+}
+
+#[async_trait]
+impl Reads for PostgresStore {
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        let found = self.reader.find(id).await?;
+        Ok(found.map(|record| record.task.clone()))
+    }
+}

@@ -1,0 +1,176 @@
+//! Reads: on one connection, which answers many questions in a row without waiting for each other. Tasks that are
+//! asked for at the same time are read by one question.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kinora_contract::TaskId;
+use kinora_contract::lifecycle::Record;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_postgres::{Client, Row};
+
+use super::connect::Connector;
+use super::fault::{Fault, again, told, unavailable};
+use super::job::closed;
+use super::rows;
+use super::shared::Shared;
+use super::statement::Statement;
+use crate::StoreError;
+
+/// Tasks of one question.
+const ASKED_MAX: usize = 256;
+/// Callers that wait for a task; more wait for a place.
+const QUEUED_MAX: usize = 4_096;
+
+type Found = Result<Option<Arc<Record>>, StoreError>;
+
+/// Answers questions.
+#[derive(Debug)]
+pub(super) struct Reader {
+    connection: Arc<Connection>,
+    asks: mpsc::Sender<(TaskId, oneshot::Sender<Found>)>,
+    shared: Arc<Shared>,
+}
+
+/// The connection, made anew when it breaks.
+struct Connection {
+    connector: Arc<Connector>,
+    limit: Duration,
+    client: Mutex<Option<Arc<Client>>>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connection")
+    }
+}
+
+impl Connection {
+    async fn client(&self) -> Result<Arc<Client>, StoreError> {
+        let mut kept = self.client.lock().await;
+        if let Some(client) = kept.as_ref().filter(|client| !client.is_closed()) {
+            return Ok(client.clone());
+        }
+        let made = self.connector.connect().await;
+        let client = Arc::new(made.map_err(|error| unavailable(&told(&error)))?);
+        *kept = Some(client.clone());
+        Ok(client)
+    }
+
+    async fn query(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        let asked = async {
+            let client = self.client().await?;
+            let rows = statement.run(&client).await;
+            rows.map_err(|error| StoreError::from(Fault::Sql(error)))
+        };
+        match tokio::time::timeout(self.limit, asked).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                // Whatever else waits there waits for the same.
+                *self.client.lock().await = None;
+                Err(unavailable("the server does not answer"))
+            }
+        }
+    }
+}
+
+impl Reader {
+    pub(super) fn start(connector: Arc<Connector>, shared: Arc<Shared>) -> Self {
+        let connection = Arc::new(Connection {
+            connector,
+            limit: Duration::from_millis(shared.options.statement_timeout_ms.into()),
+            client: Mutex::default(),
+        });
+        let (asks, asked) = mpsc::channel(QUEUED_MAX);
+        tokio::spawn(serve(connection.clone(), asked));
+        Self {
+            connection,
+            asks,
+            shared,
+        }
+    }
+
+    /// Asks anything.
+    pub(super) async fn query(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        self.connection.query(statement).await
+    }
+
+    /// The record, as it was a moment ago ([`crate::PostgresOptions::cached_ms_max`]).
+    pub(super) async fn find(&self, id: TaskId) -> Found {
+        if let Some(known) = self.shared.cache.get(id) {
+            return Ok(known);
+        }
+        let asked = self.shared.cache.now();
+        let (reply, answer) = oneshot::channel();
+        let sent = self.asks.send((id, reply)).await;
+        sent.map_err(|_| closed())?;
+        let found = answer.await.map_err(|_| closed())??;
+        if let Some(record) = &found {
+            self.shared.cache.offer(id, record.clone(), asked);
+        }
+        Ok(found)
+    }
+
+    /// The records as they are now, each in its place.
+    pub(super) async fn find_all(&self, ids: &[TaskId]) -> Result<Vec<Found>, StoreError> {
+        let mut all = Vec::with_capacity(ids.len());
+        for part in ids.chunks(ASKED_MAX) {
+            let found = read(&self.connection, part.iter().copied().collect()).await?;
+            // One may be asked for twice.
+            all.extend(part.iter().map(|id| one(&found, *id)));
+        }
+        Ok(all)
+    }
+}
+
+async fn serve(
+    connection: Arc<Connection>,
+    mut asked: mpsc::Receiver<(TaskId, oneshot::Sender<Found>)>,
+) {
+    let mut some = Vec::new();
+    while asked.recv_many(&mut some, ASKED_MAX).await > 0 {
+        let (connection, some) = (connection.clone(), std::mem::take(&mut some));
+        // The next question does not wait for this answer.
+        tokio::spawn(answer(connection, some));
+    }
+}
+
+async fn answer(connection: Arc<Connection>, asked: Vec<(TaskId, oneshot::Sender<Found>)>) {
+    let ids = asked.iter().map(|(id, _)| *id).collect();
+    let found = read(&connection, ids).await;
+    for (id, reply) in asked {
+        let one = match &found {
+            Ok(found) => one(found, id),
+            Err(error) => Err(again(error)),
+        };
+        // The caller may have gone.
+        let _ = reply.send(one);
+    }
+}
+
+fn one(found: &HashMap<TaskId, Found>, id: TaskId) -> Found {
+    match found.get(&id) {
+        Some(Ok(record)) => Ok(record.clone()),
+        Some(Err(error)) => Err(again(error)),
+        None => Ok(None),
+    }
+}
+
+async fn read(
+    connection: &Connection,
+    ids: BTreeSet<TaskId>,
+) -> Result<HashMap<TaskId, Found>, StoreError> {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let text = format!(
+        "SELECT {} FROM tasks t WHERE id = ANY($1)",
+        rows::columns("t")
+    );
+    let rows = connection.query(Statement::new(text).texts(ids)).await?;
+    let mut found = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        let record = rows::read(row).map(Some).map_err(StoreError::from);
+        found.insert(rows::id(row)?, record);
+    }
+    Ok(found)
+}

@@ -1,0 +1,354 @@
+//! Rows of the table `tasks`: to records and back.
+
+use std::sync::Arc;
+
+use kinora_contract::lifecycle::{Held, Record, References};
+use kinora_contract::spec::SPEC_VERSION;
+use kinora_contract::{State, Task, TaskId};
+use serde_json::{from_str, to_string};
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, Type};
+
+use super::fault::{Done, Fault, corrupt};
+use super::statement::Statement;
+use crate::StoreError;
+use crate::stored::{int, phase_name};
+
+/// Places of tasks in the queue, as the partial indexes name them.
+const CLAIMABLE: i16 = 1;
+const WANTED: i16 = 2;
+const AWAY: i16 = 3;
+const RUNNING: i16 = 4;
+
+macro_rules! columns {
+    ($($name:ident: $of:ty, $array:ident;)*) => {
+        /// Rows to be written, column by column.
+        #[derive(Default)]
+        pub(super) struct Written {
+            $($name: Vec<$of>,)*
+        }
+
+        /// The columns of a row, in their order.
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+        impl Written {
+            fn bind(self, statement: Statement) -> Statement {
+                statement$(.bind(self.$name, Type::$array))*
+            }
+        }
+    };
+}
+
+columns! {
+    id: String, TEXT_ARRAY;
+    seq: i64, INT8_ARRAY;
+    project: String, TEXT_ARRAY;
+    model: String, TEXT_ARRAY;
+    phase: &'static str, TEXT_ARRAY;
+    place: Option<i16>, INT2_ARRAY;
+    progress: i16, INT2_ARRAY;
+    attempt: i64, INT8_ARRAY;
+    deaths: i64, INT8_ARRAY;
+    engine: Option<String>, TEXT_ARRAY;
+    created_at_ms: i64, INT8_ARRAY;
+    started_at_ms: Option<i64>, INT8_ARRAY;
+    finished_at_ms: Option<i64>, INT8_ARRAY;
+    expires_at_ms: Option<i64>, INT8_ARRAY;
+    lease_token: Option<i64>, INT8_ARRAY;
+    lease_until_ms: Option<i64>, INT8_ARRAY;
+    lease_until_steady_ms: Option<i64>, INT8_ARRAY;
+    worker: Option<String>, TEXT_ARRAY;
+    artifact: Option<String>, TEXT_ARRAY;
+    failure: Option<String>, TEXT_ARRAY;
+    warnings: Option<String>, TEXT_ARRAY;
+    ticket: Option<Vec<u8>>, BYTEA_ARRAY;
+    spec_version: i64, INT8_ARRAY;
+    spec: Option<String>, TEXT_ARRAY;
+    metadata: Option<String>, TEXT_ARRAY;
+    cost: i64, INT8_ARRAY;
+    reference_bytes: i64, INT8_ARRAY;
+    charged_bytes: i64, INT8_ARRAY;
+    fetch_state: i16, INT2_ARRAY;
+    fetch_tries: i64, INT8_ARRAY;
+    fetch_until_ms: Option<i64>, INT8_ARRAY;
+    fetch_token: Option<i64>, INT8_ARRAY;
+}
+
+/// The columns of a record ([`read`]), of the table with this name.
+pub(super) fn columns(table: &str) -> String {
+    let named: Vec<String> = NAMES.iter().map(|name| format!("{table}.{name}")).collect();
+    named.join(", ")
+}
+
+impl Written {
+    /// Adds a row. Texts that are those of the row `before` are not sent again.
+    pub(super) fn add(&mut self, record: &Record, before: Option<&Record>) -> Done<()> {
+        let task = &record.task;
+        let spec = match before.is_some_and(|before| before.task.spec == task.spec) {
+            true => None,
+            false => Some(to_string(&task.spec)?),
+        };
+        let metadata = match before.is_some_and(|before| before.task.metadata == task.metadata) {
+            true => None,
+            false => Some(to_string(&task.metadata)?),
+        };
+        let (artifact, failure) = match &task.state {
+            State::Completed(artifact) => (Some(to_string(artifact)?), None),
+            State::Failed(failure) => (None, Some(to_string(failure)?)),
+            State::Waiting | State::Running | State::Expired => (None, None),
+        };
+        let warnings = match task.warnings.is_empty() {
+            true => None,
+            false => Some(to_string(&task.warnings)?),
+        };
+        self.spec.push(spec);
+        self.metadata.push(metadata);
+        self.artifact.push(artifact);
+        self.failure.push(failure);
+        self.warnings.push(warnings);
+        self.add_task(task);
+        self.add_record(record);
+        Ok(())
+    }
+
+    fn add_task(&mut self, task: &Task) {
+        self.id.push(task.id.to_string());
+        self.project.push(task.project.clone());
+        self.model.push(task.spec.model.clone());
+        self.phase.push(phase_name(task.state.phase()));
+        self.progress.push(task.progress.into());
+        self.attempt.push(task.attempt.into());
+        self.engine.push(task.engine.clone());
+        self.created_at_ms.push(int(task.created_at_ms));
+        self.started_at_ms.push(task.started_at_ms.map(int));
+        self.finished_at_ms.push(task.finished_at_ms.map(int));
+        self.expires_at_ms.push(task.expires_at_ms.map(int));
+        self.spec_version.push(task.spec.version.into());
+        self.cost.push(int(task.spec.cost()));
+    }
+
+    fn add_record(&mut self, record: &Record) {
+        let held = record.lease.as_ref();
+        self.seq.push(int(record.seq));
+        self.place.push(place(record));
+        self.deaths.push(record.deaths.into());
+        self.lease_token.push(held.map(|held| int(held.token)));
+        self.lease_until_ms
+            .push(held.map(|held| int(held.until_ms)));
+        self.lease_until_steady_ms
+            .push(held.map(|held| int(held.until_steady_ms)));
+        self.worker.push(held.map(|held| held.worker.clone()));
+        let ticket = record.ticket.as_deref();
+        self.ticket
+            .push(ticket.map(|ticket| ticket.as_bytes().to_vec()));
+        self.reference_bytes.push(int(record.reference_bytes));
+        self.charged_bytes.push(int(record.charged_bytes));
+        let (state, until_ms, token) = match record.references {
+            References::AtHand => (0, None, None),
+            References::Wanted { .. } => (1, None, None),
+            References::Away {
+                until_ms, token, ..
+            } => (2, Some(int(until_ms)), token.map(int)),
+        };
+        self.fetch_state.push(state);
+        self.fetch_tries.push(record.references.tries().into());
+        self.fetch_until_ms.push(until_ms);
+        self.fetch_token.push(token);
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.id.is_empty()
+    }
+
+    /// Adds the rows.
+    pub(super) fn insert(self) -> Statement {
+        let values: Vec<String> = (1..=NAMES.len()).map(|at| format!("${at}")).collect();
+        let text = format!(
+            "INSERT INTO tasks ({}) SELECT * FROM unnest({})",
+            NAMES.join(", "),
+            values.join(", ")
+        );
+        self.bind(Statement::new(text))
+    }
+
+    /// Overwrites the rows with these ids.
+    pub(super) fn update(self) -> Statement {
+        let values: Vec<String> = (1..=NAMES.len()).map(|at| format!("${at}")).collect();
+        let set = NAMES.iter().skip(1).map(|name| match *name {
+            "spec" | "metadata" => format!("{name} = coalesce(n.{name}, t.{name})"),
+            name => format!("{name} = n.{name}"),
+        });
+        let text = format!(
+            "UPDATE tasks t SET {} FROM unnest({}) AS n({}) WHERE t.id = n.id",
+            set.collect::<Vec<_>>().join(", "),
+            values.join(", "),
+            NAMES.join(", ")
+        );
+        self.bind(Statement::new(text))
+    }
+}
+
+fn place(record: &Record) -> Option<i16> {
+    if record.is_terminal() {
+        return None;
+    }
+    if record.is_running() {
+        return Some(RUNNING);
+    }
+    Some(match record.references {
+        References::AtHand => CLAIMABLE,
+        References::Wanted { .. } => WANTED,
+        References::Away { .. } => AWAY,
+    })
+}
+
+/// Reads the columns of a row one after another.
+struct Cursor<'a> {
+    row: &'a Row,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn next<T: FromSql<'a>>(&mut self) -> Done<T> {
+        let at = self.at;
+        self.at += 1;
+        self.row
+            .try_get(at)
+            .map_err(|error| corrupt(format!("a task's row: {error}")))
+    }
+
+    fn number(&mut self) -> Done<u64> {
+        let value: i64 = self.next()?;
+        unsigned(value)
+    }
+
+    fn maybe(&mut self) -> Done<Option<u64>> {
+        let value: Option<i64> = self.next()?;
+        value.map(unsigned).transpose()
+    }
+
+    fn small(&mut self) -> Done<u32> {
+        let value: i64 = self.next()?;
+        u32::try_from(value).map_err(|_| corrupt("a number is out of its range".to_owned()))
+    }
+}
+
+fn unsigned(value: i64) -> Done<u64> {
+    u64::try_from(value).map_err(|_| corrupt("a number is negative".to_owned()))
+}
+
+/// Whose row it is.
+pub(super) fn id(row: &Row) -> Done<TaskId> {
+    parse_id(Cursor { row, at: 0 }.next()?)
+}
+
+/// A stored id.
+pub(super) fn parse_id(text: &str) -> Done<TaskId> {
+    text.parse()
+        .map_err(|error| corrupt(format!("{text}: {error}")))
+}
+
+/// Reads a row of [`columns`]. One of a newer version than this program is an error, and is never misread.
+pub(super) fn read(row: &Row) -> Done<Arc<Record>> {
+    let mut at = Cursor { row, at: 0 };
+    let id = parse_id(at.next()?)?;
+    read_rest(&mut at, id).map_err(|fault| match fault {
+        Fault::Job(StoreError::Corrupt(text)) => corrupt(format!("{id}: {text}")),
+        other => other,
+    })
+}
+
+fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
+    let seq = at.number()?;
+    let project = at.next()?;
+    let _model: &str = at.next()?;
+    let phase: &str = at.next()?;
+    let _place: Option<i16> = at.next()?;
+    let progress: i16 = at.next()?;
+    let progress = u8::try_from(progress).map_err(|_| corrupt("progress".to_owned()))?;
+    let (attempt, deaths, engine) = (at.small()?, at.small()?, at.next()?);
+    let created_at_ms = at.number()?;
+    let (started_at_ms, finished_at_ms, expires_at_ms) = (at.maybe()?, at.maybe()?, at.maybe()?);
+    let lease = read_lease(at)?;
+    let state = read_state(phase, at)?;
+    let warnings: Option<&str> = at.next()?;
+    let ticket: Option<&[u8]> = at.next()?;
+    let ticket = ticket.map(|ticket| Arc::from(String::from_utf8_lossy(ticket)));
+    let version = at.small()?;
+    if version > SPEC_VERSION {
+        return Err(corrupt(format!(
+            "its spec has version {version}, this program knows {SPEC_VERSION}"
+        )));
+    }
+    let task = Task {
+        id,
+        project,
+        spec: from_str(at.next()?)?,
+        metadata: from_str(at.next()?)?,
+        state,
+        progress,
+        created_at_ms,
+        started_at_ms,
+        finished_at_ms,
+        expires_at_ms,
+        attempt,
+        engine,
+        warnings: warnings.map(from_str).transpose()?.unwrap_or_default(),
+    };
+    let _cost: i64 = at.next()?;
+    Ok(Arc::new(Record {
+        seq,
+        task: Arc::new(task),
+        lease,
+        ticket,
+        reference_bytes: at.number()?,
+        charged_bytes: at.number()?,
+        references: read_references(at)?,
+        deaths,
+    }))
+}
+
+fn read_lease(at: &mut Cursor<'_>) -> Done<Option<Held>> {
+    let token = at.maybe()?;
+    let (until_ms, until_steady_ms) = (at.maybe()?, at.maybe()?);
+    let worker: Option<String> = at.next()?;
+    Ok(token.map(|token| Held {
+        token,
+        until_ms: until_ms.unwrap_or(0),
+        until_steady_ms: until_steady_ms.unwrap_or(0),
+        worker: worker.unwrap_or_default(),
+    }))
+}
+
+fn read_state(phase: &str, at: &mut Cursor<'_>) -> Done<State> {
+    let artifact: Option<&str> = at.next()?;
+    let failure: Option<&str> = at.next()?;
+    Ok(match (phase, artifact, failure) {
+        ("waiting", ..) => State::Waiting,
+        ("running", ..) => State::Running,
+        ("completed", Some(artifact), _) => State::Completed(from_str(artifact)?),
+        ("failed", _, Some(failure)) => State::Failed(from_str(failure)?),
+        ("expired", ..) => State::Expired,
+        _ => {
+            return Err(corrupt(format!(
+                "its phase {phase:?} and its fields do not agree"
+            )));
+        }
+    })
+}
+
+fn read_references(at: &mut Cursor<'_>) -> Done<References> {
+    let state: i16 = at.next()?;
+    let tries = at.small()?;
+    let (until_ms, token) = (at.maybe()?, at.maybe()?);
+    Ok(match state {
+        0 => References::AtHand,
+        1 => References::Wanted { tries },
+        2 => References::Away {
+            tries,
+            until_ms: until_ms.unwrap_or(0),
+            token,
+        },
+        other => return Err(corrupt(format!("unknown state of references {other}"))),
+    })
+}

@@ -1,0 +1,84 @@
+//! What the lanes and readers of a process share: what it knows of the store, and whom it wakes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kinora_contract::Clock;
+use kinora_contract::lifecycle::Hints;
+use tokio::sync::watch;
+
+use super::cache::Cache;
+use super::commit::Committed;
+use super::hints::Notices;
+use super::totals::Summed;
+use crate::queue::Forecasts;
+use crate::{Outage, PostgresOptions};
+
+/// One for each handle.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) options: PostgresOptions,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) summed: Summed,
+    pub(super) cache: Cache,
+    pub(super) forecasts: Forecasts,
+    pub(super) notices: Notices,
+    pub(super) work: watch::Sender<u64>,
+    pub(super) withdrawn: watch::Sender<u64>,
+    writable: AtomicBool,
+    outage: Outage,
+}
+
+impl Shared {
+    pub(super) fn new(options: &PostgresOptions, clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            options: options.clone(),
+            clock: clock.clone(),
+            summed: Summed::new(clock.clone(), options.totals_ms_max),
+            cache: Cache::new(clock.clone(), options),
+            forecasts: Forecasts::new(clock.clone()),
+            notices: Notices::default(),
+            work: watch::Sender::new(0),
+            withdrawn: watch::Sender::new(0),
+            writable: AtomicBool::new(true),
+            outage: Outage::of("store writes"),
+        }
+    }
+
+    /// Shows what a commit has changed.
+    pub(super) fn publish(&self, committed: Committed) {
+        self.summed.follow(committed.waiting, committed.bytes);
+        let mut hints = Hints::default();
+        for change in &committed.changes {
+            self.cache.put(change.id, change.after.clone());
+            self.forecasts.apply(change);
+            hints = hints.or(change.hints());
+        }
+        self.wake(hints);
+        let ids = committed.changes.iter().map(|change| change.id);
+        self.notices.add(hints, ids);
+    }
+
+    /// Moves the counters of this process.
+    pub(super) fn wake(&self, hints: Hints) {
+        for (hint, moved) in [(hints.work, &self.work), (hints.withdrawn, &self.withdrawn)] {
+            if hint {
+                moved.send_modify(|count| *count += 1);
+            }
+        }
+    }
+
+    /// Whether the last change was stored.
+    pub(super) fn is_writable(&self) -> bool {
+        self.writable.load(Ordering::Acquire)
+    }
+
+    /// Notes whether changes are stored, or why not.
+    pub(super) fn set_writable(&self, failure: Option<&str>) {
+        self.writable.store(failure.is_none(), Ordering::Release);
+        match failure {
+            Some(failure) => self.outage.note_failure(&failure),
+            None => self.outage.note_success(),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! SQL with its values. Statements are sent with the types of their values and without a name, so that a connection
+//! keeps no state that a pooler in transaction mode could lose, and is planned for the table as it is now.
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row};
+
+/// A statement to be sent.
+pub(super) struct Statement {
+    text: String,
+    values: Vec<(Box<dyn ToSql + Send + Sync>, Type)>,
+}
+
+impl Statement {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            values: Vec::new(),
+        }
+    }
+
+    /// The value of the next parameter.
+    pub(super) fn bind(mut self, value: impl ToSql + Send + Sync + 'static, of: Type) -> Self {
+        self.values.push((Box::new(value), of));
+        self
+    }
+
+    pub(super) fn int(self, value: u64) -> Self {
+        self.bind(crate::stored::int(value), Type::INT8)
+    }
+
+    pub(super) fn ints(self, values: Vec<i64>) -> Self {
+        self.bind(values, Type::INT8_ARRAY)
+    }
+
+    pub(super) fn text(self, value: impl Into<String>) -> Self {
+        self.bind(value.into(), Type::TEXT)
+    }
+
+    pub(super) fn texts(self, values: Vec<String>) -> Self {
+        self.bind(values, Type::TEXT_ARRAY)
+    }
+
+    /// Sends it; the rows come when the server has done it. It is on its way when this is first polled, so that
+    /// several that are polled in order are done in that order, without waiting for each other.
+    pub(super) async fn run(self, client: &Client) -> Result<Vec<Row>, Error> {
+        let values: Vec<(&(dyn ToSql + Sync), Type)> = self
+            .values
+            .iter()
+            .map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone()))
+            .collect();
+        client.query_typed(&self.text, &values).await
+    }
+}
+
+/// Sends all of these at once, and returns the rows of each. They are done in order; after a failure in a
+/// transaction the rest fails too.
+pub(super) async fn run_all(
+    client: &Client,
+    statements: Vec<Statement>,
+) -> Result<Vec<Vec<Row>>, Error> {
+    let sent = statements
+        .into_iter()
+        .map(|statement| statement.run(client));
+    let done = futures_util::future::join_all(sent).await;
+    done.into_iter().collect()
+}

@@ -1,0 +1,100 @@
+//! Stores by their names, each in a database of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use kinora_contract::ManualClock;
+use kinora_store::conformance::fixtures::NOW;
+use kinora_store::conformance::{Harness, Site};
+use kinora_store::{OpenOptions, PostgresOptions, Stores, Time, migrate, open};
+use kinora_test_postgres::Server;
+use tokio::sync::OnceCell;
+
+/// The name of the database that all others are copies of.
+static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+
+/// What the cases judge by: their own clock, and nothing that is old.
+pub(crate) fn exact() -> PostgresOptions {
+    PostgresOptions {
+        time: Time::Clock,
+        cached_ms_max: 0,
+        totals_ms_max: 0,
+        positions_ms_max: 0,
+        notify_every_ms: 1,
+        ..PostgresOptions::default()
+    }
+}
+
+/// The address of a new database with an empty store.
+pub(crate) async fn database() -> String {
+    let server = Server::shared();
+    let template = TEMPLATE.get_or_init(|| async {
+        let url = server.database();
+        migrate(&url, &exact()).await.unwrap();
+        url.rsplit('/').next().unwrap().to_owned()
+    });
+    let template = template.await;
+    let url = tokio::task::block_in_place(|| server.copy_of(template));
+    // An identity of its own, as if it had not been copied.
+    let draw = "UPDATE queue SET identity = (random() * 9007199254740991)::bigint";
+    tokio::task::block_in_place(|| server.run(&url, draw));
+    url
+}
+
+/// Opens the store at this address.
+pub(crate) async fn open_at(url: &str, clock: Arc<ManualClock>) -> Site {
+    let options = OpenOptions {
+        postgres: exact(),
+        ..OpenOptions::new(clock.clone())
+    };
+    Site::of(open(url, &options).await.unwrap(), clock)
+}
+
+/// Opens the store at this address at [`NOW`].
+pub(crate) async fn open_now(url: &str) -> Site {
+    open_at(url, Arc::new(ManualClock::at(NOW))).await
+}
+
+#[derive(Default)]
+pub(crate) struct Databases(Mutex<BTreeMap<String, String>>);
+
+impl Databases {
+    fn known(&self, name: &str) -> Option<String> {
+        let named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        named.get(name).cloned()
+    }
+}
+
+#[async_trait]
+impl Harness for Databases {
+    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> Stores {
+        let url = match self.known(name) {
+            Some(url) => url,
+            None => {
+                let url = database().await;
+                self.0.lock().unwrap().insert(name.to_owned(), url.clone());
+                url
+            }
+        };
+        let options = OpenOptions {
+            postgres: exact(),
+            ..OpenOptions::new(clock)
+        };
+        open(&url, &options).await.unwrap()
+    }
+
+    fn outlives_its_processes(&self) -> bool {
+        true
+    }
+
+    async fn open_second(&self, first: &Site, name: &str) -> Site {
+        let url = self.known(name).unwrap();
+        open_at(&url, first.clock.clone()).await
+    }
+}
+
+/// Whether a call was refused for now.
+pub(crate) const fn is_unavailable<T>(result: &Result<T, kinora_store::StoreError>) -> bool {
+    matches!(result, Err(kinora_store::StoreError::Unavailable(_)))
+}

@@ -1,0 +1,19 @@
+//! The PostgreSQL store against the conformance suite, with two handles on one database, and what is about PostgreSQL
+//! alone: connections that break, commits whose answer is lost, newer rows and schemas. Each test has a database of its
+//! own on a server that this program starts.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "these are tests"
+)]
+
+mod faults;
+mod harness;
+mod load;
+mod schema;
+
+use harness::Databases;
+
+kinora_store::conformance_suite!(Databases::default());

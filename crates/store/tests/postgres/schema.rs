@@ -1,0 +1,134 @@
+//! Schemas and rows of other versions, and addresses that hold secrets.
+
+use std::sync::Arc;
+
+use kinora_contract::{ManualClock, State};
+use kinora_store::conformance::bench::Bench as _;
+use kinora_store::conformance::fixtures::{NOW, id, with_images};
+use kinora_store::{OpenError, OpenOptions, StoreError, migrate, open, open_snapshot, open_source};
+use kinora_test_postgres::Server;
+
+use crate::harness::{database, exact, open_now};
+
+async fn refused(url: &str) -> OpenError {
+    let options = OpenOptions {
+        postgres: exact(),
+        ..OpenOptions::new(Arc::new(ManualClock::at(NOW)))
+    };
+    open(url, &options).await.unwrap_err()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_is_migrated_by_command_alone() {
+    let url = Server::shared().database();
+    let error = refused(&url).await;
+    assert!(
+        matches!(error, OpenError::Unmigrated { found: 0, .. }),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("`kinora migrate`"), "{error}");
+    // Of several at once one does it.
+    let options = exact();
+    let (first, second) = tokio::join!(migrate(&url, &options), migrate(&url, &options));
+    let mut found = [first.unwrap().unwrap(), second.unwrap().unwrap()].map(|(found, _)| found);
+    found.sort_unstable();
+    assert_eq!(found[0], 0);
+    assert!(found[1] > 0, "{found:?}");
+    let site = open_now(&url).await;
+    site.submit(1, "one").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_schema_is_refused_and_left_alone() {
+    let url = database().await;
+    let server = Server::shared();
+    server.run(&url, "UPDATE schema_version SET version = 99");
+    for error in [
+        refused(&url).await,
+        migrate(&url, &exact()).await.unwrap_err(),
+    ] {
+        assert!(
+            matches!(error, OpenError::NewerSchema { found: 99, .. }),
+            "{error:?}"
+        );
+    }
+    assert_eq!(server.run(&url, "SELECT version FROM schema_version"), "99");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_of_a_newer_version_is_passed_over_and_never_misread() {
+    let url = database().await;
+    let site = open_now(&url).await;
+    for number in 1..=3 {
+        site.submit(number, "one").await;
+    }
+    let images = [4, 5].map(|number| with_images(number, "one", 1));
+    site.submit_all(images).await;
+    let newer = format!(
+        "UPDATE tasks SET spec_version = 99 WHERE id IN ('{}', '{}')",
+        id(1),
+        id(4)
+    );
+    Server::shared().run(&url, &newer);
+    assert_eq!(site.claim_one().await.task.id, id(2));
+    let fetches = site.take(9).await;
+    assert_eq!(
+        fetches.iter().map(|one| one.task.id).collect::<Vec<_>>(),
+        [id(5)]
+    );
+    assert_eq!(site.claim_one().await.task.id, id(3));
+    assert!(site.claim(9).await.is_empty());
+    let read = site.tasks.get("one", id(1)).await;
+    assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+    // Nothing of it was changed; it can be deleted, and the sums follow.
+    let phase = format!("SELECT phase FROM tasks WHERE id = '{}'", id(1));
+    assert_eq!(Server::shared().run(&url, &phase), "waiting");
+    for number in 1..=5 {
+        site.tasks.delete("one", id(number)).await.unwrap();
+    }
+    let sums = "SELECT bytes, tasks, waiting, unfinished FROM projects";
+    assert_eq!(Server::shared().run(&url, sums), "0|0|0|0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_error_shows_a_password() {
+    let port = Server::shared().port();
+    for url in [
+        format!("postgres://kinora:secret@127.0.0.1:{port}/missing"),
+        format!("postgres://nobody:secret@127.0.0.1:{port}/postgres"),
+        "postgres://kinora:secret@127.0.0.1:1/postgres".to_owned(),
+        "postgres://kinora:secret@127.0.0.1:port/postgres".to_owned(),
+        format!("postgres://kinora:secret@127.0.0.1:{port}/postgres?sslmode=require"),
+    ] {
+        let error = refused(&url).await;
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_on_files_name_another_way() {
+    let url = database().await;
+    let error = open_source(&url, &Default::default())
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("pg_dump"), "{error}");
+    assert!(open_snapshot(url.as_ref()).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_of_its_own_is_named_by_the_address() {
+    let url = Server::shared().database();
+    Server::shared().run(&url, "CREATE SCHEMA apart");
+    let apart = format!("{url}?schema=apart");
+    migrate(&apart, &exact()).await.unwrap();
+    let site = open_now(&apart).await;
+    site.submit(1, "one").await;
+    assert_eq!(
+        Server::shared().run(&url, "SELECT count(*) FROM apart.tasks"),
+        "1"
+    );
+    assert_eq!(site.task("one", 1).await.state, State::Waiting);
+    assert!(matches!(refused(&url).await, OpenError::Unmigrated { .. }));
+}

@@ -1,0 +1,258 @@
+//! A throw-away PostgreSQL server for tests: made in a temporary folder by the programs that are installed, reached by
+//! TCP on the loopback address, and stopped with the process that started it, however that ends. It keeps nothing.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "this is for tests alone"
+)]
+
+mod programs;
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use programs::{Programs, own};
+
+/// Only a server that is broken takes so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The database user. Everybody on this machine may connect as it: there is nothing to be had.
+const USER: &str = "kinora";
+
+/// Stops the server when the process at the other end of its standard input has ended, and removes its folder.
+const WATCH: &str = r#"
+folder="$1"; shift
+"$@" >"$folder/log" 2>&1 &
+server=$!
+read -r _
+kill -QUIT "$server" 2>/dev/null
+wait "$server"
+rm -rf "$folder"
+"#;
+
+/// How a server is set up.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Whether commits are synced to disk, as in earnest.
+    pub fsync: bool,
+    /// More settings, as `name=value`.
+    pub more: Vec<String>,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    folder: PathBuf,
+    programs: Programs,
+    settings: Settings,
+    port: u16,
+    running: Mutex<Option<Child>>,
+    databases: AtomicU64,
+}
+
+impl Server {
+    /// The server that all tests of this program share, without syncs; started at the first call.
+    ///
+    /// # Panics
+    /// Where no PostgreSQL is installed, or it does not start.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Server> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(Settings::default()))
+    }
+
+    /// Starts a server of its own.
+    ///
+    /// # Panics
+    /// As [`Server::shared`].
+    pub fn start(settings: Settings) -> Self {
+        let programs = Programs::find();
+        let folder = tempfile::Builder::new()
+            .prefix("kinora-postgres-")
+            .tempdir();
+        let folder = folder.expect("a temporary folder").keep();
+        own(&folder);
+        let made = programs
+            .command("initdb", &folder)
+            .arg("--pgdata")
+            .arg(folder.join("data"))
+            .args([
+                "--username",
+                USER,
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--no-sync",
+            ])
+            .output()
+            .expect("initdb runs");
+        assert!(
+            made.status.success(),
+            "initdb failed: {}",
+            String::from_utf8_lossy(&made.stderr)
+        );
+        let server = Self {
+            port: free_port(),
+            folder,
+            programs,
+            settings,
+            running: Mutex::new(None),
+            databases: AtomicU64::new(0),
+        };
+        server.resume();
+        server
+    }
+
+    /// Stops the server at once, as a crash does: its connections break.
+    pub fn stop(&self) {
+        let child = self.running.lock().unwrap().take();
+        if let Some(mut child) = child {
+            let pid =
+                fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap_or_default();
+            let pid = pid.lines().next().and_then(|pid| pid.parse().ok());
+            if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
+            }
+            // Not by its standard input, which would remove the folder.
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let gone = || !self.folder.join("data/postmaster.pid").exists();
+            wait_until(gone, "the server does not stop");
+        }
+    }
+
+    /// Starts it again on the same port, with all its data.
+    pub fn resume(&self) {
+        let fsync = if self.settings.fsync { "on" } else { "off" };
+        let mut command = self.programs.command("sh", &self.folder);
+        command.arg("-c").arg(WATCH).arg("sh").arg(&self.folder);
+        command.arg(self.programs.path("postgres"));
+        command.arg("-D").arg(self.folder.join("data"));
+        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        command.arg("-k").arg(&self.folder);
+        command.args(["-c", "max_connections=500", "-c", "shared_buffers=64MB"]);
+        command.args(["-c", &format!("fsync={fsync}")]);
+        for setting in &self.settings.more {
+            command.args(["-c", setting]);
+        }
+        let child = command.stdin(Stdio::piped()).spawn();
+        *self.running.lock().unwrap() = Some(child.expect("the server starts"));
+        let up = || {
+            let asked = self.programs.command("pg_isready", &self.folder);
+            self.is_ready(asked)
+        };
+        wait_until(up, "the server does not start");
+    }
+
+    fn is_ready(&self, mut asked: Command) -> bool {
+        asked.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        asked.status().is_ok_and(|status| status.success())
+    }
+
+    /// The port on the loopback address.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Makes an empty database, and returns its address.
+    ///
+    /// # Panics
+    /// Where that cannot be done.
+    pub fn database(&self) -> String {
+        self.copy_of("template1")
+    }
+
+    /// Makes a copy of this database, to which nobody may be connected, and returns its address.
+    ///
+    /// # Panics
+    /// Where that cannot be done.
+    pub fn copy_of(&self, template: &str) -> String {
+        let number = self.databases.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test_{number}");
+        self.run(
+            "postgres",
+            &format!("CREATE DATABASE {name} TEMPLATE {template}"),
+        );
+        format!("postgres://{USER}@127.0.0.1:{}/{name}", self.port)
+    }
+
+    /// Runs a statement in the database with this name or address, and returns its rows, fields separated by `|`.
+    ///
+    /// # Panics
+    /// Where the server refuses it.
+    pub fn run(&self, database: &str, statement: &str) -> String {
+        let name = database.rsplit('/').next().unwrap_or(database);
+        let mut psql = self.programs.command("psql", &self.folder);
+        psql.args([
+            "-X",
+            "-q",
+            "-A",
+            "-t",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-h",
+            "127.0.0.1",
+        ]);
+        psql.args([
+            "-U",
+            USER,
+            "-p",
+            &self.port.to_string(),
+            "-d",
+            name,
+            "-f",
+            "-",
+        ]);
+        psql.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = psql.spawn().expect("psql runs");
+        let mut input = child.stdin.take().expect("an input");
+        input.write_all(statement.as_bytes()).expect("psql reads");
+        drop(input);
+        let done = child.wait_with_output().expect("psql ends");
+        assert!(
+            done.status.success(),
+            "{statement}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        String::from_utf8_lossy(&done.stdout).trim_end().to_owned()
+    }
+
+    /// The folder of certificates and the like; the server may read it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.running.lock().unwrap().take() {
+            // Its watcher stops it and removes the folder.
+            drop(child.stdin.take());
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A port that nobody has now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its number").port()
+}
+
+fn wait_until(done: impl Fn() -> bool, otherwise: &str) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "{otherwise}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
