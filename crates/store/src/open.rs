@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kinora_contract::{Clock, UnixMs};
 
-use crate::postgres::{self, PostgresStore, is_postgres};
+use crate::postgres::{self, KeysBeside, PostgresStore, is_postgres};
 use crate::sqlite::{Inspector, Snapshot, SqliteKeys, SqliteOptions, SqliteSource, SqliteStore};
 use crate::{BackupSource, KeyStore, LivingWorker, PostgresOptions, Stores};
 
@@ -69,12 +69,16 @@ pub async fn migrate(
 }
 
 /// Opens the API keys of the store at `url` beside a process that may be serving it. What is
-/// changed here is seen there within a second.
+/// changed here is seen there within a second. Of a PostgreSQL database the connection is made by the first call, which
+/// says where that fails.
 ///
 /// # Errors
 /// [`OpenError::Missing`] where there is no store: a command on keys never makes one. Otherwise
 /// another [`OpenError`], with a message that is fit for an operator.
 pub fn open_keys(url: &str, options: &SqliteOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
+    if is_postgres(url) {
+        return Ok(Arc::new(KeysBeside::of(url)?));
+    }
     Ok(Arc::new(SqliteKeys::open(&sqlite_path(url)?, options)?))
 }
 

@@ -124,23 +124,23 @@ pub(super) struct Cancel {
 
 /// The result, before it becomes an answer.
 #[derive(Debug)]
-pub(super) enum Cancelled {
+pub(super) enum Outcome {
     Cancelled(Arc<Record>),
     AlreadyFinished(Arc<Record>),
     NotFound,
 }
 
 impl Operation for Cancel {
-    type Output = Cancelled;
+    type Output = Outcome;
 
     fn needs(&self, needs: &mut Needs) {
         needs.tasks.insert(self.id);
     }
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<Cancelled> {
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<Outcome> {
         let found = batch.find(self.id)?;
         let Some(before) = found.filter(|record| record.task.project == self.project) else {
-            return Ok(Cancelled::NotFound);
+            return Ok(Outcome::NotFound);
         };
         let event = Event::Cancelled {
             failure: self.failure.clone(),
@@ -148,8 +148,8 @@ impl Operation for Cancel {
             retention_ms: self.retention_ms,
         };
         Ok(match batch.apply(&before, event) {
-            Ok(Some(after)) => Cancelled::Cancelled(after),
-            _ => Cancelled::AlreadyFinished(before),
+            Ok(Some(after)) => Outcome::Cancelled(after),
+            _ => Outcome::AlreadyFinished(before),
         })
     }
 }

@@ -80,13 +80,11 @@ impl<O: Operation> Job for Call<O> {
     }
 }
 
+/// Where the answer to an operation comes.
+type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
+
 /// A job, and its answer.
-pub(super) fn call<O: Operation>(
-    operation: O,
-) -> (
-    Box<dyn Job>,
-    oneshot::Receiver<Result<O::Output, StoreError>>,
-) {
+pub(super) fn call<O: Operation>(operation: O) -> (Box<dyn Job>, Answer<O::Output>) {
     let (reply, answer) = oneshot::channel();
     let call = Call {
         operation,

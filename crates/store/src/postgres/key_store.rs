@@ -6,18 +6,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::UnixMs;
+use kinora_contract::{Clock, ManualClock, UnixMs};
+use tokio::sync::OnceCell;
 use tokio_postgres::types::Type;
 
+use super::address::Address;
+use super::connect::Connector;
+use super::fault::{Fault, told, unavailable};
 use super::keys::{AddKey, COLUMNS, NoteUse, RevokeKey, RotateKey, read};
 use super::lane::Lane;
 use super::reads::Reader;
+use super::schema;
 use super::shared::Shared;
 use super::statement::Statement;
-use crate::{ApiKey, KeyStore, NewKey, StoreError};
+use crate::{ApiKey, KeyStore, NewKey, OpenError, PostgresOptions, StoreError};
 
 /// Keys that are remembered; when there are more, all are forgotten.
 const KNOWN_MAX: usize = 10_000;
+
+/// A key or its absence, and when it was asked for.
+type Found = (Duration, Option<Arc<ApiKey>>);
 
 /// Reads and changes keys.
 #[derive(Debug)]
@@ -26,7 +34,7 @@ pub(super) struct PostgresKeys {
     pub(super) reader: Arc<Reader>,
     pub(super) shared: Arc<Shared>,
     /// What was found for a hash, and when.
-    known: Mutex<HashMap<[u8; 32], (Duration, Option<Arc<ApiKey>>)>>,
+    known: Mutex<HashMap<[u8; 32], Found>>,
     /// When each key was last used, as far as it was noted.
     noted: Mutex<HashMap<String, UnixMs>>,
 }
@@ -146,4 +154,83 @@ impl KeyStore for PostgresKeys {
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The keys of a store, for commands beside the processes that serve it. It connects when it is first asked.
+#[derive(Debug)]
+pub(crate) struct KeysBeside {
+    connector: Arc<Connector>,
+    options: PostgresOptions,
+    keys: OnceCell<PostgresKeys>,
+}
+
+impl KeysBeside {
+    /// Of the store in the database at `url`.
+    pub(crate) fn of(url: &str) -> Result<Self, OpenError> {
+        let options = PostgresOptions::default();
+        let connector = Arc::new(Connector::of(Address::parse(url, &options)?)?);
+        Ok(Self {
+            connector,
+            options,
+            keys: OnceCell::new(),
+        })
+    }
+
+    async fn keys(&self) -> Result<&PostgresKeys, StoreError> {
+        let connect = || async {
+            let client = self.connector.connect().await;
+            let client = client.map_err(|error| unavailable(&told(&error)))?;
+            let checked = schema::check(&client).await;
+            checked.map_err(|error| unavailable(&error.to_string()))?;
+            let id = Statement::new("SELECT nextval('lane_ids')")
+                .run(&client)
+                .await;
+            let id = id.map_err(Fault::from)?;
+            let id = id.first().map(|row| row.try_get::<_, i64>(0)).transpose();
+            let id = id.map_err(Fault::from)?.unwrap_or_default().unsigned_abs();
+            // Nothing is kept here that could grow old.
+            let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+            let shared = Arc::new(Shared::new(&self.options, &clock));
+            let lane = Lane::start(self.connector.clone(), shared.clone(), id);
+            let reader = Arc::new(Reader::start(self.connector.clone(), shared.clone()));
+            Ok(PostgresKeys::new(lane, reader, shared))
+        };
+        self.keys.get_or_try_init(connect).await
+    }
+}
+
+#[async_trait]
+impl KeyStore for KeysBeside {
+    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
+        self.keys().await?.add_key(key).await
+    }
+
+    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        self.keys().await?.list_keys().await
+    }
+
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        self.keys().await?.find_key(sha256, now_ms).await
+    }
+
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
+        self.keys().await?.revoke_key(id, now_ms).await
+    }
+
+    async fn rotate_key(
+        &self,
+        old: &str,
+        new: NewKey,
+        now_ms: UnixMs,
+        grace_ms: u64,
+    ) -> Result<Option<ApiKey>, StoreError> {
+        self.keys()
+            .await?
+            .rotate_key(old, new, now_ms, grace_ms)
+            .await
+    }
 }

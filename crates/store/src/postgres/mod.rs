@@ -36,6 +36,7 @@ mod tls;
 mod totals;
 
 pub(crate) use address::is_postgres;
+pub(crate) use key_store::KeysBeside;
 pub use options::{PostgresOptions, Time};
 
 use std::sync::Arc;

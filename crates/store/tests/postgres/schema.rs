@@ -5,7 +5,10 @@ use std::sync::Arc;
 use kinora_contract::{ManualClock, State};
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, id, with_images};
-use kinora_store::{OpenError, OpenOptions, StoreError, migrate, open, open_snapshot, open_source};
+use kinora_store::{
+    NewKey, OpenError, OpenOptions, Scope, StoreError, migrate, open, open_keys, open_snapshot,
+    open_source,
+};
 use kinora_test_postgres::Server;
 
 use crate::harness::{database, exact, open_now};
@@ -131,4 +134,33 @@ async fn a_schema_of_its_own_is_named_by_the_address() {
     );
     assert_eq!(site.task("one", 1).await.state, State::Waiting);
     assert!(matches!(refused(&url).await, OpenError::Unmigrated { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_a_command_adds_are_known_to_the_service() {
+    let empty = Server::shared().database();
+    let keys = open_keys(&empty, &Default::default()).unwrap();
+    let error = keys.list_keys().await.unwrap_err().to_string();
+    assert!(error.contains("`kinora migrate`"), "{error}");
+    let url = database().await;
+    let site = open_now(&url).await;
+    let keys = open_keys(&url, &Default::default()).unwrap();
+    let key = NewKey {
+        id: "key_1".to_owned(),
+        sha256: [1; 32],
+        name: "made elsewhere".to_owned(),
+        project: "one".to_owned(),
+        scopes: vec![Scope::Read],
+        models: None,
+        requests_per_minute: Some(7),
+        unfinished_max: None,
+        created_at_ms: NOW,
+        expires_at_ms: None,
+    };
+    keys.add_key(key).await.unwrap();
+    let found = site.keys.find_key(&[1; 32], NOW).await.unwrap().unwrap();
+    assert_eq!(found.key.requests_per_minute, Some(7));
+    assert!(keys.revoke_key("key_1", NOW).await.unwrap());
+    let found = site.keys.find_key(&[1; 32], NOW).await.unwrap().unwrap();
+    assert!(!found.is_usable(NOW));
 }

@@ -128,11 +128,11 @@ impl Tasks for PostgresStore {
             retention_ms,
         };
         Ok(match self.acts.call(cancel).await? {
-            acts::Cancelled::Cancelled(record) => Cancellation::Cancelled(record.task.clone()),
-            acts::Cancelled::AlreadyFinished(record) => {
+            acts::Outcome::Cancelled(record) => Cancellation::Cancelled(record.task.clone()),
+            acts::Outcome::AlreadyFinished(record) => {
                 Cancellation::AlreadyFinished(record.task.clone())
             }
-            acts::Cancelled::NotFound => Cancellation::NotFound,
+            acts::Outcome::NotFound => Cancellation::NotFound,
         })
     }
 
