@@ -1,5 +1,6 @@
-//! Measures the SQLite store on this machine's disk: durable inserts, and polls from memory.
-//! Prints a table. Usage: `cargo run --release -p kinora-store --example insert_bench [FOLDER]`
+//! Measures a store: durable inserts, polls, claims. Prints a table. Usage:
+//! `cargo run --release -p kinora-store --example insert_bench [FOLDER | POSTGRES-ADDRESS...]`: SQLite in a folder on this
+//! machine's disk, or three empty PostgreSQL databases.
 #![allow(
     clippy::disallowed_methods,
     reason = "measurements are made in real time"
@@ -13,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{FrameSize, Inputs, ManualClock, Seconds, Size, TaskId, VideoSpec};
-use kinora_store::{ClaimRequest, NewTask, OpenOptions, QueueBounds, Stores, open};
+use kinora_store::{
+    ClaimRequest, NewTask, OpenOptions, PostgresOptions, QueueBounds, Stores, migrate, open,
+};
 
 const NOW_MS: u64 = 1_760_000_000_000;
 const LENGTH: Duration = Duration::from_secs(4);
@@ -24,10 +27,14 @@ type Failure = Box<dyn Error + Send + Sync>;
 async fn main() -> Result<(), Failure> {
     let parent = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     println!("| operation | at once | per second | p50 ms | p99 ms |\n|---|---|---|---|---|");
-    for submitters in [1, 64, 256] {
-        let folder = tempfile::tempdir_in(&parent)?;
+    for (number, submitters) in [1, 64, 256].into_iter().enumerate() {
+        let folder = tempfile::tempdir_in(if parent.contains("://") { "." } else { &parent })?;
         let path = folder.path().join("bench.db");
-        let url = format!("sqlite:{}", path.display());
+        let url = match std::env::args().nth(1 + number) {
+            Some(url) if url.contains("://") => url,
+            _ => format!("sqlite:{}", path.display()),
+        };
+        migrate(&url, &PostgresOptions::default()).await?;
         let options = OpenOptions::new(Arc::new(ManualClock::at(NOW_MS)));
         let stores = open(&url, &options).await?;
         inserts(&stores, submitters).await?;
