@@ -142,3 +142,17 @@ CREATE TABLE api_keys (
     revoked_at_ms       bigint,
     last_used_at_ms     bigint
 );
+
+-- Processes that run tasks, as they announce themselves.
+CREATE TABLE workers (
+    id        text   PRIMARY KEY COLLATE "C",
+    announced text   NOT NULL, -- JSON
+    seen_ms   bigint NOT NULL,
+    until_ms  bigint NOT NULL  -- it counts as dead from then on
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- Drawn once, shared by all processes.
+CREATE TABLE secrets (
+    name  text  PRIMARY KEY,
+    value bytea NOT NULL
+);

@@ -47,8 +47,8 @@ pub use kinora_contract::lifecycle::{
 };
 pub use lease::{Claim, ClaimRequest};
 pub use open::{
-    Loss, OpenError, OpenOptions, is_shared, living_workers, migrate, open, open_keys, open_snapshot,
-    open_source,
+    Loss, OpenError, OpenOptions, is_shared, living_workers, migrate, open, open_keys,
+    open_snapshot, open_source,
 };
 pub use outage::Outage;
 pub use page::{Order, Page, PageRequest};

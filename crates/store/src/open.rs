@@ -88,6 +88,9 @@ pub fn open_keys(url: &str, options: &SqliteOptions) -> Result<Arc<dyn KeyStore>
 /// [`OpenError::Missing`] where there is no store; otherwise another [`OpenError`], with a message that is fit for an
 /// operator.
 pub async fn living_workers(url: &str, clock: &dyn Clock) -> Result<Vec<LivingWorker>, OpenError> {
+    if is_postgres(url) {
+        return postgres::living_beside(url).await;
+    }
     let path = sqlite_path(url)?;
     let inspector = Inspector::open(&path)?.ok_or(OpenError::Missing(path))?;
     let living = inspector.living_workers(clock.now_ms());
@@ -96,7 +99,7 @@ pub async fn living_workers(url: &str, clock: &dyn Clock) -> Result<Vec<LivingWo
 
 /// Whether the store at `url` serves several processes at a time.
 pub fn is_shared(url: &str) -> bool {
-    sqlite_path(url).is_err()
+    is_postgres(url)
 }
 
 /// Opens the store at `url` to be backed up, beside a process that may be serving it. Its schema may be older

@@ -29,15 +29,18 @@ mod reads;
 mod roles;
 mod rows;
 mod schema;
+mod secrets;
 mod shared;
 mod statement;
 mod sweep;
 mod tls;
 mod totals;
+mod workers;
 
 pub(crate) use address::is_postgres;
 pub(crate) use key_store::KeysBeside;
 pub use options::{PostgresOptions, Time};
+pub(crate) use workers::living_beside;
 
 use std::sync::Arc;
 
@@ -54,7 +57,7 @@ use key_store::PostgresKeys;
 use lane::Lane;
 use reads::Reader;
 use shared::Shared;
-use statement::Statement;
+use statement::{ask_present, read_present};
 
 /// Lanes of a store.
 const LANES: u64 = 3;
@@ -133,17 +136,8 @@ impl PostgresStore {
         if self.shared.options.time == Time::Clock {
             return Ok(self.shared.clock.read());
         }
-        let ask = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-        let found = self.reader.query(Statement::new(ask)).await?;
-        let now = found
-            .first()
-            .map(|row| row.try_get::<_, i64>(0))
-            .transpose();
-        let wall_ms = now.map_err(Fault::from)?.unwrap_or(0).unsigned_abs();
-        Ok(Reading {
-            wall_ms,
-            steady_ms: wall_ms,
-        })
+        let found = self.reader.query(ask_present()).await?;
+        Ok(read_present(&found).map_err(Fault::from)?)
     }
 }
 

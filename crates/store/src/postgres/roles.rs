@@ -2,5 +2,7 @@
 
 mod chores;
 mod keys;
+mod secrets;
 mod tasks;
 mod work;
+mod workers;

@@ -1,6 +1,7 @@
 //! SQL with its values. Statements are sent with the types of their values and without a name, so that a connection
 //! keeps no state that a pooler in transaction mode could lose, and is planned for the table as it is now.
 
+use kinora_contract::Reading;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
@@ -50,6 +51,24 @@ impl Statement {
             .collect();
         client.query_typed(&self.text, &values).await
     }
+}
+
+/// Asks for the server's clock.
+pub(super) fn ask_present() -> Statement {
+    Statement::new("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+}
+
+/// The server's clock, by which both times of the store run.
+pub(super) fn read_present(rows: &[Row]) -> Result<Reading, Error> {
+    let now = rows
+        .first()
+        .map(|row| row.try_get::<_, i64>(0))
+        .transpose()?;
+    let wall_ms = now.unwrap_or(0).unsigned_abs();
+    Ok(Reading {
+        wall_ms,
+        steady_ms: wall_ms,
+    })
 }
 
 /// Sends all of these at once, and returns the rows of each. They are done in order; after a failure in a
