@@ -11,6 +11,7 @@ use kinora_contract::lifecycle::{CallOff, Effects, Event, Record, Refused};
 use kinora_contract::{Reading, TaskId, UnixMs};
 use tokio_postgres::Client;
 
+use super::claims::Part;
 use super::fault::{Done, Fault, corrupt};
 use super::insert::Binding;
 use super::statement::Statement;
@@ -36,6 +37,10 @@ pub(super) struct Batch<'a> {
     pub(super) new: New,
     /// In the order of their events.
     pub(super) changes: Vec<Change>,
+    /// Tasks that its jobs want to claim.
+    pub(super) claims: usize,
+    /// The part of the queue that was read for a claim, as it stands by now.
+    pub(super) part: Option<Part>,
     /// Whether statements of operations have changed anything already.
     pub(super) wrote: bool,
 }
@@ -200,6 +205,7 @@ impl Batch<'_> {
         if lease(&change.before) != lease(&change.after) {
             self.new.previews.remove(&change.id);
         }
+        self.part = None;
         let slot = self.tasks.entry(change.id).or_insert(Slot {
             stored: None,
             now: None,

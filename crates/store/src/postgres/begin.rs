@@ -89,6 +89,8 @@ async fn try_begin<'a>(
         gap: None,
         new: New::default(),
         changes: Vec::new(),
+        claims: needs.claims,
+        part: None,
         wrote: false,
     };
     for row in &tasks {

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use super::acts::release;
 use super::batch::Batch;
 use super::fault::{Done, Fault};
-use super::job::{Job, Operation};
+use super::job::{Job, Needs, Operation};
 use super::rows;
 use super::statement::{Statement, run_all};
 use crate::queue::{Change, Claiming, Index, Turns};
@@ -21,28 +21,38 @@ use crate::{Claim, ClaimRequest, StoreError};
 /// Tasks of one reading of the queue; a claim of more reads it again.
 const ROUND_MAX: usize = 64;
 
+/// The tasks that claims of these models can reach.
+pub(super) struct Part {
+    models: Vec<String>,
+    index: Index,
+    /// So many more of them may be claimed before the queue must be read again.
+    left: usize,
+}
+
 impl Operation for ClaimRequest {
     type Output = Vec<Claim>;
 
+    fn needs(&self, needs: &mut Needs) {
+        needs.claims = needs.claims.saturating_add(self.count);
+    }
+
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Claim>> {
-        let any = "SELECT 1 FROM tasks WHERE place = 1 LIMIT 1";
-        if self.count == 0 || batch.query(Statement::new(any)).await?.is_empty() {
+        if self.count == 0 || !is_any_claimable(batch).await? {
             return Ok(Vec::new());
         }
         batch.lock_queue().await?;
         let awaited = awaited(self, batch).await?;
-        let mut index = read(self, self.count.min(ROUND_MAX), batch).await?;
-        let running = index.running().map(|record| &**record);
+        let mut part = reach(self, batch).await?;
+        let running = part.index.running().map(|record| &**record);
         let mut claiming = Claiming::begin(self, batch.now, running, awaited.as_deref());
-        let mut left = self.count;
-        while claiming.is_open() {
-            let claimed = claim(self, &mut claiming, &mut index, batch)?;
-            left = left.saturating_sub(claimed);
-            if claimed < ROUND_MAX || left == 0 {
+        loop {
+            let claimed = claim(self, &mut claiming, &mut part, batch)?;
+            if !claiming.is_open() || claimed == 0 || part.left > 0 {
                 break;
             }
-            index = read(self, left.min(ROUND_MAX), batch).await?;
+            part = reach(self, batch).await?;
         }
+        batch.part = Some(part);
         Ok(claiming.claims())
     }
 
@@ -68,16 +78,39 @@ async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<A
     Ok(found.first().and_then(|row| rows::read(row).ok()))
 }
 
+/// Whether there may be anything to claim, without a lock: mostly there is not.
+async fn is_any_claimable(batch: &Batch<'_>) -> Done<bool> {
+    if batch.part.is_some() {
+        return Ok(true);
+    }
+    let any = "SELECT 1 FROM tasks WHERE place = 1 LIMIT 1";
+    Ok(!batch.query(Statement::new(any)).await?.is_empty())
+}
+
+/// The part of the queue for this request: that of the request before, if it reaches as far.
+async fn reach(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Part> {
+    let known = batch.part.take();
+    if let Some(part) = known.filter(|part| part.left > 0 && part.models == request.models) {
+        return Ok(part);
+    }
+    let left = batch.claims.max(request.count).min(ROUND_MAX);
+    Ok(Part {
+        models: request.models.clone(),
+        index: read(request, left, batch).await?,
+        left,
+    })
+}
+
 /// Claims what this part of the queue has for the request; returns how many tasks.
 fn claim(
     request: &ClaimRequest,
     claiming: &mut Claiming<'_>,
-    index: &mut Index,
+    part: &mut Part,
     batch: &mut Batch<'_>,
 ) -> Done<usize> {
-    let mut claimed = 0;
+    let (index, mut claimed) = (&mut part.index, 0);
     while claiming.is_open()
-        && claimed < ROUND_MAX
+        && part.left > 0
         && let Some(before) = index.next(request, |_| false).cloned()
     {
         if let Err(next) = claiming.admit(&before) {
@@ -95,6 +128,7 @@ fn claim(
         batch.project(project).turn = index.turns().of(project);
         batch.queue_mut()?.turn_now = index.turns().now();
         claimed += 1;
+        part.left -= 1;
         if let Some(after) = after {
             claiming.add(&after, token);
         }

@@ -24,6 +24,8 @@ pub(super) struct Needs {
     pub(super) places: u64,
     /// Whether a bound over all projects is set.
     pub(super) totals: bool,
+    /// Tasks to be claimed.
+    pub(super) claims: usize,
 }
 
 /// A change that can be tried, and tried again after an undo. One that fails has changed nothing in the batch.

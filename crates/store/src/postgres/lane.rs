@@ -95,6 +95,8 @@ impl State {
                 }
                 None => return,
             }
+            // Those who were just answered may have more.
+            tokio::task::yield_now().await;
             while jobs.len() < BATCH_MAX
                 && let Ok(job) = queue.try_recv()
             {
