@@ -18,6 +18,8 @@ mod inspect;
 mod keys;
 mod lease;
 mod open;
+mod open_error;
+mod open_options;
 mod outage;
 mod page;
 pub mod postgres;
@@ -47,9 +49,10 @@ pub use kinora_contract::lifecycle::{
 };
 pub use lease::{Claim, ClaimRequest};
 pub use open::{
-    Loss, OpenError, OpenOptions, is_shared, living_workers, migrate, open, open_keys,
-    open_snapshot, open_source,
+    is_shared, living_workers, migrate, open, open_keys, open_snapshot, open_source,
 };
+pub use open_error::{Loss, OpenError};
+pub use open_options::OpenOptions;
 pub use outage::Outage;
 pub use page::{Order, Page, PageRequest};
 pub use postgres::{PostgresOptions, Time};

@@ -1,37 +1,15 @@
 //! Finds a store by its address. A new implementation is one arm here.
 
-use std::error::Error;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kinora_contract::{Clock, UnixMs};
-
 use crate::postgres::{self, KeysBeside, PostgresStore, is_postgres};
+use kinora_contract::Clock;
+
 use crate::sqlite::{Inspector, Snapshot, SqliteKeys, SqliteOptions, SqliteSource, SqliteStore};
-use crate::{BackupSource, KeyStore, LivingWorker, PostgresOptions, Stores};
-
-/// Options for opening a store. Each implementation reads its own part.
-#[derive(Clone, Debug)]
-pub struct OpenOptions {
-    /// Stamps and judges all times of a store that serves one process.
-    pub clock: Arc<dyn Clock>,
-    /// For SQLite.
-    pub sqlite: SqliteOptions,
-    /// For PostgreSQL.
-    pub postgres: PostgresOptions,
-}
-
-impl OpenOptions {
-    /// The usual options, with this clock.
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self {
-            clock,
-            sqlite: SqliteOptions::default(),
-            postgres: PostgresOptions::default(),
-        }
-    }
-}
+use crate::{
+    BackupSource, KeyStore, LivingWorker, OpenError, OpenOptions, PostgresOptions, Stores,
+};
 
 /// Opens the store at `url` for serving. `sqlite:` with a path: brings its schema up to date, takes back what a dead
 /// process left running, and locks it against a second serving process. `postgres://`: any number of processes serve
@@ -131,98 +109,4 @@ pub(crate) fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {
             other.map_or("", |(scheme, _)| scheme).to_owned(),
         )),
     }
-}
-
-/// Changes that a store lacks, by its high-water mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// Acknowledged changes that are missing.
-    pub changes: u64,
-    /// When the newest task that is there was accepted; `None` where there is none.
-    pub newest_ms: Option<UnixMs>,
-    /// When the newest change was committed.
-    pub noted_ms: UnixMs,
-    /// Whether the mark is that of another store.
-    pub foreign: bool,
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { changes, .. } = self;
-        if self.foreign {
-            return write!(
-                f,
-                "the high-water mark beside the database is that of another store, with {changes} \
-                 acknowledged changes"
-            );
-        }
-        write!(
-            f,
-            "the last {changes} acknowledged changes are missing: the database or its log is torn or gone, \
-             or an older copy was put back"
-        )
-    }
-}
-
-/// Why a store cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The address names no implementation.
-    #[error(
-        "unknown store {0:?}: an address such as `sqlite:data/kinora.db` or `postgres://host/database` is expected"
-    )]
-    UnknownScheme(String),
-    /// The store is in a PostgreSQL database, and this is for files only.
-    #[error(
-        "this command works on a database file only: back up a PostgreSQL store with `pg_dump`, and open it \
-         with the commands that talk to the server"
-    )]
-    NotHere,
-    /// There is no store, and the caller did not ask to make one.
-    #[error("there is no store at {}", .0.display())]
-    Missing(PathBuf),
-    /// Another process serves this store.
-    #[error("{} is in use by another serving process", .0.display())]
-    InUse(PathBuf),
-    /// A later version of the program has written here.
-    #[error(
-        "the store's schema has version {found}, this program knows {known}: \
-         run the newer program, or restore the copy from before the upgrade"
-    )]
-    NewerSchema {
-        /// Version of the store.
-        found: u32,
-        /// Newest version that this program knows.
-        known: u32,
-    },
-    /// An earlier version of the program has written here, and this command does not change that.
-    #[error(
-        "the store's schema has version {found}, this program knows {known}: `kinora serve` brings it up \
-         to date"
-    )]
-    OlderSchema {
-        /// Version of the store.
-        found: u32,
-        /// Version that this program needs.
-        known: u32,
-    },
-    /// A schema of an earlier version, or none, in a database that several programs may be using.
-    #[error(
-        "the database's schema has version {found}, this program needs {known}: run `kinora migrate`"
-    )]
-    Unmigrated {
-        /// Version of the store; 0 where there is none.
-        found: u32,
-        /// Version that this program needs.
-        known: u32,
-    },
-    /// Stored data differs from what was written.
-    #[error("the database is damaged: {0}")]
-    Damaged(String),
-    /// Changes that were acknowledged are not there.
-    #[error("{0}")]
-    Lost(Loss),
-    /// The file system or the database refuses.
-    #[error("the store cannot be opened: {0}")]
-    Unavailable(#[source] Box<dyn Error + Send + Sync>),
 }

@@ -11,13 +11,11 @@ use kinora_contract::lifecycle::{CallOff, Effects, Event, Record, Refused};
 use kinora_contract::{Reading, TaskId, UnixMs};
 use tokio_postgres::Client;
 
-use super::claims::Part;
 use super::fault::{Done, Fault, corrupt};
-use super::insert::Binding;
 use super::statement::Statement;
 use super::totals::Totals;
 use crate::gap::Gaps;
-use crate::queue::{Change, alone};
+use crate::queue::{Change, Index, alone};
 use crate::{Gap, StoreError};
 
 /// An open transaction.
@@ -43,6 +41,22 @@ pub(super) struct Batch<'a> {
     pub(super) part: Option<Part>,
     /// Whether statements of operations have changed anything already.
     pub(super) wrote: bool,
+}
+
+/// What an idempotency key is bound to.
+#[derive(Clone, Debug)]
+pub(super) struct Binding {
+    pub(super) fingerprint: Vec<u8>,
+    pub(super) expires_at_ms: u64,
+    pub(super) task: TaskId,
+}
+
+/// The tasks that claims of these models can reach.
+pub(super) struct Part {
+    pub(super) models: Vec<String>,
+    pub(super) index: Index,
+    /// So many more of them may be claimed before the queue must be read again.
+    pub(super) left: usize,
 }
 
 /// A task as it is stored, and as it will be.

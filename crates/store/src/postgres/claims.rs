@@ -10,7 +10,7 @@ use kinora_contract::spec::SPEC_VERSION;
 use tokio_postgres::Row;
 
 use super::acts::release;
-use super::batch::Batch;
+use super::batch::{Batch, Part};
 use super::fault::{Done, Fault};
 use super::job::{Job, Needs, Operation};
 use super::rows;
@@ -20,14 +20,6 @@ use crate::{Claim, ClaimRequest, StoreError};
 
 /// Tasks of one reading of the queue; a claim of more reads it again.
 const ROUND_MAX: usize = 64;
-
-/// The tasks that claims of these models can reach.
-pub(super) struct Part {
-    models: Vec<String>,
-    index: Index,
-    /// So many more of them may be claimed before the queue must be read again.
-    left: usize,
-}
 
 impl Operation for ClaimRequest {
     type Output = Vec<Claim>;

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::batch::Batch;
+use super::batch::{Batch, Binding};
 use super::fault::{Done, corrupt, unavailable};
 use super::job::{Needs, Operation};
 use super::rows;
@@ -23,14 +22,6 @@ pub(super) enum Outcome {
     Replayed(Arc<Record>),
     KeyReused,
     Refused(Full),
-}
-
-/// What an idempotency key is bound to.
-#[derive(Clone, Debug)]
-pub(super) struct Binding {
-    pub(super) fingerprint: Vec<u8>,
-    pub(super) expires_at_ms: u64,
-    pub(super) task: TaskId,
 }
 
 /// Accepts a task.

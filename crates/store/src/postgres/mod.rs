@@ -23,6 +23,7 @@ mod job;
 mod key_store;
 mod keys;
 mod lane;
+mod notices;
 mod opening;
 mod options;
 mod reads;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::cache::Cache;
 use super::commit::Committed;
-use super::hints::Notices;
+use super::notices::Notices;
 use super::totals::Summed;
 use crate::queue::Forecasts;
 use crate::{Outage, PostgresOptions};
