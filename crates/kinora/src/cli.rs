@@ -28,6 +28,13 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
     /// List the living workers: where they run, what they serve, and how busy they are.
     Workers(WorkersArgs),
+    /// Bring the schema of a PostgreSQL store up to date, before the processes of a new version start.
+    #[command(
+        after_help = "Forward only, in one transaction; run twice, it changes nothing. An embedded store is brought up to \
+                      date by `kinora serve` itself. For example:\n  \
+                      KINORA_STORE_URL=postgres://kinora@db.example.com/kinora kinora migrate"
+    )]
+    Migrate(MigrateArgs),
     /// Create, list, rotate and revoke API keys; works while the service runs.
     Keys(KeysArgs),
     /// Check the weights of configured engines before a first task needs them.
@@ -138,6 +145,13 @@ pub(crate) struct WorkersArgs {
     /// Print JSON, with times in Unix seconds
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
+/// Which store to bring up to date.
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
 }

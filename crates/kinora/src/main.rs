@@ -23,6 +23,7 @@ mod keys;
 mod kinds;
 mod logging;
 mod memory;
+mod migrate;
 mod models;
 mod orphans;
 mod output;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Worker(args) => worker::run(&args),
         Command::Workers(args) => workers::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
         Command::Keys(args) => keys::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Doctor(args) => doctor::run(&args),

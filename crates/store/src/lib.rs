@@ -48,9 +48,7 @@ pub use kinora_contract::lifecycle::{
     reference_keys, task_of_file,
 };
 pub use lease::{Claim, ClaimRequest};
-pub use open::{
-    is_shared, living_workers, migrate, open, open_keys, open_snapshot, open_source,
-};
+pub use open::{is_shared, living_workers, migrate, open, open_keys, open_snapshot, open_source};
 pub use open_error::{Loss, OpenError};
 pub use open_options::OpenOptions;
 pub use outage::Outage;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::postgres::{self, KeysBeside, PostgresStore, is_postgres};
 use kinora_contract::Clock;
 
+use crate::postgres::{self, KeysBeside, PostgresStore, is_postgres};
 use crate::sqlite::{Inspector, Snapshot, SqliteKeys, SqliteOptions, SqliteSource, SqliteStore};
 use crate::{
     BackupSource, KeyStore, LivingWorker, OpenError, OpenOptions, PostgresOptions, Stores,

@@ -1,0 +1,57 @@
+//! `kinora migrate`: brings the schema of a store up to date.
+
+use kinora_store::PostgresOptions;
+
+use crate::cli::MigrateArgs;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::print;
+
+/// Brings the schema up to date, and says what it was.
+pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
+    let config = Config::load(&args.place)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::because("The command could not start", error))?;
+    let url = config.store_url();
+    let migrated = runtime.block_on(kinora_store::migrate(&url, &PostgresOptions::default()));
+    let migrated = migrated
+        .map_err(|error| Failure::because("The store cannot be brought up to date", error))?;
+    print(&told(migrated));
+    Ok(())
+}
+
+/// `migrated`: the version before and after; `None` for a store that is brought up to date when it is opened.
+fn told(migrated: Option<(u32, u32)>) -> String {
+    match migrated {
+        None => {
+            "Nothing to do: `kinora serve` brings an embedded store up to date when it opens it.\n"
+                .to_owned()
+        }
+        Some((before, after)) if before == after => {
+            format!("The schema is up to date, at version {after}.\n")
+        }
+        Some((0, after)) => format!("The schema is made, at version {after}.\n"),
+        Some((before, after)) => {
+            format!("The schema is brought from version {before} to version {after}.\n")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn what_was_done_is_said() {
+        for (migrated, part) in [
+            (None, "Nothing to do"),
+            (Some((3, 3)), "up to date, at version 3"),
+            (Some((0, 3)), "made, at version 3"),
+            (Some((1, 3)), "from version 1 to version 3"),
+        ] {
+            assert!(told(migrated).contains(part), "{migrated:?}");
+        }
+    }
+}
