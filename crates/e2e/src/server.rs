@@ -62,11 +62,11 @@ impl Setup {
         self
     }
 
-    /// As a worker, which listens for monitors only. It has the database for itself, for lack of one that is shared.
+    /// As a worker, which listens for monitors only.
     #[must_use]
-    pub fn as_worker(mut self) -> Self {
+    pub const fn as_worker(mut self) -> Self {
         self.worker = true;
-        self.set("WORKER_ON_SQLITE", 1)
+        self
     }
 
     /// With a configuration file of this text.

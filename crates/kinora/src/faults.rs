@@ -1,6 +1,5 @@
 //! Stores that fail, in test builds only: the variable `FAULT_PPM` says how many calls per million
 //! fail before they are done, and how many after; as many are held back. `FAULT_SEED` says which.
-//! `WORKER_ON_SQLITE` lets `kinora worker` have a database of its own, for lack of one that is shared.
 //! `CLOCK_SETTLE_MS` is how long the clocks must have agreed before anything ends by time.
 
 use std::sync::Arc;
@@ -15,11 +14,6 @@ type Opened = (Stores, Arc<dyn BlobStore>);
 /// How long the clocks must have agreed, where the variable says so.
 pub(crate) fn clock_settle_ms() -> Option<u64> {
     std::env::var("CLOCK_SETTLE_MS").ok()?.parse().ok()
-}
-
-/// Whether `kinora worker` may have a database that serves one process.
-pub(crate) fn lets_a_worker_have_the_store() -> bool {
-    std::env::var("WORKER_ON_SQLITE").is_ok_and(|value| value == "1")
 }
 
 /// Both, with faults where the variables ask for them.

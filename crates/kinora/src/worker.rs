@@ -42,10 +42,6 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
 
 /// One process serves a SQLite database at a time, and a worker without that process has no tasks.
 fn refuse_unshared(config: &Config) -> Result<(), Failure> {
-    #[cfg(feature = "test-faults")]
-    if crate::faults::lets_a_worker_have_the_store() {
-        return Ok(());
-    }
     let url = config.store_url();
     if kinora_store::is_shared(&url) {
         return Ok(());

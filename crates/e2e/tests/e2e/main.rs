@@ -18,6 +18,7 @@ mod capabilities;
 mod cases;
 mod cli;
 mod clocks;
+mod cluster;
 mod damage;
 mod dice;
 mod downloads;

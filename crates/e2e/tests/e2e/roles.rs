@@ -1,5 +1,4 @@
-//! The roles of processes: an API without a worker, a worker without an API, and the list of workers. One database
-//! serves one process at a time here, so that they follow each other on it.
+//! The roles of processes where one database serves one process: an API without a worker, and the list of workers.
 
 use std::process::Command;
 
@@ -128,50 +127,4 @@ fn a_worker_is_refused_on_a_database_for_one_process() {
     let listed = run(command(&data, &["workers"]));
     assert!(!listed.status.success());
     assert!(listed.stderr.contains("There is no store"), "{listed:#?}");
-}
-
-#[test]
-fn a_worker_runs_what_an_api_has_accepted_and_serves_no_client() {
-    let data = DataFolder::default();
-    let server = Setup::on(&data).without_worker().start();
-    let client = server.client();
-    let videos = ["kinora-a1", "kinora-b1"].map(|model| client.submit(&quick(model)));
-    stop(server);
-
-    let worker = Setup::on(&data).as_worker().start();
-    let monitor = worker.anonymous();
-    for path in ["/healthz", "/readyz"] {
-        assert_eq!(monitor.get(path).status, 200, "{path}");
-    }
-    monitor.get("/v1/models").refused(404, "not_found");
-    for video in &videos {
-        worker.wait_for_log(&["task finished", video.id()]);
-    }
-    let listed = workers(&data);
-    assert_eq!(listed[0]["state"], "serving", "{listed:?}");
-    stop(worker);
-
-    let server = Setup::on(&data).without_worker().start();
-    let client = server.client();
-    for video in &videos {
-        let done = client.wait_completed(video.id());
-        assert_eq!(client.get(&done.content()).status, 200);
-    }
-    let long = client.submit(&slow());
-    stop(server);
-
-    // A second signal gives the task back at once.
-    let worker = Setup::on(&data).as_worker().start();
-    worker.wait_for_log(&["task started", long.id()]);
-    worker.terminate();
-    worker.wait_for_log(&["stopping:"]);
-    worker.terminate();
-    let (status, log) = worker.wait();
-    assert!(status.success(), "{status}:\n{log}");
-    assert!(log.contains("stopping at once"), "{log}");
-
-    let server = Setup::on(&data).without_worker().start();
-    let waiting = server.client().video(long.id());
-    assert!(!waiting.is_finished());
-    stop(server);
 }

@@ -47,7 +47,12 @@ pub(crate) fn slow() -> Value {
 
 /// A service that does one thing at a time, slowly.
 pub(crate) fn narrow() -> Setup {
-    Setup::default()
+    narrow_on(&DataFolder::default())
+}
+
+/// The same on this folder.
+pub(crate) fn narrow_on(data: &DataFolder) -> Setup {
+    Setup::on(data)
         .set("KINORA_WORKER_SLOTS", 1)
         .set("KINORA_STORYBOARD_THREADS", 1)
         .set("KINORA_MEDIA_ENCODER_THREADS", 1)

@@ -1,5 +1,6 @@
-//! Tasks that were read a moment ago, for those that are polled again and again. An entry is shown for a limited time;
-//! what this process changes, and what others say that they changed, replaces or ends it at once.
+//! Ended tasks that were read a moment ago, for those that are polled again and again. An entry is shown for a limited
+//! time; what this process changes, and what others say that they changed, replaces or ends it at once. A task that
+//! waits or runs has no entry: whoever polls it through several processes would see it go back.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -110,10 +111,11 @@ impl Cache {
     }
 
     fn keep(&self, kept: &mut Kept, id: TaskId, record: Option<Arc<Record>>, at: Duration) {
-        if self.age_max.is_zero() {
+        kept.remove(id);
+        let may_change = |record: &Arc<Record>| !record.is_terminal();
+        if self.age_max.is_zero() || record.as_ref().is_some_and(may_change) {
             return;
         }
-        kept.remove(id);
         kept.number += 1;
         let number = kept.number;
         let entry = Entry { record, at, number };

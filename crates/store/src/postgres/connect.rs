@@ -1,13 +1,16 @@
 //! Connections, and pauses between attempts to make one.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::pin::pin;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, Client, Error};
 
 use super::address::Address;
+use super::runtime::runtime;
 use super::tls::Tls;
 use crate::OpenError;
 
@@ -15,6 +18,7 @@ use crate::OpenError;
 pub(super) struct Connector {
     address: Address,
     tls: Tls,
+    runtime: Handle,
 }
 
 impl std::fmt::Debug for Connector {
@@ -26,7 +30,17 @@ impl std::fmt::Debug for Connector {
 impl Connector {
     pub(super) fn of(address: Address) -> Result<Self, OpenError> {
         let tls = Tls::of(&address)?;
-        Ok(Self { address, tls })
+        let runtime = runtime().map_err(|error| OpenError::Unavailable(error.into()))?;
+        Ok(Self {
+            address,
+            tls,
+            runtime,
+        })
+    }
+
+    /// Runs `task` beside the connections.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(task);
     }
 
     /// A connection. It ends when the client is dropped.
@@ -39,9 +53,14 @@ impl Connector {
         &self,
         heard: Option<mpsc::UnboundedSender<AsyncMessage>>,
     ) -> Result<Client, Error> {
-        let connected = self.address.config.connect(self.tls.clone());
+        let mut connecting = pin!(self.address.config.connect(self.tls.clone()));
+        let connected = poll_fn(|context| {
+            // Its sockets belong to that runtime, whoever waits for them.
+            let _inside = self.runtime.enter();
+            connecting.as_mut().poll(context)
+        });
         let (client, mut connection) = connected.await?;
-        tokio::spawn(async move {
+        self.spawn(async move {
             // Errors are told to those who wait for answers.
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
             {

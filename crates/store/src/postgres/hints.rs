@@ -55,7 +55,8 @@ impl Listener {
         if let Err(error) = &listening {
             tracing::warn!(error = told(error), "store cannot listen; polling only");
         }
-        tokio::spawn(self.serve(listening.ok(), Arc::downgrade(shared)));
+        let connector = self.connector.clone();
+        connector.spawn(self.serve(listening.ok(), Arc::downgrade(shared)));
     }
 
     async fn listen(&self) -> Result<(Client, mpsc::UnboundedReceiver<AsyncMessage>), Error> {

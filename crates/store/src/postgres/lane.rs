@@ -37,13 +37,13 @@ impl Lane {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = State {
             backoff: Backoff::default(),
-            connector,
+            connector: connector.clone(),
             shared,
             client: None,
             origin: Origin { lane: id, batch: 0 },
             own: jobs.downgrade(),
         };
-        tokio::spawn(state.serve(queue));
+        connector.spawn(state.serve(queue));
         Self { jobs }
     }
 

@@ -29,6 +29,7 @@ mod options;
 mod reads;
 mod roles;
 mod rows;
+mod runtime;
 mod schema;
 mod secrets;
 mod shared;

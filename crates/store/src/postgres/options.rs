@@ -7,7 +7,7 @@ pub struct PostgresOptions {
     pub time: Time,
     /// Memory for tasks that are polled, in bytes.
     pub cached_bytes_max: u64,
-    /// How long a task that was read is shown without another look, in milliseconds; 0: not at all. What this
+    /// How long an ended task that was read is shown without another look, in milliseconds; 0: not at all. What this
     /// process changes is shown at once, and notifications make it shorter.
     pub cached_ms_max: u64,
     /// How old the sums over all projects may be by which the bounds on the whole queue and on all bytes are judged,

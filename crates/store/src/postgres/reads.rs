@@ -83,7 +83,7 @@ impl Reader {
             client: Mutex::default(),
         });
         let (asks, asked) = mpsc::channel(QUEUED_MAX);
-        tokio::spawn(serve(connection.clone(), asked));
+        connection.connector.spawn(serve(connection.clone(), asked));
         Self {
             connection,
             asks,

@@ -1,0 +1,259 @@
+//! Many processes: API and workers apart, over PostgreSQL and S3. What one accepts another makes, nothing is lost or
+//! made twice when any of them dies, and a client may talk to any of them.
+
+mod kills;
+mod outage;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kinora_e2e::{Client, DataFolder, Server, Setup, Video, kinora, run, until};
+use kinora_test_postgres::Server as Postgres;
+use kinora_test_s3::TestS3;
+use serde_json::Value;
+
+use crate::support::{assert_plays, narrow_on, quick, slow};
+
+/// How clients reach any of the APIs: the name of a proxy.
+const BASE_URL: &str = "http://kinora.test";
+
+/// A database, a bucket, and a key.
+struct Cluster {
+    database: String,
+    s3: TestS3,
+    key: String,
+}
+
+impl Cluster {
+    fn on(database: String) -> Self {
+        let mut cluster = Self {
+            database,
+            s3: TestS3::start(),
+            key: String::new(),
+        };
+        let made = cluster.command(&["migrate"]);
+        assert!(made.contains("is made"), "{made}");
+        let key = cluster.command(&["keys", "create", "--name", "test"]);
+        key.trim().clone_into(&mut cluster.key);
+        cluster
+    }
+
+    fn new() -> Self {
+        Self::on(Postgres::shared().database())
+    }
+
+    /// What a command beside the processes prints.
+    fn command(&self, words: &[&str]) -> String {
+        let data = DataFolder::default();
+        let mut command = kinora();
+        command
+            .args(words)
+            .arg("--data")
+            .arg(data.path())
+            .env("KINORA_STORE_URL", &self.database);
+        run(command).ok()
+    }
+
+    /// A process on a machine of its own: it has nothing of the others but database and bucket.
+    fn process(&self, setup: Setup) -> Setup {
+        setup
+            .set("KINORA_STORE_URL", &self.database)
+            .set("KINORA_BASE_URL", BASE_URL)
+            .set(
+                "KINORA_RESULTS_URL",
+                format!("s3://{}/kinora", TestS3::BUCKET),
+            )
+            .set("KINORA_RESULTS_S3_ENDPOINT", self.s3.endpoint())
+            .set("KINORA_RESULTS_S3_ALLOW_HTTP", true)
+            .set("AWS_ACCESS_KEY_ID", TestS3::KEY_ID)
+            .set("AWS_SECRET_ACCESS_KEY", TestS3::SECRET)
+            .set("KINORA_WORKER_SWEEP_SECONDS", 1)
+            // Every process sweeps, and tests kill many.
+            .set("KINORA_WORKER_ATTEMPTS_MAX", 1000)
+    }
+
+    fn machine(&self) -> DataFolder {
+        DataFolder::with_key(&self.key)
+    }
+
+    fn api(&self) -> Server {
+        let setup = Setup::on(&self.machine()).without_worker();
+        self.process(setup).start()
+    }
+
+    fn worker(&self) -> Server {
+        let setup = Setup::on(&self.machine()).as_worker();
+        self.process(setup).start()
+    }
+
+    /// A worker whose death is noticed soon.
+    fn short_leased(&self) -> Server {
+        let setup = Setup::on(&self.machine()).as_worker();
+        let setup = self.process(setup).set("KINORA_WORKER_LEASE_SECONDS", 5);
+        setup.start()
+    }
+
+    /// Results and kept references.
+    fn objects(&self) -> Vec<String> {
+        let mut keys = self.s3.keys();
+        keys.retain(|key| !key.starts_with("kinora/stores/"));
+        keys
+    }
+
+    fn workers(&self) -> Vec<Value> {
+        let listed: Value = serde_json::from_str(&self.command(&["workers", "--json"])).unwrap();
+        listed.as_array().unwrap().clone()
+    }
+
+    fn assert_no_secret_is_logged(&self, servers: &[&Server]) {
+        for server in servers {
+            for secret in [TestS3::SECRET, "X-Amz-Signature", &self.key] {
+                assert!(!server.log().contains(secret), "{secret} was logged");
+            }
+        }
+    }
+}
+
+/// The path of an address that clients reach through the proxy.
+fn path(url: &str) -> &str {
+    url.strip_prefix(BASE_URL).unwrap()
+}
+
+#[test]
+fn two_apis_and_two_workers_make_every_task_once() {
+    let cluster = Cluster::new();
+    let apis = [cluster.api(), cluster.api()];
+    let workers = [cluster.worker(), cluster.worker()];
+    let first = apis[0].client();
+    let clients = [first.clone(), first.at(&apis[1].base_url())];
+    until("both workers to be listed", || {
+        (cluster.workers().len() == 2).then_some(())
+    });
+    for client in &clients {
+        let models = client.get("/v1/models").ok();
+        assert_eq!(models["data"][0]["available"], true);
+    }
+    let submitted: Vec<String> = (0..12)
+        .map(|number| {
+            let body = quick(["kinora-a1", "kinora-b1"][number % 2]);
+            // Under one key, to both: one task.
+            let same = clients.each_ref().map(|client| {
+                let submit = client.request("POST", "/v1/videos").json(&body);
+                let key = format!("order-{number}");
+                submit.header("idempotency-key", key).send().video()
+            });
+            assert_eq!(same[0].id(), same[1].id());
+            same[0].id().to_owned()
+        })
+        .collect();
+    let videos: Vec<Video> = submitted
+        .iter()
+        .enumerate()
+        .map(|(number, id)| clients[number % 2].wait_completed(id))
+        .collect();
+    let made: Vec<String> = workers.iter().flat_map(|worker| finished(worker)).collect();
+    assert_eq!(made.len(), 12, "{made:?}");
+    assert_eq!(
+        made.iter().collect::<BTreeSet<_>>(),
+        submitted.iter().collect()
+    );
+    assert_eq!(cluster.objects().len(), 36, "{:?}", cluster.objects());
+    // Signed by one API, opened by another.
+    for (number, video) in videos.iter().enumerate() {
+        let other = clients[(number + 1) % 2].at(&apis[(number + 1) % 2].base_url());
+        let signed = other.get(path(video.text("result_url")));
+        assert_eq!(signed.status, 200, "{}", signed.shown());
+    }
+    assert_plays(&clients[1], &videos[0]);
+    let listed = clients[1].get("/v1/videos?limit=100").ok();
+    assert_eq!(listed["data"].as_array().unwrap().len(), 12);
+    clients[0]
+        .delete(&format!("/v1/videos/{}", videos[0].id()))
+        .ok();
+    until("the deletion to be seen by the other API", || {
+        let seen = clients[1].get(&format!("/v1/videos/{}", videos[0].id()));
+        (seen.status == 404).then_some(())
+    });
+    cluster.assert_no_secret_is_logged(&[&apis[0], &apis[1], &workers[0], &workers[1]]);
+    for worker in workers {
+        worker.terminate();
+        assert!(worker.wait().0.success());
+    }
+    assert!(cluster.workers().is_empty());
+}
+
+/// The tasks that a worker says it has finished.
+fn finished(worker: &Server) -> Vec<String> {
+    let events = worker.log();
+    let events = events
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let done = events.filter(|event| event["message"] == "task finished");
+    done.map(|event| event["span"]["task"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_cancel_on_one_machine_frees_a_slot_on_another() {
+    let cluster = Cluster::new();
+    let apis = [cluster.api(), cluster.api()];
+    let client = apis[0].client();
+    let other = client.at(&apis[1].base_url());
+    // It waits: nobody serves yet.
+    let reply = client.submit_json(&slow());
+    assert!(reply.header("x-kinora-warning").is_some());
+    let long = reply.video();
+    let worker = narrow_on(&cluster.machine()).as_worker();
+    let worker = cluster.process(worker).start();
+    client.wait_working(long.id());
+    let next = client.submit(&quick("kinora-b1"));
+    let cancelled = other
+        .post(&format!("/v1/videos/{}/cancel", long.id()))
+        .video();
+    assert_eq!(cancelled.status(), "failed");
+    client.wait_completed(next.id());
+    assert_eq!(client.video(long.id()).status(), "failed");
+    drop(worker);
+}
+
+#[test]
+fn a_worker_gives_its_task_back_when_it_must_stop_at_once() {
+    let cluster = Cluster::new();
+    let api = cluster.api();
+    let client = api.client();
+    let worker = cluster.worker();
+    let monitor = worker.anonymous();
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(monitor.get(path).status, 200, "{path}");
+    }
+    monitor.get("/v1/models").refused(404, "not_found");
+    let video = client.submit(&slow());
+    worker.wait_for_log(&["task started", video.id()]);
+    worker.terminate();
+    worker.wait_for_log(&["stopping:"]);
+    worker.terminate();
+    let (status, log) = worker.wait();
+    assert!(status.success(), "{status}:\n{log}");
+    assert!(log.contains("stopping at once"), "{log}");
+    assert!(!client.video(video.id()).is_finished());
+    let second = cluster.worker();
+    second.wait_for_log(&["task started", video.id()]);
+}
+
+#[test]
+fn a_database_without_a_schema_is_refused_with_the_command_that_makes_it() {
+    let data = DataFolder::default();
+    let database = Postgres::shared().database();
+    for word in ["serve", "worker", "workers"] {
+        let mut command = kinora();
+        command.arg(word).arg("--data").arg(data.path());
+        let refused = run({
+            command.env("KINORA_STORE_URL", &database);
+            command
+        });
+        assert!(!refused.status.success(), "{word}: {refused:#?}");
+        assert!(
+            refused.stderr.contains("kinora migrate"),
+            "{word}: {refused:#?}"
+        );
+    }
+}

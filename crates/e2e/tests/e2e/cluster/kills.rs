@@ -1,0 +1,97 @@
+//! `kill -9` of API processes and workers, one after another, while a client submits through any of them. What was
+//! acknowledged is there in the end, made once.
+
+use super::{BTreeMap, Client, Cluster, Server};
+use crate::dice::Dice;
+use crate::support::{Download, quick};
+
+/// Kills of one run; `KINORA_CLUSTER_KILLS` asks for another number.
+const KILLS: u64 = 200;
+/// Tasks that may be unfinished before the client waits.
+const UNFINISHED_MAX: usize = 6;
+
+/// Two APIs and two workers.
+struct Machines<'c> {
+    cluster: &'c Cluster,
+    apis: [Option<Server>; 2],
+    workers: [Option<Server>; 2],
+}
+
+impl<'c> Machines<'c> {
+    fn start(cluster: &'c Cluster) -> Self {
+        Self {
+            cluster,
+            apis: [Some(cluster.api()), Some(cluster.api())],
+            workers: [Some(cluster.short_leased()), Some(cluster.short_leased())],
+        }
+    }
+
+    /// Kills one of the four, and starts another in its place.
+    fn kill(&mut self, which: usize) {
+        let (place, is_api) = match which {
+            0 | 1 => (&mut self.apis[which], true),
+            _ => (&mut self.workers[which - 2], false),
+        };
+        if let Some(server) = place.take() {
+            server.kill();
+        }
+        *place = Some(match is_api {
+            true => self.cluster.api(),
+            false => self.cluster.short_leased(),
+        });
+    }
+
+    fn client(&self, of: &Client, which: usize) -> Client {
+        let api = self.apis[which].as_ref().unwrap();
+        of.at(&api.base_url())
+    }
+}
+
+#[test]
+fn kills_of_any_process_lose_nothing_and_publish_nothing_twice() {
+    let cluster = Cluster::new();
+    let mut machines = Machines::start(&cluster);
+    let client = machines.apis[0].as_ref().unwrap().client();
+    let kills = std::env::var("KINORA_CLUSTER_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    let mut dice = Dice(0x1b_1a7e);
+    // By the number of the order.
+    let mut accepted: BTreeMap<u64, String> = BTreeMap::new();
+    let mut unfinished = Vec::new();
+    let mut orders = 0;
+    for _ in 0..kills {
+        while unfinished.len() < UNFINISHED_MAX {
+            orders += 1;
+            let order = format!("order-{orders}");
+            let client = machines.client(&client, dice.index(2));
+            let submit = client
+                .request("POST", "/v1/videos")
+                .json(&quick("kinora-b1"));
+            let id = submit.header("idempotency-key", order).send().video();
+            accepted.insert(orders, id.id().to_owned());
+            unfinished.push(id.id().to_owned());
+        }
+        machines.kill(dice.index(4));
+        let client = machines.client(&client, dice.index(2));
+        unfinished.retain(|id| !client.video(id).is_finished());
+        // What was answered before the kill is answered again.
+        let (number, id) = accepted.iter().nth(dice.index(accepted.len())).unwrap();
+        let submit = client
+            .request("POST", "/v1/videos")
+            .json(&quick("kinora-b1"));
+        let again = submit.header("idempotency-key", format!("order-{number}"));
+        assert_eq!(again.send().video().id(), id);
+    }
+    let client = machines.client(&client, 0);
+    for id in accepted.values() {
+        let video = client.wait_completed(id);
+        Download::of(&client, &video.content());
+    }
+    kinora_e2e::until("only files of results to be left", || {
+        (cluster.objects().len() == 3 * accepted.len()).then_some(())
+    });
+    let listed = client.get("/v1/videos?limit=100").ok();
+    assert_eq!(
+        listed["data"].as_array().unwrap().len(),
+        accepted.len().min(100)
+    );
+}
