@@ -150,7 +150,7 @@ fn two_apis_and_two_workers_make_every_task_once() {
         .enumerate()
         .map(|(number, id)| clients[number % 2].wait_completed(id))
         .collect();
-    let made: Vec<String> = workers.iter().flat_map(|worker| finished(worker)).collect();
+    let made: Vec<String> = workers.iter().flat_map(finished).collect();
     assert_eq!(made.len(), 12, "{made:?}");
     assert_eq!(
         made.iter().collect::<BTreeSet<_>>(),
