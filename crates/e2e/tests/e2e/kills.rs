@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::dice::Dice;
-use crate::support::{Download, quick, reaching_from};
+use crate::support::{Download, reaching_from, square};
 
 /// Kills of one run; `KINORA_KILLS` asks for another number, `KINORA_KILLS_SEED` for other ones.
 const KILLS: u64 = 200;
@@ -125,7 +125,7 @@ impl Client {
 
     fn order(&mut self) -> Value {
         let model = ["kinora-b1", "kinora-a1"][self.dice.below(4) as usize / 3];
-        let mut order = quick(model);
+        let mut order = square(model);
         order["seed"] = json!(self.dice.below(1000));
         if self.dice.below(3) == 0 {
             order["first_frame"] = json!(self.host.url("still.png"));
@@ -218,7 +218,7 @@ impl Client {
         let server = self.serve().start();
         let to = Target::of(&server);
         // After all that, it still does what it is there for.
-        self.orders.push((quick("kinora-b1"), None));
+        self.orders.push((square("kinora-b1"), None));
         for number in 0..self.orders.len() {
             if self.orders[number].1.is_none() {
                 self.submit_order(number, &to).unwrap();

@@ -36,7 +36,14 @@ pub(crate) fn reaching_from(setup: Setup) -> Setup {
 /// The shortest and smallest clip.
 pub(crate) fn quick(model: &str) -> Value {
     json!({"model": model, "prompt": "A paper boat crosses a pond", "seconds": 2,
-           "resolution": "480p", "aspect_ratio": "1:1", "seed": 7})
+           "resolution": "480p", "seed": 7})
+}
+
+/// The same in a square, which is made in half the time: for tests that make many and look at none.
+pub(crate) fn square(model: &str) -> Value {
+    let mut body = quick(model);
+    body["aspect_ratio"] = json!("1:1");
+    body
 }
 
 /// A clip that takes far longer than any test needs.

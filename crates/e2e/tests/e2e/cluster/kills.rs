@@ -3,7 +3,7 @@
 
 use super::{BTreeMap, Client, Cluster, Server};
 use crate::dice::Dice;
-use crate::support::{Download, quick};
+use crate::support::{Download, square};
 
 /// Kills of one run; `KINORA_CLUSTER_KILLS` asks for another number.
 const KILLS: u64 = 200;
@@ -65,7 +65,7 @@ fn kills_of_any_process_lose_nothing_and_publish_nothing_twice() {
             let client = machines.client(&client, dice.index(2));
             let submit = client
                 .request("POST", "/v1/videos")
-                .json(&quick("kinora-b1"));
+                .json(&square("kinora-b1"));
             let id = submit.header("idempotency-key", order).send().video();
             accepted.insert(orders, id.id().to_owned());
             unfinished.push(id.id().to_owned());
@@ -77,7 +77,7 @@ fn kills_of_any_process_lose_nothing_and_publish_nothing_twice() {
         let (number, id) = accepted.iter().nth(dice.index(accepted.len())).unwrap();
         let submit = client
             .request("POST", "/v1/videos")
-            .json(&quick("kinora-b1"));
+            .json(&square("kinora-b1"));
         let again = submit.header("idempotency-key", format!("order-{number}"));
         assert_eq!(again.send().video().id(), id);
     }

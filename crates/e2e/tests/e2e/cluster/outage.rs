@@ -3,7 +3,7 @@
 use kinora_test_postgres::{Server as Postgres, Settings};
 
 use super::{Cluster, finished};
-use crate::support::quick;
+use crate::support::square;
 
 /// How often the server dies.
 const DEATHS: usize = 10;
@@ -23,13 +23,13 @@ fn a_database_that_dies_again_and_again_costs_no_task() {
         for number in 0..3 {
             let submit = client
                 .request("POST", "/v1/videos")
-                .json(&quick("kinora-b1"));
+                .json(&square("kinora-b1"));
             let submit = submit.header("idempotency-key", format!("{round}-{number}"));
             accepted.push(submit.send().video().id().to_owned());
         }
         postgres.stop();
         // Refused with what to do, and nothing hangs.
-        let refused = client.submit_json(&quick("kinora-b1"));
+        let refused = client.submit_json(&square("kinora-b1"));
         refused.refused(503, "storage_unavailable");
         postgres.resume();
         kinora_e2e::until("submits to be taken again", || {
