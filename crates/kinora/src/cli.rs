@@ -32,6 +32,8 @@ pub(crate) enum Command {
     #[command(
         after_help = "Forward only, in one transaction; run twice, it changes nothing. An embedded store is brought up to \
                       date by `kinora serve` itself. For example:\n  \
+                      kinora migrate --config /etc/kinora/kinora.toml\n\n\
+                      The store can also be given as a variable:\n  \
                       KINORA_STORE_URL=postgres://kinora@db.example.com/kinora kinora migrate"
     )]
     Migrate(MigrateArgs),

@@ -13,11 +13,11 @@ use crate::dice::Dice;
 use crate::support::{Download, reaching_from, square};
 
 /// Kills of one run; `KINORA_KILLS` asks for another number, `KINORA_KILLS_SEED` for other ones.
-const KILLS: u64 = 200;
+const KILLS: u64 = 100;
 /// Longest lives in milliseconds, of which one is drawn for each; `KINORA_KILLS_PACE` divides them.
 const LIVES_MS: [u64; 4] = [300, 300, 600, 2500];
 /// How often the process dies at each named point.
-const DEATHS_AT_A_POINT: u64 = 10;
+const DEATHS_AT_A_POINT: u64 = 5;
 /// Tasks that may be unfinished before the client waits.
 const UNFINISHED_MAX: usize = 4;
 
