@@ -14,6 +14,9 @@ use crate::data::DataFolder;
 use crate::faults;
 use crate::process::{Finished, Process, inside};
 
+/// The pause after each frame of a clip of ten seconds or more: one of fifteen takes half a minute, and nearly no work.
+const LONG_CLIP_FRAME_MS: &str = "80";
+
 /// How a server is to be started.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
@@ -110,6 +113,7 @@ impl Setup {
             .args(self.without_worker.then_some("--no-worker"))
             .arg("--data")
             .arg(self.data.path())
+            .env("LONG_CLIP_FRAME_MS", LONG_CLIP_FRAME_MS)
             .envs(faults::variables().into_iter().flatten())
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
         command

@@ -75,8 +75,11 @@ fn catalog(cards: Vec<ModelCard>) -> Result<Catalog, Failure> {
 
 /// Parts that all models of an engine share.
 fn served(engine: &Engine, data: &Path) -> Result<Served, Failure> {
+    let maker = maker(engine, data)?;
+    #[cfg(feature = "test-faults")]
+    let maker = crate::paced::around(maker);
     Ok(Served {
-        engine: maker(engine, data)?,
+        engine: maker,
         progress_timeout: engine.silence_max(),
         device: engine.settings.device(),
         seats: engine.places().map(Semaphore::new).map(Arc::new),

@@ -28,6 +28,8 @@ mod models;
 mod orphans;
 mod output;
 mod overlay;
+#[cfg(feature = "test-faults")]
+mod paced;
 mod restore;
 mod serve;
 mod signing;

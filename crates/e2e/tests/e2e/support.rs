@@ -46,10 +46,10 @@ pub(crate) fn square(model: &str) -> Value {
     body
 }
 
-/// A clip that takes far longer than any test needs.
+/// A clip that takes far longer than any test needs, by pauses between its frames.
 pub(crate) fn slow() -> Value {
     json!({"model": "kinora-a1", "prompt": "A ship crosses an ocean", "seconds": 15,
-           "resolution": "1080p"})
+           "resolution": "480p"})
 }
 
 /// A service that does one thing at a time, slowly.
