@@ -79,7 +79,7 @@ CREATE INDEX tasks_of_project ON tasks (project, id) WHERE phase <> 'expired';
 CREATE INDEX tasks_claimable ON tasks (project, model, seq) WHERE place = 1;
 CREATE INDEX tasks_wanted ON tasks (project, model, seq) WHERE place = 2;
 CREATE INDEX tasks_away ON tasks (fetch_until_ms) WHERE place = 3;
-CREATE INDEX tasks_running ON tasks (seq) WHERE place = 4;
+CREATE INDEX tasks_running ON tasks (worker) WHERE place = 4;
 CREATE INDEX tasks_waiting ON tasks (created_at_ms) WHERE place IN (1, 2, 3);
 CREATE INDEX tasks_by_expiry ON tasks (phase, expires_at_ms, seq) WHERE expires_at_ms IS NOT NULL;
 

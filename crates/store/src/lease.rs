@@ -14,7 +14,7 @@ pub struct ClaimRequest {
     pub count: usize,
     /// Tasks that this worker runs at a time.
     pub slots: usize,
-    /// Running tasks of one project at most. 0: all slots, or all but one while another project has a task
+    /// Tasks of one project that this worker runs at most. 0: all slots, or all but one while another project has a task
     /// that could be claimed instead; of a single slot, that one.
     pub project_slots_max: usize,
     /// Runs of one task at most: the last one after a death is made alone.

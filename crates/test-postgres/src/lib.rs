@@ -10,6 +10,7 @@
     reason = "this is for tests alone"
 )]
 
+mod pgbench;
 mod programs;
 
 use std::fs;

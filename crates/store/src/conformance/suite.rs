@@ -26,6 +26,7 @@ macro_rules! conformance_suite {
             leases: projects_take_turns_when_nothing_runs,
             turns: turns_are_weighted_by_cost,
             turns: a_project_leaves_a_slot_where_others_wait,
+            turns: a_project_has_a_share_of_each_worker,
             turns: a_bound_on_a_project_s_slots_holds_also_when_it_is_alone,
             turns: a_task_that_is_given_back_has_had_its_turn,
             leases: within_a_project_the_oldest_is_first,

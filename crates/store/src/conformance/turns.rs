@@ -48,6 +48,29 @@ pub async fn turns_are_weighted_by_cost(harness: &impl Harness) {
     assert_eq!(order[..3], ["heavy", "light", "light"], "{order:?}");
 }
 
+/// The slots of one worker are no reason to leave those of another idle.
+pub async fn a_project_has_a_share_of_each_worker(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..12 {
+        stores
+            .submit(number, ["one", "other"][usize::from(number % 2 == 0)])
+            .await;
+    }
+    let mut claimed = Vec::new();
+    for worker in 0..4 {
+        for (slots, wanted) in [(1, 1), (2, 1)] {
+            let request = ClaimRequest {
+                worker: format!("worker {worker}"),
+                slots,
+                ..claiming(wanted)
+            };
+            claimed.extend(stores.work.claim(request).await.unwrap());
+        }
+    }
+    let of_one = claimed.iter().filter(|claim| claim.task.project == "one");
+    assert_eq!((claimed.len(), of_one.count()), (8, 4));
+}
+
 /// Whatever the turns say: a free slot stays for the others who wait.
 pub async fn a_project_leaves_a_slot_where_others_wait(harness: &impl Harness) {
     let stores = harness.open("store").await;

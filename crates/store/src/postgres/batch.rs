@@ -51,9 +51,10 @@ pub(super) struct Binding {
     pub(super) task: TaskId,
 }
 
-/// The tasks that claims of these models can reach.
+/// The tasks that claims of these models by this worker can reach, and those that it runs.
 pub(super) struct Part {
     pub(super) models: Vec<String>,
+    pub(super) worker: String,
     pub(super) index: Index,
     /// So many more of them may be claimed before the queue must be read again.
     pub(super) left: usize,

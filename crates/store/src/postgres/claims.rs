@@ -82,12 +82,16 @@ async fn is_any_claimable(batch: &Batch<'_>) -> Done<bool> {
 /// The part of the queue for this request: that of the request before, if it reaches as far.
 async fn reach(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Part> {
     let known = batch.part.take();
-    if let Some(part) = known.filter(|part| part.left > 0 && part.models == request.models) {
+    let reaches = |part: &Part| {
+        part.left > 0 && part.models == request.models && part.worker == request.worker
+    };
+    if let Some(part) = known.filter(reaches) {
         return Ok(part);
     }
     let left = batch.claims.max(request.count).min(ROUND_MAX);
     Ok(Part {
         models: request.models.clone(),
+        worker: request.worker.clone(),
         index: read(request, left, batch).await?,
         left,
     })
@@ -128,7 +132,7 @@ fn claim(
     Ok(claimed)
 }
 
-/// Reads and locks the tasks that may be among the next `count`, and reads all that run.
+/// Reads and locks the tasks that may be among the next `count`, and reads all that the worker runs.
 async fn read(request: &ClaimRequest, count: usize, batch: &mut Batch<'_>) -> Done<Index> {
     // What was claimed in this transaction is still in the way.
     let reach = (count + batch.changes.len()) as u64;
@@ -138,9 +142,10 @@ async fn read(request: &ClaimRequest, count: usize, batch: &mut Batch<'_>) -> Do
             .int(reach + 1)
             .int(reach),
         Statement::new(format!(
-            "SELECT {} FROM tasks t WHERE place = 4",
+            "SELECT {} FROM tasks t WHERE place = 4 AND worker = $1",
             rows::columns("t")
-        )),
+        ))
+        .text(request.worker.clone()),
     ];
     let mut answers = run_all(batch.client, statements).await?.into_iter();
     let (found, running) = (

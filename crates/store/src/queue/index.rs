@@ -35,7 +35,6 @@ pub(crate) struct Index {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     unfinished: u64,
-    running: u64,
     fetching: u64,
     /// The token of its last fetch: the smaller, the longer ago.
     last_fetch: u64,
@@ -109,12 +108,29 @@ impl Index {
         is_held: impl Fn(&Record) -> bool,
     ) -> Option<&Arc<Record>> {
         let (models, share) = (&request.models, Share::of(request));
+        let runs = self.runs_of(&request.worker);
         let may = |project: &str, id: TaskId| {
             let others_wait = || self.claimable.others_wait(models, project);
-            let has_share = share.allows(self.counts(project).running, others_wait);
+            let running = runs.get(project).copied().unwrap_or(0);
+            let has_share = share.allows(running, others_wait);
             has_share && !self.records.get(&id).is_some_and(|record| is_held(record))
         };
         self.records.get(&self.claimable.next(models, may)?)
+    }
+
+    /// How many tasks of each project this worker runs.
+    fn runs_of(&self, worker: &str) -> HashMap<&str, u64> {
+        let mut runs = HashMap::new();
+        for record in self.running() {
+            if record
+                .lease
+                .as_ref()
+                .is_some_and(|lease| lease.worker == worker)
+            {
+                *runs.entry(&*record.task.project).or_default() += 1;
+            }
+        }
+        runs
     }
 
     /// The next task whose references are to be fetched.
@@ -200,7 +216,6 @@ impl Index {
             *count = count.saturating_add_signed(if counts { by } else { 0 });
         };
         add(&mut counts.unfinished, true);
-        add(&mut counts.running, record.is_running());
         if let Some(token) = record.references.fetch().filter(|_| record.is_waiting()) {
             add(&mut counts.fetching, true);
             counts.last_fetch = counts.last_fetch.max(token);

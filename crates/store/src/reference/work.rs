@@ -156,7 +156,12 @@ impl State {
         };
         let has_share = |record: &&Arc<Record>| {
             let project = &record.task.project;
-            let running = self.running().filter(|run| run.task.project == *project);
+            let own = |run: &&Record| {
+                let lease = run.lease.as_ref();
+                lease.is_some_and(|lease| lease.worker == request.worker)
+            };
+            let running = self.running().filter(own);
+            let running = running.filter(|run| run.task.project == *project);
             let others_wait = || claimable().any(|other| other.task.project != *project);
             share.allows(running.count() as u64, others_wait)
         };

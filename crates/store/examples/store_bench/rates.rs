@@ -1,0 +1,157 @@
+//! How much a store takes: operations at once for a few seconds each, and raw statements of the same kind.
+
+use std::time::{Duration, Instant};
+
+use kinora_store::Stores;
+use kinora_test_postgres::Server;
+
+use crate::Failure;
+use crate::subjects::{Kind, Place, artifact, claiming_one, id, opened, percentiles, task};
+
+const LENGTH: Duration = Duration::from_secs(4);
+const CLIENTS: [u64; 3] = [1, 64, 256];
+const WORKERS: u64 = 64;
+const PROJECTS: u64 = 7;
+/// Rows of one raw statement in a batch.
+const BATCH: u32 = 256;
+/// Connections that send raw batches.
+const BATCHERS: u32 = 4;
+
+pub(crate) async fn measure(kind: Kind) -> Result<(), Failure> {
+    let place = Place::new(kind)?;
+    println!("| operation | at once | per second | p50 ms | p99 ms |\n|---|---|---|---|---|");
+    for clients in CLIENTS {
+        let url = place.empty(&format!("{clients}.db")).await?;
+        let stores = opened(&url).await?;
+        if let Place::Server(server) = &place {
+            raw_inserts(server, &url, clients);
+        }
+        inserts(&stores, clients).await?;
+        if Some(&clients) == CLIENTS.last() {
+            claims(&stores).await?;
+            polls(&stores, WORKERS).await?;
+            if let Place::Server(server) = &place {
+                raw_selects(server, &url);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same columns and indexes as those of tasks, filled without any of the rules.
+fn raw_inserts(server: &Server, url: &str, clients: u64) {
+    server.run(url, "CREATE TABLE raw (LIKE tasks INCLUDING ALL)");
+    let row = "'project', 'kinora-a1', 'waiting', 1, 0, 0, 0, 1790000000000, 1, repeat('specification ', 45), '{}', \
+               1, 0, 0, 0, 0";
+    let columns = "id, seq, project, model, phase, place, progress, attempt, deaths, created_at_ms, spec_version, \
+                   spec, metadata, cost, reference_bytes, charged_bytes, fetch_state, fetch_tries";
+    let of = |rows: u32| {
+        format!(
+            "INSERT INTO raw ({columns}) SELECT gen_random_uuid()::text, nextval('task_seq'), {row} \
+             FROM generate_series(1, {rows});"
+        )
+    };
+    let clients = u32::try_from(clients).unwrap_or(1);
+    let single = server.pgbench(url, &of(1), clients, 4);
+    println!("| raw insert of one row, `pgbench` | {clients} | {single:.0} | | |");
+    let batched = server.pgbench(url, &of(BATCH), BATCHERS, 4) * f64::from(BATCH);
+    println!("| raw rows in inserts of {BATCH}, `pgbench` | {BATCHERS} | {batched:.0} | | |");
+    server.run(url, "DROP TABLE raw");
+}
+
+fn raw_selects(server: &Server, url: &str) {
+    server.run(
+        url,
+        "CREATE TABLE numbered AS SELECT row_number() OVER () AS number, id FROM tasks LIMIT 1000",
+    );
+    server.run(url, "CREATE UNIQUE INDEX ON numbered (number)");
+    let script = "\\set number random(1, 1000)\n\
+        SELECT t.* FROM tasks t JOIN numbered n USING (id) WHERE n.number = :number;";
+    let rate = server.pgbench(url, script, 64, 4);
+    println!("| raw select of one row, `pgbench` | 64 | {rate:.0} | | |");
+}
+
+async fn inserts(stores: &Stores, clients: u64) -> Result<(), Failure> {
+    let each = (0..clients).map(|client| {
+        let tasks = stores.tasks.clone();
+        tokio::spawn(async move {
+            let (begun, mut waits) = (Instant::now(), Vec::new());
+            let project = format!("project-{}", client % PROJECTS);
+            while begun.elapsed() < LENGTH {
+                let number = (waits.len() as u64) * 1_000 + client;
+                let sent = Instant::now();
+                tasks.insert(task(id(number), &project)).await?;
+                waits.push(sent.elapsed());
+            }
+            Ok::<_, Failure>(waits)
+        })
+    });
+    report("durable submit", clients, LENGTH, gathered(each).await?);
+    Ok(())
+}
+
+async fn claims(stores: &Stores) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let each = (0..WORKERS).map(|_| {
+        let work = stores.work.clone();
+        tokio::spawn(async move {
+            let mut waits = Vec::new();
+            while begun.elapsed() < LENGTH {
+                let sent = Instant::now();
+                let claims = work.claim(claiming_one()).await?;
+                let Some(claim) = claims.into_iter().next() else {
+                    break;
+                };
+                waits.push(sent.elapsed());
+                work.finish(&claim.lease, Ok(artifact()), 1_000_000).await?;
+            }
+            Ok::<_, Failure>(waits)
+        })
+    });
+    let waits = gathered(each).await?;
+    report(
+        "claim of one, then its finish",
+        WORKERS,
+        begun.elapsed(),
+        waits,
+    );
+    Ok(())
+}
+
+/// Polls of waiting tasks, with their positions.
+async fn polls(stores: &Stores, clients: u64) -> Result<(), Failure> {
+    let each = (0..clients).map(|client| {
+        let tasks = stores.tasks.clone();
+        tokio::spawn(async move {
+            let (begun, mut waits) = (Instant::now(), Vec::new());
+            let project = format!("project-{}", client % PROJECTS);
+            while begun.elapsed() < LENGTH {
+                let asked = id((waits.len() as u64 % 10) * 1_000 + client);
+                let sent = Instant::now();
+                let found = tasks.get(&project, asked).await?;
+                found.ok_or("a task is missing")?;
+                tasks.positions(&[asked]).await?;
+                waits.push(sent.elapsed());
+            }
+            Ok::<_, Failure>(waits)
+        })
+    });
+    report("poll", clients, LENGTH, gathered(each).await?);
+    Ok(())
+}
+
+async fn gathered(
+    each: impl Iterator<Item = tokio::task::JoinHandle<Result<Vec<Duration>, Failure>>>,
+) -> Result<Vec<Duration>, Failure> {
+    let mut waits = Vec::new();
+    for one in each.collect::<Vec<_>>() {
+        waits.extend(one.await??);
+    }
+    Ok(waits)
+}
+
+fn report(what: &str, at_once: u64, length: Duration, mut waits: Vec<Duration>) {
+    let rate = waits.len() as f64 / length.as_secs_f64();
+    let [half, most] = percentiles(&mut waits);
+    println!("| {what} | {at_once} | {rate:.0} | {half:.3} | {most:.3} |");
+}

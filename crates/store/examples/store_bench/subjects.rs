@@ -1,0 +1,140 @@
+//! Stores to be measured, and the tasks in them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kinora_contract::spec::SPEC_VERSION;
+use kinora_contract::{
+    Artifact, FrameSize, Inputs, ManualClock, Seconds, Size, StoredFile, TaskId, VideoSpec,
+};
+use kinora_store::{
+    ClaimRequest, NewTask, OpenOptions, PostgresOptions, QueueBounds, Stores, Time, migrate, open,
+};
+use kinora_test_postgres::{Server, Settings};
+use tempfile::TempDir;
+
+use crate::Failure;
+
+pub(crate) const NOW_MS: u64 = 1_790_000_000_000;
+pub(crate) const PROJECT: &str = "project";
+const MODEL: &str = "kinora-a1";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+/// Where stores are kept until the end.
+pub(crate) enum Place {
+    Folder(TempDir),
+    Server(Server),
+}
+
+impl Place {
+    pub(crate) fn new(kind: Kind) -> Result<Self, Failure> {
+        Ok(match kind {
+            Kind::Sqlite => Self::Folder(tempfile::tempdir_in(".")?),
+            Kind::Postgres => Self::Server(Server::start(Settings {
+                fsync: true,
+                more: vec![
+                    "shared_buffers=1GB".to_owned(),
+                    "max_wal_size=4GB".to_owned(),
+                ],
+            })),
+        })
+    }
+
+    /// The address of an empty store.
+    pub(crate) async fn empty(&self, name: &str) -> Result<String, Failure> {
+        let url = match self {
+            Self::Folder(folder) => format!("sqlite:{}", folder.path().join(name).display()),
+            Self::Server(server) => server.database(),
+        };
+        migrate(&url, &PostgresOptions::default()).await?;
+        Ok(url)
+    }
+}
+
+pub(crate) async fn opened(url: &str) -> Result<Stores, Failure> {
+    let options = OpenOptions {
+        postgres: PostgresOptions {
+            time: Time::Clock,
+            ..PostgresOptions::default()
+        },
+        ..OpenOptions::new(Arc::new(ManualClock::at(NOW_MS)))
+    };
+    Ok(open(url, &options).await?)
+}
+
+/// An id whose order is that of its number.
+pub(crate) fn id(number: u64) -> TaskId {
+    let mut random = [0; 10];
+    random[2..].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    TaskId::from_parts(NOW_MS + number, random)
+}
+
+pub(crate) fn task(id: TaskId, project: &str) -> NewTask {
+    NewTask {
+        id,
+        project: project.to_owned(),
+        spec: VideoSpec {
+            version: SPEC_VERSION,
+            model: MODEL.to_owned(),
+            prompt: "a fishing boat leaves the harbour at dawn, gulls, soft mist ".repeat(4),
+            negative_prompt: None,
+            seconds: Seconds::Fixed(5),
+            frame: FrameSize::Fixed(Size::new(1280, 720)),
+            seed: 7,
+            generate_audio: true,
+            inputs: Inputs::Text,
+            draft: false,
+            final_of: None,
+            edit: None,
+        },
+        metadata: BTreeMap::new(),
+        idempotency: None,
+        bounds: QueueBounds::NONE,
+    }
+}
+
+pub(crate) fn claiming_one() -> ClaimRequest {
+    ClaimRequest {
+        worker: "bench".to_owned(),
+        models: vec![MODEL.to_owned()],
+        count: 1,
+        slots: usize::MAX,
+        project_slots_max: 0,
+        attempts_max: 3,
+        lease_ms: 30_000,
+    }
+}
+
+pub(crate) fn artifact() -> Artifact {
+    let file = |kind: &str| StoredFile {
+        key: format!("videos/video_00000000000000000000000000/1/{kind}"),
+        bytes: 1_000_000,
+        sha256: "0".repeat(64),
+    };
+    Artifact {
+        video: file("video.mp4"),
+        thumbnail: file("thumbnail.webp"),
+        spritesheet: file("spritesheet.jpg"),
+        duration_seconds: 5.0,
+        fps: 24.0,
+        frames: 120,
+        width: 1280,
+        height: 720,
+        has_audio: true,
+    }
+}
+
+/// The 50th and the 99th percentile, in milliseconds.
+pub(crate) fn percentiles(waits: &mut [Duration]) -> [f64; 2] {
+    waits.sort_unstable();
+    [50, 99].map(|part| {
+        let at = (waits.len() * part / 100).min(waits.len().saturating_sub(1));
+        waits.get(at).map_or(0.0, |wait| wait.as_secs_f64() * 1e3)
+    })
+}
