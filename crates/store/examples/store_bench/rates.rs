@@ -12,9 +12,7 @@ const LENGTH: Duration = Duration::from_secs(4);
 const CLIENTS: [u64; 3] = [1, 64, 256];
 const WORKERS: u64 = 64;
 const PROJECTS: u64 = 7;
-/// Rows of one raw statement in a batch.
-const BATCH: u32 = 256;
-/// Connections that send raw batches.
+/// Connections that send raw batches: together as many rows at a time as there are clients.
 const BATCHERS: u32 = 4;
 
 pub(crate) async fn measure(kind: Kind) -> Result<(), Failure> {
@@ -52,10 +50,16 @@ fn raw_inserts(server: &Server, url: &str, clients: u64) {
         )
     };
     let clients = u32::try_from(clients).unwrap_or(1);
-    let single = server.pgbench(url, &of(1), clients, 4);
-    println!("| raw insert of one row, `pgbench` | {clients} | {single:.0} | | |");
-    let batched = server.pgbench(url, &of(BATCH), BATCHERS, 4) * f64::from(BATCH);
-    println!("| raw rows in inserts of {BATCH}, `pgbench` | {BATCHERS} | {batched:.0} | | |");
+    let connections = clients.min(64);
+    let single = server.pgbench(url, &of(1), connections, 4);
+    println!("| raw insert of one row, `pgbench` | {connections} | {single:.0} | | |");
+    let rows = clients.div_ceil(BATCHERS);
+    if rows > 1 {
+        let batched = server.pgbench(url, &of(rows), BATCHERS, 4) * f64::from(rows);
+        println!(
+            "| raw rows in inserts of {rows}, `pgbench` | {BATCHERS} x {rows} | {batched:.0} | | |"
+        );
+    }
     server.run(url, "DROP TABLE raw");
 }
 

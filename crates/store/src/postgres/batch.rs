@@ -37,6 +37,8 @@ pub(super) struct Batch<'a> {
     pub(super) changes: Vec<Change>,
     /// Tasks that its jobs want to claim.
     pub(super) claims: usize,
+    /// Whether there was anything to claim when it began.
+    pub(super) is_claimable: bool,
     /// The part of the queue that was read for a claim, as it stands by now.
     pub(super) part: Option<Part>,
     /// Whether statements of operations have changed anything already.
@@ -259,13 +261,22 @@ impl Batch<'_> {
 
     /// Locks the queue: nobody else claims or takes fetches before the end of this transaction.
     pub(super) async fn lock_queue(&mut self) -> Done<()> {
-        if self.queue.is_some() {
-            return Ok(());
+        match self.queue_lock() {
+            Some(lock) => {
+                let rows = self.query(lock).await?;
+                self.keep_queue(&rows)
+            }
+            None => Ok(()),
         }
-        let locked = self.query(Statement::new(
-            "SELECT token, turn_now, alone_worker, alone_task FROM queue FOR UPDATE",
-        ));
-        let rows = locked.await?;
+    }
+
+    /// The statement that locks it, unless it is locked; for [`Batch::keep_queue`].
+    pub(super) fn queue_lock(&self) -> Option<Statement> {
+        let lock = "SELECT token, turn_now, alone_worker, alone_task FROM queue FOR UPDATE";
+        self.queue.is_none().then(|| Statement::new(lock))
+    }
+
+    pub(super) fn keep_queue(&mut self, rows: &[tokio_postgres::Row]) -> Done<()> {
         let row = rows
             .first()
             .ok_or_else(|| corrupt("the row of the queue is missing".to_owned()))?;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use kinora_contract::{Clock, Reading};
-use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
 use super::batch::{Batch, New, Project, Sums};
@@ -11,7 +10,7 @@ use super::fault::{Done, corrupt};
 use super::insert;
 use super::job::Needs;
 use super::rows;
-use super::statement::{Statement, run_all};
+use super::statement::{Asked, Statement, run_all};
 use super::totals::{Summed, Totals};
 use crate::{PostgresOptions, Time};
 
@@ -61,55 +60,45 @@ async fn try_begin<'a>(
 ) -> Done<Batch<'a>> {
     let fresh = judges.summed.fresh();
     let asks_totals = needs.totals && fresh.is_none();
-    let mut statements = vec![
-        Statement::new("BEGIN"),
-        limits(judges.options),
-        mark(origin),
-    ];
-    statements.push(lock_tasks(needs));
-    statements.push(lock_projects(needs.projects.iter().cloned().collect()));
-    statements.push(places(needs.places));
-    statements.extend(bindings(needs));
-    if asks_totals {
-        statements.push(Summed::ask());
-    }
-    let mut answers = run_all(client, statements).await?.into_iter().skip(2);
-    let mut next = || answers.next().unwrap_or_default();
-    let server = next();
-    let (tasks, projects, places) = (next(), next(), next());
+    let mut asked = Asked::default();
+    asked.add(Statement::new("BEGIN"));
+    let marked = asked.add(mark(origin, judges.options));
+    let tasks = asked.when(!needs.tasks.is_empty(), || lock_tasks(needs));
+    let projects = asked.when(!needs.projects.is_empty(), || lock_projects(needs));
+    let places = asked.when(needs.places > 0, || places(needs.places));
+    let bound = asked.when(!needs.keys.is_empty(), || bindings(needs));
+    let of_bound = asked.when(!needs.keys.is_empty(), || bound_tasks(needs));
+    let claimable = asked.when(needs.claims > 0, any_claimable);
+    let sums = asked.when(asks_totals, Summed::ask);
+    let mut answers = asked.send(client).await?;
     let mut batch = Batch {
         client,
-        now: now(judges, &server)?,
+        now: now(judges, &answers.take(Some(marked)))?,
         tasks: HashMap::new(),
         projects: BTreeMap::new(),
         bindings: HashMap::new(),
-        places: numbers(&places)?.into_iter(),
+        places: numbers(&answers.take(places))?.into_iter(),
         totals: Totals::default(),
         queue: None,
         gap: None,
         new: New::default(),
         changes: Vec::new(),
         claims: needs.claims,
+        is_claimable: !answers.take(claimable).is_empty(),
         part: None,
         wrote: false,
     };
-    for row in &tasks {
+    for row in &answers.take(bound) {
+        let (place, binding) = insert::read_binding(row)?;
+        batch.bindings.insert(place, binding);
+    }
+    for row in answers.take(tasks).iter().chain(&answers.take(of_bound)) {
         batch.keep(rows::id(row)?, rows::read(row))?;
     }
-    keep_projects(&mut batch, &projects)?;
-    if !needs.keys.is_empty() {
-        for row in &next() {
-            let (place, binding) = insert::read_binding(row)?;
-            batch.bindings.insert(place, binding);
-        }
-        for row in &next() {
-            let id = rows::id(row)?;
-            batch.keep(id, rows::read(row))?;
-        }
-    }
-    let sums = match next().first() {
-        Some(row) if asks_totals => Some(judges.summed.keep(row)?),
-        _ => fresh,
+    keep_projects(&mut batch, &answers.take(projects))?;
+    let sums = match answers.take(sums).first() {
+        Some(row) => Some(judges.summed.keep(row)?),
+        None => fresh,
     };
     (batch.totals, batch.gap) = sums.unwrap_or_default();
     Ok(batch)
@@ -128,24 +117,23 @@ fn now(judges: Judges<'_>, server: &[Row]) -> Done<Reading> {
     })
 }
 
-/// Of this transaction alone, so that a pooler's connection keeps no setting.
-fn limits(options: &PostgresOptions) -> Statement {
-    let limit_ms = options.statement_timeout_ms.to_string();
-    Statement::new(
-        "SELECT set_config('statement_timeout', $1, true), \
-         set_config('idle_in_transaction_session_timeout', $1, true)",
-    )
-    .text(limit_ms)
-}
-
-fn mark(origin: Origin) -> Statement {
+/// Writes the lane's row, and sets the limits of this transaction alone, so that a pooler's connection keeps no setting.
+fn mark(origin: Origin, options: &PostgresOptions) -> Statement {
     Statement::new(
         "INSERT INTO lanes (id, batch, at_ms) \
          VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) \
-         ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at_ms = excluded.at_ms RETURNING at_ms",
+         ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at_ms = excluded.at_ms \
+         RETURNING at_ms, set_config('statement_timeout', $3, true), \
+         set_config('idle_in_transaction_session_timeout', $3, true)",
     )
     .int(origin.lane)
     .int(origin.batch)
+    .text(options.statement_timeout_ms.to_string())
+}
+
+/// Whether there may be anything to claim, without a lock: mostly there is not.
+fn any_claimable() -> Statement {
+    Statement::new("SELECT 1 FROM tasks WHERE place = 1 LIMIT 1")
 }
 
 fn lock_tasks(needs: &Needs) -> Statement {
@@ -157,35 +145,38 @@ fn lock_tasks(needs: &Needs) -> Statement {
     .texts(ids)
 }
 
-fn lock_projects(names: Vec<String>) -> Statement {
+fn lock_projects(needs: &Needs) -> Statement {
     Statement::new(format!(
         "SELECT {SUMS} FROM projects WHERE name = ANY($1) ORDER BY name FOR UPDATE"
     ))
-    .texts(names)
+    .texts(needs.projects.iter().cloned().collect())
 }
 
 fn places(count: u64) -> Statement {
     Statement::new("SELECT nextval('task_seq') FROM generate_series(1, $1)").int(count)
 }
 
-/// The bindings of idempotency keys, and their tasks, which are not locked: they are shown, and not changed.
-fn bindings(needs: &Needs) -> Vec<Statement> {
-    if needs.keys.is_empty() {
-        return Vec::new();
-    }
-    let (projects, keys): (Vec<String>, Vec<String>) = needs.keys.iter().cloned().unzip();
-    let asked = "FROM unnest($1, $2) AS k(project, key) JOIN idempotency i USING (project, key)";
+/// The rows of idempotency keys.
+const BOUND: &str =
+    "FROM unnest($1, $2) AS k(project, key) JOIN idempotency i USING (project, key)";
+
+fn bindings(needs: &Needs) -> Statement {
+    let text = format!("SELECT i.project, i.key, i.fingerprint, i.task {BOUND}");
+    of_keys(needs, text)
+}
+
+/// Their tasks, which are not locked: they are shown, and not changed.
+fn bound_tasks(needs: &Needs) -> Statement {
     let columns = rows::columns("t");
-    let both = [
-        format!("SELECT i.project, i.key, i.fingerprint, i.task {asked}"),
-        format!("SELECT {columns} {asked} JOIN tasks t ON t.id = i.task"),
-    ];
-    let bind = |text| {
-        Statement::new(text)
-            .bind(projects.clone(), Type::TEXT_ARRAY)
-            .bind(keys.clone(), Type::TEXT_ARRAY)
-    };
-    both.map(bind).into()
+    of_keys(
+        needs,
+        format!("SELECT {columns} {BOUND} JOIN tasks t ON t.id = i.task"),
+    )
+}
+
+fn of_keys(needs: &Needs, text: String) -> Statement {
+    let (projects, keys): (Vec<String>, Vec<String>) = needs.keys.iter().cloned().unzip();
+    Statement::new(text).texts(projects).texts(keys)
 }
 
 fn keep_projects(batch: &mut Batch<'_>, found: &[Row]) -> Done<()> {

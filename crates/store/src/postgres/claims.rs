@@ -14,7 +14,7 @@ use super::batch::{Batch, Part};
 use super::fault::{Done, Fault};
 use super::job::{Job, Needs, Operation};
 use super::rows;
-use super::statement::{Statement, run_all};
+use super::statement::{Asked, Statement};
 use crate::queue::{Change, Claiming, Index, Turns};
 use crate::{Claim, ClaimRequest, StoreError};
 
@@ -29,12 +29,11 @@ impl Operation for ClaimRequest {
     }
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Claim>> {
-        if self.count == 0 || !is_any_claimable(batch).await? {
+        if self.count == 0 || !batch.is_claimable {
             return Ok(Vec::new());
         }
-        batch.lock_queue().await?;
-        let awaited = awaited(self, batch).await?;
         let mut part = reach(self, batch).await?;
+        let awaited = awaited(self, batch).await?;
         let running = part.index.running().map(|record| &**record);
         let mut claiming = Claiming::begin(self, batch.now, running, awaited.as_deref());
         loop {
@@ -68,15 +67,6 @@ async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<A
         .query(Statement::new(text).text(id.to_string()))
         .await?;
     Ok(found.first().and_then(|row| rows::read(row).ok()))
-}
-
-/// Whether there may be anything to claim, without a lock: mostly there is not.
-async fn is_any_claimable(batch: &Batch<'_>) -> Done<bool> {
-    if batch.part.is_some() {
-        return Ok(true);
-    }
-    let any = "SELECT 1 FROM tasks WHERE place = 1 LIMIT 1";
-    Ok(!batch.query(Statement::new(any)).await?.is_empty())
 }
 
 /// The part of the queue for this request: that of the request before, if it reaches as far.
@@ -132,26 +122,23 @@ fn claim(
     Ok(claimed)
 }
 
-/// Reads and locks the tasks that may be among the next `count`, and reads all that the worker runs.
+/// Locks the queue, reads and locks the tasks that may be among the next `count`, and reads all that the worker runs.
 async fn read(request: &ClaimRequest, count: usize, batch: &mut Batch<'_>) -> Done<Index> {
     // What was claimed in this transaction is still in the way.
     let reach = (count + batch.changes.len()) as u64;
-    let statements = vec![
-        candidates(1, "p.turn, h.seq")
-            .texts(request.models.clone())
-            .int(reach + 1)
-            .int(reach),
-        Statement::new(format!(
-            "SELECT {} FROM tasks t WHERE place = 4 AND worker = $1",
-            rows::columns("t")
-        ))
-        .text(request.worker.clone()),
-    ];
-    let mut answers = run_all(batch.client, statements).await?.into_iter();
-    let (found, running) = (
-        answers.next().unwrap_or_default(),
-        answers.next().unwrap_or_default(),
-    );
+    let mut asked = Asked::default();
+    // What comes after it is read when it is locked.
+    let lock = batch.queue_lock().map(|lock| asked.add(lock));
+    let candidates = candidates(1, "p.turn, h.seq").texts(request.models.clone());
+    let candidates = asked.add(candidates.int(reach + 1).int(reach));
+    let columns = rows::columns("t");
+    let running = format!("SELECT {columns} FROM tasks t WHERE place = 4 AND worker = $1");
+    let running = asked.add(Statement::new(running).text(request.worker.clone()));
+    let mut answers = asked.send(batch.client).await?;
+    if lock.is_some() {
+        batch.keep_queue(&answers.take(lock))?;
+    }
+    let (found, running) = (answers.take(Some(candidates)), answers.take(Some(running)));
     let mut index = part(&found, batch)?;
     let mut seen = fill(&mut index, &found, batch)?;
     // They are not locked: only that they run counts.

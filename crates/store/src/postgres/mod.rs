@@ -44,6 +44,7 @@ pub(crate) use key_store::KeysBeside;
 pub use options::{PostgresOptions, Time};
 pub(crate) use workers::living_beside;
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -61,8 +62,10 @@ use reads::Reader;
 use shared::Shared;
 use statement::{ask_present, read_present};
 
+/// Lanes in which tasks are accepted.
+const INSERT_LANES: usize = 2;
 /// Lanes of a store.
-const LANES: u64 = 3;
+const LANES: u64 = INSERT_LANES as u64 + 2;
 
 /// Tasks and keys in one database, served by this process and others.
 #[derive(Debug)]
@@ -73,8 +76,9 @@ pub struct PostgresStore {
     reader: Arc<Reader>,
     pictures: Pictures,
     keys: PostgresKeys,
-    /// Where tasks are accepted, so that nothing else delays them.
-    inserts: Lane,
+    /// Where tasks are accepted, so that nothing else delays them; those of a project always in the same one, since
+    /// its row is locked.
+    inserts: [Lane; INSERT_LANES],
     /// Where single tasks and chores are changed.
     acts: Lane,
     /// Where claims are made and swept: what may have to wait for other processes.
@@ -107,13 +111,14 @@ impl PostgresStore {
         let opened = opening::begin(&client, LANES, options).await;
         let opened =
             opened.map_err(|fault| OpenError::Unavailable(StoreError::from(fault).into()))?;
-        let [inserts, acts, queue] = opened.lanes[..] else {
+        let [one, other, acts, queue] = opened.lanes[..] else {
             return Err(OpenError::Unavailable("the database gives no ids".into()));
         };
         let shared = Arc::new(Shared::new(options, clock));
         let lane = |id| Lane::start(connector.clone(), shared.clone(), id);
         let reader = Arc::new(Reader::start(connector.clone(), shared.clone()));
-        let (inserts, acts, queue) = (lane(inserts), lane(acts), lane(queue));
+        let inserts = [lane(one), lane(other)];
+        let (acts, queue) = (lane(acts), lane(queue));
         let listener = Listener {
             connector: connector.clone(),
             channel: format!("kinora_{:x}", opened.identity),
@@ -131,6 +136,17 @@ impl PostgresStore {
             acts,
             queue,
         })
+    }
+
+    /// The lane in which the tasks of this project are accepted.
+    fn inserts(&self, project: &str) -> &Lane {
+        let [one, other] = &self.inserts;
+        let mut hasher = DefaultHasher::new();
+        project.hash(&mut hasher);
+        match hasher.finish() % 2 {
+            0 => one,
+            _ => other,
+        }
     }
 
     /// The present by which the store judges.

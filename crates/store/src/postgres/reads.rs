@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio_postgres::{Client, Row};
 
 use super::connect::Connector;
@@ -20,6 +20,8 @@ use crate::StoreError;
 
 /// Tasks of one question.
 const ASKED_MAX: usize = 256;
+/// Questions that wait for their answers. Who comes meanwhile is asked for with the next one.
+const UNDER_WAY_MAX: usize = 2;
 /// Callers that wait for a task; more wait for a place.
 const QUEUED_MAX: usize = 4_096;
 
@@ -102,9 +104,7 @@ impl Reader {
             return Ok(known);
         }
         let asked = self.shared.cache.now();
-        let (reply, answer) = oneshot::channel();
-        let sent = self.asks.send((id, reply)).await;
-        sent.map_err(|_| closed())?;
+        let answer = self.ask(id).await?;
         let found = answer.await.map_err(|_| closed())??;
         if let Some(record) = &found {
             self.shared.cache.offer(id, record.clone(), asked);
@@ -114,13 +114,25 @@ impl Reader {
 
     /// The records as they are now, each in its place.
     pub(super) async fn find_all(&self, ids: &[TaskId]) -> Result<Vec<Found>, StoreError> {
+        let mut answers = Vec::with_capacity(ids.len());
+        for id in ids {
+            answers.push(self.ask(*id).await?);
+        }
         let mut all = Vec::with_capacity(ids.len());
-        for part in ids.chunks(ASKED_MAX) {
-            let found = read(&self.connection, part.iter().copied().collect()).await?;
-            // One may be asked for twice.
-            all.extend(part.iter().map(|id| one(&found, *id)));
+        for answer in answers {
+            match answer.await.map_err(|_| closed())? {
+                Err(StoreError::Unavailable(error)) => return Err(StoreError::Unavailable(error)),
+                found => all.push(found),
+            }
         }
         Ok(all)
+    }
+
+    async fn ask(&self, id: TaskId) -> Result<oneshot::Receiver<Found>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.asks.send((id, reply)).await;
+        sent.map_err(|_| closed())?;
+        Ok(answer)
     }
 }
 
@@ -128,11 +140,18 @@ async fn serve(
     connection: Arc<Connection>,
     mut asked: mpsc::Receiver<(TaskId, oneshot::Sender<Found>)>,
 ) {
-    let mut some = Vec::new();
-    while asked.recv_many(&mut some, ASKED_MAX).await > 0 {
-        let (connection, some) = (connection.clone(), std::mem::take(&mut some));
-        // The next question does not wait for this answer.
-        tokio::spawn(answer(connection, some));
+    let under_way = Arc::new(Semaphore::new(UNDER_WAY_MAX));
+    // It is never closed.
+    while let Ok(permit) = under_way.clone().acquire_owned().await {
+        let mut some = Vec::new();
+        if asked.recv_many(&mut some, ASKED_MAX).await == 0 {
+            return;
+        }
+        let connection = connection.clone();
+        tokio::spawn(async move {
+            answer(connection, some).await;
+            drop(permit);
+        });
     }
 }
 

@@ -71,6 +71,41 @@ pub(super) fn read_present(rows: &[Row]) -> Result<Reading, Error> {
     })
 }
 
+/// Statements that are sent together. The place of each is where its answer is found.
+#[derive(Default)]
+pub(super) struct Asked(Vec<Statement>);
+
+impl Asked {
+    pub(super) fn add(&mut self, statement: Statement) -> usize {
+        self.0.push(statement);
+        self.0.len() - 1
+    }
+
+    /// Adds one that is not always needed: each costs the server some work.
+    pub(super) fn when(
+        &mut self,
+        is_needed: bool,
+        statement: impl FnOnce() -> Statement,
+    ) -> Option<usize> {
+        is_needed.then(|| self.add(statement()))
+    }
+
+    pub(super) async fn send(self, client: &Client) -> Result<Answers, Error> {
+        run_all(client, self.0).await.map(Answers)
+    }
+}
+
+/// The rows that statements returned.
+pub(super) struct Answers(Vec<Vec<Row>>);
+
+impl Answers {
+    /// The rows of one statement; none of one that was not sent.
+    pub(super) fn take(&mut self, place: Option<usize>) -> Vec<Row> {
+        let answer = place.and_then(|place| self.0.get_mut(place));
+        answer.map(std::mem::take).unwrap_or_default()
+    }
+}
+
 /// Sends all of these at once, and returns the rows of each. They are done in order; after a failure in a
 /// transaction the rest fails too.
 pub(super) async fn run_all(

@@ -27,7 +27,7 @@ impl Tasks for PostgresStore {
         let (project, bounds) = (new.project.clone(), new.bounds);
         let reserved = forecasts.reserved(&project, now_ms);
         let insert = insert::Insert { new, reserved };
-        Ok(match self.inserts.call(insert).await? {
+        Ok(match self.inserts(&project).call(insert).await? {
             insert::Outcome::Inserted(record) => {
                 forecasts.admitted(&project, now_ms);
                 Insertion::Inserted(record.task.clone())
