@@ -15,17 +15,17 @@ use crate::stats::Window;
 /// Whole requests as bytes, sent in turn.
 pub(crate) type Load = Vec<Vec<u8>>;
 
-/// Sends `load` over so many connections for `time`.
+/// Sends `load` over so many connections, to each of these servers in turn, for `time`.
 pub(crate) async fn measure(
-    server: SocketAddr,
+    servers: &[SocketAddr],
     load: &Arc<Load>,
     connections: usize,
     time: Duration,
 ) -> Outcome<Window> {
     let mut all = JoinSet::new();
     let mut streams = Vec::new();
-    for _ in 0..connections {
-        streams.push(Connection::open(server).await?);
+    for server in servers.iter().cycle().take(connections) {
+        streams.push(Connection::open(*server).await?);
     }
     let start = Instant::now();
     for (index, mut connection) in streams.into_iter().enumerate() {

@@ -3,6 +3,8 @@
 //!
 //! `cargo run --release -p kinora-bench [submit|poll|finished|health [CONNECTIONS]]`
 //!
+//! `postgres`: one and two API processes over PostgreSQL beside one over SQLite.
+//!
 //! `serve SECONDS` serves one finished task, for another client such as `wrk`, and says where.
 //!
 //! And what takes long, in front of the binary that `KINORA_E2E_BINARY` names (see `./soak`):
@@ -17,6 +19,7 @@
 mod finish;
 mod load;
 mod outcome;
+mod postgres;
 mod servers;
 mod soak;
 mod stats;
@@ -59,6 +62,7 @@ fn main() -> Outcome<()> {
             let time = Duration::from_secs(seconds.parse()?);
             clients.block_on(serve(&Servers::start()?, time))
         }
+        ["postgres"] => clients.block_on(postgres::compare(&Servers::start()?)),
         ["short", tasks] => clients.block_on(soak::short(tasks.parse()?)),
         _ => clients.block_on(run(&Servers::start()?, &words)),
     }
@@ -111,7 +115,8 @@ async fn run(servers: &Servers, words: &[&str]) -> Outcome<()> {
     }
     let health = Arc::new(servers.health_request());
     for connections in numbers("health") {
-        let (ours, theirs) = ((polled.address, &polls), (polled.address, &health));
+        let address = &[polled.address][..];
+        let (ours, theirs) = ((address, &polls), (address, &health));
         let row = pairs(connections, ours, theirs).await?;
         say(&format!(
             "| poll, finished, beside `/healthz` | {connections} | {row} |"
@@ -141,8 +146,8 @@ async fn serve(servers: &Servers, time: Duration) -> Outcome<()> {
 /// Measures two fixed servers in turn.
 async fn pairs(
     connections: usize,
-    ours: (SocketAddr, &Arc<Load>),
-    theirs: (SocketAddr, &Arc<Load>),
+    ours: (&[SocketAddr], &Arc<Load>),
+    theirs: (&[SocketAddr], &Arc<Load>),
 ) -> Outcome<String> {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
@@ -176,13 +181,13 @@ async fn compare(
     // The first pair warms up and is not counted.
     for round in 0..=ROUNDS {
         let ours = match sides.fixed {
-            Some(address) => measure(address, sides.ours, connections, WINDOW).await?,
+            Some(address) => measure(&[address], sides.ours, connections, WINDOW).await?,
             None => {
                 let kinora = servers.kinora().await?;
-                measure(kinora.address, sides.ours, connections, WINDOW).await?
+                measure(&[kinora.address], sides.ours, connections, WINDOW).await?
             }
         };
-        let theirs = measure(servers.noop, sides.theirs, connections, WINDOW).await?;
+        let theirs = measure(&[servers.noop], sides.theirs, connections, WINDOW).await?;
         if round > 0 {
             kinora.push(ours);
             noop.push(theirs);

@@ -63,7 +63,13 @@ impl Servers {
     /// so that the queue stays as long as a bounded queue is.
     pub(crate) async fn kinora(&self) -> Outcome<Kinora> {
         let key = self.key.clone();
-        self.runtime.spawn(start_kinora(key)).await?
+        self.runtime.spawn(start_kinora(key, None)).await?
+    }
+
+    /// Starts Kinora on the PostgreSQL store at this address.
+    pub(crate) async fn kinora_over(&self, store: &str) -> Outcome<Kinora> {
+        let (key, store) = (self.key.clone(), store.to_owned());
+        self.runtime.spawn(start_kinora(key, Some(store))).await?
     }
 
     /// A submit.
@@ -116,17 +122,16 @@ impl Servers {
     }
 }
 
-async fn start_kinora(key: KeyText) -> Outcome<Kinora> {
+async fn start_kinora(key: KeyText, store: Option<String>) -> Outcome<Kinora> {
     let data = tempfile::Builder::new()
         .prefix("kinora-bench-")
         .tempdir_in(".")?;
     let path = data.path().join("kinora.db");
-    let stores = kinora_store::open(
-        &format!("sqlite:{}", path.display()),
-        &OpenOptions::new(Arc::new(WallClock)),
-    )
-    .await?;
-    stores.keys.add_key(new_key(&key)).await?;
+    let url = store.unwrap_or_else(|| format!("sqlite:{}", path.display()));
+    let stores = kinora_store::open(&url, &OpenOptions::new(Arc::new(WallClock))).await?;
+    if stores.keys.list_keys().await?.is_empty() {
+        stores.keys.add_key(new_key(&key)).await?;
+    }
     let api = api(&stores, &data)?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

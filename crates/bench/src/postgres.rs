@@ -1,0 +1,71 @@
+//! API processes over PostgreSQL beside one over SQLite, in turn and in the same run.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use kinora_store::PostgresOptions;
+use kinora_test_postgres::{Server, Settings};
+
+use crate::load::{self, Load};
+use crate::outcome::Outcome;
+use crate::servers::{Kinora, Servers};
+use crate::{CONNECTIONS, POLLED_TASKS, finish, pairs, say};
+
+/// The servers that are compared, each with the tasks that it is asked for.
+struct Compared<'k> {
+    embedded: &'k Kinora,
+    polls: Arc<Load>,
+    over: [&'k Kinora; 2],
+    polls_over: Arc<Load>,
+}
+
+/// Prints a row for each load and number of processes.
+pub(crate) async fn compare(servers: &Servers) -> Outcome<()> {
+    let database = Server::start(Settings {
+        fsync: true,
+        more: vec!["shared_buffers=256MB".to_owned()],
+    });
+    let url = database.database();
+    kinora_store::migrate(&url, &PostgresOptions::default()).await?;
+    let embedded = servers.kinora().await?;
+    let (one, other) = (
+        servers.kinora_over(&url).await?,
+        servers.kinora_over(&url).await?,
+    );
+    let submit = servers.submit_request();
+    let ids = load::submit_some(embedded.address, &submit, POLLED_TASKS).await?;
+    let ids_over = load::submit_some(one.address, &submit, POLLED_TASKS).await?;
+    let mut compared = Compared {
+        embedded: &embedded,
+        polls: Arc::new(servers.poll_requests(&ids)),
+        over: [&one, &other],
+        polls_over: Arc::new(servers.poll_requests(&ids_over)),
+    };
+    say(
+        "| what | processes | connections | PostgreSQL/s | SQLite/s | ratio | p50 ms | p99 ms | SQLite p50 | SQLite p99 |",
+    );
+    say("|---|---|---|---|---|---|---|---|---|---|");
+    compared.measure("poll, queued").await?;
+    finish::finish_all(&embedded.work).await?;
+    finish::finish_all(&one.work).await?;
+    compared.measure("poll, finished").await?;
+    let submit = Arc::new(submit);
+    (compared.polls, compared.polls_over) = (submit.clone(), submit);
+    compared.measure("durable submit").await
+}
+
+impl Compared<'_> {
+    async fn measure(&self, what: &str) -> Outcome<()> {
+        let embedded = [self.embedded.address];
+        let over: Vec<SocketAddr> = self.over.iter().map(|one| one.address).collect();
+        for processes in 1..=over.len() {
+            let over = over.get(..processes).unwrap_or_default();
+            for connections in CONNECTIONS {
+                let theirs = (&embedded[..], &self.polls);
+                let row = pairs(connections, (over, &self.polls_over), theirs).await?;
+                say(&format!("| {what} | {processes} | {connections} | {row} |"));
+            }
+        }
+        Ok(())
+    }
+}
