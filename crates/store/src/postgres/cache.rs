@@ -1,6 +1,7 @@
 //! Ended tasks that were read a moment ago, for those that are polled again and again. An entry is shown for a limited
 //! time; what this process changes, and what others say that they changed, replaces or ends it at once. A task that
-//! waits or runs has no entry: whoever polls it through several processes would see it go back.
+//! waits or runs has no entry: whoever polls it through several processes would see it go back. While the server cannot
+//! be reached, an entry is shown for longer.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,7 @@ const ENTRY_BYTES: u64 = 128;
 pub(super) struct Cache {
     clock: Arc<dyn Clock>,
     age_max: Duration,
+    last_known_max: Duration,
     bytes_max: u64,
     kept: Mutex<Kept>,
 }
@@ -58,6 +60,7 @@ impl Cache {
         Self {
             clock,
             age_max: Duration::from_millis(options.cached_ms_max),
+            last_known_max: Duration::from_millis(options.last_known_ms_max),
             bytes_max: options.cached_bytes_max,
             kept: Mutex::default(),
         }
@@ -70,6 +73,15 @@ impl Cache {
         let entry = kept.entries.get(&id)?;
         let is_fresh = now.saturating_sub(entry.at) < self.age_max;
         is_fresh.then(|| entry.record.clone())
+    }
+
+    /// The record or its absence as it was known last: while the server cannot be asked.
+    pub(super) fn get_last(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
+        let now = self.clock.steady();
+        let kept = self.kept();
+        let entry = kept.entries.get(&id)?;
+        let is_recent = now.saturating_sub(entry.at) < self.last_known_max;
+        is_recent.then(|| entry.record.clone())
     }
 
     /// The present, for [`Cache::offer`].

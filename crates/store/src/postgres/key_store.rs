@@ -50,32 +50,47 @@ impl PostgresKeys {
         }
     }
 
-    /// The key with this hash; its use is noted.
+    /// The key with this hash, as it was a moment ago, or, while the server cannot be reached, as it was last read; its
+    /// use is noted.
     pub(super) async fn find_serving(
         &self,
         sha256: &[u8; 32],
         now_ms: UnixMs,
     ) -> Result<Option<Arc<ApiKey>>, StoreError> {
         let asked = self.shared.clock.steady();
-        let age_max = Duration::from_millis(self.shared.options.cached_ms_max);
         let known = lock(&self.known).get(sha256).cloned();
-        let fresh = known.filter(|(at, _)| asked.saturating_sub(*at) < age_max);
-        let found = match fresh {
-            Some((_, found)) => found,
-            None => {
-                let found = self.find_key(sha256, now_ms).await?;
-                let mut known = lock(&self.known);
-                if known.len() >= KNOWN_MAX {
-                    known.clear();
+        let younger_than = |age_max: u64| {
+            let known = known.as_ref();
+            let found = known
+                .filter(|(at, _)| asked.saturating_sub(*at) < Duration::from_millis(age_max))?;
+            Some(found.1.clone())
+        };
+        let options = &self.shared.options;
+        let found = match younger_than(options.cached_ms_max) {
+            Some(found) => found,
+            None => match self.find_key(sha256, now_ms).await {
+                Err(error @ StoreError::Unavailable(_)) => {
+                    younger_than(options.last_known_ms_max).ok_or(error)?
                 }
-                known.insert(*sha256, (asked, found.clone()));
-                found
-            }
+                asked_for => {
+                    let found = asked_for?;
+                    self.remember(sha256, asked, found.clone());
+                    found
+                }
+            },
         };
         if let Some(key) = &found {
             self.note_use(key, now_ms);
         }
         Ok(found)
+    }
+
+    fn remember(&self, sha256: &[u8; 32], asked: Duration, found: Option<Arc<ApiKey>>) {
+        let mut known = lock(&self.known);
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(*sha256, (asked, found));
     }
 
     /// Some time: nobody waits for it, and it is kept to about a minute.

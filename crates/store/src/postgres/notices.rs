@@ -1,4 +1,5 @@
-//! What this process is to say to the others: the hints and the tasks of its commits, put together.
+//! What this process is to say to the others: the hints of its commits, and the ended tasks that they changed, put
+//! together.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,8 +28,12 @@ pub(super) struct Pending {
 }
 
 impl Notices {
-    /// Adds a commit.
+    /// Adds a commit: its hints, and tasks that others may remember as they were before.
     pub(super) fn add(&self, hints: Hints, ids: impl Iterator<Item = TaskId>) {
+        let mut ids = ids.peekable();
+        if hints == Hints::default() && ids.peek().is_none() {
+            return;
+        }
         let mut pending = self.pending();
         if !pending.any {
             *pending = Pending {

@@ -10,6 +10,9 @@ pub struct PostgresOptions {
     /// How long an ended task that was read is shown without another look, in milliseconds; 0: not at all. What this
     /// process changes is shown at once, and notifications make it shorter.
     pub cached_ms_max: u64,
+    /// How old an ended task, or a key, may be that is shown while the server cannot be reached, in milliseconds, by
+    /// when it was last read.
+    pub last_known_ms_max: u64,
     /// How old the sums over all projects may be by which the bounds on the whole queue and on all bytes are judged,
     /// in milliseconds: several processes may pass these bounds by what they accept in that time. 0: they are
     /// summed up in each transaction. Bounds on one project are exact in either case.
@@ -42,6 +45,7 @@ impl Default for PostgresOptions {
             time: Time::Server,
             cached_bytes_max: 64 << 20,
             cached_ms_max: 1_000,
+            last_known_ms_max: 300_000,
             totals_ms_max: 1_000,
             positions_ms_max: 1_000,
             notify_every_ms: 50,

@@ -98,14 +98,20 @@ impl Reader {
         self.connection.query(statement).await
     }
 
-    /// The record, as it was a moment ago ([`crate::PostgresOptions::cached_ms_max`]).
+    /// The record, as it was a moment ago ([`crate::PostgresOptions::cached_ms_max`]); an ended one, while the server
+    /// cannot be reached, as it was last read ([`crate::PostgresOptions::last_known_ms_max`]).
     pub(super) async fn find(&self, id: TaskId) -> Found {
         if let Some(known) = self.shared.cache.get(id) {
             return Ok(known);
         }
         let asked = self.shared.cache.now();
         let answer = self.ask(id).await?;
-        let found = answer.await.map_err(|_| closed())??;
+        let found = match answer.await.map_err(|_| closed())? {
+            Err(error @ StoreError::Unavailable(_)) => {
+                self.shared.cache.get_last(id).ok_or(error)?
+            }
+            answered => answered?,
+        };
         if let Some(record) = &found {
             self.shared.cache.offer(id, record.clone(), asked);
         }

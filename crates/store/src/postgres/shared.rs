@@ -11,7 +11,7 @@ use super::cache::Cache;
 use super::commit::Committed;
 use super::notices::Notices;
 use super::totals::Summed;
-use crate::queue::Forecasts;
+use crate::queue::{Change, Forecasts};
 use crate::{Outage, PostgresOptions};
 
 /// One for each handle.
@@ -55,8 +55,11 @@ impl Shared {
             hints = hints.or(change.hints());
         }
         self.wake(hints);
-        let ids = committed.changes.iter().map(|change| change.id);
-        self.notices.add(hints, ids);
+        // Nobody remembers a task that had not ended.
+        let had_ended =
+            |change: &&Change| change.before.as_ref().is_some_and(|one| one.is_terminal());
+        let remembered = committed.changes.iter().filter(had_ended);
+        self.notices.add(hints, remembered.map(|change| change.id));
     }
 
     /// Moves the counters of this process.
