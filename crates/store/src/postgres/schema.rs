@@ -12,6 +12,10 @@ use crate::OpenError;
 const MIGRATIONS: &[&str] = &[include_str!(
     "../../../../migrations/postgres/0001_tasks.sql"
 )];
+/// Programs that know this version or a later one can use the schema that [`MIGRATIONS`] make: migrations after it have
+/// only added what earlier programs need not know (tables, columns that may be null, indexes). A migration that earlier
+/// programs cannot work with raises it to its own version.
+const USABLE_FROM: u32 = 1;
 /// One process migrates at a time: a lock of the transaction with this number, which is ours.
 const LOCK: i64 = 0x6b69_6e6f_7261;
 
@@ -25,43 +29,72 @@ pub(super) async fn migrate(connector: &Connector) -> Result<(u32, u32), OpenErr
     let client = connector.connect().await.map_err(unavailable)?;
     let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})");
     client.batch_execute(&begin).await.map_err(unavailable)?;
-    let make = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";
+    let make = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL); \
+                ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS usable_from bigint NOT NULL DEFAULT 1";
     client.batch_execute(make).await.map_err(unavailable)?;
-    let (found, known) = (version(&client).await?.unwrap_or(0), known_version());
+    let Schema { found, usable_from } = read(&client).await?;
+    let known = known_version();
     if found > known {
-        return Err(OpenError::NewerSchema { found, known });
+        // By a later program: nothing is left to do.
+        return judge(found, usable_from, known).map(|()| (found, found));
     }
     for migration in MIGRATIONS.iter().skip(found as usize) {
         client.batch_execute(migration).await.map_err(unavailable)?;
     }
-    let note =
-        format!("DELETE FROM schema_version; INSERT INTO schema_version VALUES ({known}); COMMIT");
+    let note = format!(
+        "DELETE FROM schema_version; \
+         INSERT INTO schema_version (version, usable_from) VALUES ({known}, {USABLE_FROM}); COMMIT"
+    );
     client.batch_execute(&note).await.map_err(unavailable)?;
     Ok((found, known))
 }
 
-/// Refuses any schema but the known one.
+/// Refuses a schema that this program cannot use: an earlier one, and a later one that says so.
 pub(super) async fn check(client: &Client) -> Result<(), OpenError> {
-    let known = known_version();
-    match version(client).await?.unwrap_or(0) {
-        found if found > known => Err(OpenError::NewerSchema { found, known }),
+    let Schema { found, usable_from } = read(client).await?;
+    judge(found, usable_from, known_version())
+}
+
+fn judge(found: u32, usable_from: u32, known: u32) -> Result<(), OpenError> {
+    match found {
         found if found < known => Err(OpenError::Unmigrated { found, known }),
+        found if found > known && usable_from > known => {
+            Err(OpenError::NewerSchema { found, known })
+        }
         _ => Ok(()),
     }
 }
 
-/// `None` where there is no schema at all.
-async fn version(client: &Client) -> Result<Option<u32>, OpenError> {
-    let found = Statement::new("SELECT version FROM schema_version")
+/// What a database says of its schema.
+#[derive(Default)]
+struct Schema {
+    /// Its version; 0 where there is none.
+    found: u32,
+    /// The first version whose programs can use it.
+    usable_from: u32,
+}
+
+async fn read(client: &Client) -> Result<Schema, OpenError> {
+    let found = Statement::new("SELECT version, usable_from FROM schema_version")
         .run(client)
         .await;
     let rows = match found {
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => return Ok(None),
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+            return Ok(Schema::default());
+        }
         found => found.map_err(unavailable)?,
     };
-    let version = rows.first().map(|row| row.try_get::<_, i64>(0)).transpose();
-    let version = version.map_err(unavailable)?;
-    Ok(version.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
+    let Some(row) = rows.first() else {
+        return Ok(Schema::default());
+    };
+    let number = |column: usize| {
+        let number: i64 = row.try_get(column).map_err(unavailable)?;
+        Ok(u32::try_from(number).unwrap_or(u32::MAX))
+    };
+    Ok(Schema {
+        found: number(0)?,
+        usable_from: number(1)?,
+    })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
