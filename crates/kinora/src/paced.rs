@@ -1,5 +1,6 @@
-//! Long clips that take their time without work, in test builds only: while one is made, a test has the machine to
-//! itself. The variable `LONG_CLIP_FRAME_MS` is the pause after each frame of a clip of ten seconds or more.
+//! Clips that cost a test little, in test builds only. The variable `LONG_CLIP_FRAME_MS` is the pause after each frame of
+//! a clip of ten seconds or more: while one is made, a test has the machine to itself. With `GREY_CLIPS` nothing is
+//! painted: for tests that make many clips and look at none.
 
 use std::sync::Arc;
 use std::thread;
@@ -7,27 +8,35 @@ use std::time::Duration;
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink,
+    CHANNELS, Clip, Control, Description, Engine, EngineError, Job, Materials, Planner,
+    SAMPLE_RATE_HZ, Sink, Stage,
 };
 use kinora_worker::Maker;
 
 const LONG_SECONDS: u32 = 10;
 
-/// The same engine, paced where the variable asks for it.
+/// The same engine, paced and grey where the variables ask for it.
 pub(crate) fn around(maker: Maker) -> Maker {
+    let Maker::Frames(engine) = maker else {
+        return maker;
+    };
     let pause = std::env::var("LONG_CLIP_FRAME_MS").ok();
-    match (maker, pause.and_then(|ms| ms.parse().ok())) {
-        (Maker::Frames(engine), Some(ms)) => Maker::Frames(Arc::new(Paced {
-            engine,
-            pause: Duration::from_millis(ms),
-        })),
-        (maker, _) => maker,
+    let pause = pause.and_then(|ms| ms.parse().ok());
+    let is_grey = std::env::var_os("GREY_CLIPS").is_some();
+    if pause.is_none() && !is_grey {
+        return Maker::Frames(engine);
     }
+    Maker::Frames(Arc::new(Paced {
+        engine,
+        pause: Duration::from_millis(pause.unwrap_or(0)),
+        is_grey,
+    }))
 }
 
 struct Paced {
     engine: Arc<dyn Engine>,
     pause: Duration,
+    is_grey: bool,
 }
 
 impl Planner for Paced {
@@ -51,13 +60,31 @@ impl Engine for Paced {
         sink: &mut dyn Sink,
         control: &Control,
     ) -> Result<(), EngineError> {
-        if job.clip.frames < LONG_SECONDS * job.clip.fps {
-            return self.engine.generate(job, sink, control);
+        let is_long = job.clip.frames >= LONG_SECONDS * job.clip.fps;
+        let pause = if is_long { self.pause } else { Duration::ZERO };
+        let sink = &mut Pausing { sink, pause };
+        match self.is_grey {
+            true => grey(job.clip, sink, control),
+            false => self.engine.generate(job, sink, control),
         }
-        let pause = self.pause;
-        self.engine
-            .generate(job, &mut Pausing { sink, pause }, control)
     }
+}
+
+/// The clip, with nothing in it.
+fn grey(clip: Clip, sink: &mut dyn Sink, control: &Control) -> Result<(), EngineError> {
+    let frame = vec![128; 3 * clip.size.width as usize * clip.size.height as usize];
+    let samples = clip.frames * SAMPLE_RATE_HZ / clip.fps * u32::from(CHANNELS);
+    if clip.audio {
+        sink.audio(&vec![0.0; samples as usize])?;
+    }
+    for number in 0..clip.frames {
+        control.report(
+            Stage::Generating,
+            f64::from(number) / f64::from(clip.frames),
+        )?;
+        sink.frame(&frame)?;
+    }
+    Ok(())
 }
 
 struct Pausing<'s> {

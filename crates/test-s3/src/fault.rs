@@ -1,6 +1,8 @@
 //! What goes wrong, and with which requests.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use hyper::Method;
 use tokio::sync::watch;
@@ -12,6 +14,8 @@ pub enum Fault {
     Away,
     /// Requests get no answer until the fault is changed; then they are done.
     Hold,
+    /// Requests are done after this time.
+    Slow(Duration),
     /// Requests are refused with this status, and nothing is done.
     Status(u16),
     /// Requests are done, and the connection breaks instead of an answer.
@@ -26,6 +30,8 @@ pub enum Fault {
 #[derive(Debug)]
 pub(crate) struct Faults {
     now: Mutex<Rule>,
+    /// Requests and connections that met a fault.
+    met: AtomicU64,
     /// The number of the rule: held requests wait for the next.
     changes: watch::Sender<u64>,
 }
@@ -42,6 +48,7 @@ impl Default for Faults {
     fn default() -> Self {
         Self {
             now: Mutex::default(),
+            met: AtomicU64::new(0),
             changes: watch::Sender::new(0),
         }
     }
@@ -55,6 +62,18 @@ impl Faults {
             left,
         };
         self.changes.send_modify(|number| *number += 1);
+    }
+
+    /// How many requests and connections have met a fault so far.
+    pub(crate) fn met(&self) -> u64 {
+        self.met.load(Ordering::Relaxed)
+    }
+
+    /// Whether a new connection is refused.
+    pub(crate) fn refuses(&self) -> bool {
+        let refuses = self.is_away();
+        self.met.fetch_add(u64::from(refuses), Ordering::Relaxed);
+        refuses
     }
 
     /// Whether connections are refused.
@@ -71,6 +90,8 @@ impl Faults {
             return None;
         }
         rule.left = rule.left.map(|left| left - 1);
+        self.met
+            .fetch_add(u64::from(rule.fault.is_some()), Ordering::Relaxed);
         rule.fault
     }
 

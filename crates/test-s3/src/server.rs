@@ -118,6 +118,11 @@ impl TestS3 {
         self.faults.set(Some(fault), methods, count);
     }
 
+    /// How many requests have met a fault so far; a connection that is refused counts as one.
+    pub fn faults_met(&self) -> u64 {
+        self.faults.met()
+    }
+
     /// All is well again, and held requests are done.
     pub fn recover(&self) {
         self.faults.set(None, &[], None);
@@ -139,7 +144,7 @@ async fn serve(listener: TcpListener, service: S3Service, faults: Arc<Faults>) {
         let Ok((stream, _)) = listener.accept().await else {
             continue;
         };
-        if faults.is_away() {
+        if faults.refuses() {
             reset(&stream);
             continue;
         }
@@ -188,6 +193,7 @@ async fn answer(
     let mut body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     match fault {
         Some(Fault::Status(status)) => return Ok(refusal(status)),
+        Some(Fault::Slow(pause)) => tokio::time::sleep(pause).await,
         Some(Fault::Hold) => changes.changed().await.map_err(io::Error::other)?,
         _ => {}
     }
