@@ -1,10 +1,18 @@
 //! Many processes: API and workers apart, over PostgreSQL and S3. What one accepts another makes, nothing is lost or
 //! made twice when any of them dies, and a client may talk to any of them.
 
+mod bucket;
+mod clocks;
+mod day;
+mod fetches;
 mod kills;
 mod outage;
+mod turns;
+mod upgrades;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::str::FromStr;
 
 use kinora_e2e::{Client, DataFolder, Server, Setup, Video, kinora, run, until};
 use kinora_test_postgres::Server as Postgres;
@@ -15,6 +23,11 @@ use crate::support::{assert_plays, narrow_on, quick, slow};
 
 /// How clients reach any of the APIs: the name of a proxy.
 const BASE_URL: &str = "http://kinora.test";
+
+/// A number that `./soak` sets to more.
+fn setting<N: FromStr<Err: Debug>>(variable: &str, small: N) -> N {
+    std::env::var(variable).map_or(small, |text| text.parse().unwrap())
+}
 
 /// A database, a bucket, and a key.
 struct Cluster {
@@ -75,14 +88,36 @@ impl Cluster {
         DataFolder::with_key(&self.key)
     }
 
+    /// A client of a project of this name.
+    fn project(&self, api: &Server, name: &str) -> Client {
+        let key = self.command(&["keys", "create", "--name", name, "--project", name]);
+        api.client_with(key.trim())
+    }
+
     fn api(&self) -> Server {
         let setup = Setup::on(&self.machine()).without_worker();
         self.process(setup).start()
     }
 
+    /// An API that accepts as many tasks as a test has.
+    fn api_of_many(&self) -> Server {
+        let setup = Setup::on(&self.machine()).without_worker();
+        let setup = self.process(setup);
+        setup
+            .set("KINORA_QUEUE_PROJECT_UNFINISHED_MAX", 1_000_000)
+            .set("KINORA_QUEUE_WAITING_MAX", 1_000_000)
+            .start()
+    }
+
     fn worker(&self) -> Server {
         let setup = Setup::on(&self.machine()).as_worker();
         self.process(setup).start()
+    }
+
+    /// A worker whose clips are grey, and cost little.
+    fn cheap_worker(&self) -> Server {
+        let setup = Setup::on(&self.machine()).as_worker();
+        self.process(setup).set("GREY_CLIPS", 1).start()
     }
 
     /// A worker whose death is noticed soon.
@@ -183,13 +218,34 @@ fn two_apis_and_two_workers_make_every_task_once() {
 
 /// The tasks that a worker says it has finished.
 fn finished(worker: &Server) -> Vec<String> {
+    tasks_of(worker, "task finished")
+}
+
+/// The tasks of these events in a worker's log.
+fn tasks_of(worker: &Server, message: &str) -> Vec<String> {
     let events = worker.log();
     let events = events
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let done = events.filter(|event| event["message"] == "task finished");
+    let done = events.filter(|event| event["message"] == message);
     done.map(|event| event["span"]["task"].as_str().unwrap().to_owned())
         .collect()
+}
+
+/// Each of these tasks was finished by one of the workers, once, and there are the files of one attempt of each.
+fn assert_made_once<'w>(
+    cluster: &Cluster,
+    workers: impl IntoIterator<Item = &'w Server>,
+    accepted: &[String],
+) {
+    let mut made: Vec<String> = workers.into_iter().flat_map(finished).collect();
+    let mut accepted = accepted.to_vec();
+    made.sort();
+    accepted.sort();
+    assert_eq!(made, accepted, "each is published once");
+    until("only files of results to be left", || {
+        (cluster.objects().len() == 3 * accepted.len()).then_some(())
+    });
 }
 
 #[test]

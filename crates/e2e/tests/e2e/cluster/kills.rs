@@ -1,7 +1,7 @@
 //! `kill -9` of API processes and workers, one after another, while a client submits through any of them. What was
 //! acknowledged is there in the end, made once.
 
-use super::{BTreeMap, Client, Cluster, Server};
+use super::{BTreeMap, Client, Cluster, Server, setting};
 use crate::dice::Dice;
 use crate::support::{Download, square};
 
@@ -52,8 +52,8 @@ fn kills_of_any_process_lose_nothing_and_publish_nothing_twice() {
     let cluster = Cluster::new();
     let mut machines = Machines::start(&cluster);
     let client = machines.apis[0].as_ref().unwrap().client();
-    let kills = std::env::var("KINORA_CLUSTER_KILLS").map_or(KILLS, |text| text.parse().unwrap());
-    let mut dice = Dice(0x1b_1a7e);
+    let kills = setting("KINORA_CLUSTER_KILLS", KILLS);
+    let mut dice = Dice(setting("KINORA_CLUSTER_SEED", 0x1b_1a7e));
     // By the number of the order.
     let mut accepted: BTreeMap<u64, String> = BTreeMap::new();
     let mut unfinished = Vec::new();
