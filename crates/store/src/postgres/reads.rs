@@ -107,8 +107,9 @@ impl Reader {
         let asked = self.shared.cache.now();
         let answer = self.ask(id).await?;
         let found = match answer.await.map_err(|_| closed())? {
+            // It does not get younger by that.
             Err(error @ StoreError::Unavailable(_)) => {
-                self.shared.cache.get_last(id).ok_or(error)?
+                return self.shared.cache.get_last(id).ok_or(error);
             }
             answered => answered?,
         };

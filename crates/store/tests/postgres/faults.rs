@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kinora_contract::State;
+use kinora_contract::{ManualClock, State};
+use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
-use kinora_store::conformance::fixtures::{id, task};
-use kinora_store::{Insertion, migrate};
+use kinora_store::conformance::fixtures::{NOW, id, task};
+use kinora_store::{Insertion, OpenOptions, PostgresOptions, migrate, open};
 use kinora_test_postgres::{Server, Settings};
 
 use crate::harness::{database, exact, is_unavailable, open_now};
@@ -133,6 +134,40 @@ async fn a_connection_that_is_killed_under_load_costs_no_task() {
     assert_eq!(Server::shared().run(&url, counted), "320|320|320|320");
     // The connection for reads is made anew as well.
     assert_eq!(site.task("one", 1).await.state, State::Waiting);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ended_tasks_and_keys_are_shown_for_a_while_without_a_server() {
+    let server = Server::start(Settings::default());
+    let url = server.database();
+    migrate(&url, &exact()).await.unwrap();
+    let clock = Arc::new(ManualClock::at(NOW));
+    let options = OpenOptions {
+        postgres: PostgresOptions {
+            cached_ms_max: 1_000,
+            ..exact()
+        },
+        ..OpenOptions::new(clock.clone())
+    };
+    let site = Site::of(open(&url, &options).await.unwrap(), clock.clone());
+    for number in 1..=2 {
+        site.submit(number, "one").await;
+    }
+    let claim = site.claim_one().await;
+    site.complete(&claim).await.unwrap();
+    assert!(site.keys.find_key(&[1; 32], NOW).await.unwrap().is_none());
+    server.stop();
+    clock.advance(299_000);
+    let ended = site.task("one", 1).await;
+    assert!(matches!(ended.state, State::Completed(_)));
+    assert!(site.tasks.get("two", id(1)).await.unwrap().is_none());
+    assert!(site.keys.find_key(&[1; 32], NOW).await.unwrap().is_none());
+    // Not one that may change meanwhile, and nothing that was never read.
+    assert!(is_unavailable(&site.tasks.get("one", id(2)).await));
+    assert!(is_unavailable(&site.keys.find_key(&[2; 32], NOW).await));
+    clock.advance(2_000);
+    assert!(is_unavailable(&site.tasks.get("one", id(1)).await));
+    assert!(is_unavailable(&site.keys.find_key(&[1; 32], NOW).await));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

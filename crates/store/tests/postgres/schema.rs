@@ -42,10 +42,11 @@ async fn a_schema_is_migrated_by_command_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_newer_schema_is_refused_and_left_alone() {
+async fn a_newer_schema_that_needs_a_newer_program_is_refused_and_left_alone() {
     let url = database().await;
     let server = Server::shared();
-    server.run(&url, "UPDATE schema_version SET version = 99");
+    let raise = "UPDATE schema_version SET version = 99, usable_from = 98";
+    server.run(&url, raise);
     for error in [
         refused(&url).await,
         migrate(&url, &exact()).await.unwrap_err(),
@@ -55,6 +56,26 @@ async fn a_newer_schema_is_refused_and_left_alone() {
             "{error:?}"
         );
     }
+    assert_eq!(server.run(&url, "SELECT version FROM schema_version"), "99");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_schema_that_has_only_more_is_used() {
+    let url = database().await;
+    let server = Server::shared();
+    let site = open_now(&url).await;
+    site.submit(1, "one").await;
+    let add = "ALTER TABLE tasks ADD COLUMN colour text; ALTER TABLE projects ADD COLUMN label text; \
+               UPDATE schema_version SET version = 99";
+    server.run(&url, add);
+    // By those that were there, and by those that come.
+    site.submit(2, "one").await;
+    let later = open_now(&url).await;
+    for site in [&site, &later] {
+        let claim = site.claim_one().await;
+        site.complete(&claim).await.unwrap();
+    }
+    assert_eq!(migrate(&url, &exact()).await.unwrap(), Some((99, 99)));
     assert_eq!(server.run(&url, "SELECT version FROM schema_version"), "99");
 }
 
