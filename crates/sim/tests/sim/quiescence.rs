@@ -10,7 +10,7 @@ use crate::world::{
     HOUR_MS, LEASE_MS, PROJECTS, RETENTION_MS, SETTLE_MS, SWEEP_MS, TOMBSTONE_MS, World, YEAR_MS,
 };
 
-/// So often time passes until every task must be at its end: a fetch may be leased for ten minutes to the dead.
+/// So often time passes until every task must be at its end: a host may ask for a pause of ten minutes.
 const ROUNDS_MAX: u32 = 40;
 /// Sweeps that are enough for all that is due.
 const SWEEPS_MS: u64 = 4 * SWEEP_MS;
