@@ -66,7 +66,7 @@ pub enum Fetched {
     },
     /// A fault of ours: the task may be taken again later.
     Back {
-        /// Not before so many milliseconds have passed; at most one lease.
+        /// Not before so many milliseconds have passed.
         pause_ms: u64,
     },
 }

@@ -17,8 +17,11 @@ use crate::worker::Worker;
 
 /// How often the store is asked although it gave no hint.
 const POLL_EVERY: Duration = Duration::from_secs(1);
-/// How long a fetch may take in all, storing included; each reference has a shorter limit of its own.
-const LEASE: Duration = Duration::from_secs(600);
+/// How long a fetch may take in all, storing included; each reference has a shorter limit of its own, and those that were
+/// stored are not fetched again. So long a process that dies while it fetches keeps its tasks from the others.
+const LEASE: Duration = Duration::from_secs(180);
+/// The longest pause that a host may ask for.
+const ASKED_MAX: Duration = Duration::from_secs(600);
 /// How long a stop waits for a fetch to be settled.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 /// The first pause after a fault of ours; it doubles up to the longest.
@@ -127,7 +130,7 @@ fn pause_after(fetch: &Fetch, error: Option<GatherError>) -> u64 {
         // It waits for its turn at a host, or for its project's share: that says when it is worth another try.
         Some(error) if is_postponed(&error) => {
             let asked = error.retry_after().unwrap_or_default();
-            let pause_ms = pause_ms.max(asked.min(LEASE).as_millis() as u64);
+            let pause_ms = pause_ms.max(asked.min(ASKED_MAX).as_millis() as u64);
             tracing::debug!(%task, %error, pause_ms, "references not fetched yet");
             pause_ms
         }
