@@ -2,12 +2,13 @@
 //! that was lost. Their files may still be in the result store.
 
 use kinora_contract::{ID_AHEAD_MS_MAX, TaskId, UnixMs};
+use serde::{Deserialize, Serialize};
 
 /// Maximum number of separate gaps; beyond it the oldest become one.
 pub(crate) const GAPS_MAX: usize = 16;
 /// Creation times, exclusive at both ends, between which a store accepted no task: it was closed, or
 /// the tasks were accepted by a copy of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// When the newest task before it was accepted.
     pub after_ms: UnixMs,

@@ -17,6 +17,8 @@ mod gap;
 mod inspect;
 mod keys;
 mod lease;
+mod moved;
+mod moves;
 mod open;
 mod open_error;
 mod open_options;
@@ -48,7 +50,12 @@ pub use kinora_contract::lifecycle::{
     reference_keys, task_of_file,
 };
 pub use lease::{Claim, ClaimRequest};
-pub use open::{is_shared, living_workers, migrate, open, open_keys, open_snapshot, open_source};
+pub use moved::{Hex, MovedBinding, MovedChore, MovedKey, MovedPhase, MovedStore, MovedTask};
+pub use moves::{Export, Import, MOVED_AT_ONCE};
+pub use open::{
+    is_shared, living_workers, migrate, open, open_export, open_import, open_keys, open_snapshot,
+    open_source,
+};
 pub use open_error::{Loss, OpenError};
 pub use open_options::OpenOptions;
 pub use outage::Outage;

@@ -6,9 +6,13 @@ use std::sync::Arc;
 use kinora_contract::Clock;
 
 use crate::postgres::{self, KeysBeside, PostgresStore, is_postgres};
-use crate::sqlite::{Inspector, Snapshot, SqliteKeys, SqliteOptions, SqliteSource, SqliteStore};
+use crate::sqlite::{
+    Inspector, Snapshot, SqliteExport, SqliteImport, SqliteKeys, SqliteOptions, SqliteSource,
+    SqliteStore,
+};
 use crate::{
-    BackupSource, KeyStore, LivingWorker, OpenError, OpenOptions, PostgresOptions, Stores,
+    BackupSource, Export, Import, KeyStore, LivingWorker, OpenError, OpenOptions, PostgresOptions,
+    Stores,
 };
 
 /// Opens the store at `url` for serving. `sqlite:` with a path: brings its schema up to date, takes back what a dead
@@ -88,6 +92,32 @@ pub fn is_shared(url: &str) -> bool {
 /// operator.
 pub fn open_source(url: &str, options: &SqliteOptions) -> Result<Box<dyn BackupSource>, OpenError> {
     Ok(Box::new(SqliteSource::open(&sqlite_path(url)?, options)?))
+}
+
+/// Opens the store at `url` to move it: it is read as it stands now, beside processes that may be serving it. Its
+/// schema must be that of this program.
+///
+/// # Errors
+/// [`OpenError::Missing`] where there is no store; otherwise another [`OpenError`], with a message that is fit for an
+/// operator.
+pub async fn open_export(url: &str) -> Result<Box<dyn Export>, OpenError> {
+    if is_postgres(url) {
+        return Ok(Box::new(postgres::export(url).await?));
+    }
+    Ok(Box::new(SqliteExport::open(&sqlite_path(url)?)?))
+}
+
+/// Opens the store at `url`, which must be empty, to fill it with the export of this name, or to go on with that. An
+/// embedded store is made where there is none.
+///
+/// # Errors
+/// [`OpenError::NotEmpty`], [`OpenError::OtherImport`], [`OpenError::Served`] or another [`OpenError`], with a message
+/// that is fit for an operator. The store is as it was then.
+pub async fn open_import(url: &str, export: &str) -> Result<Box<dyn Import>, OpenError> {
+    if is_postgres(url) {
+        return Ok(Box::new(postgres::import(url, export).await?));
+    }
+    Ok(Box::new(SqliteImport::begin(&sqlite_path(url)?, export)?))
 }
 
 /// Opens a snapshot that a [`BackupSource`] made. Nothing is written to it or beside it.

@@ -89,6 +89,24 @@ pub enum OpenError {
         /// Version that this program needs.
         known: u32,
     },
+    /// An import into the store was begun and has not ended.
+    #[error(
+        "an import into this store was begun and has not ended: run `kinora import` again with the same folder"
+    )]
+    UnfinishedImport,
+    /// The same, of another export than the one that is to be imported now.
+    #[error(
+        "an import of another export into this store was begun and has not ended: end that one, or name an empty store"
+    )]
+    OtherImport,
+    /// A store that is to be filled holds something.
+    #[error(
+        "the store is not empty: it has tasks, API keys or a signing key; an import takes an empty store only"
+    )]
+    NotEmpty,
+    /// A store that is to be filled has workers.
+    #[error("workers are connected to the store: stop all processes that use it first")]
+    Served,
     /// Stored data differs from what was written.
     #[error("the database is damaged: {0}")]
     Damaged(String),

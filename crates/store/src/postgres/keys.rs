@@ -24,13 +24,26 @@ impl Operation for AddKey {
     type Output = ApiKey;
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<ApiKey> {
-        let key = &self.0;
-        let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
-        let models = key.models.as_ref().map(to_string).transpose()?;
-        let number = |value: Option<u32>| value.map(i64::from);
-        let add = Statement::new(format!(
-            "INSERT INTO api_keys ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL, NULL)"
-        ))
+        let added = ApiKey {
+            key: self.0.clone(),
+            revoked_at_ms: None,
+            last_used_at_ms: None,
+        };
+        batch.change(insert(&added)?).await?;
+        Ok(added)
+    }
+}
+
+/// Adds a key as it is.
+pub(super) fn insert(stored: &ApiKey) -> Done<Statement> {
+    let key = &stored.key;
+    let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
+    let models = key.models.as_ref().map(to_string).transpose()?;
+    let number = |value: Option<u32>| value.map(i64::from);
+    let add = Statement::new(format!(
+        "INSERT INTO api_keys ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+    ));
+    Ok(add
         .text(key.id.clone())
         .bind(key.sha256.to_vec(), Type::BYTEA)
         .text(key.name.clone())
@@ -40,14 +53,9 @@ impl Operation for AddKey {
         .bind(number(key.requests_per_minute), Type::INT8)
         .bind(number(key.unfinished_max), Type::INT8)
         .int(key.created_at_ms)
-        .bind(key.expires_at_ms.map(int), Type::INT8);
-        batch.change(add).await?;
-        Ok(ApiKey {
-            key: key.clone(),
-            revoked_at_ms: None,
-            last_used_at_ms: None,
-        })
-    }
+        .bind(key.expires_at_ms.map(int), Type::INT8)
+        .bind(stored.revoked_at_ms.map(int), Type::INT8)
+        .bind(stored.last_used_at_ms.map(int), Type::INT8))
 }
 
 /// Revokes a key.

@@ -23,6 +23,7 @@ mod job;
 mod key_store;
 mod keys;
 mod lane;
+mod moves;
 mod notices;
 mod opening;
 mod options;
@@ -58,6 +59,8 @@ use forecast::Pictures;
 use hints::Listener;
 use key_store::PostgresKeys;
 use lane::Lane;
+use moves::export::PostgresExport;
+use moves::import::PostgresImport;
 use reads::Reader;
 use shared::Shared;
 use statement::{ask_present, read_present};
@@ -92,6 +95,24 @@ pub struct PostgresStore {
 pub(crate) async fn migrate(url: &str, options: &PostgresOptions) -> Result<(u32, u32), OpenError> {
     let connector = Connector::of(Address::parse(url, options)?)?;
     schema::migrate(&connector).await
+}
+
+/// Reads the store in the database at `url`, to move it.
+///
+/// # Errors
+/// [`OpenError`], with a message that is fit for an operator.
+pub(crate) async fn export(url: &str) -> Result<PostgresExport, OpenError> {
+    let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
+    PostgresExport::open(&connector).await
+}
+
+/// Fills the empty store in the database at `url` with the export of this name.
+///
+/// # Errors
+/// [`OpenError`], with a message that is fit for an operator.
+pub(crate) async fn import(url: &str, name: &str) -> Result<PostgresImport, OpenError> {
+    let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
+    PostgresImport::begin(connector, name).await
 }
 
 impl PostgresStore {

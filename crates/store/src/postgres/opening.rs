@@ -71,7 +71,7 @@ async fn open_gap(client: &Client) -> Done<()> {
 }
 
 /// When the newest task ever accepted was created, by the last ones of all projects in the order of their acceptance.
-async fn newest_ms(client: &Client) -> Done<u64> {
+pub(super) async fn newest_ms(client: &Client) -> Done<u64> {
     let last = "SELECT newest_ms FROM projects WHERE newest_seq > 0 ORDER BY newest_seq";
     let mut gaps = Gaps::opened(0, Vec::new());
     for row in Statement::new(last).run(client).await? {

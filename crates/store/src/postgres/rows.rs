@@ -1,5 +1,7 @@
 //! Rows of the table `tasks`: to records and back.
 
+pub(super) mod moved;
+
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Held, Record, References};

@@ -49,8 +49,29 @@ pub(super) async fn migrate(connector: &Connector) -> Result<(u32, u32), OpenErr
     Ok((found, known))
 }
 
-/// Refuses a schema that this program cannot use: an earlier one, and a later one that says so.
+/// Refuses a schema that this program cannot use, and a store that holds a part of another.
 pub(super) async fn check(client: &Client) -> Result<(), OpenError> {
+    check_version(client).await?;
+    match unfinished_import(client).await? {
+        Some(_) => Err(OpenError::UnfinishedImport),
+        None => Ok(()),
+    }
+}
+
+/// The name of the export that is being brought into the store, if that has not ended.
+pub(super) async fn unfinished_import(client: &Client) -> Result<Option<String>, OpenError> {
+    let there = Statement::new("SELECT 1 WHERE to_regclass('unfinished_import') IS NOT NULL");
+    if there.run(client).await.map_err(unavailable)?.is_empty() {
+        return Ok(None);
+    }
+    let found = Statement::new("SELECT export FROM unfinished_import");
+    let found = found.run(client).await.map_err(unavailable)?;
+    let name = found.first().map(|row| row.try_get(0)).transpose();
+    name.map_err(unavailable)
+}
+
+/// Refuses a schema that this program cannot use: an earlier one, and a later one that says so.
+pub(super) async fn check_version(client: &Client) -> Result<(), OpenError> {
     let Schema { found, usable_from } = read(client).await?;
     judge(found, usable_from, known_version())
 }

@@ -26,6 +26,13 @@ pub(super) fn read(rows: &[Row]) -> Done<Option<SecretKey>> {
     bytes.try_into().map(SecretKey).map(Some).map_err(damaged)
 }
 
+/// Adds the key where there is none.
+pub(super) fn insert(key: SecretKey) -> Statement {
+    let add = "INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    let add = Statement::new(add).text(SIGNING_KEY);
+    add.bind(key.0.to_vec(), Type::BYTEA)
+}
+
 /// Keeps a key that signs result addresses where there is none.
 #[derive(Debug)]
 pub(super) struct KeepSigningKey(pub(super) SecretKey);
@@ -34,11 +41,7 @@ impl Operation for KeepSigningKey {
     type Output = SecretKey;
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<SecretKey> {
-        let keep =
-            "INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
-        let keep = Statement::new(keep).text(SIGNING_KEY);
-        let keep = keep.bind(self.0.0.to_vec(), Type::BYTEA);
-        batch.change(keep).await?;
+        batch.change(insert(self.0)).await?;
         // Another process may have been first: by now its key is committed.
         let kept = read(&batch.query(ask()).await?)?;
         kept.ok_or_else(|| corrupt("the signing key is gone".to_owned()))

@@ -33,6 +33,7 @@ impl SqliteSource {
     /// [`OpenError::Missing`] where there is no such file, or nothing in it.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
         let conn = schema::open_source(path, options)?;
+        schema::refuse_unfinished_import(&conn)?;
         Ok(Self { conn })
     }
 }

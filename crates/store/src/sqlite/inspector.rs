@@ -43,6 +43,7 @@ impl Inspector {
         if found < known {
             return Err(OpenError::OlderSchema { found, known });
         }
+        schema::refuse_unfinished_import(&conn)?;
         Ok(Some(Self {
             path: path.to_owned(),
             conn: Mutex::new(conn),

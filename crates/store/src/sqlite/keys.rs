@@ -39,8 +39,10 @@ impl SqliteKeys {
         if !path.try_exists().map_err(schema::unavailable)? {
             return Err(OpenError::Missing(path.to_owned()));
         }
+        let conn = schema::open_writer(path, options)?;
+        schema::refuse_unfinished_import(&conn)?;
         Ok(Self {
-            conn: Mutex::new(schema::open_writer(path, options)?),
+            conn: Mutex::new(conn),
         })
     }
 
@@ -184,10 +186,22 @@ impl Operation for NoteUses {
 }
 
 fn add(conn: &Connection, key: &NewKey) -> Done<ApiKey> {
+    let added = ApiKey {
+        key: key.clone(),
+        revoked_at_ms: None,
+        last_used_at_ms: None,
+    };
+    insert(conn, &added)?;
+    Ok(added)
+}
+
+/// Adds a key as it is.
+pub(super) fn insert(conn: &Connection, stored: &ApiKey) -> Done<()> {
+    let key = &stored.key;
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
     let mut query = conn.prepare_cached(&format!(
         "INSERT INTO api_keys ({COLUMNS}) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, NULL)"
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
     ))?;
     query.execute(params![
         key.id,
@@ -200,12 +214,10 @@ fn add(conn: &Connection, key: &NewKey) -> Done<ApiKey> {
         key.unfinished_max,
         int(key.created_at_ms),
         key.expires_at_ms.map(int),
+        stored.revoked_at_ms.map(int),
+        stored.last_used_at_ms.map(int),
     ])?;
-    Ok(ApiKey {
-        key: key.clone(),
-        revoked_at_ms: None,
-        last_used_at_ms: None,
-    })
+    Ok(())
 }
 
 fn revoke(conn: &Connection, id: &str, now_ms: UnixMs) -> Done<bool> {
@@ -230,7 +242,8 @@ fn find(conn: &Connection, sha256: &[u8; 32]) -> Done<Option<ApiKey>> {
     found.transpose()
 }
 
-fn list(conn: &Connection) -> Done<Vec<ApiKey>> {
+/// Newest first.
+pub(super) fn list(conn: &Connection) -> Done<Vec<ApiKey>> {
     let mut query = conn.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM api_keys ORDER BY created_at_ms DESC, rowid DESC"
     ))?;

@@ -24,6 +24,7 @@ mod keys;
 mod leases;
 mod mark;
 mod memory;
+mod moves;
 mod opening;
 mod options;
 mod owner;
@@ -53,6 +54,8 @@ mod writes;
 pub use backup::{Snapshot, SqliteSource};
 pub(crate) use inspector::Inspector;
 pub use keys::SqliteKeys;
+pub(crate) use moves::export::SqliteExport;
+pub(crate) use moves::import::SqliteImport;
 pub use options::SqliteOptions;
 
 use std::path::Path;
@@ -115,6 +118,9 @@ impl SqliteStore {
         let mut locks = schema::lock(path)?;
         // Kept until there is another connection: closing the last one would carry the log over.
         let judged = opening::judge(path, options, clock)?;
+        if let Some(conn) = &judged {
+            schema::refuse_unfinished_import(conn)?;
+        }
         let conn = schema::open_writer(path, options)?;
         drop(judged);
         // Of a process that was killed, also where the log had filled the disk.

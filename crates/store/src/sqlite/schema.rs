@@ -290,6 +290,26 @@ fn migrate_from(conn: &Connection, found: u32, known: u32) -> Result<(), OpenErr
         .map_err(unavailable)
 }
 
+/// The name of the export that is being brought into the store, if that has not ended.
+pub(super) fn unfinished_import(conn: &Connection) -> Result<Option<String>, OpenError> {
+    if !conn
+        .table_exists(None, "unfinished_import")
+        .map_err(unavailable)?
+    {
+        return Ok(None);
+    }
+    let found = conn.query_row("SELECT export FROM unfinished_import", [], |row| row.get(0));
+    found.map(Some).map_err(unavailable)
+}
+
+/// Refuses a store that holds a part of another.
+pub(super) fn refuse_unfinished_import(conn: &Connection) -> Result<(), OpenError> {
+    match unfinished_import(conn)? {
+        Some(_) => Err(OpenError::UnfinishedImport),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn version(conn: &Connection) -> Result<u32, OpenError> {
     conn.pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(unavailable)

@@ -33,10 +33,14 @@ impl Operation for KeepSigningKey {
         if let Some(kept) = signing_key(batch.conn)? {
             return Ok(kept);
         }
-        let mut insert = batch
-            .conn
-            .prepare_cached("INSERT INTO secrets (name, value) VALUES (?1, ?2)")?;
-        insert.execute(params![SIGNING_KEY, self.0.0])?;
+        insert(batch.conn, &self.0.0)?;
         Ok(self.0)
     }
+}
+
+/// Stores the key that signs result addresses.
+pub(super) fn insert(conn: &Connection, key: &[u8; 32]) -> Done<()> {
+    let mut insert = conn.prepare_cached("INSERT INTO secrets (name, value) VALUES (?1, ?2)")?;
+    insert.execute(params![SIGNING_KEY, key])?;
+    Ok(())
 }

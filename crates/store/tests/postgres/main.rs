@@ -12,6 +12,7 @@
 mod faults;
 mod harness;
 mod load;
+mod moves;
 mod schema;
 
 use harness::Databases;

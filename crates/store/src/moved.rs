@@ -1,0 +1,343 @@
+//! What is carried from one store to another, in a form of its own: no store's rows, and texts as they are stored, so
+//! that also those of a newer version arrive unchanged. Leases and fetches stay behind: a task that runs waits again.
+
+use kinora_contract::lifecycle::{Record, References, reference_keys};
+use kinora_contract::spec::SPEC_VERSION;
+use kinora_contract::{Inputs, State, StoredFile, Task, TaskId, UnixMs};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, from_str, from_value};
+
+use crate::{ApiKey, Gap, NewKey, Scope};
+
+/// A task with everything that is stored of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MovedTask {
+    /// Order of acceptance.
+    pub seq: u64,
+    /// Its identifier.
+    pub id: TaskId,
+    /// Whose it is.
+    pub project: String,
+    /// Where it stands.
+    pub phase: MovedPhase,
+    /// 0 to 100.
+    pub progress: u8,
+    /// How many workers have taken it; one that had it when it was read counts.
+    pub attempt: u32,
+    /// Deaths of its worker so far.
+    pub deaths: u32,
+    /// As `name/version`.
+    pub engine: Option<String>,
+    /// When it was accepted.
+    pub created_at_ms: UnixMs,
+    /// When a worker first took it.
+    pub started_at_ms: Option<UnixMs>,
+    /// When it ended.
+    pub finished_at_ms: Option<UnixMs>,
+    /// When its files go.
+    pub expires_at_ms: Option<UnixMs>,
+    /// JSON, of a completed task.
+    pub artifact: Option<String>,
+    /// JSON, of a failed task.
+    pub failure: Option<String>,
+    /// JSON; absent where there are none.
+    pub warnings: Option<String>,
+    /// The engine's own text for a later attempt.
+    pub ticket: Option<String>,
+    /// Version of the spec.
+    pub spec_version: u32,
+    /// JSON.
+    pub spec: String,
+    /// JSON.
+    pub metadata: String,
+    /// Bytes of its references.
+    pub reference_bytes: u64,
+    /// Bytes that it adds to its project's usage.
+    pub charged_bytes: u64,
+    /// Whether no reference is to be fetched.
+    pub references_ready: bool,
+    /// Idempotency keys that are bound to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idempotency: Vec<MovedBinding>,
+}
+
+/// Phases of a task outside of a store: nobody runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MovedPhase {
+    /// For a worker, for the first time or again.
+    Waiting,
+    /// There is a result.
+    Completed,
+    /// There is none.
+    Failed,
+    /// Its files are gone by age.
+    Expired,
+}
+
+impl MovedPhase {
+    /// The phase with this name in a database.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        match name {
+            "waiting" | "running" => Some(Self::Waiting),
+            "completed" => Some(Self::Completed),
+            "failed" => Some(Self::Failed),
+            "expired" => Some(Self::Expired),
+            _ => None,
+        }
+    }
+
+    /// Its name in a database.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// An idempotency key of a task's project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MovedBinding {
+    /// As sent.
+    pub key: String,
+    /// SHA-256 of the request, in hexadecimal.
+    pub fingerprint: Hex,
+    /// When it is freed.
+    pub expires_at_ms: UnixMs,
+}
+
+impl MovedTask {
+    /// Fills what follows from the rest, and refuses what cannot be understood.
+    pub(crate) fn checked(mut self) -> Result<Self, String> {
+        let wrong = |error: String| format!("{}: {error}", self.id);
+        if let Some(record) = self.record().map_err(wrong)? {
+            self.references_ready = record.references == References::AtHand;
+        }
+        Ok(self)
+    }
+
+    /// The record of it in a store; `None` of a newer version of the spec, which only that program can read.
+    ///
+    /// # Errors
+    /// What cannot be understood.
+    pub(crate) fn record(&self) -> Result<Option<Record>, String> {
+        if self.spec_version > SPEC_VERSION {
+            return Ok(None);
+        }
+        let wrong = |error: serde_json::Error| error.to_string();
+        let state = match (self.phase, &self.artifact, &self.failure) {
+            (MovedPhase::Waiting, None, None) => State::Waiting,
+            (MovedPhase::Completed, Some(artifact), None) => {
+                State::Completed(from_str(artifact).map_err(wrong)?)
+            }
+            (MovedPhase::Failed, None, Some(failure)) => {
+                State::Failed(from_str(failure).map_err(wrong)?)
+            }
+            (MovedPhase::Expired, None, None) => State::Expired,
+            _ => return Err("its phase and its fields do not agree".to_owned()),
+        };
+        let warnings = self.warnings.as_deref().map(from_str).transpose();
+        let task = Task {
+            id: self.id,
+            project: self.project.clone(),
+            spec: from_str(&self.spec).map_err(wrong)?,
+            metadata: from_str(&self.metadata).map_err(wrong)?,
+            state,
+            progress: self.progress,
+            created_at_ms: self.created_at_ms,
+            started_at_ms: self.started_at_ms,
+            finished_at_ms: self.finished_at_ms,
+            expires_at_ms: self.expires_at_ms,
+            attempt: self.attempt,
+            engine: self.engine.clone(),
+            warnings: warnings.map_err(wrong)?.unwrap_or_default(),
+        };
+        Ok(Some(Record {
+            seq: self.seq,
+            references: References::stored(self.references_ready, &task),
+            task: task.into(),
+            lease: None,
+            ticket: self.ticket.as_deref().map(Into::into),
+            reference_bytes: self.reference_bytes,
+            charged_bytes: self.charged_bytes,
+            deaths: self.deaths,
+        }))
+    }
+
+    /// The model, also of a newer version of the spec; empty where that says none.
+    pub(crate) fn model(&self) -> String {
+        let spec: Value = from_str(&self.spec).unwrap_or_default();
+        spec["model"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Video, thumbnail and spritesheet of a completed task, with their lengths and hashes.
+    #[must_use]
+    pub fn results(&self) -> Vec<StoredFile> {
+        let artifact = self.artifact.as_deref().map(from_str::<Value>);
+        let Some(Ok(Value::Object(fields))) = artifact else {
+            return Vec::new();
+        };
+        let files = fields.into_iter().map(|(_, field)| field);
+        files.filter_map(|field| from_value(field).ok()).collect()
+    }
+
+    /// Keys of the references that are kept for it: as long as it is unfinished, and those of a draft for its final.
+    /// Some may not be there. None of a newer version, whose task fetches them again.
+    #[must_use]
+    pub fn references(&self) -> Vec<String> {
+        match self.record() {
+            Ok(Some(record)) if record.task.spec.inputs != Inputs::Text => {
+                reference_keys(&record.task)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it waits for a worker.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.phase == MovedPhase::Waiting
+    }
+}
+
+/// What a store has besides tasks, keys and chores.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MovedStore {
+    /// The number that is its own; its mark beside the results goes by it.
+    pub identity: u64,
+    /// The largest fencing token given out: keys of results contain tokens.
+    pub token: u64,
+    /// When the newest task ever accepted was created.
+    pub newest_ms: UnixMs,
+    /// Times of which other tasks may be.
+    pub gaps: Vec<Gap>,
+    /// The key that signs result addresses.
+    pub signing_key: Option<Hex>,
+}
+
+/// An API key, with the hash of its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MovedKey {
+    id: String,
+    sha256: Hex,
+    name: String,
+    project: String,
+    scopes: Vec<String>,
+    models: Option<Vec<String>>,
+    requests_per_minute: Option<u32>,
+    unfinished_max: Option<u32>,
+    created_at_ms: UnixMs,
+    expires_at_ms: Option<UnixMs>,
+    revoked_at_ms: Option<UnixMs>,
+    last_used_at_ms: Option<UnixMs>,
+}
+
+impl From<ApiKey> for MovedKey {
+    fn from(stored: ApiKey) -> Self {
+        let ApiKey {
+            key,
+            revoked_at_ms,
+            last_used_at_ms,
+        } = stored;
+        Self {
+            id: key.id,
+            sha256: Hex(key.sha256),
+            name: key.name,
+            project: key.project,
+            scopes: key
+                .scopes
+                .iter()
+                .map(|scope| scope.name().to_owned())
+                .collect(),
+            models: key.models,
+            requests_per_minute: key.requests_per_minute,
+            unfinished_max: key.unfinished_max,
+            created_at_ms: key.created_at_ms,
+            expires_at_ms: key.expires_at_ms,
+            revoked_at_ms,
+            last_used_at_ms,
+        }
+    }
+}
+
+impl TryFrom<&MovedKey> for ApiKey {
+    type Error = String;
+
+    fn try_from(moved: &MovedKey) -> Result<Self, String> {
+        let scope = |name: &String| {
+            Scope::from_name(name).ok_or_else(|| format!("{}: unknown scope {name:?}", moved.id))
+        };
+        let moved = moved.clone();
+        Ok(Self {
+            key: NewKey {
+                scopes: moved.scopes.iter().map(scope).collect::<Result<_, _>>()?,
+                id: moved.id.clone(),
+                sha256: moved.sha256.0,
+                name: moved.name,
+                project: moved.project,
+                models: moved.models,
+                requests_per_minute: moved.requests_per_minute,
+                unfinished_max: moved.unfinished_max,
+                created_at_ms: moved.created_at_ms,
+                expires_at_ms: moved.expires_at_ms,
+            },
+            revoked_at_ms: moved.revoked_at_ms,
+            last_used_at_ms: moved.last_used_at_ms,
+        })
+    }
+}
+
+/// What is left to be done outside of the store: a file to be removed, or an upstream job to be called off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MovedChore {
+    /// Its name in a database.
+    pub kind: String,
+    /// Blob key or task id.
+    pub subject: String,
+    /// Of an upstream job.
+    pub model: Option<String>,
+    /// Name of the job at the upstream.
+    pub ticket: Option<String>,
+}
+
+/// 32 bytes, written in hexadecimal. Never printed, since they may be a secret.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Hex(pub [u8; 32]);
+
+impl std::fmt::Debug for Hex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hex(..)")
+    }
+}
+
+impl From<Hex> for String {
+    fn from(bytes: Hex) -> Self {
+        kinora_contract::hex::text(&bytes.0)
+    }
+}
+
+impl TryFrom<String> for Hex {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        const WRONG: &str = "32 bytes in hexadecimal are expected";
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.is_ascii() {
+            return Err(WRONG);
+        }
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+            let digits = std::str::from_utf8(digits).map_err(|_| WRONG)?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| WRONG)?;
+        }
+        Ok(Self(bytes))
+    }
+}

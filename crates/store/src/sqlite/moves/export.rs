@@ -1,0 +1,123 @@
+//! A store in SQLite, read in one transaction: writers go on meanwhile.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, Row};
+
+use super::rows;
+use crate::sqlite::columns::{COLUMNS, int};
+use crate::sqlite::fault::{Done, Fault};
+use crate::sqlite::{keys, rows as stored, schema, secrets};
+use crate::{
+    Export, Gap, Hex, MOVED_AT_ONCE, MovedChore, MovedKey, MovedStore, MovedTask, OpenError,
+    SqliteOptions, StoreError,
+};
+
+/// A store that is read.
+#[derive(Debug)]
+pub(crate) struct SqliteExport {
+    conn: Connection,
+    /// Place of the last task that was read.
+    after: u64,
+}
+
+impl SqliteExport {
+    /// The store in the file at `path`, as it stands now.
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        let export = Self::begin(path)?;
+        schema::refuse_unfinished_import(&export.conn)?;
+        Ok(export)
+    }
+
+    /// The same of a store into which an import has not ended.
+    pub(super) fn begin(path: &Path) -> Result<Self, OpenError> {
+        let conn = schema::open_source(path, &SqliteOptions::default())?;
+        let (found, known) = (schema::version(&conn)?, schema::known_version());
+        if found < known {
+            return Err(OpenError::OlderSchema { found, known });
+        }
+        conn.execute_batch("BEGIN").map_err(schema::unavailable)?;
+        Ok(Self { conn, after: 0 })
+    }
+
+    fn read_store(&self) -> Done<MovedStore> {
+        let conn = &self.conn;
+        let held = "SELECT coalesce(max(lease_token), 0) FROM tasks";
+        let held: i64 = conn.query_row(held, [], |row| row.get(0))?;
+        let mut gaps = conn.prepare("SELECT after_ms, before_ms FROM gaps ORDER BY after_ms")?;
+        let gaps = gaps.query_map([], |row| {
+            Ok(Gap {
+                after_ms: row.get::<_, i64>(0)?.unsigned_abs(),
+                before_ms: row.get::<_, i64>(1)?.unsigned_abs(),
+            })
+        })?;
+        Ok(MovedStore {
+            identity: stored::counter(conn, "identity")?,
+            token: stored::counter(conn, "token")?.max(held.unsigned_abs()),
+            newest_ms: stored::counter(conn, "newest_ms")?,
+            gaps: gaps.collect::<Result<_, _>>()?,
+            signing_key: secrets::signing_key(conn)?.map(|key| Hex(key.0)),
+        })
+    }
+
+    fn read_tasks(&mut self) -> Done<Vec<Result<MovedTask, StoreError>>> {
+        let page = format!("SELECT {COLUMNS} FROM tasks WHERE seq > ?1 ORDER BY seq LIMIT ?2");
+        let mut query = self.conn.prepare_cached(&page)?;
+        let mut found = query.query([int(self.after), int(MOVED_AT_ONCE as u64)])?;
+        let mut tasks = Vec::new();
+        while let Some(row) = found.next()? {
+            self.after = row.get::<_, i64>("seq")?.unsigned_abs();
+            match self.read_task(row) {
+                Ok(task) => tasks.push(Ok(task)),
+                Err(Fault::Corrupt(error)) => tasks.push(Err(StoreError::Corrupt(error))),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(tasks)
+    }
+
+    fn read_task(&self, row: &Row<'_>) -> Done<MovedTask> {
+        let task = rows::read(row)?;
+        let idempotency = rows::bindings(&self.conn, task.seq)?;
+        Ok(MovedTask {
+            idempotency,
+            ..task
+        })
+    }
+
+    fn read_chores(&self) -> Done<Vec<MovedChore>> {
+        let mut query = self.conn.prepare(
+            "SELECT kind, subject, model, ticket FROM chores WHERE kind <> 'look_for_orphans' ORDER BY number",
+        )?;
+        let found = query.query_map([], |row| {
+            Ok(MovedChore {
+                kind: row.get(0)?,
+                subject: row.get(1)?,
+                model: row.get(2)?,
+                ticket: row.get(3)?,
+            })
+        })?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+}
+
+#[async_trait]
+impl Export for SqliteExport {
+    async fn store(&mut self) -> Result<MovedStore, StoreError> {
+        Ok(self.read_store()?)
+    }
+
+    async fn tasks(&mut self) -> Result<Vec<Result<MovedTask, StoreError>>, StoreError> {
+        Ok(self.read_tasks()?)
+    }
+
+    async fn keys(&mut self) -> Result<Vec<MovedKey>, StoreError> {
+        let newest_first = keys::list(&self.conn)?;
+        Ok(newest_first.into_iter().rev().map(Into::into).collect())
+    }
+
+    async fn chores(&mut self) -> Result<Vec<MovedChore>, StoreError> {
+        Ok(self.read_chores()?)
+    }
+}

@@ -1,0 +1,110 @@
+//! A store with something of everything.
+
+use kinora_store::conformance::Site;
+use kinora_store::conformance::bench::Bench as _;
+use kinora_store::conformance::fixtures::{
+    NOW, RETENTION_MS, artifact, id, renewal, task, with_images,
+};
+use kinora_store::{Attempt, Deletion, Idempotency, NewKey, NewTask, Renewal, Scope, SecretKey};
+
+pub(super) fn keyed(number: u64, key: &str) -> NewTask {
+    NewTask {
+        idempotency: Some(Idempotency {
+            key: key.to_owned(),
+            fingerprint: [7; 32],
+            bound_ms: 1_000_000,
+        }),
+        ..task(number, "one")
+    }
+}
+
+pub(super) fn key(number: u8) -> NewKey {
+    NewKey {
+        id: format!("key_{number:012}"),
+        sha256: [number; 32],
+        name: format!("Schlüssel {number}, \"\u{1f511}\""),
+        project: "one".to_owned(),
+        scopes: Scope::ALL[usize::from(number % 2)..].into(),
+        models: (number == 2).then(|| vec!["kinora-b1".to_owned()]),
+        requests_per_minute: (number == 2).then_some(0),
+        unfinished_max: (number == 2).then_some(u32::MAX),
+        created_at_ms: NOW + u64::from(number % 3),
+        expires_at_ms: (number == 3).then_some(NOW + 5),
+    }
+}
+
+async fn add_keys(site: &Site) {
+    for number in 1..=5 {
+        site.keys.add_key(key(number)).await.unwrap();
+    }
+    site.keys.revoke_key(&key(4).id, NOW + 9).await.unwrap();
+    let found = site.keys.find_key(&[1; 32], NOW + 100_000).await.unwrap();
+    assert!(found.is_some());
+    site.secrets
+        .keep_signing_key(SecretKey([9; 32]))
+        .await
+        .unwrap();
+}
+
+/// Tasks in every phase. 1 and 2 wait with keys, 3 has references that are wanted, 4 has them, 5 runs with a ticket, 6
+/// ran before, 7 is completed, 8 failed, 9 was cancelled while it ran, 10 has expired, 11 is a completed draft, 12 was
+/// deleted while it had a ticket, and so was 13, the newest.
+pub(super) async fn fill(site: &Site) {
+    add_keys(site).await;
+    for number in [10, 7, 8, 9, 12] {
+        site.submit(number, "two").await;
+    }
+    let [expired, done, failed, withdrawn, abandoned] = &site.claim(5).await[..] else {
+        panic!("five tasks");
+    };
+    let ended = artifact("expired");
+    site.work
+        .finish(&expired.lease, Ok(ended), 10)
+        .await
+        .unwrap();
+    site.sweep(NOW + 20).await;
+    site.complete(done).await.unwrap();
+    let failure = kinora_contract::FailureCode::GenerationFailed;
+    let finish = site
+        .work
+        .finish(&failed.lease, Err(failure.into()), RETENTION_MS);
+    finish.await.unwrap();
+    site.cancel("two", 9, RETENTION_MS).await;
+    assert!(site.check(&withdrawn.lease).await.is_err());
+    let ticket = Renewal {
+        ticket: Some("{\"job\": \"f\\u00fcnf\"}".to_owned()),
+        ..renewal(40)
+    };
+    site.renew(&abandoned.lease, ticket.clone()).await.unwrap();
+    let deleted = site.tasks.delete("two", id(12)).await.unwrap();
+    let Deletion::Deleted { .. } = deleted else {
+        panic!("{deleted:?}")
+    };
+    let mut draft = with_images(11, "three", 1);
+    draft.spec.draft = true;
+    site.submit_all([draft, with_images(4, "one", 2)]).await;
+    site.fetch_all().await;
+    let made = site.claim_one().await;
+    assert_eq!(made.task.id, id(11));
+    site.complete(&made).await.unwrap();
+    for (number, attempt) in [(6, Attempt::Counts), (5, Attempt::Forgiven)] {
+        site.submit(number, "four").await;
+        let claims = site.claim(9).await;
+        for claim in claims {
+            let is_it = claim.task.id == id(number);
+            let attempt = if is_it { attempt } else { Attempt::Forgiven };
+            match number == 5 && is_it {
+                true => site.renew(&claim.lease, ticket.clone()).await.unwrap(),
+                false => site.work.release(&claim.lease, attempt).await.unwrap(),
+            }
+        }
+    }
+    site.submit_all([
+        keyed(1, "a"),
+        keyed(2, "\u{1f511} b"),
+        with_images(3, "one", 1),
+    ])
+    .await;
+    site.submit(13, "two").await;
+    site.tasks.delete("two", id(13)).await.unwrap();
+}
