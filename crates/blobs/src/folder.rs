@@ -93,7 +93,11 @@ impl Folder {
         create(key, &path).map(|_| ())
     }
 
-    fn file(&self, key: &str) -> Result<PathBuf, BlobError> {
+    /// The path of a file, which may not exist.
+    ///
+    /// # Errors
+    /// [`BlobError::InvalidKey`].
+    pub fn file(&self, key: &str) -> Result<PathBuf, BlobError> {
         Ok(self.objects.join(BlobKey::parse(key)?.as_str()))
     }
 }

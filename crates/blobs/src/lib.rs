@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bulk;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "faulty")]

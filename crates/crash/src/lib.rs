@@ -43,6 +43,15 @@ pub const BACKUP_POINTS: &[&str] = &[
     "restore.moved",
 ];
 
+/// The points of the export and import commands, in order.
+pub const MOVE_POINTS: &[&str] = &[
+    "export.records",
+    "export.file",
+    "import.file",
+    "import.tasks",
+    "import.filled",
+];
+
 /// Whether points do anything in this build.
 pub const ARMED: bool = cfg!(feature = "armed");
 

@@ -21,7 +21,8 @@ impl Hold {
         let mut known = kinora_crash::POINTS
             .iter()
             .chain(kinora_crash::HOST_POINTS)
-            .chain(kinora_crash::BACKUP_POINTS);
+            .chain(kinora_crash::BACKUP_POINTS)
+            .chain(kinora_crash::MOVE_POINTS);
         assert!(known.any(|known| *known == point), "no point {point}");
         Self {
             order: format!("{point}:{time}"),

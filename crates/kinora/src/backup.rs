@@ -5,7 +5,7 @@ pub(crate) mod last;
 pub(crate) mod manifest;
 pub(crate) mod mover;
 pub(crate) mod progress;
-mod staging;
+pub(crate) mod staging;
 mod taking;
 
 use std::fs;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     let config = Config::load(&args.place)?;
     folder::refuse_unfinished_restore(&config.data)?;
     let source = open(&config, &args.place)?;
-    refuse_loss(&config)?;
+    refuse_loss(&config, "back up")?;
     let results = results(&config, args.results)?;
     let staging = Staging::make(&args.dest)?;
     let made_at = SystemClock.now_ms() / 1000;
@@ -89,12 +89,18 @@ fn open(config: &Config, place: &PlaceArgs) -> Result<Box<dyn BackupSource>, Fai
             path.display(),
             hint::command("serve", place)
         )),
+        OpenError::NotHere => Failure::new(
+            "The store is a PostgreSQL database, which PostgreSQL's own tools back up: `pg_dump` as it is at one \
+             moment, base backups with an archive of the WAL for any moment. Back up the results by the means of their \
+             place. `kinora export` writes both into a folder, for another store of any kind.",
+        ),
         error => Failure::because("The store cannot be opened", error),
     })
 }
 
-/// A store that lacks acknowledged changes must not become a backup that looks whole and replaces older ones.
-fn refuse_loss(config: &Config) -> Result<(), Failure> {
+/// A store that lacks acknowledged changes must not become a backup or an export that looks whole. `verb`: what is
+/// to be done with it.
+pub(crate) fn refuse_loss(config: &Config, verb: &str) -> Result<(), Failure> {
     let loss = match kinora_store::inspect(&config.store_url()) {
         Ok(Some(store)) => store.loss(),
         // It has no high-water mark yet.
@@ -104,7 +110,7 @@ fn refuse_loss(config: &Config) -> Result<(), Failure> {
     match loss {
         Ok(None) => Ok(()),
         Ok(Some(loss)) => Err(Failure::new(format!(
-            "{loss}. Restore an earlier backup; or start the service once with --accept-loss, and back up then."
+            "{loss}. Restore an earlier backup; or start the service once with --accept-loss, and {verb} then."
         ))),
         Err(error) => Err(Failure::because("The store cannot be examined", error)),
     }

@@ -1,10 +1,15 @@
 //! The command line. Help texts are the manual that people read first.
 
+mod moves;
+mod place;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::ListenAddress;
+pub(crate) use moves::{ExportArgs, ImportArgs, MovedResults};
+pub(crate) use place::PlaceArgs;
 
 /// Self-hosted video generation: post a task, poll it, get an MP4.
 #[derive(Debug, Parser)]
@@ -52,6 +57,10 @@ pub(crate) enum Command {
     Backup(BackupArgs),
     /// Restore a backup into an empty data folder.
     Restore(RestoreArgs),
+    /// Write tasks, keys and results into a folder that `kinora import` brings into a store of any kind.
+    Export(ExportArgs),
+    /// Bring an export into an empty store: from SQLite to PostgreSQL or back, from a folder to S3 or back.
+    Import(ImportArgs),
     /// Count the result files that no task names; remove them with --remove.
     #[command(
         after_help = "Works while the service runs. For example, after an older database was put back for \
@@ -77,17 +86,6 @@ pub(crate) enum Command {
     /// Read a film for the service that starts this; not for people.
     #[command(hide = true)]
     FilmHost,
-}
-
-/// Where things are; the same for every command.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct PlaceArgs {
-    /// Folder for tasks, results and secrets [default: ./kinora-data]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// Configuration file (see `kinora config`); also as KINORA_CONFIG
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
 }
 
 /// How to serve.

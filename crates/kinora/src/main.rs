@@ -25,6 +25,7 @@ mod logging;
 mod memory;
 mod migrate;
 mod models;
+mod moving;
 mod orphans;
 mod output;
 mod overlay;
@@ -68,6 +69,8 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
+        Command::Export(args) => moving::export::run(&args),
+        Command::Import(args) => moving::import::run(&args),
         Command::Orphans(args) => orphans::run(&args),
         Command::Config => {
             print(config::DEFAULT_FILE);

@@ -1,8 +1,12 @@
 //! `kinora orphans`: counts the files that no task names, and removes them on request. Works
 //! beside a running service, and never makes a store.
 
+use std::sync::Arc;
+
+use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
-use kinora_worker::Orphans;
+use kinora_store::{Inspection, OpenError, OpenOptions};
+use kinora_worker::{Known, OrphanError, Orphans};
 use serde_json::json;
 
 use crate::cli::OrphansArgs;
@@ -34,25 +38,47 @@ pub(crate) fn run(args: &OrphansArgs) -> Result<(), Failure> {
 
 /// The orphans of the service with this configuration; `None` where another store uses its results.
 pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Failure> {
-    let store = kinora_store::inspect(&config.store_url());
-    let store = store.map_err(|error| Failure::because("The store cannot be read", error))?;
-    let Some(store) = store else {
-        return Err(Failure::new(
-            "There is no store here. Name the data folder of your service with --data, or its \
-             configuration file with --config.",
-        ));
-    };
     let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::because("The command could not start", error))?;
-    let now_ms = SystemClock.now_ms();
-    let look = kinora_worker::look_for_orphans(&store, &*blobs, now_ms, removes);
-    runtime
-        .block_on(look)
-        .map_err(|error| Failure::because("The files could not all be looked at", error))
+    runtime.block_on(async {
+        let url = config.store_url();
+        let looked = match kinora_store::is_shared(&url) {
+            // Any number of processes may open it.
+            true => {
+                let options = OpenOptions::new(Arc::new(SystemClock));
+                let stores = kinora_store::open(&url, &options).await.map_err(unread)?;
+                look_at(&*stores.chores, &*blobs, removes).await
+            }
+            false => look_at(&inspect(&url)?, &*blobs, removes).await,
+        };
+        looked.map_err(|error| Failure::because("The files could not all be looked at", error))
+    })
+}
+
+async fn look_at(
+    tasks: &(impl Known + ?Sized),
+    blobs: &dyn BlobStore,
+    removes: bool,
+) -> Result<Option<Orphans>, OrphanError> {
+    kinora_worker::look_for_orphans(tasks, blobs, SystemClock.now_ms(), removes).await
+}
+
+fn inspect(url: &str) -> Result<Inspection, Failure> {
+    let store = kinora_store::inspect(url).map_err(unread)?;
+    store.ok_or_else(|| {
+        Failure::new(
+            "There is no store here. Name the data folder of your service with --data, or its \
+             configuration file with --config.",
+        )
+    })
+}
+
+fn unread(error: OpenError) -> Failure {
+    Failure::because("The store cannot be read", error)
 }
 
 fn as_text(found: &Orphans, removed: bool) -> String {

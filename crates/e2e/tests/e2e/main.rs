@@ -39,6 +39,7 @@ mod listener;
 mod lists;
 mod logs;
 mod malformed;
+mod moves;
 mod neural;
 mod openapi;
 mod orders;

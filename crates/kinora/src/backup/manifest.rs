@@ -48,7 +48,7 @@ pub(crate) struct Part {
 }
 
 /// Tasks by state.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tasks {
     pub(crate) unfinished: u64,

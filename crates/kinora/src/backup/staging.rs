@@ -1,5 +1,5 @@
-//! The folder in which a backup is made: beside its place, under a name that nobody takes for a backup. What
-//! an interrupted one left is removed by the next.
+//! The folder in which a backup or an export is made: beside its place, under a name that nobody takes for one. What
+//! an interrupted backup left is removed by the next; an export goes on with it.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -8,19 +8,33 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// A folder in the making; removed when it is dropped before it is published.
+/// A folder in the making.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub(crate) struct Staging {
     path: PathBuf,
     to: PathBuf,
     /// Locked, so that no other backup takes this one for interrupted.
     folder: File,
-    published: bool,
+    /// Whether it is removed when it is dropped.
+    is_transient: bool,
 }
 
 impl Staging {
-    /// Makes the folder `TO.partial`.
+    /// Makes the folder `TO.partial`, which is removed unless it is published.
     pub(super) fn make(to: &Path) -> Result<Self, Failure> {
+        Self::at(to, claim, true)
+    }
+
+    /// Makes the folder `TO.partial`, or takes the one that is there; it stays until it is published.
+    pub(crate) fn resume(to: &Path) -> Result<Self, Failure> {
+        Self::at(to, take, false)
+    }
+
+    fn at(
+        to: &Path,
+        claim: impl Fn(&Path) -> io::Result<File>,
+        is_transient: bool,
+    ) -> Result<Self, Failure> {
         let to = std::path::absolute(to)
             .map_err(|error| Failure::because(format!("{} is no path", to.display()), error))?;
         let shown = to.display();
@@ -28,7 +42,7 @@ impl Staging {
             Ok(true) => {}
             Ok(false) => {
                 return Err(Failure::new(format!(
-                    "{shown} is not empty. Name a new folder for each backup, for example with the date in it."
+                    "{shown} is not empty. Name a new folder, for example with the date in it."
                 )));
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -44,11 +58,11 @@ impl Staging {
             path,
             to,
             folder,
-            published: false,
+            is_transient,
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -58,7 +72,7 @@ impl Staging {
     }
 
     /// Syncs all that is in the folder, and gives it its name.
-    pub(super) fn publish(mut self) -> Result<PathBuf, Failure> {
+    pub(crate) fn publish(mut self) -> Result<PathBuf, Failure> {
         let publish = || {
             sync_all_under(&self.folder)?;
             fs::rename(&self.path, &self.to)?;
@@ -67,14 +81,14 @@ impl Staging {
         publish().map_err(|error| {
             Failure::because(format!("{} cannot be made", self.to.display()), error)
         })?;
-        self.published = true;
+        self.is_transient = false;
         Ok(self.to.clone())
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        if !self.published {
+        if self.is_transient {
             // What cannot be removed now is removed by the next backup.
             let _ = fs::remove_dir_all(&self.path);
         }
@@ -87,7 +101,15 @@ pub(crate) fn claim(path: &Path) -> io::Result<File> {
         lock(&left)?;
         fs::remove_dir_all(path)?;
     }
-    DirBuilder::new().mode(0o700).create(path)?;
+    take(path)
+}
+
+/// Makes the folder unless it is there, and locks it as long as the file lives.
+fn take(path: &Path) -> io::Result<File> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        made => made?,
+    }
     let folder = File::open(path)?;
     lock(&folder)?;
     Ok(folder)
@@ -96,7 +118,9 @@ pub(crate) fn claim(path: &Path) -> io::Result<File> {
 /// Locks a folder against another backup or restore.
 pub(crate) fn lock(folder: &File) -> io::Result<()> {
     folder.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => io::Error::other("another backup or restore is at work there"),
+        TryLockError::WouldBlock => {
+            io::Error::other("another backup, restore or export is at work there")
+        }
         TryLockError::Error(error) => error,
     })
 }

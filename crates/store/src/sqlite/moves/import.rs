@@ -2,11 +2,11 @@
 //! exists only meanwhile keeps everybody else away.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::{Clock, ManualClock};
 use rusqlite::{Connection, params};
-use std::sync::Arc;
 
 use super::export::SqliteExport;
 use super::rows;
@@ -41,6 +41,9 @@ impl SqliteImport {
         // A clock that stands still: the check takes as long as it needs.
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         let judged = opening::judge(path, &options, &clock)?;
+        if let Some(conn) = &judged {
+            refuse_older(conn)?;
+        }
         let conn = schema::open_writer(path, &options)?;
         drop(judged);
         locks.database(path)?;
@@ -65,6 +68,14 @@ impl SqliteImport {
         let done = write(&transaction)?;
         transaction.commit()?;
         Ok(done)
+    }
+}
+
+/// A store of an earlier version holds something: it is not brought up to date only to be refused.
+fn refuse_older(conn: &Connection) -> Result<(), OpenError> {
+    match (schema::version(conn)?, schema::known_version()) {
+        (found, known) if 0 < found && found < known => Err(OpenError::NotEmpty),
+        _ => Ok(()),
     }
 }
 

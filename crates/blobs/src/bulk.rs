@@ -1,0 +1,48 @@
+//! What commands do with blobs besides the interface: a blob into a file, all keys of a prefix.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use futures_util::TryStreamExt;
+use kinora_contract::{StoredFile, hex};
+use sha2::{Digest, Sha256};
+
+use crate::{BlobError, BlobStore};
+
+/// Writes a blob into the file at `to`, which is made, or emptied first; it is not synced. Returns what was
+/// written; `None` for an unknown key.
+///
+/// # Errors
+/// [`BlobError`] when the blob cannot be read to its end, or the file cannot be written.
+pub async fn save(
+    blobs: &dyn BlobStore,
+    key: &str,
+    to: &Path,
+) -> Result<Option<StoredFile>, BlobError> {
+    let mut chunks = match blobs.read(key, 0..u64::MAX).await {
+        Err(BlobError::NotFound(_)) => return Ok(None),
+        chunks => chunks?,
+    };
+    let mut file = File::create(to)?;
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    while let Some(chunk) = chunks.try_next().await? {
+        hash.update(&chunk);
+        file.write_all(&chunk)?;
+        bytes += chunk.len() as u64;
+    }
+    Ok(Some(StoredFile {
+        key: key.to_owned(),
+        bytes,
+        sha256: hex::text(&hash.finalize()),
+    }))
+}
+
+/// Keys of all blobs that begin with `prefix`, in no order.
+///
+/// # Errors
+/// [`BlobError`] when they cannot all be listed.
+pub async fn keys(blobs: &dyn BlobStore, prefix: &str) -> Result<Vec<String>, BlobError> {
+    let entries = blobs.list(prefix).try_concat().await?;
+    Ok(entries.into_iter().map(|entry| entry.key).collect())
+}

@@ -1,0 +1,62 @@
+//! The flags of `kinora export` and `kinora import`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::place::PlaceArgs;
+
+/// What to export, and where.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Stop the service first, so that nothing is accepted that stays behind. Give the command the --data and \
+                  --config that you give `kinora serve`. For example, from SQLite to PostgreSQL and S3:\n  \
+                  kinora export /backups/kinora-move --data /var/lib/kinora\n  \
+                  kinora import /backups/kinora-move --config new.toml\n\n\
+                  An export that was interrupted goes on when the command is run again."
+)]
+pub(crate) struct ExportArgs {
+    /// New folder for the export; the folder that it is in must exist
+    #[arg(value_name = "DEST")]
+    pub(crate) dest: PathBuf,
+    /// What to do with results
+    #[arg(long, value_name = "HOW", default_value = "copy")]
+    pub(crate) results: MovedResults,
+    /// Export although tasks or results are missing or damaged, and leave those out
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
+    /// Print JSON, with times in Unix seconds
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
+/// What to do with the results of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MovedResults {
+    /// They are in the export.
+    Copy,
+    /// They stay where they are, and the new store uses them there.
+    Reference,
+}
+
+/// What to import, and where.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The store must be empty; `kinora migrate` makes one in PostgreSQL. For example:\n  \
+                  kinora import /backups/kinora-move --config new.toml\n\n\
+                  An import that was interrupted goes on when the command is run again; until it has ended, nothing \
+                  else opens the store."
+)]
+pub(crate) struct ImportArgs {
+    /// Folder that `kinora export` has made
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: PathBuf,
+    /// Print JSON, with times in Unix seconds
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}

@@ -1,0 +1,16 @@
+//! The flags that lead to a service's data.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Where things are; the same for every command.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PlaceArgs {
+    /// Folder for tasks, results and secrets [default: ./kinora-data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Configuration file (see `kinora config`); also as KINORA_CONFIG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}

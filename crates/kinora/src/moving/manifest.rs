@@ -1,0 +1,204 @@
+//! `export.json`: what an export holds, and how to tell that it is whole. It is written last.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::parts::Lines;
+use crate::backup::manifest::Tasks;
+use crate::cli::MovedResults;
+use crate::count::count;
+use crate::failure::Failure;
+
+/// The version of this form. A program reads its own and older ones.
+pub(super) const FORMAT: u32 = 1;
+const NAME: &str = "export.json";
+
+/// What an export holds.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    pub(super) format: u32,
+    /// Drawn for each export: an import goes on with the same one only.
+    pub(super) id: String,
+    /// Version of the program that made it.
+    pub(super) kinora: String,
+    /// When it was begun, in Unix seconds.
+    pub(super) made_at: u64,
+    pub(super) tasks: Tasks,
+    /// Tasks that could not be read, and are not in it.
+    pub(super) unreadable: u64,
+    pub(super) results: Results,
+    pub(super) parts: Parts,
+}
+
+/// The files of tasks.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Results {
+    pub(super) mode: MovedResults,
+    /// Where they were, for people.
+    pub(super) from: String,
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    /// Results that were not there, and are not in it.
+    pub(super) missing: u64,
+}
+
+/// The files of the export itself.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Parts {
+    pub(super) store: Lines,
+    pub(super) tasks: Lines,
+    pub(super) keys: Lines,
+    pub(super) chores: Lines,
+    pub(super) files: Lines,
+}
+
+impl Manifest {
+    /// Writes it into the export in `folder`, synced.
+    pub(super) fn write(&self, folder: &Path) -> Result<(), Failure> {
+        let path = folder.join(NAME);
+        let write = || {
+            let mut file = File::create(&path)?;
+            serde_json::to_writer_pretty(&mut file, self)?;
+            file.write_all(b"\n")?;
+            file.sync_all()
+        };
+        write().map_err(|error: std::io::Error| {
+            Failure::because(format!("{} cannot be written", path.display()), error)
+        })
+    }
+
+    /// Reads that of the export in `folder`.
+    pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
+        let path = folder.join(NAME);
+        let shown = path.display();
+        let text = fs::read_to_string(&path).map_err(|error| {
+            Failure::because(
+                format!(
+                    "{} is no export that `kinora export` has finished: {NAME}",
+                    folder.display()
+                ),
+                error,
+            )
+        })?;
+        let damaged = |error| Failure::because(format!("{shown} is damaged"), error);
+        let value: Value = serde_json::from_str(&text).map_err(damaged)?;
+        let format = value["format"].as_u64().unwrap_or_default();
+        if format > u64::from(FORMAT) {
+            return Err(Failure::new(format!(
+                "{shown} has format {format}, this program knows {FORMAT}: import it with the version that made it, \
+                 or a newer one"
+            )));
+        }
+        serde_json::from_value(value).map_err(damaged)
+    }
+
+    /// For programs, with the folder and what the operator should know.
+    pub(super) fn json(&self, folder: &Path, notes: &[String]) -> String {
+        let mut value = json!(self);
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("path".to_owned(), json!(folder));
+            fields.insert("notes".to_owned(), json!(notes));
+        }
+        format!("{value:#}\n")
+    }
+
+    /// What it holds, for people.
+    pub(super) fn contents(&self) -> String {
+        let files = match self.results.mode {
+            MovedResults::Reference => {
+                format!("no results (they stay in {})", self.results.from)
+            }
+            MovedResults::Copy => format!(
+                "{} of results and references ({} MiB)",
+                count(self.results.files, "file"),
+                self.results.bytes >> 20
+            ),
+        };
+        format!(
+            "{} ({} unfinished), {}, the signing key and {files}",
+            count(self.tasks.all(), "task"),
+            self.tasks.unfinished,
+            count(self.parts.keys.lines, "key"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let lines = || Lines {
+            lines: 2,
+            bytes: 40,
+            sha256: "ab".repeat(32),
+        };
+        Manifest {
+            format: FORMAT,
+            id: "00".to_owned(),
+            kinora: "0.1.0".to_owned(),
+            made_at: 1_800_000_000,
+            tasks: Tasks {
+                unfinished: 2,
+                completed: 3,
+                failed: 1,
+                expired: 4,
+            },
+            unreadable: 0,
+            results: Results {
+                mode: MovedResults::Copy,
+                from: "/srv/results".to_owned(),
+                files: 9,
+                bytes: 5 << 20,
+                missing: 0,
+            },
+            parts: Parts {
+                store: lines(),
+                tasks: lines(),
+                keys: lines(),
+                chores: lines(),
+                files: lines(),
+            },
+        }
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written_and_a_newer_or_damaged_one_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = || Manifest::read(folder.path()).map_err(|failure| failure.to_string());
+        assert!(read().unwrap_err().contains("no export"));
+        manifest().write(folder.path()).unwrap();
+        assert_eq!(read().unwrap(), manifest());
+        let path = folder.path().join(NAME);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
+        assert!(read().unwrap_err().contains("format 2"));
+        fs::write(&path, &text[..text.len() / 2]).unwrap();
+        assert!(read().unwrap_err().contains("damaged"));
+    }
+
+    #[test]
+    fn its_contents_are_told() {
+        let text = manifest().contents();
+        for part in [
+            "10 tasks (2 unfinished)",
+            "2 keys",
+            "9 files of results",
+            "5 MiB",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let value: Value = serde_json::from_str(&manifest().json(Path::new("/e"), &[])).unwrap();
+        assert_eq!(
+            (&value["path"], &value["tasks"]["completed"]),
+            (&"/e".into(), &3.into())
+        );
+    }
+}
