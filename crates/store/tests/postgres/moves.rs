@@ -210,6 +210,27 @@ async fn tasks_of_a_newer_version_are_carried_as_they_are_and_damaged_ones_are_t
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_whose_tasks_are_all_gone_still_knows_when_the_newest_was_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, back) = (sqlite(folder.path(), "a"), sqlite(folder.path(), "b"));
+    drop(open_sqlite(&from).await);
+    let empty = exported(&from).await;
+    empty.bring_to(&database().await).await;
+    let site = open_sqlite(&from).await;
+    site.submit(7, "one").await;
+    site.tasks.delete("one", id(7)).await.unwrap();
+    drop(site);
+    let (moved, there) = (exported(&from).await, database().await);
+    moved.bring_to(&there).await;
+    exported(&there).await.bring_to(&back).await;
+    assert_eq!(exported(&back).await, moved);
+    let site = open_now(&there).await;
+    site.submit(8, "one").await;
+    let gaps = site.chores.gaps().await.unwrap();
+    assert_eq!(gaps.last().unwrap().after_ms, NOW + 7, "{gaps:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_with_living_workers_or_anything_in_it_is_not_filled() {
     let url = database().await;
     let site = open_now(&url).await;
