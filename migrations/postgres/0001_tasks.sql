@@ -151,6 +151,14 @@ CREATE TABLE workers (
     until_ms  bigint NOT NULL  -- it counts as dead from then on
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
+-- Rate limits: what the processes may still take of each key's requests. A crash of the server refills them.
+CREATE UNLOGGED TABLE allowances (
+    key     text   PRIMARY KEY COLLATE "C",
+    level   bigint NOT NULL,  -- 60,000 for each request
+    granted bigint NOT NULL,  -- by the last statement
+    at_ms   bigint NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
 -- Drawn once, shared by all processes.
 CREATE TABLE secrets (
     name  text  PRIMARY KEY,

@@ -55,7 +55,8 @@ pub(crate) async fn authorize(
     if let Some(context) = extensions.get::<SharedContext>() {
         let standing = context
             .meter
-            .count(&key.key.id, key.key.requests_per_minute, now_ms);
+            .count(&key.key.id, key.key.requests_per_minute, now_ms)
+            .await;
         if let Some(seconds) = standing.and_then(|one| one.retry_after_seconds) {
             let message = "Rate limit exceeded; retry after the time in Retry-After.";
             return Err(ApiError::new(ErrorCode::RateLimitExceeded, message).retry_after(seconds));

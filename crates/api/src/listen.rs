@@ -123,7 +123,10 @@ impl Service {
             front: Front {
                 router,
                 ids,
-                rates: Arc::new(RateLimits::new(guards.requests_per_minute)),
+                rates: Arc::new(RateLimits::new(
+                    guards.requests_per_minute,
+                    guards.allowances,
+                )),
                 cors: guards.cors,
                 buffers: Buffers::new(guards.buffered_bytes_max),
                 journal: Journal::default(),

@@ -1,12 +1,18 @@
 //! Rate limits per key, in requests per minute: a token bucket that refills steadily. A key may
 //! spend a minute's worth at once, and then as fast as the bucket refills. Buckets live in memory,
-//! so a restart refills all of them.
+//! so a restart refills all of them. Where several processes serve one store, what they share decides
+//! (`share.rs`), and the bucket of this process only while the store does not answer.
+
+mod share;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use kinora_contract::UnixMs;
+use kinora_store::Allowances;
+
+use share::{Share, Spent};
 
 /// The cost of one request. A limit of `n` per minute adds `n` per millisecond, which keeps the
 /// arithmetic exact in integers.
@@ -23,6 +29,8 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset-requests");
 pub(crate) struct RateLimits {
     /// For keys without their own limit; 0 is unlimited.
     default_per_minute: u32,
+    /// What several processes share; `None` where this is the only one.
+    allowances: Option<Arc<dyn Allowances>>,
     buckets: Mutex<Buckets>,
 }
 
@@ -38,6 +46,8 @@ struct Bucket {
     level: u64,
     per_minute: u32,
     at_ms: UnixMs,
+    /// What this process holds of the shared allowance.
+    share: Arc<Share>,
 }
 
 /// A key's rate limit after a request.
@@ -56,36 +66,62 @@ pub(crate) struct Standing {
 /// Gives an endpoint access to the buckets, and the answer's headers the result.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    limits: std::sync::Arc<RateLimits>,
+    limits: Arc<RateLimits>,
     standing: OnceLock<Standing>,
 }
 
 impl RateLimits {
-    pub(crate) fn new(default_per_minute: u32) -> Self {
+    pub(crate) fn new(default_per_minute: u32, allowances: Option<Arc<dyn Allowances>>) -> Self {
         Self {
             default_per_minute,
+            allowances,
             buckets: Mutex::default(),
         }
     }
 
     /// Counts a request of the key `id`; `None` if the key has no limit.
-    fn take(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<Standing> {
+    async fn count(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<Standing> {
         let limit = own.unwrap_or(self.default_per_minute);
         if limit == 0 {
             return None;
         }
+        let Some(allowances) = &self.allowances else {
+            return Some(self.with_bucket(id, limit, now_ms, |bucket| bucket.take(limit, now_ms)));
+        };
+        let share = self.with_bucket(id, limit, now_ms, |bucket| bucket.share.clone());
+        let spent = share.spend(&**allowances, id, limit, now_ms).await;
+        if let Spent::Refused { retry_ms } = spent {
+            return Some(Standing::refused(limit, retry_ms));
+        }
+        let own = self.with_bucket(id, limit, now_ms, |bucket| bucket.take(limit, now_ms));
+        Some(match spent {
+            Spent::Admitted { left } => own.admitted(left),
+            // This process's own bucket bounds what it admits meanwhile.
+            _ => own,
+        })
+    }
+
+    /// Does this with the key's bucket, which is full if there was none.
+    fn with_bucket<T>(
+        &self,
+        id: &str,
+        limit: u32,
+        now_ms: UnixMs,
+        act: impl FnOnce(&mut Bucket) -> T,
+    ) -> T {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = buckets.of_keys.get_mut(id) {
-            return Some(bucket.take(limit, now_ms));
+            return act(bucket);
         }
         let mut bucket = Bucket {
             level: u64::from(limit) * REQUEST,
             per_minute: limit,
             at_ms: now_ms,
+            share: Arc::default(),
         };
-        let standing = bucket.take(limit, now_ms);
+        let done = act(&mut bucket);
         buckets.add(id.to_owned(), bucket);
-        Some(standing)
+        done
     }
 }
 
@@ -135,6 +171,29 @@ impl Bucket {
 }
 
 impl Standing {
+    /// The same of a request that the processes together have room for, and `left` more.
+    fn admitted(self, left: u32) -> Self {
+        let remaining = self.remaining.min(left);
+        let missing = u64::from(self.limit - remaining) * REQUEST;
+        Self {
+            remaining,
+            reset_ms: missing.div_ceil(self.limit.into()),
+            retry_after_seconds: None,
+            ..self
+        }
+    }
+
+    /// Of a request that the processes together will have room for after this time.
+    fn refused(limit: u32, retry_ms: u64) -> Self {
+        let others = u64::from(limit.saturating_sub(1)) * REQUEST;
+        Self {
+            limit,
+            remaining: 0,
+            reset_ms: retry_ms + others.div_ceil(limit.into()),
+            retry_after_seconds: Some(retry_ms.div_ceil(1000).max(1)),
+        }
+    }
+
     /// Writes the limit into the answer, in OpenAI's headers.
     pub(crate) fn write(self, headers: &mut HeaderMap) {
         headers.insert(LIMIT, self.limit.into());
@@ -157,7 +216,7 @@ fn span(ms: u64) -> String {
 }
 
 impl Meter {
-    pub(crate) const fn new(limits: std::sync::Arc<RateLimits>) -> Self {
+    pub(crate) const fn new(limits: Arc<RateLimits>) -> Self {
         Self {
             limits,
             standing: OnceLock::new(),
@@ -166,8 +225,13 @@ impl Meter {
 
     /// Counts this request once against the key `id`; [`Self::standing`] returns the same result
     /// later.
-    pub(crate) fn count(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<Standing> {
-        let standing = self.limits.take(id, own, now_ms)?;
+    pub(crate) async fn count(
+        &self,
+        id: &str,
+        own: Option<u32>,
+        now_ms: UnixMs,
+    ) -> Option<Standing> {
+        let standing = self.limits.count(id, own, now_ms).await?;
         Some(*self.standing.get_or_init(|| standing))
     }
 
@@ -179,15 +243,28 @@ impl Meter {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use futures_util::FutureExt as _;
     use proptest::prelude::*;
+
+    use super::*;
 
     const NOW: UnixMs = 1_800_000_000_000;
 
+    impl RateLimits {
+        fn alone(default_per_minute: u32) -> Self {
+            Self::new(default_per_minute, None)
+        }
+
+        /// Alone, a process waits for nothing.
+        fn counted(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<Standing> {
+            self.count(id, own, now_ms).now_or_never().unwrap()
+        }
+    }
+
     #[test]
     fn p12_a_minute_s_worth_at_once_then_one_when_it_was_said() {
-        let limits = RateLimits::new(0);
-        let take = |at| limits.take("k", Some(2), at).unwrap();
+        let limits = RateLimits::alone(0);
+        let take = |at| limits.counted("k", Some(2), at).unwrap();
         assert_eq!(
             take(NOW),
             Standing {
@@ -206,36 +283,41 @@ mod tests {
 
     #[test]
     fn keys_have_buckets_of_their_own_and_some_have_no_limit() {
-        let limits = RateLimits::new(1);
+        let limits = RateLimits::alone(1);
         assert!(
             limits
-                .take("a", None, NOW)
+                .counted("a", None, NOW)
                 .unwrap()
                 .retry_after_seconds
                 .is_none()
         );
         assert!(
             limits
-                .take("a", None, NOW)
+                .counted("a", None, NOW)
                 .unwrap()
                 .retry_after_seconds
                 .is_some()
         );
         assert!(
             limits
-                .take("b", None, NOW)
+                .counted("b", None, NOW)
                 .unwrap()
                 .retry_after_seconds
                 .is_none()
         );
-        assert_eq!(limits.take("c", Some(0), NOW), None);
-        assert_eq!(RateLimits::new(0).take("d", None, NOW), None);
+        assert_eq!(limits.counted("c", Some(0), NOW), None);
+        assert_eq!(RateLimits::alone(0).counted("d", None, NOW), None);
     }
 
     #[test]
     fn p10_a_clock_that_is_set_back_neither_locks_out_nor_gives_for_nothing() {
-        let limits = RateLimits::new(0);
-        let take = |at| limits.take("k", Some(1), at).unwrap().retry_after_seconds;
+        let limits = RateLimits::alone(0);
+        let take = |at| {
+            limits
+                .counted("k", Some(1), at)
+                .unwrap()
+                .retry_after_seconds
+        };
         assert_eq!(take(NOW), None);
         let back = NOW - 10 * 3_600_000;
         assert_eq!(take(back), Some(60));
@@ -246,10 +328,10 @@ mod tests {
 
     #[test]
     fn p08_buckets_of_keys_that_went_away_are_forgotten() {
-        let limits = RateLimits::new(60);
+        let limits = RateLimits::alone(60);
         for number in 0..50_000_u64 {
             // A new key every second: one second later its bucket is full again.
-            limits.take(&format!("key_{number}"), None, NOW + number * 1000);
+            limits.counted(&format!("key_{number}"), None, NOW + number * 1000);
         }
         assert!(limits.buckets.lock().unwrap().of_keys.len() <= FORGET_FROM);
     }
@@ -275,16 +357,16 @@ mod tests {
             limit in prop_oneof![1..100_u32, Just(u32::MAX)],
             steps in prop::collection::vec(0..5_000_u64, 1..300),
         ) {
-            let limits = RateLimits::new(limit);
+            let limits = RateLimits::alone(limit);
             let mut now_ms = NOW;
             for step in steps {
                 now_ms += step;
-                let standing = limits.take("k", None, now_ms).unwrap();
+                let standing = limits.counted("k", None, now_ms).unwrap();
                 prop_assert!(standing.reset_ms <= 60_000);
                 if let Some(seconds) = standing.retry_after_seconds {
                     prop_assert!((1..=60).contains(&seconds));
                     now_ms += seconds * 1000;
-                    let again = limits.take("k", None, now_ms).unwrap();
+                    let again = limits.counted("k", None, now_ms).unwrap();
                     prop_assert_eq!(again.retry_after_seconds, None);
                 }
             }

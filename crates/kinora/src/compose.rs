@@ -316,6 +316,7 @@ pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
         connections_per_address_max: http.connections_per_address_max as usize,
         buffered_bytes_max: u64::from(http.buffered_megabytes_max) << 20,
         requests_per_minute: http.requests_per_minute,
+        allowances: None,
         trusted_proxies: TrustedProxies::those(trusts),
         cors,
         tls,

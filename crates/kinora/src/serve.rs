@@ -70,7 +70,7 @@ async fn serve(
     let signals = Signals::new()?;
     // Also without TLS: an unhandled SIGHUP would end the process without a drain.
     let hangup = stop::listen_to(SignalKind::hangup())?;
-    let guards = compose::guards(&config.http)?;
+    let mut guards = compose::guards(&config.http)?;
     let address = config.listen.resolve()?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         Failure::because(format!("{} cannot be listened on", config.listen), error)
@@ -90,6 +90,7 @@ async fn serve(
         api,
         worker,
     } = compose::service(config, base_url.clone()).await?;
+    guards.allowances = stores.allowances.clone();
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
     }

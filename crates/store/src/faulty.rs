@@ -116,7 +116,7 @@ pub struct FaultyStore {
 }
 
 impl FaultyStore {
-    /// `inner`, with the faults of `plan`. API keys and shared secrets are left alone.
+    /// `inner`, with the faults of `plan`. API keys, shared secrets and allowances are left alone.
     pub fn wrap(inner: Stores, plan: Arc<Plan<Method>>) -> Stores {
         Self::around(inner, plan, false)
     }
@@ -129,7 +129,7 @@ impl FaultyStore {
 
     fn around(inner: Stores, plan: Arc<Plan<Method>>, deaf: bool) -> Stores {
         let (keys, secrets) = (inner.keys.clone(), inner.secrets.clone());
-        let holds = inner.holds.clone();
+        let (holds, allowances) = (inner.holds.clone(), inner.allowances.clone());
         let faulty = Arc::new(Self { inner, plan, deaf });
         Stores {
             tasks: faulty.clone(),
@@ -138,6 +138,7 @@ impl FaultyStore {
             workers: faulty,
             keys,
             secrets,
+            allowances,
             holds,
         }
     }

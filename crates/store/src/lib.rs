@@ -1,11 +1,13 @@
 //! Where tasks live: the meeting place of API and workers. One store, a trait for each audience: [`Tasks`] for
 //! the API, [`Work`] for workers, [`Chores`] for those who clean up, [`KeyStore`] for API keys, [`Workers`] for the
-//! registry of workers, [`Secrets`] for what all processes share. All take only what `kinora-contract` has judged, never a raw request. A store adds no rules: what may happen to a task, and what follows, is
+//! registry of workers, [`Secrets`] and [`Allowances`] for what all processes share. All take only what `kinora-contract`
+//! has judged, never a raw request. A store adds no rules: what may happen to a task, and what follows, is
 //! [`kinora_contract::lifecycle`]. Every answer of a changing method is given after the change is synced to disk.
 
 #![forbid(unsafe_code)]
 
 mod act;
+mod allowances;
 mod backup;
 mod chores;
 #[cfg(feature = "conformance")]
@@ -39,6 +41,7 @@ mod usages;
 mod work;
 mod workers;
 
+pub use allowances::{Allowances, Taken};
 pub use backup::{BackupSource, Counts as BackupCounts, TaskFiles};
 pub use chores::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores};
 pub use fetch::{Fetch, FetchRequest, Fetched};
@@ -90,6 +93,8 @@ pub struct Stores {
     pub workers: Arc<dyn Workers>,
     /// What all processes share.
     pub secrets: Arc<dyn Secrets>,
+    /// Allowances of requests; `None` where one process serves and has nobody to share them with.
+    pub allowances: Option<Arc<dyn Allowances>>,
     /// What was there when they were opened.
     pub holds: Holds,
 }
@@ -98,6 +103,11 @@ pub struct Stores {
 pub trait Store: Tasks + Work + Chores + KeyStore + Workers + Secrets {
     /// What was there at the opening.
     fn holds(&self) -> Holds;
+
+    /// Its allowances, if several processes may serve it.
+    fn allowances(self: Arc<Self>) -> Option<Arc<dyn Allowances>> {
+        None
+    }
 }
 
 impl Stores {
@@ -105,6 +115,7 @@ impl Stores {
     pub fn of<S: Store + 'static>(store: Arc<S>) -> Self {
         Self {
             holds: store.holds(),
+            allowances: store.clone().allowances(),
             tasks: store.clone(),
             work: store.clone(),
             chores: store.clone(),

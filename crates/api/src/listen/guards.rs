@@ -1,6 +1,9 @@
 //! Limits of the listener, with defaults that suit a service on the open network.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use kinora_store::Allowances;
 
 use super::Tls;
 use crate::cors::Cors;
@@ -25,6 +28,8 @@ pub struct Guards {
     pub buffered_bytes_max: u64,
     /// Requests per minute of a key without its own limit; 0 is unlimited.
     pub requests_per_minute: u32,
+    /// What this process shares of all keys' limits with others, if there are others.
+    pub allowances: Option<Arc<dyn Allowances>>,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: TrustedProxies,
     /// Other origins whose pages may call the API.
@@ -43,6 +48,7 @@ impl Default for Guards {
             connections_per_address_max: 1000,
             buffered_bytes_max: 256 << 20,
             requests_per_minute: 0,
+            allowances: None,
             trusted_proxies: TrustedProxies::none(),
             cors: Cors::default(),
             tls: None,

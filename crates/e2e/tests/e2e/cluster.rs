@@ -7,6 +7,7 @@ mod day;
 mod fetches;
 mod kills;
 mod outage;
+mod rates;
 mod turns;
 mod upgrades;
 

@@ -7,6 +7,7 @@
 
 mod acts;
 mod address;
+mod allowances;
 mod batch;
 mod begin;
 mod cache;
@@ -51,7 +52,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kinora_contract::{Reading, Task, TaskId};
 
-use crate::{Holds, OpenError, OpenOptions, Reads, Store, StoreError};
+use crate::{Allowances, Holds, OpenError, OpenOptions, Reads, Store, StoreError};
 use address::Address;
 use connect::Connector;
 use fault::Fault;
@@ -183,6 +184,10 @@ impl PostgresStore {
 impl Store for PostgresStore {
     fn holds(&self) -> Holds {
         self.holds.clone()
+    }
+
+    fn allowances(self: Arc<Self>) -> Option<Arc<dyn Allowances>> {
+        Some(self)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The interface, one file for each audience.
 
+mod allowances;
 mod chores;
 mod keys;
 mod secrets;

@@ -9,6 +9,7 @@
     reason = "these are tests"
 )]
 
+mod allowances;
 mod faults;
 mod harness;
 mod load;

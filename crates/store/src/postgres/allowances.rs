@@ -1,0 +1,52 @@
+//! Shared allowances: one row for each key, a bucket that refills steadily. A single statement outside of any lane
+//! takes from it: the table is not logged, so that nobody waits for a sync.
+
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::fault::{Done, corrupt};
+use super::statement::Statement;
+use crate::Taken;
+use crate::stored::int;
+
+/// The level of a bucket for each request in it: a limit of `n` per minute adds `n` per millisecond.
+const REQUEST: u64 = 60_000;
+
+/// Takes up to `$3` requests from the bucket of the key `$1`, which holds `$2` of them, at the time `$4` or now. A clock
+/// that is behind the row pauses the refilling; one that is more than a minute behind was set back, and begins anew.
+const TAKE: &str = "\
+    INSERT INTO allowances AS a (key, level, granted, at_ms) \
+    VALUES ($1, ($2 - least($2, $3)) * 60000, least($2, $3), \
+        coalesce($4, (extract(epoch FROM statement_timestamp()) * 1000)::bigint)) \
+    ON CONFLICT (key) DO UPDATE SET (level, granted, at_ms) = ( \
+        SELECT f.level - g.granted * 60000, g.granted, f.at_ms FROM ( \
+            SELECT least($2 * 60000, a.level + least(greatest(excluded.at_ms - a.at_ms, 0), 60000) * $2) AS level, \
+                CASE WHEN excluded.at_ms < a.at_ms - 60000 THEN excluded.at_ms \
+                ELSE greatest(excluded.at_ms, a.at_ms) END AS at_ms \
+        ) f, LATERAL (SELECT least($3, f.level / 60000) AS granted) g) \
+    RETURNING granted, level";
+
+/// Asks for `wanted` requests; `now_ms` where the server's clock does not judge.
+pub(super) fn ask(key: &str, per_minute: u32, wanted: u32, now_ms: Option<u64>) -> Statement {
+    let ask = Statement::new(TAKE)
+        .text(key)
+        .int(per_minute.into())
+        .int(wanted.into());
+    ask.bind(now_ms.map(int), Type::INT8)
+}
+
+/// What the row says after it.
+pub(super) fn read(rows: &[Row], per_minute: u32) -> Done<Taken> {
+    let row = rows.first();
+    let row = row.ok_or_else(|| corrupt("an allowance gives no answer".to_owned()))?;
+    let granted = row.try_get::<_, i64>(0)?.unsigned_abs();
+    let level = row.try_get::<_, i64>(1)?.unsigned_abs();
+    let requests = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    Ok(Taken {
+        granted: requests(granted),
+        left: requests(level / REQUEST),
+        next_ms: REQUEST
+            .saturating_sub(level)
+            .div_ceil(per_minute.max(1).into()),
+    })
+}
