@@ -154,6 +154,13 @@ pub(crate) fn write_first_key(data: &Path, key: &str) -> Result<PathBuf, Failure
     }
 }
 
+/// Removes the file of a first key that opens nothing.
+pub(crate) fn remove_first_key(file: &Path) -> Result<(), Failure> {
+    let removed = fs::remove_file(file);
+    removed
+        .map_err(|error| Failure::because(format!("{} cannot be removed", file.display()), error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,12 +29,18 @@ pub(crate) async fn greet(
     }
     let (text, key) = NewKeyParts::first().make(SystemClock.now_ms())?;
     // Before the key is stored: when we die in between, the next start makes another.
-    let handover = if std::io::stdout().is_terminal() {
-        shown(text.reveal())
-    } else {
-        in_file(&folder::write_first_key(&config.data, text.reveal())?)
+    let file = match std::io::stdout().is_terminal() {
+        true => None,
+        false => Some(folder::write_first_key(&config.data, text.reveal())?),
     };
-    keys.add_key(key).await.map_err(failed)?;
+    if !keys.add_first_key(key).await.map_err(failed)? {
+        // Another process was first, and hands over its key.
+        return file.map_or(Ok(()), |file| folder::remove_first_key(&file));
+    }
+    let handover = match file {
+        None => shown(text.reveal()),
+        Some(file) => in_file(&file),
+    };
     print(&format!(
         "\n{handover}{}",
         first_steps(config, base_url, place)

@@ -19,6 +19,13 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError`] when the store cannot change now.
     async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError>;
 
+    /// Adds a key unless the store has or had any; returns whether it was added. Of any number of processes that try
+    /// at once, one adds its key.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot change now.
+    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError>;
+
     /// Every key, newest first, revoked ones included.
     ///
     /// # Errors

@@ -39,15 +39,20 @@ struct Cluster {
 
 impl Cluster {
     fn on(database: String) -> Self {
-        let mut cluster = Self {
+        let mut cluster = Self::without_key(database);
+        let key = cluster.command(&["keys", "create", "--name", "test"]);
+        key.trim().clone_into(&mut cluster.key);
+        cluster
+    }
+
+    fn without_key(database: String) -> Self {
+        let cluster = Self {
             database,
             s3: TestS3::start(),
             key: String::new(),
         };
         let made = cluster.command(&["migrate"]);
         assert!(made.contains("is made"), "{made}");
-        let key = cluster.command(&["keys", "create", "--name", "test"]);
-        key.trim().clone_into(&mut cluster.key);
         cluster
     }
 
@@ -215,6 +220,40 @@ fn two_apis_and_two_workers_make_every_task_once() {
         assert!(worker.wait().0.success());
     }
     assert!(cluster.workers().is_empty());
+}
+
+#[test]
+fn apis_that_start_at_once_on_an_empty_database_make_one_first_key() {
+    let cluster = Cluster::without_key(Postgres::shared().database());
+    let machines: Vec<DataFolder> = (0..4).map(|_| DataFolder::with_key("none yet")).collect();
+    let start = |machine: &DataFolder| {
+        let setup = Setup::on(machine).without_worker();
+        cluster.process(setup).start()
+    };
+    let apis: Vec<Server> = std::thread::scope(|scope| {
+        let starting = machines
+            .iter()
+            .map(|machine| scope.spawn(|| start(machine)));
+        let starting: Vec<_> = starting.collect();
+        let started = starting.into_iter().map(|one| one.join().unwrap());
+        started.collect()
+    });
+    let listed: Value =
+        serde_json::from_str(&cluster.command(&["keys", "list", "--json"])).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    let written = |machine: &&DataFolder| machine.path().join("first-key").exists();
+    let [only] = machines.iter().filter(written).collect::<Vec<_>>()[..] else {
+        panic!("not one key was handed over");
+    };
+    let told: usize = apis
+        .iter()
+        .map(|api| api.logged(&["first API key written"]))
+        .sum();
+    assert_eq!(told, 1);
+    let key = std::fs::read_to_string(only.path().join("first-key")).unwrap();
+    for api in &apis {
+        assert_eq!(api.client_with(key.trim()).get("/v1/models").status, 200);
+    }
 }
 
 /// The tasks that a worker says it has finished.

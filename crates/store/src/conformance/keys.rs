@@ -69,6 +69,28 @@ pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
     );
 }
 
+/// Whoever tries, and never after another, not even a revoked one.
+pub async fn of_many_first_keys_one_is_added(harness: &impl Harness) {
+    let sites = harness.open_both("store").await;
+    let adds = (1..=16).zip(sites.iter().cycle().cloned());
+    let adds = adds.map(|(number, site)| {
+        tokio::spawn(async move { site.keys.add_first_key(key(number)).await.unwrap() })
+    });
+    let mut added = 0;
+    for add in adds.collect::<Vec<_>>() {
+        added += u32::from(add.await.unwrap());
+    }
+    let listed = sites[1].keys.list_keys().await.unwrap();
+    assert_eq!((added, listed.len()), (1, 1));
+    sites[0]
+        .keys
+        .revoke_key(&listed[0].key.id, NOW)
+        .await
+        .unwrap();
+    assert!(!sites[1].keys.add_first_key(key(17)).await.unwrap());
+    assert_eq!(sites[0].keys.list_keys().await.unwrap().len(), 1);
+}
+
 /// Revoked ones included.
 pub async fn keys_are_listed_newest_first(harness: &impl Harness) {
     let stores = harness.open("store").await;

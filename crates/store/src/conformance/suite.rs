@@ -113,6 +113,7 @@ macro_rules! conformance_suite {
             restart: an_idempotency_key_outlives_a_restart,
             restart: a_store_stays_who_it_is_and_is_no_other,
             keys: a_key_is_found_by_its_hash_only,
+            keys: of_many_first_keys_one_is_added,
             keys: keys_are_listed_newest_first,
             keys: a_key_is_revoked_once_and_at_once,
             keys: a_key_is_rotated_in_one_step,

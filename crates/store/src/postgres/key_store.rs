@@ -13,7 +13,7 @@ use tokio_postgres::types::Type;
 use super::address::Address;
 use super::connect::Connector;
 use super::fault::{Fault, told, unavailable};
-use super::keys::{AddKey, COLUMNS, NoteUse, RevokeKey, RotateKey, read};
+use super::keys::{AddFirstKey, AddKey, COLUMNS, NoteUse, RevokeKey, RotateKey, read};
 use super::lane::Lane;
 use super::reads::Reader;
 use super::schema;
@@ -120,6 +120,12 @@ impl KeyStore for PostgresKeys {
         added
     }
 
+    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
+        let added = self.lane.call(AddFirstKey(key)).await;
+        self.forget();
+        added
+    }
+
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         let ask =
             format!("SELECT {COLUMNS} FROM api_keys ORDER BY created_at_ms DESC, number DESC");
@@ -218,6 +224,10 @@ impl KeysBeside {
 impl KeyStore for KeysBeside {
     async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
         self.keys().await?.add_key(key).await
+    }
+
+    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
+        self.keys().await?.add_first_key(key).await
     }
 
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {

@@ -58,6 +58,26 @@ pub(super) fn insert(stored: &ApiKey) -> Done<Statement> {
         .bind(stored.last_used_at_ms.map(int), Type::INT8))
 }
 
+/// Adds a key where there is none.
+#[derive(Debug)]
+pub(super) struct AddFirstKey(pub(super) NewKey);
+
+impl Operation for AddFirstKey {
+    type Output = bool;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
+        // Others that add keys wait until this transaction has ended, and then see its key.
+        let lock = Statement::new("LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE");
+        batch.query(lock).await?;
+        let any = Statement::new("SELECT 1 FROM api_keys LIMIT 1");
+        if !batch.query(any).await?.is_empty() {
+            return Ok(false);
+        }
+        AddKey(self.0.clone()).apply(batch).await?;
+        Ok(true)
+    }
+}
+
 /// Revokes a key.
 #[derive(Debug)]
 pub(super) struct RevokeKey(pub(super) String, pub(super) UnixMs);

@@ -16,6 +16,14 @@ impl KeyStore for ReferenceStore {
         self.state().add_key(key)
     }
 
+    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        if !state.keys.is_empty() {
+            return Ok(false);
+        }
+        state.add_key(key).map(|_| true)
+    }
+
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         let mut keys: Vec<ApiKey> = self.state().keys.iter().rev().cloned().collect();
         keys.sort_by_key(|one| Reverse(one.key.created_at_ms));

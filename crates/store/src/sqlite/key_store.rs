@@ -17,6 +17,12 @@ impl KeyStore for SqliteStore {
         Ok(added)
     }
 
+    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
+        let added = self.writer.call(keys::AddFirstKey(key)).await?;
+        self.keys.refresh();
+        Ok(added)
+    }
+
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         let keys = self.keys.clone();
         let listed = self.key_reading[1].run(move || keys.list());

@@ -60,6 +60,19 @@ impl KeyStore for SqliteKeys {
         Ok(added)
     }
 
+    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
+        let conn = self.conn();
+        let added = || -> Done<bool> {
+            let step = Transaction::new_unchecked(&conn, TransactionBehavior::Immediate)?;
+            let added = add_first(&step, &key)?;
+            step.commit()?;
+            Ok(added)
+        };
+        let added = added()?;
+        carry_over(&conn);
+        Ok(added)
+    }
+
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         Ok(list(&self.conn())?)
     }
@@ -120,6 +133,18 @@ impl Operation for AddKey {
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<ApiKey> {
         add(batch.conn, &self.0)
+    }
+}
+
+/// Adds a key where there is none, by the writer.
+#[derive(Debug)]
+pub(super) struct AddFirstKey(pub(super) NewKey);
+
+impl Operation for AddFirstKey {
+    type Output = bool;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
+        add_first(batch.conn, &self.0)
     }
 }
 
@@ -218,6 +243,16 @@ pub(super) fn insert(conn: &Connection, stored: &ApiKey) -> Done<()> {
         stored.last_used_at_ms.map(int),
     ])?;
     Ok(())
+}
+
+fn add_first(conn: &Connection, key: &NewKey) -> Done<bool> {
+    let any = conn.query_row("SELECT EXISTS (SELECT 1 FROM api_keys)", [], |row| {
+        row.get(0)
+    });
+    if any? {
+        return Ok(false);
+    }
+    add(conn, key).map(|_| true)
 }
 
 fn revoke(conn: &Connection, id: &str, now_ms: UnixMs) -> Done<bool> {

@@ -14,6 +14,10 @@ impl KeyStore for PostgresStore {
         self.keys.add_key(key).await
     }
 
+    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
+        self.keys.add_first_key(key).await
+    }
+
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         self.keys.list_keys().await
     }
