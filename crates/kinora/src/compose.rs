@@ -13,7 +13,7 @@ use kinora_contract::{Clock, Readiness, limits};
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
 use kinora_scratch::Scratch;
-use kinora_store::{OpenOptions, PostgresOptions, SqliteOptions, Stores};
+use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, SqliteOptions, Stores};
 use kinora_worker::{Backoff, Lineup, Origin, Pools, References, Worker};
 use tokio_util::sync::CancellationToken;
 
@@ -103,6 +103,9 @@ async fn open(config: &Config) -> Result<Opened, Failure> {
         },
         postgres: PostgresOptions {
             token_stride,
+            listen_at: Some(&config.store.listen_url)
+                .filter(|url| !url.is_empty())
+                .map(|url| DirectAddress(url.clone())),
             ..PostgresOptions::default()
         },
         ..OpenOptions::new(Arc::new(SystemClock))

@@ -67,6 +67,7 @@ pub(crate) struct Log {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Store {
     pub(crate) url: String,
+    pub(crate) listen_url: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

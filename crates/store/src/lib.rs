@@ -63,7 +63,7 @@ pub use open_error::{Loss, OpenError};
 pub use open_options::OpenOptions;
 pub use outage::Outage;
 pub use page::{Order, Page, PageRequest};
-pub use postgres::{PostgresOptions, Time};
+pub use postgres::{DirectAddress, PostgresOptions, Time};
 pub use reads::Reads;
 pub use secrets::{SecretKey, Secrets};
 pub use sqlite::{Snapshot, SqliteOptions};

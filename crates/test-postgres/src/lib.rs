@@ -11,13 +11,18 @@
 )]
 
 mod pgbench;
+mod pooler;
 mod programs;
+mod standby;
+
+pub use pooler::Pooler;
 
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -31,11 +36,11 @@ const USER: &str = "kinora";
 
 /// Stops the server when the process at the other end of its standard input has ended, and removes its folder.
 const WATCH: &str = r#"
-folder="$1"; shift
+folder="$1"; signal="$2"; shift 2
 "$@" >"$folder/log" 2>&1 &
 server=$!
 read -r _
-kill -QUIT "$server" 2>/dev/null
+kill -"$signal" "$server" 2>/dev/null
 wait "$server"
 rm -rf "$folder"
 "#;
@@ -45,6 +50,8 @@ rm -rf "$folder"
 pub struct Settings {
     /// Whether commits are synced to disk, as in earnest.
     pub fsync: bool,
+    /// Files that the server alone may read, by name and contents; from its data folder, `..` is where they are.
+    pub files: Vec<(&'static str, String)>,
     /// More settings, as `name=value`.
     pub more: Vec<String>,
 }
@@ -75,12 +82,7 @@ impl Server {
     /// # Panics
     /// As [`Server::shared`].
     pub fn start(settings: Settings) -> Self {
-        let programs = Programs::find();
-        let folder = tempfile::Builder::new()
-            .prefix("kinora-postgres-")
-            .tempdir();
-        let folder = folder.expect("a temporary folder").keep();
-        own(&folder);
+        let (programs, folder) = (Programs::find(), new_folder());
         let made = programs
             .command("initdb", &folder)
             .arg("--pgdata")
@@ -95,13 +97,20 @@ impl Server {
             ])
             .output()
             .expect("initdb runs");
-        assert!(
-            made.status.success(),
-            "initdb failed: {}",
-            String::from_utf8_lossy(&made.stderr)
-        );
+        assert_done(&made, "initdb");
+        Self::in_folder(folder, programs, settings, free_port())
+    }
+
+    /// Starts the server whose data is in this folder.
+    fn in_folder(folder: PathBuf, programs: Programs, settings: Settings, port: u16) -> Self {
+        for (name, contents) in &settings.files {
+            let file = folder.join(name);
+            fs::write(&file, contents).expect("a file");
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("its mode");
+            own(&file);
+        }
         let server = Self {
-            port: free_port(),
+            port,
             folder,
             programs,
             settings,
@@ -116,12 +125,7 @@ impl Server {
     pub fn stop(&self) {
         let child = self.running.lock().unwrap().take();
         if let Some(mut child) = child {
-            let pid =
-                fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap_or_default();
-            let pid = pid.lines().next().and_then(|pid| pid.parse().ok());
-            if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
-            }
+            self.signal(rustix::process::Signal::QUIT);
             // Not by its standard input, which would remove the folder.
             child.kill().unwrap();
             child.wait().unwrap();
@@ -130,11 +134,21 @@ impl Server {
         }
     }
 
+    /// To the server's first process.
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap_or_default();
+        let pid = pid.lines().next().and_then(|pid| pid.parse().ok());
+        if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
     /// Starts it again on the same port, with all its data.
     pub fn resume(&self) {
         let fsync = if self.settings.fsync { "on" } else { "off" };
         let mut command = self.programs.command("sh", &self.folder);
         command.arg("-c").arg(WATCH).arg("sh").arg(&self.folder);
+        command.arg("QUIT");
         command.arg(self.programs.path("postgres"));
         command.arg("-D").arg(self.folder.join("data"));
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
@@ -227,11 +241,6 @@ impl Server {
         );
         String::from_utf8_lossy(&done.stdout).trim_end().to_owned()
     }
-
-    /// The folder of certificates and the like; the server may read it.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
 }
 
 impl Drop for Server {
@@ -242,6 +251,21 @@ impl Drop for Server {
             let _ = child.wait();
         }
     }
+}
+
+/// A folder of the user who runs servers.
+fn new_folder() -> PathBuf {
+    let folder = tempfile::Builder::new()
+        .prefix("kinora-postgres-")
+        .tempdir();
+    let folder = folder.expect("a temporary folder").keep();
+    own(&folder);
+    folder
+}
+
+fn assert_done(done: &Output, name: &str) {
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{name} failed: {said}");
 }
 
 /// A port that nobody has now.

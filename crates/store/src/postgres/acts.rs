@@ -103,6 +103,10 @@ impl Operation for PutPreview {
         needs.tasks.insert(self.lease.task);
     }
 
+    fn bytes(&self) -> usize {
+        self.preview.len()
+    }
+
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
         let record = batch.find(self.lease.task)?;
         if Record::judge_lease(record.as_deref(), &self.lease).is_ok() {

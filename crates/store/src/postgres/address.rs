@@ -12,7 +12,8 @@ use crate::{OpenError, PostgresOptions};
 /// An address, taken apart. It may hold a password, which is shown nowhere.
 #[derive(Clone)]
 pub(super) struct Address {
-    pub(super) config: Config,
+    /// One for each host, in the order in which they are tried.
+    pub(super) hosts: Vec<Config>,
     /// Certificates that are trusted instead of those of the public authorities.
     pub(super) roots: Option<PathBuf>,
 }
@@ -50,25 +51,42 @@ impl Address {
                 _ => others.push(one),
             }
         }
-        let address = format!("{base}?{}", others.join("&"));
-        // What the parser says may repeat parts of the address.
-        let parsed = address.parse::<Config>();
-        let mut config = parsed.map_err(|_| refuse("it cannot be understood"))?;
-        if let Some(schema) = schema {
-            let own = format!(
-                "-c search_path={}",
-                schema.replace('\\', "\\\\").replace(' ', "\\ ")
-            );
-            let given = config.get_options().unwrap_or_default();
-            config.options(format!("{given} {own}").trim());
+        let mut hosts = Vec::new();
+        for base in each_host(base) {
+            let address = format!("{base}?{}", others.join("&"));
+            // What the parser says may repeat parts of the address.
+            let parsed = address.parse::<Config>();
+            let mut config = parsed.map_err(|_| refuse("it cannot be understood"))?;
+            if let Some(schema) = &schema {
+                let schema = schema.replace('\\', "\\\\").replace(' ', "\\ ");
+                let given = config.get_options().unwrap_or_default();
+                let both = format!("{given} -c search_path={schema}");
+                config.options(both.trim());
+            }
+            config.ssl_mode(match encrypts {
+                true => SslMode::Require,
+                false => SslMode::Disable,
+            });
+            keep_alive(&mut config, options);
+            hosts.push(config);
         }
-        config.ssl_mode(match encrypts {
-            true => SslMode::Require,
-            false => SslMode::Disable,
-        });
-        keep_alive(&mut config, options);
-        Ok(Self { config, roots })
+        Ok(Self { hosts, roots })
     }
+}
+
+/// The same address (without parameters) of each host alone, so that each has its own time to answer.
+fn each_host(base: &str) -> Vec<String> {
+    let (scheme, rest) = base.split_once("://").unwrap_or(("", base));
+    let (authority, path) = match rest.find('/') {
+        Some(at) => rest.split_at(at),
+        None => (rest, ""),
+    };
+    let (user, hosts) = match authority.rfind('@') {
+        Some(at) => authority.split_at(at + 1),
+        None => ("", authority),
+    };
+    let one = |host| format!("{scheme}://{user}{host}{path}");
+    hosts.split(',').map(one).collect()
 }
 
 /// A server that is gone is noticed.
@@ -113,7 +131,7 @@ fn decoded(value: &str) -> Result<String, OpenError> {
 
 #[cfg(test)]
 mod tests {
-    use tokio_postgres::config::Host;
+    use tokio_postgres::config::{Host, TargetSessionAttrs};
 
     use super::*;
 
@@ -129,15 +147,21 @@ mod tests {
         )
         .unwrap();
         assert_eq!(address.roots, Some(PathBuf::from("/etc/ca x.pem")));
-        let config = &address.config;
-        assert_eq!(config.get_ssl_mode(), SslMode::Require);
-        let hosts = ["one", "two"].map(|host| Host::Tcp(host.to_owned()));
-        assert_eq!(config.get_hosts(), hosts);
-        assert_eq!(config.get_ports(), [1, 2]);
-        assert_eq!(config.get_password(), Some(&b"s t"[..]));
-        assert_eq!(config.get_options(), Some("-c search_path=kinora"));
+        assert_eq!(address.hosts.len(), 2);
+        for (config, (host, port)) in address.hosts.iter().zip([("one", 1), ("two", 2)]) {
+            assert_eq!(config.get_ssl_mode(), SslMode::Require);
+            assert_eq!(config.get_hosts(), [Host::Tcp(host.to_owned())]);
+            assert_eq!(config.get_ports(), [port]);
+            assert_eq!(config.get_password(), Some(&b"s t"[..]));
+            assert_eq!(config.get_options(), Some("-c search_path=kinora"));
+            assert_eq!(config.get_dbname(), Some("videos"));
+            assert_eq!(
+                config.get_target_session_attrs(),
+                TargetSessionAttrs::ReadWrite
+            );
+        }
         let plain = parse("postgres://host/videos").unwrap();
-        assert_eq!(plain.config.get_ssl_mode(), SslMode::Disable);
+        assert_eq!(plain.hosts[0].get_ssl_mode(), SslMode::Disable);
     }
 
     #[test]

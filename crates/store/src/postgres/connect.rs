@@ -1,5 +1,6 @@
 //! Connections, and pauses between attempts to make one.
 
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::pin;
@@ -7,12 +8,17 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio_postgres::{AsyncMessage, Client, Error};
+use tokio_postgres::config::Host;
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
 use super::address::Address;
+use super::fault::{told, unavailable};
 use super::runtime::runtime;
-use super::tls::Tls;
-use crate::OpenError;
+use super::tls::{self, Stream, Tls};
+use crate::{OpenError, StoreError};
+
+/// How long a host has to answer where the address does not say.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// Makes connections to one database.
 pub(super) struct Connector {
@@ -21,8 +27,8 @@ pub(super) struct Connector {
     runtime: Handle,
 }
 
-impl std::fmt::Debug for Connector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connector")
     }
 }
@@ -43,8 +49,33 @@ impl Connector {
         self.runtime.spawn(task);
     }
 
+    /// To the first host that answers in time and is what the address asks for.
+    async fn first_of_all(
+        &self,
+    ) -> Result<(Client, Connection<Socket, Stream<Socket>>), NotConnected> {
+        let mut failures = Vec::new();
+        for host in &self.address.hosts {
+            // The driver's own limit is on the first packet alone.
+            let limit = host.get_connect_timeout().copied().unwrap_or(CONNECT_MAX);
+            let failure =
+                match tokio::time::timeout(2 * limit, host.connect(self.tls.clone())).await {
+                    Ok(Ok(connected)) => return Ok(connected),
+                    Ok(Err(error)) => match tls::advice(&error) {
+                        Some(advice) => format!("{}: {advice}", told(&error)),
+                        None => told(&error),
+                    },
+                    Err(_) => "the server does not answer".to_owned(),
+                };
+            failures.push(match host.get_hosts() {
+                [Host::Tcp(name)] if self.address.hosts.len() > 1 => format!("{name}: {failure}"),
+                _ => failure,
+            });
+        }
+        Err(NotConnected(failures.join("; ")))
+    }
+
     /// A connection. It ends when the client is dropped.
-    pub(super) async fn connect(&self) -> Result<Client, Error> {
+    pub(super) async fn connect(&self) -> Result<Client, NotConnected> {
         self.connect_listening(None).await
     }
 
@@ -52,8 +83,8 @@ impl Connector {
     pub(super) async fn connect_listening(
         &self,
         heard: Option<mpsc::UnboundedSender<AsyncMessage>>,
-    ) -> Result<Client, Error> {
-        let mut connecting = pin!(self.address.config.connect(self.tls.clone()));
+    ) -> Result<Client, NotConnected> {
+        let mut connecting = pin!(self.first_of_all());
         let connected = poll_fn(|context| {
             // Its sockets belong to that runtime, whoever waits for them.
             let _inside = self.runtime.enter();
@@ -70,6 +101,28 @@ impl Connector {
             }
         });
         Ok(client)
+    }
+}
+
+/// Why there is no connection, for operators. It never repeats a password.
+#[derive(Debug)]
+pub(super) struct NotConnected(String);
+
+impl fmt::Display for NotConnected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<NotConnected> for StoreError {
+    fn from(error: NotConnected) -> Self {
+        unavailable(&error.0)
+    }
+}
+
+impl From<NotConnected> for OpenError {
+    fn from(error: NotConnected) -> Self {
+        Self::Unavailable(error.0.into())
     }
 }
 

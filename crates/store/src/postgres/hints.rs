@@ -2,8 +2,8 @@
 //! sends at most one every [`crate::PostgresOptions::notify_every_ms`], outside of every transaction that changes
 //! something: a transaction that notifies holds up the commits of all others. A lost notice costs waiting, no more.
 //!
-//! `LISTEN` is a state of its connection, so that this one must not go through a pooler in transaction mode. Without
-//! it, everything works by polling.
+//! `LISTEN` is a state of its connection, so that this one must not go through a pooler in transaction mode
+//! ([`crate::PostgresOptions::listen_at`]). Without it, everything works by polling.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,13 +11,14 @@ use std::time::Duration;
 use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Hints;
 use tokio::sync::mpsc;
-use tokio_postgres::{AsyncMessage, Client, Error};
+use tokio_postgres::{AsyncMessage, Client};
 
 use super::connect::{Backoff, Connector};
-use super::fault::told;
+use super::fault::Fault;
 use super::notices::written;
 use super::shared::Shared;
 use super::statement::Statement;
+use crate::StoreError;
 
 /// Follows a notice of another process.
 fn follow(origin: u64, text: &str, shared: &Shared) {
@@ -53,17 +54,17 @@ impl Listener {
     pub(super) async fn start(self, shared: &Arc<Shared>) {
         let listening = self.listen().await;
         if let Err(error) = &listening {
-            tracing::warn!(error = told(error), "store cannot listen; polling only");
+            tracing::warn!(%error, "store cannot listen; polling only");
         }
         let connector = self.connector.clone();
         connector.spawn(self.serve(listening.ok(), Arc::downgrade(shared)));
     }
 
-    async fn listen(&self) -> Result<(Client, mpsc::UnboundedReceiver<AsyncMessage>), Error> {
+    async fn listen(&self) -> Result<(Client, mpsc::UnboundedReceiver<AsyncMessage>), StoreError> {
         let (heard, messages) = mpsc::unbounded_channel();
         let client = self.connector.connect_listening(Some(heard)).await?;
         let listen = Statement::new(format!("LISTEN {}", self.channel));
-        listen.run(&client).await?;
+        listen.run(&client).await.map_err(Fault::from)?;
         Ok((client, messages))
     }
 

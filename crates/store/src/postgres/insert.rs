@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::Record;
+use kinora_contract::listed_bytes;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -43,6 +44,10 @@ impl Operation for Insert {
         if let Some(idempotency) = &new.idempotency {
             needs.keys.insert(place(&new.project, idempotency));
         }
+    }
+
+    fn bytes(&self) -> usize {
+        listed_bytes(&self.new.accepted(0))
     }
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<Outcome> {

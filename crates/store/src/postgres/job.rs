@@ -35,6 +35,11 @@ pub(super) trait Operation: Send + Sync + 'static {
     /// Adds what [`Operation::apply`] will look for.
     fn needs(&self, _needs: &mut Needs) {}
 
+    /// About how many bytes it sends to the server, where they may be many.
+    fn bytes(&self) -> usize {
+        0
+    }
+
     fn apply(&self, batch: &mut Batch<'_>) -> impl Future<Output = Done<Self::Output>> + Send;
 
     /// What to do when the caller went away before the answer.
@@ -47,6 +52,8 @@ pub(super) trait Operation: Send + Sync + 'static {
 #[async_trait]
 pub(super) trait Job: Send {
     fn needs(&self, needs: &mut Needs);
+    /// As [`Operation::bytes`].
+    fn bytes(&self) -> usize;
     async fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
     /// Answers with the result of the last run, or with the failure.
     fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
@@ -62,6 +69,10 @@ struct Call<O: Operation> {
 impl<O: Operation> Job for Call<O> {
     fn needs(&self, needs: &mut Needs) {
         self.operation.needs(needs);
+    }
+
+    fn bytes(&self) -> usize {
+        self.operation.bytes()
     }
 
     async fn run(&mut self, batch: &mut Batch<'_>) -> Done<()> {

@@ -12,7 +12,7 @@ use tokio_postgres::types::Type;
 
 use super::address::Address;
 use super::connect::Connector;
-use super::fault::{Fault, told, unavailable};
+use super::fault::{Fault, unavailable};
 use super::keys::{AddFirstKey, AddKey, COLUMNS, NoteUse, RevokeKey, RotateKey, read};
 use super::lane::Lane;
 use super::reads::Reader;
@@ -199,8 +199,7 @@ impl KeysBeside {
 
     async fn keys(&self) -> Result<&PostgresKeys, StoreError> {
         let connect = || async {
-            let client = self.connector.connect().await;
-            let client = client.map_err(|error| unavailable(&told(&error)))?;
+            let client = self.connector.connect().await?;
             let checked = schema::check(&client).await;
             checked.map_err(|error| unavailable(&error.to_string()))?;
             let id = Statement::new("SELECT nextval('lane_ids')")

@@ -22,6 +22,8 @@ use crate::StoreError;
 const QUEUED_MAX: usize = 4_096;
 /// Requests of one transaction: bounds what a failing neighbour makes to be done again.
 const BATCH_MAX: usize = 512;
+/// Bytes that one transaction sends, give or take its last request: bounds its memory here and at the server.
+const BATCH_BYTES_MAX: usize = 16 << 20;
 /// Attempts at one transaction that deadlocks, or whose connection breaks.
 const ATTEMPTS_MAX: u32 = 4;
 
@@ -97,11 +99,7 @@ impl State {
             }
             // Those who were just answered may have more.
             tokio::task::yield_now().await;
-            while jobs.len() < BATCH_MAX
-                && let Ok(job) = queue.try_recv()
-            {
-                jobs.push(job);
-            }
+            fill(&mut jobs, &mut queue);
             let failures = self.commit(&mut jobs).await;
             for (job, failure) in jobs.drain(..).zip(failures) {
                 self.send_all(job.answer(failure));
@@ -179,7 +177,7 @@ impl State {
         self.origin.batch += 1;
         let mut failures = Vec::with_capacity(jobs.len());
         // Each statement has its limit; a server that hangs keeps none.
-        let limit = 3 * Duration::from_millis(self.shared.options.statement_timeout_ms.into());
+        let limit = self.patience();
         let transacted = self.transact(&client, jobs, &mut failures);
         let Ok(ended) = tokio::time::timeout(limit, transacted).await else {
             let error = unavailable("the server does not answer");
@@ -272,20 +270,32 @@ impl State {
             error = told(&lost),
             "lost the answer to a commit; looking it up"
         );
-        let mut found = Err(unavailable(&told(&lost)));
-        for _ in 0..ATTEMPTS_MAX {
-            found = self.last_batch().await;
-            if found.is_ok() {
-                break;
-            }
-        }
+        self.shared.set_writable(Some(&told(&lost)));
+        let found = tokio::time::timeout(self.patience(), self.search()).await;
         match found {
             Ok(batch) if batch == Some(self.origin.batch) => {
+                self.shared.set_writable(None);
                 self.shared.publish(committed);
                 Ok(failures)
             }
             Ok(_) => Err(Missed::Again(lost)),
-            Err(error) => Err(Missed::Failed(error)),
+            Err(_) => Err(Missed::Failed(unavailable(&told(&lost)))),
+        }
+    }
+
+    /// How long a transaction may take, or the search for what became of it.
+    fn patience(&self) -> Duration {
+        3 * Duration::from_millis(self.shared.options.statement_timeout_ms.into())
+    }
+
+    /// The number of the lane's last committed transaction, as soon as a server tells it.
+    async fn search(&mut self) -> Option<u64> {
+        loop {
+            if let Ok(batch) = self.last_batch().await {
+                return batch;
+            }
+            // A failover takes a while; until then nobody can be told anything.
+            tokio::time::sleep(self.backoff.pause()).await;
         }
     }
 
@@ -317,11 +327,23 @@ impl State {
             }
             Err(error) => {
                 self.backoff.fail();
-                let error = unavailable(&told(&error));
+                let error = StoreError::from(error);
                 self.shared.set_writable(Some(&error.to_string()));
                 Err(error)
             }
         }
+    }
+}
+
+/// Adds what is queued, as far as it belongs into one transaction.
+fn fill(jobs: &mut Vec<Box<dyn Job>>, queue: &mut mpsc::Receiver<Box<dyn Job>>) {
+    let mut bytes: usize = jobs.iter().map(|job| job.bytes()).sum();
+    while jobs.len() < BATCH_MAX
+        && bytes < BATCH_BYTES_MAX
+        && let Ok(job) = queue.try_recv()
+    {
+        bytes += job.bytes();
+        jobs.push(job);
     }
 }
 
@@ -346,3 +368,6 @@ impl Operation for Probe {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,7 +43,7 @@ mod workers;
 
 pub(crate) use address::is_postgres;
 pub(crate) use key_store::KeysBeside;
-pub use options::{PostgresOptions, Time};
+pub use options::{DirectAddress, PostgresOptions, Time};
 pub(crate) use workers::living_beside;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -128,7 +128,11 @@ impl PostgresStore {
             ..
         } = options;
         let connector = Arc::new(Connector::of(Address::parse(url, options)?)?);
-        let client = connector.connect().await.map_err(schema::unavailable)?;
+        let listening = match &options.listen_at {
+            None => connector.clone(),
+            Some(direct) => Arc::new(Connector::of(Address::parse(&direct.0, options)?)?),
+        };
+        let client = connector.connect().await?;
         schema::check(&client).await?;
         let opened = opening::begin(&client, LANES, options).await;
         let opened =
@@ -142,7 +146,7 @@ impl PostgresStore {
         let inserts = [lane(one), lane(other)];
         let (acts, queue) = (lane(acts), lane(queue));
         let listener = Listener {
-            connector: connector.clone(),
+            connector: listening,
             channel: format!("kinora_{:x}", opened.identity),
             origin: opened.lanes.first().copied().unwrap_or_default(),
         };

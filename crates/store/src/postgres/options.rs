@@ -25,9 +25,22 @@ pub struct PostgresOptions {
     pub statement_timeout_ms: u32,
     /// How long an attempt to connect may take, in milliseconds, for each host.
     pub connect_timeout_ms: u32,
+    /// Where the connection listens that hears of other processes' changes; `None`: at the store's address. Needed where
+    /// that address is of a pooler in transaction mode, which passes no notifications on.
+    pub listen_at: Option<DirectAddress>,
     /// By so much the fencing tokens of this opening are past all earlier ones. Drawn at random (up to
     /// 2^40), so that copies of a store that both go on never use the same tokens.
     pub token_stride: u64,
+}
+
+/// The address of a database, which may hold a password. Never printed, not even by `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DirectAddress(pub String);
+
+impl std::fmt::Debug for DirectAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DirectAddress(..)")
+    }
 }
 
 /// Whose time it is by which a store judges.
@@ -51,6 +64,7 @@ impl Default for PostgresOptions {
             notify_every_ms: 50,
             statement_timeout_ms: 10_000,
             connect_timeout_ms: 3_000,
+            listen_at: None,
             token_stride: 0,
         }
     }

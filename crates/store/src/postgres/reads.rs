@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio_postgres::{Client, Row};
 
 use super::connect::Connector;
-use super::fault::{Fault, again, told, unavailable};
+use super::fault::{Fault, again, unavailable};
 use super::job::closed;
 use super::rows;
 use super::shared::Shared;
@@ -55,7 +55,7 @@ impl Connection {
             return Ok(client.clone());
         }
         let made = self.connector.connect().await;
-        let client = Arc::new(made.map_err(|error| unavailable(&told(&error)))?);
+        let client = Arc::new(made?);
         *kept = Some(client.clone());
         Ok(client)
     }

@@ -26,7 +26,7 @@ pub(super) fn known_version() -> u32 {
 
 /// Brings the schema up to date, in one transaction. Returns the version before and after.
 pub(super) async fn migrate(connector: &Connector) -> Result<(u32, u32), OpenError> {
-    let client = connector.connect().await.map_err(unavailable)?;
+    let client = connector.connect().await?;
     let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})");
     client.batch_execute(&begin).await.map_err(unavailable)?;
     let make = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL); \

@@ -1,5 +1,6 @@
 //! TLS for the driver, by the library that the rest of the program uses.
 
+use std::error::Error as _;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -8,7 +9,7 @@ use std::task::{Context, Poll};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
@@ -16,6 +17,36 @@ use tokio_rustls::client::TlsStream as Encrypted;
 
 use super::address::Address;
 use crate::OpenError;
+
+/// What an operator can do about an encryption that failed.
+pub(super) fn advice(error: &tokio_postgres::Error) -> Option<&'static str> {
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        if one.to_string() == "server does not support TLS" {
+            return Some(
+                "switch `ssl` on in PostgreSQL, or remove `sslmode` from the address where the network is safe",
+            );
+        }
+        let inner = one.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if let Some(rustls::Error::InvalidCertificate(why)) =
+            inner.and_then(|inner| inner.downcast_ref())
+        {
+            return Some(match why {
+                // The latter where an authority of the same name has another key.
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                    "name the certificate of the authority that signed the server's with `sslrootcert` in the address"
+                }
+                CertificateError::NotValidForName
+                | CertificateError::NotValidForNameContext { .. } => {
+                    "connect by a name that the server's certificate has"
+                }
+                _ => "give the server a certificate that is valid now",
+            });
+        }
+        cause = one.source();
+    }
+    None
+}
 
 /// Makes encrypted connections to servers whose certificate is trusted.
 #[derive(Clone)]

@@ -84,7 +84,7 @@ pub(super) async fn living(reader: &Reader, now: Reading) -> Result<Vec<LivingWo
 /// The living workers of the store in the database at `url`, for a command beside its processes.
 pub(crate) async fn living_beside(url: &str) -> Result<Vec<LivingWorker>, OpenError> {
     let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
-    let client = connector.connect().await.map_err(schema::unavailable)?;
+    let client = connector.connect().await?;
     schema::check(&client).await?;
     let asked = async {
         let now = read_present(&ask_present().run(&client).await?)?;

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use kinora_contract::ManualClock;
 use kinora_store::conformance::fixtures::NOW;
 use kinora_store::conformance::{Harness, Site};
-use kinora_store::{OpenOptions, PostgresOptions, Stores, Time, migrate, open};
-use kinora_test_postgres::Server;
+use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, Stores, Time, migrate, open};
+use kinora_test_postgres::{Pooler, Server};
 use tokio::sync::OnceCell;
 
 /// The name of the database that all others are copies of.
@@ -56,12 +56,40 @@ pub(crate) async fn open_now(url: &str) -> Site {
     open_at(url, Arc::new(ManualClock::at(NOW))).await
 }
 
+/// Databases by the names of the stores in them.
 #[derive(Default)]
-pub(crate) struct Databases(Mutex<BTreeMap<String, String>>);
+pub(crate) struct Databases {
+    named: Mutex<BTreeMap<String, String>>,
+    /// What the stores are reached through, except for notifications.
+    pooler: Option<Arc<Pooler>>,
+}
 
 impl Databases {
+    /// Stores that are reached through this pooler.
+    pub(crate) fn through(pooler: Arc<Pooler>) -> Self {
+        Self {
+            pooler: Some(pooler),
+            ..Self::default()
+        }
+    }
+
+    async fn open(&self, url: &str, clock: Arc<ManualClock>) -> Stores {
+        let direct = || DirectAddress(url.to_owned());
+        let pooled = self.pooler.as_ref().map(|pooler| pooler.address_of(url));
+        let options = OpenOptions {
+            postgres: PostgresOptions {
+                listen_at: pooled.is_some().then(direct),
+                ..exact()
+            },
+            ..OpenOptions::new(clock)
+        };
+        open(pooled.as_deref().unwrap_or(url), &options)
+            .await
+            .unwrap()
+    }
+
     fn known(&self, name: &str) -> Option<String> {
-        let named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.get(name).cloned()
     }
 }
@@ -73,15 +101,14 @@ impl Harness for Databases {
             Some(url) => url,
             None => {
                 let url = database().await;
-                self.0.lock().unwrap().insert(name.to_owned(), url.clone());
+                self.named
+                    .lock()
+                    .unwrap()
+                    .insert(name.to_owned(), url.clone());
                 url
             }
         };
-        let options = OpenOptions {
-            postgres: exact(),
-            ..OpenOptions::new(clock)
-        };
-        open(&url, &options).await.unwrap()
+        self.open(&url, clock).await
     }
 
     fn outlives_its_processes(&self) -> bool {
@@ -90,7 +117,8 @@ impl Harness for Databases {
 
     async fn open_second(&self, first: &Site, name: &str) -> Site {
         let url = self.known(name).unwrap();
-        open_at(&url, first.clock.clone()).await
+        let clock = first.clock.clone();
+        Site::of(self.open(&url, clock.clone()).await, clock)
     }
 }
 

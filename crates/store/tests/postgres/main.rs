@@ -10,11 +10,14 @@
 )]
 
 mod allowances;
+mod failover;
 mod faults;
 mod harness;
 mod load;
 mod moves;
+mod pooler;
 mod schema;
+mod tls;
 
 use harness::Databases;
 

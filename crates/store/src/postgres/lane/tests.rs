@@ -1,0 +1,41 @@
+//! What belongs into one transaction.
+
+use super::*;
+
+/// One that would send so many bytes.
+struct Large(usize);
+
+impl Operation for Large {
+    type Output = ();
+
+    fn bytes(&self) -> usize {
+        self.0
+    }
+
+    async fn apply(&self, _batch: &mut super::super::batch::Batch<'_>) -> Done<()> {
+        Ok(())
+    }
+}
+
+/// How many jobs each transaction takes of those with these bytes.
+fn batches(sizes: &[usize]) -> Vec<usize> {
+    let (jobs, mut queue) = mpsc::channel(QUEUED_MAX);
+    for size in sizes {
+        assert!(jobs.try_send(call(Large(*size)).0).is_ok());
+    }
+    let mut taken = Vec::new();
+    while let Ok(first) = queue.try_recv() {
+        let mut batch = vec![first];
+        fill(&mut batch, &mut queue);
+        taken.push(batch.len());
+    }
+    taken
+}
+
+#[test]
+fn p08_a_transaction_is_bounded_in_requests_and_in_bytes() {
+    assert_eq!(batches(&[0; 1_030]), [512, 512, 6]);
+    assert_eq!(batches(&[1 << 20; 40]), [16, 16, 8]);
+    assert_eq!(batches(&[64 << 20, 64 << 20, 1]), [1, 1, 1]);
+    assert_eq!(batches(&[1, 64 << 20, 1]), [2, 1]);
+}
