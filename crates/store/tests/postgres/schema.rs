@@ -10,6 +10,7 @@ use kinora_store::{
     open_source,
 };
 use kinora_test_postgres::Server;
+use tokio::sync::Barrier;
 
 use crate::harness::{database, exact, open_now};
 
@@ -157,6 +158,44 @@ async fn a_schema_of_its_own_is_named_by_the_address() {
     assert!(matches!(refused(&url).await, OpenError::Unmigrated { .. }));
 }
 
+fn key(number: u8) -> NewKey {
+    NewKey {
+        id: format!("key_{number}"),
+        sha256: [number; 32],
+        name: "made elsewhere".to_owned(),
+        project: "one".to_owned(),
+        scopes: vec![Scope::Read],
+        models: None,
+        requests_per_minute: Some(7),
+        unfinished_max: None,
+        created_at_ms: NOW,
+        expires_at_ms: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_eight_processes_that_start_at_once_one_adds_the_first_key() {
+    let url = database().await;
+    let together = Arc::new(Barrier::new(8));
+    let mut adding = Vec::new();
+    for number in 1..=8 {
+        let (site, together) = (open_now(&url).await, together.clone());
+        // It is connected from then on.
+        assert!(!site.keys.revoke_key("none", NOW).await.unwrap());
+        adding.push(tokio::spawn(async move {
+            together.wait().await;
+            site.keys.add_first_key(key(number)).await.unwrap()
+        }));
+    }
+    let mut added = 0;
+    for one in adding {
+        added += u32::from(one.await.unwrap());
+    }
+    assert_eq!(added, 1);
+    let stored = Server::shared().run(&url, "SELECT count(*) FROM api_keys");
+    assert_eq!(stored, "1");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_that_a_command_adds_are_known_to_the_service() {
     let empty = Server::shared().database();
@@ -166,19 +205,7 @@ async fn keys_that_a_command_adds_are_known_to_the_service() {
     let url = database().await;
     let site = open_now(&url).await;
     let keys = open_keys(&url, &Default::default()).unwrap();
-    let key = NewKey {
-        id: "key_1".to_owned(),
-        sha256: [1; 32],
-        name: "made elsewhere".to_owned(),
-        project: "one".to_owned(),
-        scopes: vec![Scope::Read],
-        models: None,
-        requests_per_minute: Some(7),
-        unfinished_max: None,
-        created_at_ms: NOW,
-        expires_at_ms: None,
-    };
-    keys.add_key(key).await.unwrap();
+    keys.add_key(key(1)).await.unwrap();
     let found = site.keys.find_key(&[1; 32], NOW).await.unwrap().unwrap();
     assert_eq!(found.key.requests_per_minute, Some(7));
     assert!(keys.revoke_key("key_1", NOW).await.unwrap());
