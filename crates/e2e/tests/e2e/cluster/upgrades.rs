@@ -4,7 +4,7 @@
 use kinora_e2e::{DataFolder, Setup, kinora, run, until};
 use kinora_test_postgres::Server as Postgres;
 
-use super::{Cluster, assert_made_once, finished};
+use super::{Cluster, all_logged, assert_made_once};
 use crate::support::square;
 
 /// What earlier programs need not know of.
@@ -44,7 +44,7 @@ fn processes_one_version_back_go_on_while_the_schema_is_migrated_under_them() {
     second.kill();
     let id = submit();
     client.wait_completed(&id);
-    assert_eq!(finished(&third), [id]);
+    assert_eq!(all_logged(&[&third], "task finished", 1), [id]);
 }
 
 #[test]
