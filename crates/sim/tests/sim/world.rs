@@ -11,10 +11,9 @@ use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, LocalBlobs, Reserve};
 use kinora_contract::{Catalog, Clock, KeyText, built_in_cards};
 use kinora_store::faulty::FaultyStore;
-use kinora_store::{NewKey, Scope, Stores};
+use kinora_store::{NewKey, OpenOptions, Scope, SqliteOptions, Stores};
 use tokio_util::sync::CancellationToken;
 
-use crate::base::Base;
 use crate::book::{Book, Cause};
 use crate::clocks::{SimClock, WrongClock};
 use crate::ledger::{HeldFiles, Ledger};
@@ -105,7 +104,6 @@ pub(crate) struct World {
     /// Files that the looks for orphans have removed.
     pub(crate) orphans: u64,
     service: Option<Service>,
-    base: Base,
     entropy: Arc<SeededEntropy>,
     folder: tempfile::TempDir,
     /// Which copy of the database is served: each kill leaves its own.
@@ -118,7 +116,6 @@ impl World {
         seed: u64,
         clock: Arc<SimClock>,
         wrong_ms_max: u64,
-        base: Base,
         trace: Trace,
     ) -> Self {
         let mut rng = Rng::seeded(seed);
@@ -146,7 +143,6 @@ impl World {
             sent: Vec::new(),
             orphans: 0,
             service: None,
-            base,
             entropy: Arc::new(SeededEntropy::seeded(rng.next())),
             folder: folder(),
             copy: 0,
@@ -212,18 +208,26 @@ impl World {
         }
     }
 
-    /// Whether the database is gone with the process that serves it.
-    pub(crate) const fn is_embedded(&self) -> bool {
-        matches!(self.base, Base::Sqlite)
-    }
-
     async fn open(&mut self, held: HeldFiles) {
-        let stride = self.rng.below(1 << 40) + 1;
+        let url = format!("sqlite:{}", self.database().display());
+        let sqlite = SqliteOptions {
+            // Small, so that much is read from disk.
+            finished_cached_bytes_max: 64 << 10,
+            attempts_max: ATTEMPTS_MAX,
+            // As large as it is: SQLite takes no less.
+            pages_max: self.full.then_some(1),
+            token_stride: self.rng.below(1 << 40) + 1,
+            on_the_spot: true,
+            ..SqliteOptions::default()
+        };
         let clock = self.clock.clone();
-        let real = self
-            .base
-            .open(&self.database(), clock, stride, self.full)
-            .await;
+        let options = OpenOptions {
+            sqlite,
+            ..OpenOptions::new(clock)
+        };
+        let real = kinora_store::open(&url, &options)
+            .await
+            .expect("P11: the store opens");
         let blobs = LocalBlobs::open(self.folder.path().join("results")).unwrap();
         let ledger = Ledger::new(Arc::new(blobs), self.clock.clone(), held);
         let ledger = Arc::new(ledger);
@@ -276,7 +280,7 @@ impl World {
         let held = service.ledger.held().clone();
         drop(service);
         self.witness.set_open(None);
-        if self.is_embedded() {
+        {
             // Fetches and chores go with their process, and so do their tokens.
             let mut book = self.book();
             book.taken.end_all();
@@ -292,10 +296,7 @@ impl World {
         for process in &mut self.processes {
             process.die().await;
         }
-        match self.is_embedded() {
-            true => at_one_moment(self.lose_power()),
-            false => at_one_moment(self.reopen()),
-        }
+        at_one_moment(self.lose_power());
         self.begin_all();
     }
 
@@ -327,9 +328,7 @@ impl World {
     }
 
     async fn after_reopening(&mut self) {
-        if self.is_embedded() {
-            self.book().note(Cause::Reopened { full: self.full });
-        }
+        self.book().note(Cause::Reopened { full: self.full });
         self.observe().await;
         self.look_for_orphans().await;
     }
