@@ -24,6 +24,7 @@ pub(crate) async fn compare(servers: &Servers) -> Outcome<()> {
     let database = Server::start(Settings {
         fsync: true,
         more: vec!["shared_buffers=256MB".to_owned()],
+        ..Settings::default()
     });
     let url = database.database();
     kinora_store::migrate(&url, &PostgresOptions::default()).await?;

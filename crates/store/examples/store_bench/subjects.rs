@@ -42,6 +42,7 @@ impl Place {
                     "shared_buffers=1GB".to_owned(),
                     "max_wal_size=4GB".to_owned(),
                 ],
+                ..Settings::default()
             })),
         })
     }

@@ -110,7 +110,7 @@ async fn read(client: &Client) -> Result<Schema, OpenError> {
     };
     let number = |column: usize| {
         let number: i64 = row.try_get(column).map_err(unavailable)?;
-        Ok(u32::try_from(number).unwrap_or(u32::MAX))
+        Ok::<_, OpenError>(u32::try_from(number).unwrap_or(u32::MAX))
     };
     Ok(Schema {
         found: number(0)?,

@@ -23,7 +23,7 @@ pub(crate) struct PostgresExport {
 impl PostgresExport {
     /// The store of this connector, as it stands now.
     pub(in crate::postgres) async fn open(connector: &Connector) -> Result<Self, OpenError> {
-        let client = connector.connect().await.map_err(schema::unavailable)?;
+        let client = connector.connect().await?;
         schema::check(&client).await?;
         begin(&client).await.map_err(schema::unavailable)?;
         Ok(Self { client })
@@ -31,7 +31,7 @@ impl PostgresExport {
 
     /// The same of a store into which an import has not ended.
     pub(super) async fn unfinished(connector: &Connector) -> Result<Self, OpenError> {
-        let client = connector.connect().await.map_err(schema::unavailable)?;
+        let client = connector.connect().await?;
         begin(&client).await.map_err(schema::unavailable)?;
         Ok(Self { client })
     }

@@ -41,7 +41,7 @@ impl PostgresImport {
         connector: Connector,
         export: &str,
     ) -> Result<Self, OpenError> {
-        let client = connector.connect().await.map_err(schema::unavailable)?;
+        let client = connector.connect().await?;
         schema::check_version(&client).await?;
         let lock = format!("SELECT pg_try_advisory_lock({LOCK}, hashtext(current_schema()))");
         if !is(&client, &lock).await? {
