@@ -20,6 +20,7 @@ mod finish;
 mod load;
 mod outcome;
 mod postgres;
+mod rows;
 mod servers;
 mod soak;
 mod stats;
@@ -30,16 +31,9 @@ use std::time::Duration;
 
 use load::{Load, measure};
 use outcome::Outcome;
+use rows::{CONNECTIONS, POLLED_TASKS, ROUNDS, WINDOW, pairs, say};
 use servers::Servers;
 use stats::{Window, summary};
-
-/// Connections at a time.
-const CONNECTIONS: [usize; 3] = [1, 64, 256];
-/// Windows of each side; the result is their median.
-const ROUNDS: usize = 7;
-const WINDOW: Duration = Duration::from_millis(1500);
-/// Tasks that are polled, in turn.
-const POLLED_TASKS: usize = 1_000;
 
 /// As in the binary; both sides of a comparison have it.
 #[global_allocator]
@@ -143,24 +137,6 @@ async fn serve(servers: &Servers, time: Duration) -> Outcome<()> {
     Ok(())
 }
 
-/// Measures two fixed servers in turn.
-async fn pairs(
-    connections: usize,
-    ours: (&[SocketAddr], &Arc<Load>),
-    theirs: (&[SocketAddr], &Arc<Load>),
-) -> Outcome<String> {
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    for round in 0..=ROUNDS {
-        let one = measure(ours.0, ours.1, connections, WINDOW).await?;
-        let other = measure(theirs.0, theirs.1, connections, WINDOW).await?;
-        if round > 0 {
-            left.push(one);
-            right.push(other);
-        }
-    }
-    Ok(summary(&left, &right))
-}
-
 /// What is sent to each side.
 struct Sides<'a> {
     ours: &'a Arc<Load>,
@@ -196,9 +172,4 @@ async fn compare(
     let row = summary(&kinora, &noop);
     say(&format!("| {what} | {connections} | {row} |"));
     Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "the table is the product")]
-fn say(line: &str) {
-    println!("{line}");
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use kinora_store::PostgresOptions;
 use kinora_test_postgres::{Server, Settings};
 
+use crate::finish;
 use crate::load::{self, Load};
 use crate::outcome::Outcome;
+use crate::rows::{CONNECTIONS, POLLED_TASKS, pairs, say};
 use crate::servers::{Kinora, Servers};
-use crate::{CONNECTIONS, POLLED_TASKS, finish, pairs, say};
 
 /// The servers that are compared, each with the tasks that it is asked for.
 struct Compared<'k> {

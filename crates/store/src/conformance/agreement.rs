@@ -38,11 +38,7 @@ pub async fn random_operations_agree_with_the_reference_store(harness: &impl Har
     let number = AtomicU32::new(0);
     tokio::task::block_in_place(|| {
         let config = Config {
-            cases: if harness.outlives_its_processes() {
-                30
-            } else {
-                100
-            },
+            cases: [100, 30][usize::from(harness.outlives_its_processes())],
             failure_persistence: None,
             ..Config::default()
         };
