@@ -7,12 +7,12 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::config::Host;
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
 use super::address::Address;
-use super::fault::{told, unavailable};
+use super::fault::{closed, told, unavailable};
 use super::runtime::runtime;
 use super::tls::{self, Stream, Tls};
 use crate::{OpenError, StoreError};
@@ -47,6 +47,20 @@ impl Connector {
     /// Runs `task` beside the connections.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(task);
+    }
+
+    /// Does `work` there, and returns what comes of it. A caller that goes away, or is not polled, holds up nobody who
+    /// waits for the same locks.
+    pub(super) async fn answer<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.spawn(async move {
+            // The caller may have gone.
+            let _ = reply.send(work.await);
+        });
+        answer.await.map_err(|_| closed())?
     }
 
     /// To the first host that answers in time and is what the address asks for.

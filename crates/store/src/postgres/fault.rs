@@ -97,3 +97,8 @@ pub(super) fn is_broken(error: &Error) -> bool {
         || *code == SqlState::READ_ONLY_SQL_TRANSACTION
         || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
 }
+
+/// Why nothing is done any more.
+pub(super) fn closed() -> StoreError {
+    unavailable("the store is closed")
+}

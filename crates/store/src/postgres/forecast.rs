@@ -21,14 +21,24 @@ const READ_MAX: u64 = 20_000;
 const REST: u32 = 10;
 
 /// When the queue was read last.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pictures {
-    last: Mutex<Option<(Stopwatch, Duration)>>,
+    last: Arc<Mutex<Option<(Stopwatch, Duration)>>>,
 }
 
 impl Pictures {
     /// Reads the queue, if the last reading is too old.
-    pub(super) async fn refresh(&self, reader: &Reader, shared: &Shared) -> Result<(), StoreError> {
+    pub(super) async fn refresh(
+        &self,
+        reader: &Arc<Reader>,
+        shared: &Arc<Shared>,
+    ) -> Result<(), StoreError> {
+        let (pictures, from, to) = (self.clone(), reader.clone(), shared.clone());
+        let refreshed = async move { pictures.refresh_there(&from, &to).await };
+        reader.connector().answer(refreshed).await
+    }
+
+    async fn refresh_there(&self, reader: &Reader, shared: &Shared) -> Result<(), StoreError> {
         // One reads, and the others wait for it.
         let mut last = self.last.lock().await;
         let age_max = Duration::from_millis(shared.options.positions_ms_max);

@@ -8,7 +8,7 @@ use kinora_contract::TaskId;
 use tokio::sync::oneshot;
 
 use super::batch::Batch;
-use super::fault::{Done, unavailable};
+use super::fault::{Done, closed};
 use crate::StoreError;
 
 /// What a transaction reads and locks when it begins.
@@ -105,9 +105,4 @@ pub(super) fn call<O: Operation>(operation: O) -> (Box<dyn Job>, Answer<O::Outpu
         reply,
     };
     (Box::new(call), answer)
-}
-
-/// Why a job is not done any more.
-pub(super) fn closed() -> StoreError {
-    unavailable("the store is closed")
 }

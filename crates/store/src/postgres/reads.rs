@@ -11,8 +11,7 @@ use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio_postgres::{Client, Row};
 
 use super::connect::Connector;
-use super::fault::{Fault, again, unavailable};
-use super::job::closed;
+use super::fault::{Fault, again, closed, unavailable};
 use super::rows;
 use super::shared::Shared;
 use super::statement::Statement;
@@ -95,7 +94,14 @@ impl Reader {
 
     /// Asks anything.
     pub(super) async fn query(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        self.connection.query(statement).await
+        let connection = self.connection.clone();
+        let asked = async move { connection.query(statement).await };
+        self.connection.connector.answer(asked).await
+    }
+
+    /// Where the connection is driven.
+    pub(super) fn connector(&self) -> &Connector {
+        &self.connection.connector
     }
 
     /// The record, as it was a moment ago ([`crate::PostgresOptions::cached_ms_max`]); an ended one, while the server
