@@ -2,6 +2,7 @@
 //! fix what is wrong. It exits with a failure when the service could not keep its promises here.
 
 mod backups;
+mod database;
 mod descriptors;
 mod disk;
 mod finding;

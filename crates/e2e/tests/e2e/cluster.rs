@@ -4,6 +4,7 @@
 mod bucket;
 mod clocks;
 mod day;
+mod doctor;
 mod fetches;
 mod kills;
 mod outage;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::str::FromStr;
 
-use kinora_e2e::{Client, DataFolder, Server, Setup, Video, kinora, run, until};
+use kinora_e2e::{Client, DataFolder, Finished, Server, Setup, Video, kinora, run, until};
 use kinora_test_postgres::Server as Postgres;
 use kinora_test_s3::TestS3;
 use serde_json::Value;
@@ -62,6 +63,11 @@ impl Cluster {
 
     /// What a command beside the processes prints.
     fn command(&self, words: &[&str]) -> String {
+        self.asked(words).ok()
+    }
+
+    /// The same, however it ends.
+    fn asked(&self, words: &[&str]) -> Finished {
         let data = DataFolder::default();
         let mut command = kinora();
         command
@@ -69,7 +75,7 @@ impl Cluster {
             .arg("--data")
             .arg(data.path())
             .env("KINORA_STORE_URL", &self.database);
-        run(command).ok()
+        run(command)
     }
 
     /// A process on a machine of its own: it has nothing of the others but database and bucket.

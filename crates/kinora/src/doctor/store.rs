@@ -28,7 +28,18 @@ type Found = (&'static str, Finding);
 
 /// Looks at everything that is stored.
 pub(super) fn examine(config: &Config) -> Vec<Found> {
-    let store = match kinora_store::inspect(&config.store_url()) {
+    let url = config.store_url();
+    if kinora_store::is_shared(&url) {
+        let mut found = super::database::examine(config);
+        if !found
+            .iter()
+            .any(|(_, finding)| matches!(finding, Finding::Bad(_)))
+        {
+            found.push(("orphans", stray(config)));
+        }
+        return found;
+    }
+    let store = match kinora_store::inspect(&url) {
         Ok(Some(store)) => store,
         Ok(None) => {
             let none = Finding::Good("none yet; the first `kinora serve` makes it".to_owned());

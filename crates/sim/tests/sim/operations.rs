@@ -221,14 +221,17 @@ impl World {
         self.witness.all_shaken(self.may_fail());
     }
 
-    fn move_clock(&self, kind: Kind) {
+    fn move_clock(&mut self, kind: Kind) {
         let now_ms = self.now_ms();
         match kind {
             // Time passes.
             Kind::ClockLease => self.sleep_over(LEASE_MS + SWEEP_MS),
             Kind::ClockHour => self.sleep_over(HOUR_MS),
             // The wall clock is set.
-            Kind::ClockBack => self.clock.set(now_ms - 2 * HOUR_MS),
+            Kind::ClockBack => {
+                self.clock.set(now_ms - 2 * HOUR_MS);
+                self.went_back = true;
+            }
             Kind::ClockDay => self.clock.set(now_ms + 25 * HOUR_MS),
             _ => self.clock.set(now_ms + 10 * YEAR_MS),
         }

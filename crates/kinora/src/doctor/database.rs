@@ -1,0 +1,38 @@
+//! A database that several processes share: whether it can be used, and who serves it. Whether it is whole is for
+//! PostgreSQL's own tools to say.
+
+use tokio::runtime::Runtime;
+
+use super::finding::Finding;
+use crate::config::Config;
+use crate::count::count;
+use crate::damage;
+use crate::system::SystemClock;
+
+/// Connects as the service would, and asks for the workers. Changes nothing.
+pub(super) fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return vec![("database", Finding::Bad(error.to_string()))],
+    };
+    let url = config.store_url();
+    let living = match runtime.block_on(kinora_store::living_workers(&url, &SystemClock)) {
+        Ok(living) => living,
+        Err(error) => {
+            let refused = damage::refused(error).to_string();
+            return vec![("database", Finding::Bad(refused))];
+        }
+    };
+    let usable = "can be used, with the schema of this version; PostgreSQL checks its own files";
+    let workers = match living.len() as u64 {
+        0 => Finding::Note(
+            "none lives: accepted tasks wait. `kinora serve` and `kinora worker` start one"
+                .to_owned(),
+        ),
+        number => Finding::Good(format!("{}; see `kinora workers`", count(number, "worker"))),
+    };
+    vec![
+        ("database", Finding::Good(usable.to_owned())),
+        ("workers", workers),
+    ]
+}
