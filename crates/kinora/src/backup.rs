@@ -83,18 +83,12 @@ fn results(config: &Config, mode: ResultsMode) -> Result<PathBuf, Failure> {
 fn open(config: &Config, place: &PlaceArgs) -> Result<Box<dyn BackupSource>, Failure> {
     let opened = kinora_store::open_source(&config.store_url(), &SqliteOptions::default());
     opened.map_err(|error| match error {
-        OpenError::Missing(path) => Failure::new(format!(
-            "There is no store at {}. Name the data folder of your service with --data, or its \
-             configuration file with --config, as in `{}`.",
-            path.display(),
-            hint::command("serve", place)
-        )),
         OpenError::NotHere => Failure::new(
             "The store is a PostgreSQL database, which PostgreSQL's own tools back up: `pg_dump` as it is at one \
              moment, base backups with an archive of the WAL for any moment. Back up the results by the means of their \
              place. `kinora export` writes both into a folder, for another store of any kind.",
         ),
-        error => Failure::because("The store cannot be opened", error),
+        error => hint::not_opened(error, "serve", place),
     })
 }
 

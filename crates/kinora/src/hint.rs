@@ -3,7 +3,10 @@
 
 use std::ffi::{OsStr, OsString};
 
+use kinora_store::OpenError;
+
 use crate::cli::PlaceArgs;
+use crate::failure::Failure;
 
 /// The flags `--data` and `--config` as they were given, and as variables say where they were not:
 /// the shell where the line is pasted may not have the same variables.
@@ -16,6 +19,19 @@ pub(crate) fn command(words: &str, place: &PlaceArgs) -> String {
     let program = std::env::args_os().next();
     let program = program.map_or_else(|| "kinora".to_owned(), |name| quoted(&name));
     format!("{program} {words}{}", place_flags(place))
+}
+
+/// Why a command beside the service cannot open its store; `words` is the command that leads to another one.
+pub(crate) fn not_opened(error: OpenError, words: &str, place: &PlaceArgs) -> Failure {
+    match error {
+        OpenError::Missing(path) => Failure::new(format!(
+            "There is no store at {}. Name the data folder of your service with --data, or its configuration file \
+             with --config, as in `{}`.",
+            path.display(),
+            command(words, place)
+        )),
+        error => Failure::because("The store cannot be opened", error),
+    }
 }
 
 fn flags(place: &PlaceArgs, variable: impl Fn(&str) -> Option<OsString>) -> String {

@@ -1,9 +1,9 @@
 //! `kinora workers`: lists the living workers of a service, beside its processes.
 
-use kinora_store::{LivingWorker, OpenError, ServedModel};
+use kinora_store::{LivingWorker, ServedModel};
 use serde_json::{Value, json};
 
-use crate::cli::{PlaceArgs, WorkersArgs};
+use crate::cli::WorkersArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
@@ -25,25 +25,13 @@ pub(crate) fn run(args: &WorkersArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::because("The command could not start", error))?;
     let url = config.store_url();
     let living = runtime.block_on(kinora_store::living_workers(&url, &SystemClock));
-    let living = living.map_err(|error| refused(error, &args.place))?;
+    let living = living.map_err(|error| hint::not_opened(error, "workers", &args.place))?;
     print(&if args.json {
         as_json(&living)
     } else {
         as_table(&living)
     });
     Ok(())
-}
-
-fn refused(error: OpenError, place: &PlaceArgs) -> Failure {
-    match error {
-        OpenError::Missing(path) => Failure::new(format!(
-            "There is no store at {}. Name the data folder of your service with --data, or its configuration file \
-             with --config, as in `{}`.",
-            path.display(),
-            hint::command("workers", place)
-        )),
-        error => Failure::because("The store cannot be opened", error),
-    }
 }
 
 /// One line for each worker, in the order of their ids.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use kinora_blobs::sign::Secret;
 use kinora_contract::{Clock, hex};
-use kinora_store::{Export, Hex, MovedPhase, MovedTask, OpenError, StoreError};
+use kinora_store::{Export, Hex, MovedPhase, MovedTask, StoreError};
 
 use super::crowd::Crowd;
 use super::manifest::{FORMAT, Manifest, Parts, Results};
@@ -16,7 +16,7 @@ use crate::backup;
 use crate::backup::manifest::Tasks;
 use crate::backup::progress::Progress;
 use crate::backup::staging::Staging;
-use crate::cli::{ExportArgs, MovedResults, PlaceArgs};
+use crate::cli::{ExportArgs, MovedResults};
 use crate::config::Config;
 use crate::count::count;
 use crate::failure::Failure;
@@ -38,21 +38,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     }
     runtime()?.block_on(async {
         let store = kinora_store::open_export(&url).await;
-        let store = store.map_err(|error| refused(error, &args.place))?;
+        let store = store.map_err(|error| hint::not_opened(error, "serve", &args.place))?;
         export(args, &config, store).await
     })
-}
-
-fn refused(error: OpenError, place: &PlaceArgs) -> Failure {
-    match error {
-        OpenError::Missing(path) => Failure::new(format!(
-            "There is no store at {}. Name the data folder of your service with --data, or its configuration file \
-             with --config, as in `{}`.",
-            path.display(),
-            hint::command("serve", place)
-        )),
-        error => Failure::because("The store cannot be opened", error),
-    }
 }
 
 async fn export(args: &ExportArgs, config: &Config, store: Box<dyn Export>) -> Result<(), Failure> {
