@@ -19,6 +19,9 @@ pub(crate) struct Reader(pub(crate) Arc<ApiKey>);
 /// A key that may submit, cancel and delete.
 pub(crate) struct Writer(pub(crate) Arc<ApiKey>);
 
+/// A key that may see the whole service.
+pub(crate) struct Operator;
+
 impl FromRequestParts<SharedApi> for Reader {
     type Rejection = ApiError;
 
@@ -34,6 +37,15 @@ impl FromRequestParts<SharedApi> for Writer {
     async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
         let key = authorize(api, &parts.headers, &parts.extensions, Scope::Write).await;
         key.map(Self)
+    }
+}
+
+impl FromRequestParts<SharedApi> for Operator {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
+        authorize(api, &parts.headers, &parts.extensions, Scope::Operations).await?;
+        Ok(Self)
     }
 }
 

@@ -50,7 +50,7 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
         (status = 200, description = "The bytes.", content(
             (Vec<u8> = "video/mp4"), (Vec<u8> = "image/webp"), (Vec<u8> = "image/jpeg"),
         )),
-        (status = 206, description = "The asked-for part of the bytes."),
+        (status = 206, description = "The requested range of the bytes."),
         (status = 307, description = "The bytes are at the address in `Location`, for a few minutes."),
         (status = 304, description = "The client has these bytes already."),
         OfContent,

@@ -18,6 +18,10 @@ use crate::refusals::{OfEdits, OfRemix};
 use crate::state::SharedApi;
 use crate::submit::{Submit, accept};
 
+/// What traces call them: method and route.
+const EDITS: &str = "POST /v1/videos/edits";
+const REMIX: &str = "POST /v1/videos/{id}/remix";
+
 /// Edit a video.
 ///
 /// The same as a submit with `edit_task_id`, on the first model that edits unless `model` names
@@ -42,13 +46,13 @@ pub(crate) async fn edits(
 ) -> Result<Response, ApiError> {
     let sent = body::fields(&headers, body).await?;
     let request = edits_request(sent, &api.catalog)?;
-    let accepted = accept(&api, &key.key, &headers, &request).await;
+    let accepted = accept(&api, &key.key, &headers, &request, EDITS).await;
     accepted.map_err(|error| error.reworded(in_words_of_edits))
 }
 
 /// Remix a video.
 ///
-/// The same as an edit; the video is named by the path.
+/// The same as an edit; the path names the video.
 #[utoipa::path(
     post,
     path = "/v1/videos/{id}/remix",
@@ -73,7 +77,7 @@ pub(crate) async fn remix(
 ) -> Result<Response, ApiError> {
     let sent = body::fields(&headers, body).await?;
     let request = remix_request(sent, id, &api.catalog)?;
-    let submit = Submit::new(&api, &key.key, &headers, &request)?;
+    let submit = Submit::new(&api, &key.key, &headers, &request, REMIX)?;
     if api.tasks.get(&key.key.project, id).await?.is_none() {
         return submit.refuse(ApiError::video_not_found()).await;
     }

@@ -93,6 +93,11 @@ impl ApiError {
         Self::new(ErrorCode::VideoNotFound, "There is no such video.")
     }
 
+    /// No route has this path.
+    pub(crate) fn no_such_path() -> Self {
+        Self::new(ErrorCode::NotFound, "No such path; see /openapi.json.")
+    }
+
     /// A task past its retention.
     pub(crate) fn expired() -> Self {
         Self::new(

@@ -31,7 +31,7 @@ pub(crate) struct Sign {
     get,
     path = "/healthz",
     tag = "health",
-    responses((status = 200, description = "It runs.", body = Sign), OfAlive)
+    responses((status = 200, description = "The process runs.", body = Sign), OfAlive)
 )]
 pub(crate) async fn alive() -> Answer<Sign> {
     Answer(Sign { status: "ok" })
@@ -42,7 +42,7 @@ pub(crate) async fn alive() -> Answer<Sign> {
     get,
     path = "/readyz",
     tag = "health",
-    responses((status = 200, description = "They can.", body = Sign), OfReady)
+    responses((status = 200, description = "Tasks can be submitted and run.", body = Sign), OfReady)
 )]
 pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Sign>, ApiError> {
     let health = Health {

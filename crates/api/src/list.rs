@@ -27,7 +27,7 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(2);
 /// List video tasks.
 ///
 /// The project's own tasks, newest first. `after` takes the `last_id` of the page before. A page
-/// may hold fewer tasks than `limit`: whether there are more is what `has_more` says.
+/// may hold fewer tasks than `limit`; `has_more` says whether there are more.
 #[utoipa::path(
     get,
     path = "/v1/videos",

@@ -7,6 +7,7 @@ mod door;
 mod envelope_io;
 mod framing;
 mod guards;
+mod outlet;
 mod pace;
 mod places;
 mod plain;
@@ -37,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 use crate::buffers::{Buffers, Held, Owner};
 use crate::error::ApiError;
 use crate::frame::Front;
+use crate::gradual::Gradual;
 use crate::journal::Journal;
 use crate::proxies::TrustedProxies;
 use crate::rates::RateLimits;
@@ -44,6 +46,7 @@ use crate::request_id::RequestIds;
 use bodies::{Holding, TimedBody};
 use door::Door;
 use envelope_io::EnvelopeIo;
+use outlet::Outlet;
 use pace::{Answering, Deadlines, PacedIo, Phase};
 use places::{AddressPlace, Addresses};
 use room::BodyRoom;
@@ -153,11 +156,12 @@ impl Service {
         let Some(tls) = &self.tls else {
             return self.http(io, phase, room, peer, connection).await;
         };
-        let handshake = tls.acceptor().accept(io);
+        let handshake = Box::pin(tls.acceptor().accept(io));
         match tokio::time::timeout(self.deadlines.head, handshake).await {
             Ok(Ok(io)) => {
                 phase.restart();
-                self.http(io, phase, room, peer, connection).await;
+                // Boxed, so that a connection without TLS does not take the memory of one with it.
+                Box::pin(self.http(io, phase, room, peer, connection)).await;
             }
             Ok(Err(error)) => tracing::debug!(%error, client = %peer, "TLS handshake failed"),
             Err(_) => tracing::debug!(client = %peer, "TLS handshake timed out"),
@@ -188,7 +192,10 @@ impl Service {
         let answering = service_fn(move |request| {
             let (service, room) = (self.clone(), room.clone());
             let busy = Arc::new(phase.answering());
-            async move { Ok::<_, Infallible>(service.answer(peer, room, busy, request).await) }
+            // Boxed: a connection keeps the room of its service's future, also while it idles or streams.
+            Box::pin(
+                async move { Ok::<_, Infallible>(service.answer(peer, room, busy, request).await) },
+            )
         });
         let http = http1::Builder::new()
             // [`PacedIo`] below keeps the deadlines, and tells a head from an idle connection.
@@ -196,7 +203,8 @@ impl Service {
             // Above our own limit, whose refusal is an envelope that names the figures.
             .max_buf_size(HEADER_BYTES_MAX * 2)
             .serve_connection(io, answering);
-        if let Err(error) = connection.serve(http).await {
+        // Boxed: each future around it would hold a copy, as long as the connection lives.
+        if let Err(error) = connection.serve(Box::pin(http)).await {
             tracing::debug!(%error, client = %peer, "connection ended early");
         }
     }
@@ -238,11 +246,13 @@ impl Service {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
         }
+        let gradual = response.extensions_mut().remove::<Gradual>();
+        let outlet = gradual.map(|gradual| Outlet::new(busy.clone(), gradual));
         let held = response.extensions_mut().remove::<Arc<Held>>();
         if let Some(bytes) = room::in_memory(response.body()) {
             busy.must_be_taken(bytes);
         }
-        response.map(|body| Holding::new(body, (busy, place, held)))
+        response.map(|body| Holding::new(body, outlet, (busy, place, held)))
     }
 }
 

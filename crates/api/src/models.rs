@@ -26,8 +26,8 @@ pub(crate) struct Model {
     owned_by: &'static str,
     /// Other names under which it is accepted.
     aliases: Vec<String>,
-    /// Whether a worker serves it at the moment, to about a second. Tasks of a model that is not available are
-    /// accepted, and wait.
+    /// Whether a worker serves it, as of about a second ago. Tasks of an unavailable model are accepted and
+    /// wait.
     #[schema(example = true)]
     available: bool,
     /// What it can do.
@@ -42,6 +42,9 @@ pub(crate) struct ModelList {
     object: &'static str,
     /// The models that the key may use.
     data: Vec<Model>,
+    /// What the key may do: `videos:write`, `videos:read`, `operations:read`.
+    #[schema(example = json!(["videos:write", "videos:read"]))]
+    scopes: Vec<&'static str>,
 }
 
 impl Model {
@@ -81,6 +84,7 @@ pub(crate) async fn list(State(api): State<SharedApi>, Reader(key): Reader) -> A
     Answer(ModelList {
         object: "list",
         data,
+        scopes: key.key.scopes.iter().map(|scope| scope.name()).collect(),
     })
 }
 

@@ -20,7 +20,8 @@ use utoipa::openapi::{OpenApi, Server};
     components(schemas(ErrorBody)),
     tags(
         (name = "videos", description = "Video tasks."),
-        (name = "models", description = "What is served."),
+        (name = "models", description = "The served models."),
+        (name = "operations", description = "For operators of the service."),
         (name = "health", description = "For load balancers; without a key.")
     )
 )]

@@ -1,16 +1,18 @@
-//! `GET /v1/videos/{id}`: the current state of a task. Never scans and never reads a file.
+//! `GET /v1/videos/{id}`: the current state of a task, or its next one. Never scans and never reads a file.
 
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use kinora_contract::{Status, Task, VideoObject};
 
 use crate::auth::Reader;
 use crate::error::ApiError;
 use crate::path_id::PathId;
+use crate::prefer::PREFERENCE_APPLIED;
 use crate::refusals::OfRead;
 use crate::state::SharedApi;
 use crate::wire::json_bytes;
+use crate::{long_poll, prefer};
 
 /// How soon a client should poll again while the task is unfinished.
 const POLL_AFTER_MS: u64 = 1_000;
@@ -22,12 +24,17 @@ const POLL_AFTER_MS_MAX: u64 = 10_000;
 /// Query a video task.
 ///
 /// Call again while `status` is `queued` or `in_progress`, after the milliseconds of
-/// `openai-poll-after-ms`. Only `completed` means that `result_url` may be read.
+/// `openai-poll-after-ms`. Only `completed` means that `result_url` may be read. With `Prefer: wait=30` the answer
+/// comes when `status` or `progress` has changed, or after 30 seconds; `Preference-Applied` says that the service
+/// waited.
 #[utoipa::path(
     get,
     path = "/v1/videos/{id}",
     tag = "videos",
-    params(("id" = String, Path, description = "Task identifier.")),
+    params(
+        ("id" = String, Path, description = "Task identifier."),
+        ("Prefer" = Option<String>, Header, description = "`wait=SECONDS`, at most 60: answer at the next change."),
+    ),
     responses((status = 200, description = "The task.", body = VideoObject), OfRead),
     security(("bearer" = []))
 )]
@@ -35,14 +42,24 @@ pub(crate) async fn read(
     State(api): State<SharedApi>,
     Reader(key): Reader,
     PathId(id): PathId,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let found = api.tasks.get(&key.key.project, id).await?;
-    let task = found.ok_or_else(ApiError::video_not_found)?;
+    let wait = prefer::wait(&headers);
+    let (task, has_waited) = match wait {
+        // Boxed: a wait would enlarge the future of every poll.
+        Some(wait) => Box::pin(long_poll::changed(&api, &key.key, id, wait)).await?,
+        None => (api.own_task(&key.key.project, id).await?, false),
+    };
     let position = api.position(&task).await?;
     let mut response = json_bytes(StatusCode::OK, api.object_json(&task, position)?);
     if !task.state.phase().is_terminal() {
         let after = HeaderValue::from(poll_after_ms(&task, position));
         response.headers_mut().insert("openai-poll-after-ms", after);
+    }
+    if let Some(wait) = wait.filter(|_| has_waited) {
+        let applied = HeaderValue::from_str(&format!("wait={}", wait.as_secs()));
+        let applied = applied.map_err(|error| ApiError::internal(&error))?;
+        response.headers_mut().insert(PREFERENCE_APPLIED, applied);
     }
     Ok(response)
 }

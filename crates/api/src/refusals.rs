@@ -46,6 +46,8 @@ const TASK: &[ErrorCode] = &[
     IdempotencyKeyReused,
     QueueFull,
     StorageQuotaExceeded,
+    ContentPolicy,
+    PolicyUnavailable,
     ShuttingDown,
 ];
 
@@ -83,6 +85,10 @@ refusals! {
     OfList = ANY, KEY, &[UnknownParameter];
     /// `GET /v1/videos/{id}`.
     OfRead = ANY, KEY, &[VideoNotFound, VideoExpired];
+    /// `GET /v1/videos/events`.
+    OfEvents = ANY, KEY;
+    /// `GET /v1/videos/{id}/events`.
+    OfTaskEvents = ANY, KEY, &[VideoNotFound, VideoExpired];
     /// `DELETE /v1/videos/{id}`.
     OfDelete = ANY, KEY, &[VideoNotFound];
     /// `POST /v1/videos/{id}/cancel`.
@@ -96,6 +102,8 @@ refusals! {
     OfModels = ANY, KEY;
     /// `GET /v1/models/{id}`.
     OfModel = ANY, KEY, &[NotFound];
+    /// `GET /v1/operations`.
+    OfOperations = ANY, KEY;
     /// `GET /healthz`.
     OfAlive = ANY;
     /// `GET /readyz`.

@@ -144,6 +144,7 @@ mod tests {
             project: "one".to_owned(),
             spec: *spec,
             metadata: Default::default(),
+            priority: Default::default(),
             state: State::Running,
             progress: 1,
             created_at_ms: 1,
@@ -153,6 +154,7 @@ mod tests {
             attempt: 1,
             engine: None,
             warnings: Vec::new(),
+            trace: None,
         })
     }
 

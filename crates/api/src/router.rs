@@ -12,7 +12,8 @@ use crate::error::ApiError;
 use crate::health::Health;
 use crate::state::{Api, SharedApi};
 use crate::{
-    cancel, content, delete, edit, health, list, models, openapi, read, submit, unsupported,
+    cancel, content, delete, edit, events, health, list, models, openapi, operations, read, studio,
+    submit, task_events, unsupported,
 };
 
 /// The routes in the OpenAPI document.
@@ -20,12 +21,15 @@ fn described() -> OpenApiRouter<SharedApi> {
     OpenApiRouter::with_openapi(openapi::frame())
         .routes(routes!(submit::submit, list::list))
         .routes(routes!(read::read, delete::delete))
+        .routes(routes!(events::events))
+        .routes(routes!(task_events::task_events))
         .routes(routes!(cancel::cancel))
         .routes(routes!(edit::edits))
         .routes(routes!(edit::remix))
         .routes(routes!(content::content))
         .routes(routes!(models::list))
         .routes(routes!(models::read))
+        .routes(routes!(operations::read))
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
 }
@@ -34,6 +38,10 @@ fn described() -> OpenApiRouter<SharedApi> {
 pub fn router(api: Api) -> Router {
     let (routes, described) = described().split_for_parts();
     let text = openapi::text(described, &api.catalog);
+    let routes = match api.settings.studio {
+        true => studio::mount(routes),
+        false => routes,
+    };
     routes
         .route("/openapi.json", crate::document::route(text))
         .route("/v1/videos/extensions", post(unsupported::operation))
@@ -59,7 +67,7 @@ pub fn document(catalog: &Catalog) -> String {
 }
 
 async fn not_found() -> ApiError {
-    ApiError::new(ErrorCode::NotFound, "No such path; see /openapi.json.")
+    ApiError::no_such_path()
 }
 
 async fn method_not_allowed() -> ApiError {

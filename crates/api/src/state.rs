@@ -9,15 +9,18 @@ use kinora_contract::reference_url::Ports;
 use kinora_contract::{
     Catalog, Clock, Entropy, Links, Readiness, Status, Task, TaskId, TaskIds, VideoObject,
 };
-use kinora_store::{KeyStore, QueueBounds, Tasks};
+use kinora_store::{Deliveries, KeyStore, Operations, QueueBounds, Tasks};
+use kinora_traces::Tracer;
 use tokio_util::sync::CancellationToken;
 
 use crate::availability::Availability;
 use crate::error::ApiError;
 use crate::files::Variant;
+use crate::gate::Gate;
 use crate::lost::LostFiles;
 use crate::rendered::Rendered;
 use crate::turns::Turns;
+use crate::watch::Watch;
 
 /// The service as its endpoints see it.
 #[derive(Clone, Debug)]
@@ -26,6 +29,10 @@ pub struct Api {
     pub tasks: Arc<dyn Tasks>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
+    /// Webhooks, and the deliveries to them.
+    pub webhooks: Arc<dyn Deliveries>,
+    /// What operators ask.
+    pub operations: Arc<dyn Operations>,
     /// Results.
     pub blobs: Arc<dyn BlobStore>,
     /// The models that may be requested.
@@ -42,10 +49,16 @@ pub struct Api {
     pub entropy: Arc<dyn Entropy>,
     /// Operator settings.
     pub settings: Arc<Settings>,
+    /// Asks the operator's policy about submits, if there is one.
+    pub gate: Option<Gate>,
+    /// Begins the traces of tasks.
+    pub tracer: Tracer,
     /// Schedules the reading of lists.
     pub turns: Turns,
     /// Cached task objects.
     pub rendered: Rendered,
+    /// Clients that wait for changes.
+    pub watch: Watch,
     /// Whether accepted tasks can run, as reported by the worker.
     pub readiness: Readiness,
     /// Result files that are missing or truncated.
@@ -80,6 +93,8 @@ pub struct Settings {
     pub retention_ms: u64,
     /// Whether downloads are sent to the address of the result store itself, where it has one.
     pub redirects: bool,
+    /// Whether the web page is served.
+    pub studio: bool,
 }
 
 impl Api {
@@ -107,6 +122,12 @@ impl Api {
             project_bytes_max: self.settings.project_bytes_max,
             bytes_max: self.settings.bytes_max,
         }
+    }
+
+    /// The task with this id in this project; refused if there is none.
+    pub(crate) async fn own_task(&self, project: &str, id: TaskId) -> Result<Arc<Task>, ApiError> {
+        let found = self.tasks.get(project, id).await?;
+        found.ok_or_else(ApiError::video_not_found)
     }
 
     /// The public object of a task; refused if the task has expired.
@@ -139,15 +160,27 @@ impl Api {
         task: &Arc<Task>,
         position: Option<u64>,
     ) -> Result<Bytes, ApiError> {
+        let (json, is_new) = self.object_json_once(task, position)?;
+        if is_new {
+            self.rendered.put(task, position, json.clone());
+        }
+        Ok(json)
+    }
+
+    /// Like [`Self::object_json`], for one reader: the cache does not keep it. Whether it was not there is the second
+    /// part.
+    pub(crate) fn object_json_once(
+        &self,
+        task: &Arc<Task>,
+        position: Option<u64>,
+    ) -> Result<(Bytes, bool), ApiError> {
         if let Some(json) = self.rendered.get(task, position) {
-            return Ok(json);
+            return Ok((json, false));
         }
         let json = serde_json::to_vec(&self.object_at(task, position)?);
         let json = json.map_err(|error| ApiError::internal(&error))?;
         // Drops the spare capacity: the cache counts only the length.
-        let json = Bytes::from(json.into_boxed_slice());
-        self.rendered.put(task, position, json.clone());
-        Ok(json)
+        Ok((Bytes::from(json.into_boxed_slice()), true))
     }
 
     /// The signed URLs of a completed task's files; they expire with the task.

@@ -10,17 +10,22 @@ use kinora_contract::{
     ErrorCode, Intent, Status, Submission, SubmitRequest, Task, VideoObject, VideoSpec, lineage,
     validate,
 };
-use kinora_store::{Idempotency, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter};
+use kinora_store::{
+    Callback, Idempotency, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter,
+};
 
 use crate::auth::Writer;
 use crate::error::ApiError;
 use crate::refusals::OfSubmit;
 use crate::state::{Api, SharedApi};
+use crate::traced::Begun;
 use crate::wire::json_response;
 use crate::{body, idempotency};
 
 /// Names what a client may want to know of an accepted task.
 const WARNING: &str = "x-kinora-warning";
+/// What traces call it: method and route.
+const SUBMIT: &str = "POST /v1/videos";
 const NOT_SERVED: &str = "no worker serves this model at the moment; the task waits";
 
 /// Submit a video task.
@@ -56,17 +61,19 @@ pub(crate) async fn submit(
     body: Body,
 ) -> Result<Response, ApiError> {
     let request = SubmitRequest::from_fields(body::fields(&headers, body).await?)?;
-    accept(&api, &key.key, &headers, &request).await
+    accept(&api, &key.key, &headers, &request, SUBMIT).await
 }
 
-/// Validates and stores `request`, and answers with its task.
+/// Validates and stores `request`, which traces call `name`, and answers with its task.
 pub(crate) async fn accept(
     api: &Api,
     key: &NewKey,
     headers: &HeaderMap,
     request: &SubmitRequest,
+    name: &'static str,
 ) -> Result<Response, ApiError> {
-    Submit::new(api, key, headers, request)?.accept().await
+    let submit = Submit::new(api, key, headers, request, name)?;
+    submit.accept().await
 }
 
 /// A request on its way to becoming a task.
@@ -76,6 +83,7 @@ pub(crate) struct Submit<'a> {
     key: &'a NewKey,
     request: &'a SubmitRequest,
     idempotency: Option<Idempotency>,
+    begun: Begun,
 }
 
 impl<'a> Submit<'a> {
@@ -84,25 +92,39 @@ impl<'a> Submit<'a> {
         key: &'a NewKey,
         headers: &HeaderMap,
         request: &'a SubmitRequest,
+        name: &'static str,
     ) -> Result<Self, ApiError> {
         Ok(Self {
             api,
             key,
             request,
             idempotency: idempotency::of_request(headers, request)?,
+            begun: Begun::now(api, headers, name),
         })
     }
 
     /// Validates and stores the request, and answers with its task, or with that of an earlier
     /// identical request.
     pub(crate) async fn accept(self) -> Result<Response, ApiError> {
-        let new = match self.judge().await {
+        let mut new = match self.allowed().await {
             Ok(new) => new,
             Err(refusal) => return self.refuse(refusal).await,
         };
-        let insertion = self.api.tasks.insert(new).await?;
+        let mut span = self.begun.span(self.api, &new);
+        new.trace = span.context();
+        let inserted = self.api.tasks.insert(new).await;
+        if !matches!(inserted, Ok(Insertion::Inserted(_))) {
+            // There is no task whose trace it would be.
+            span.discard();
+        }
+        let insertion = inserted?;
         kinora_crash::point("api.before_answer");
-        answer(self.api, insertion).await
+        let answered = answer(self.api, insertion).await;
+        if let Ok(response) = &answered {
+            let status = response.status().as_u16();
+            span.set("http.response.status_code", u32::from(status));
+        }
+        answered
     }
 
     /// Refuses, unless the same request was accepted under the same key before: later changes (a
@@ -117,6 +139,15 @@ impl<'a> Submit<'a> {
             Some(task) => answer(self.api, Insertion::Replayed(task)).await,
             None => Err(refusal),
         }
+    }
+
+    /// The task to store, if the operator's policy allows it too.
+    async fn allowed(&self) -> Result<NewTask, ApiError> {
+        let new = self.judge().await?;
+        if let Some(gate) = &self.api.gate {
+            gate.check(&new).await?;
+        }
+        Ok(new)
     }
 
     async fn judge(&self) -> Result<NewTask, ApiError> {
@@ -134,13 +165,21 @@ impl<'a> Submit<'a> {
         if !api.settings.reserve.has_room() {
             return Err(ApiError::storage(&"disk space below the reserve"));
         }
-        let Submission { intent, metadata } = submission;
+        let Submission {
+            intent,
+            metadata,
+            callback_url,
+            priority,
+        } = submission;
         Ok(NewTask {
+            callback: callback(api, &key.project, callback_url).await?,
             id: api.new_task_id()?,
             spec: spec(api, &key.project, intent).await?,
             project: key.project.clone(),
             metadata,
+            priority,
             idempotency: self.idempotency.clone(),
+            trace: None,
             bounds,
         })
     }
@@ -164,6 +203,27 @@ fn check_submits_allowed(bounds: QueueBounds) -> Result<(), ApiError> {
     let message = "This API key may not submit tasks: its bound on unfinished tasks is 0. Ask the operator for \
                    another key; waiting does not help.";
     Err(ApiError::new(ErrorCode::SubmitsNotAllowed, message))
+}
+
+/// Where the end of the task is told, if the request says so. Somebody must be able to verify what is sent there.
+async fn callback(
+    api: &Api,
+    project: &str,
+    url: Option<String>,
+) -> Result<Option<Callback>, ApiError> {
+    let Some(url) = url else {
+        return Ok(None);
+    };
+    let webhooks = api.webhooks.webhooks().await?;
+    let mut own = webhooks.into_iter();
+    let own = own.find(|one| one.project == project && one.url.is_none());
+    let Some(webhook) = own.map(|one| one.id) else {
+        let message = "This project has no signing secret for callbacks. Ask the operator to make one with `kinora \
+                       webhooks add`, or leave out 'callback_url'.";
+        let code = ErrorCode::UnsupportedParameter;
+        return Err(ApiError::of(code, "callback_url", message));
+    };
+    Ok(Some(Callback { webhook, url }))
 }
 
 /// The complete spec; for a final or an edit it comes from an earlier task of the same project.

@@ -1,6 +1,6 @@
-//! Limits concurrent list requests: a page may cost a thousand times as much as a poll, so only a
-//! few are read at a time, and each project gets a share. A turn lasts until the work is done even
-//! if the client hangs up, so hanging up gains nothing.
+//! Limits concurrent work of one kind, of which each project gets a share. For lists: a page may cost
+//! a thousand times as much as a poll, so only a few are read at a time, and a turn lasts until the
+//! work is done even if the client hangs up, so hanging up gains nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,9 +12,9 @@ use tokio::time::timeout;
 use crate::buffers::Full;
 
 /// Maximum number of pages read and written at a time.
-const TURNS: usize = 4;
+const PAGES: usize = 4;
 /// Maximum per project.
-const TURNS_OF_PROJECT: usize = 2;
+const PAGES_OF_PROJECT: usize = 2;
 /// From this many projects on, idle ones are removed.
 const FORGET_FROM: usize = 256;
 /// How long a request waits for its turn.
@@ -27,6 +27,7 @@ pub struct Turns(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     all: Arc<Semaphore>,
+    project_max: usize,
     of_projects: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
@@ -43,16 +44,23 @@ pub(crate) struct OwnTurn {
     _permit: OwnedSemaphorePermit,
 }
 
+/// For lists.
 impl Default for Turns {
     fn default() -> Self {
-        Self(Arc::new(Inner {
-            all: Arc::new(Semaphore::new(TURNS)),
-            of_projects: Mutex::default(),
-        }))
+        Self::new(PAGES, PAGES_OF_PROJECT)
     }
 }
 
 impl Turns {
+    /// `all_max` turns at a time, and at most `project_max` of one project.
+    pub(crate) fn new(all_max: usize, project_max: usize) -> Self {
+        Self(Arc::new(Inner {
+            all: Arc::new(Semaphore::new(all_max)),
+            project_max,
+            of_projects: Mutex::default(),
+        }))
+    }
+
     /// Waits for one of the permits of `project`.
     pub(crate) async fn own(&self, project: &str) -> Result<OwnTurn, Full> {
         let turn = self.of_project(project).acquire_owned();
@@ -87,7 +95,7 @@ impl Turns {
         if all.len() >= FORGET_FROM {
             all.retain(|_, turns| Arc::strong_count(turns) > 1);
         }
-        let turns = Arc::new(Semaphore::new(TURNS_OF_PROJECT));
+        let turns = Arc::new(Semaphore::new(self.0.project_max));
         all.insert(project.into(), turns.clone());
         turns
     }
@@ -106,7 +114,7 @@ mod tests {
     async fn p15_a_project_with_many_lists_leaves_turns_to_others() {
         let turns = Turns::default();
         let mut greedy = Vec::new();
-        for _ in 0..TURNS_OF_PROJECT {
+        for _ in 0..PAGES_OF_PROJECT {
             greedy.push(turn(&turns, "greedy").await.unwrap());
         }
         let waiting = turns.clone();
@@ -124,7 +132,7 @@ mod tests {
     async fn nobody_waits_for_a_turn_for_ever() {
         let turns = Turns::default();
         let mut held = Vec::new();
-        for number in 0..TURNS {
+        for number in 0..PAGES {
             held.push(turn(&turns, &format!("project {number}")).await.unwrap());
         }
         assert_eq!(turn(&turns, "late").await.unwrap_err(), Full::All);

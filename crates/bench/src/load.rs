@@ -107,6 +107,27 @@ impl Connection {
             }
         }
     }
+
+    /// Sends a request whose answer goes on and on.
+    pub(crate) async fn send(&mut self, request: &[u8]) -> Outcome<()> {
+        self.buffer.clear();
+        Ok(self.stream.write_all(request).await?)
+    }
+
+    /// Reads on until there is `text`, and forgets everything up to then.
+    pub(crate) async fn wait_for(&mut self, text: &[u8]) -> Outcome<()> {
+        loop {
+            let mut places = self.buffer.windows(text.len());
+            if let Some(place) = places.position(|some| some == text) {
+                self.buffer.drain(..place + text.len());
+                return Ok(());
+            }
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                let read = String::from_utf8_lossy(&self.buffer);
+                return Err(format!("the stream has ended: {read}").into());
+            }
+        }
+    }
 }
 
 /// The body, once it is whole.

@@ -8,7 +8,8 @@
 //! `serve SECONDS` serves one finished task, for another client such as `wrk`, and says where.
 //!
 //! And what takes long, in front of the binary that `KINORA_E2E_BINARY` names (see `./soak`):
-//! `idle CLIENTS SECONDS` and `short TASKS`.
+//! `idle CLIENTS SECONDS`, `short TASKS`, `streams [STREAMS]`, 10,000 by default, and `metered`: submits and polls with
+//! metrics and without.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -39,6 +40,9 @@ use stats::{Window, summary};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Event streams that are open at the same time.
+const STREAMS: usize = 10_000;
+
 fn main() -> Outcome<()> {
     let clients = tokio::runtime::Builder::new_multi_thread()
         .thread_name("clients")
@@ -56,7 +60,10 @@ fn main() -> Outcome<()> {
             let time = Duration::from_secs(seconds.parse()?);
             clients.block_on(serve(&Servers::start()?, time))
         }
+        ["metered"] => clients.block_on(soak::metered()),
         ["postgres"] => clients.block_on(postgres::compare(&Servers::start()?)),
+        ["streams"] => clients.block_on(soak::streams(STREAMS)),
+        ["streams", number] => clients.block_on(soak::streams(number.parse()?)),
         ["short", tasks] => clients.block_on(soak::short(tasks.parse()?)),
         _ => clients.block_on(run(&Servers::start()?, &words)),
     }

@@ -14,7 +14,7 @@ use kinora_blobs::{Reserve, S3Options};
 use kinora_contract::{
     Catalog, Clock, Entropy, KeyText, NoEntropy, SteadyMs, UnixMs, built_in_cards,
 };
-use kinora_store::{NewKey, OpenOptions, Scope, Stores, Work};
+use kinora_store::{Actor, NewKey, OpenOptions, Scope, Stores, Work};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -130,7 +130,11 @@ async fn start_kinora(key: KeyText, store: Option<String>) -> Outcome<Kinora> {
     let url = store.unwrap_or_else(|| format!("sqlite:{}", path.display()));
     let stores = kinora_store::open(&url, &OpenOptions::new(Arc::new(WallClock))).await?;
     if stores.keys.list_keys().await?.is_empty() {
-        stores.keys.add_key(new_key(&key)).await?;
+        let by = Actor {
+            user: "bench".to_owned(),
+            host: "localhost".to_owned(),
+        };
+        stores.keys.add_key(new_key(&key), &by).await?;
     }
     let api = api(&stores, &data)?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -158,7 +162,7 @@ fn new_key(key: &KeyText) -> NewKey {
         sha256: key.sha256(),
         name: "bench".to_owned(),
         project: "bench".to_owned(),
-        scopes: Scope::ALL.to_vec(),
+        scopes: Scope::VIDEOS.to_vec(),
         models: None,
         requests_per_minute: None,
         unfinished_max: Some(u32::MAX),
@@ -171,6 +175,8 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
     Ok(Api {
         tasks: stores.tasks.clone(),
         keys: stores.keys.clone(),
+        webhooks: stores.webhooks.clone(),
+        operations: stores.operations.clone(),
         blobs: kinora_blobs::open(
             &data.path().join("results").display().to_string(),
             &S3Options::default(),
@@ -191,10 +197,14 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             reserve: Reserve::default(),
             retention_ms: 1_000_000,
             redirects: false,
+            studio: false,
             reference_ports: kinora_contract::reference_url::Ports::default(),
         }),
+        gate: None,
+        tracer: kinora_traces::Tracer::default(),
         turns: kinora_api::Turns::default(),
         rendered: kinora_api::Rendered::default(),
+        watch: kinora_api::Watch::default(),
         readiness: kinora_contract::Readiness::default(),
         lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),

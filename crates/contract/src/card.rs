@@ -37,7 +37,7 @@ pub struct Capabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(ignore))]
     pub seconds: Option<Vec<u32>>,
-    /// Whatever else depends on the engine as well.
+    /// Features, which also depend on the engine.
     #[serde(flatten)]
     pub features: Features,
 }
@@ -52,9 +52,9 @@ pub struct Features {
     pub first_frame: bool,
     /// Takes `last_frame` beside the first.
     pub last_frame: bool,
-    /// Takes up to so many `reference_images`.
+    /// Maximum number of `reference_images`.
     pub reference_images_max: u32,
-    /// Takes up to so many `reference_audios`.
+    /// Maximum number of `reference_audios`.
     pub reference_audios_max: u32,
     /// Makes a sound track (`generate_audio`).
     pub audio_output: bool,

@@ -11,15 +11,15 @@ use crate::id::TaskId;
 use crate::ranges::missing;
 use crate::request::SubmitRequest;
 
-/// The OpenAPI shape of `POST /v1/videos/edits`; the fields of an edit's submit are taken as well.
+/// The body of `POST /v1/videos/edits`, which also takes the other fields of an edit.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EditVideo {
-    /// What the video shall become.
+    /// What to change.
     #[cfg_attr(feature = "openapi", schema(example = "The same scene in deep snow"))]
     pub prompt: String,
     /// A completed video of this project.
     pub video: VideoRef,
-    /// A model that edits; the first one where none is named.
+    /// A model that supports edits. Default: the first one.
     pub model: Option<String>,
     /// 0.0 to 1.0 (default 0.6): how far the result may leave the source.
     #[cfg_attr(feature = "openapi", schema(minimum = 0.0, maximum = 1.0))]
@@ -33,11 +33,10 @@ pub struct VideoRef {
     pub id: String,
 }
 
-/// The OpenAPI shape of `POST /v1/videos/{id}/remix`; the fields of an edit's submit are taken as
-/// well.
+/// The body of `POST /v1/videos/{id}/remix`, which also takes the other fields of an edit.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RemixVideo {
-    /// What the video shall become.
+    /// What to change.
     #[cfg_attr(feature = "openapi", schema(example = "The same scene at night"))]
     pub prompt: String,
 }

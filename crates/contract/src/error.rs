@@ -63,6 +63,8 @@ error_codes! {
     DraftNotUsable = "draft_not_usable", 400, InvalidRequest;
     /// `edit_task_id` names nothing that can be edited.
     EditSourceNotUsable = "edit_source_not_usable", 400, InvalidRequest;
+    /// The operator's policy does not allow this request.
+    ContentPolicy = "content_policy", 400, InvalidRequest;
     /// The multipart body cannot be taken apart.
     MalformedBody = "malformed_body", 400, InvalidRequest;
     /// The key is missing, malformed, unknown, revoked or expired.
@@ -119,6 +121,8 @@ error_codes! {
     StorageUnavailable = "storage_unavailable", 503, Server;
     /// There is no room for a further connection.
     Overloaded = "overloaded", 503, Server;
+    /// The operator's policy service does not answer, and nothing is accepted without an answer.
+    PolicyUnavailable = "policy_unavailable", 503, Server;
     /// The process is stopping.
     ShuttingDown = "shutting_down", 503, Server;
 }
@@ -276,6 +280,10 @@ failure_codes! {
     WorkerLost = "worker_lost", "This task's workers failed too often.";
     /// The result could not be stored.
     StorageFailed = "storage_failed", "The result could not be stored.";
+    /// The operator's policy does not allow the result.
+    ContentPolicy = "content_policy", "The result is against the policy of this service.";
+    /// The operator's policy service did not answer about the result.
+    PolicyUnavailable = "policy_unavailable", "The result could not be checked against the policy of this service.";
     /// The client cancelled.
     Cancelled = "cancelled", "The task was cancelled.";
 }

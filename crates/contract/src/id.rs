@@ -38,6 +38,11 @@ impl TaskId {
         Self(time | u128::from_be_bytes(low))
     }
 
+    /// The number that the digits write.
+    pub const fn number(self) -> u128 {
+        self.0
+    }
+
     /// The creation time that the id carries, in milliseconds since 1970.
     pub fn created_at_ms(self) -> u64 {
         u64::try_from(self.0 >> 80).unwrap_or(0)

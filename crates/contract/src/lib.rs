@@ -2,8 +2,9 @@
 //!
 //! 1. [`request`]: the body as sent, JSON or form, into one [`SubmitRequest`].
 //! 2. [`card`]: the model cards, [`record`]: how they are written, and [`mod@validate`]: request and card into a [`VideoSpec`].
-//! 3. [`task`]: the states of a task; [`lifecycle`]: what may follow what, and what follows from it;
-//!    [`object`]: what a client sees.
+//! 3. [`task`]: the states of a task; [`priority`]: which of a project's tasks go first; [`lifecycle`]: what may follow
+//!    what, and what follows from it; [`object`]: what a client sees; [`webhook`]: what a receiver is told of its end;
+//!    [`tally`]: what ended tasks add up to; [`trace`]: which trace it belongs to.
 //! 4. [`error`]: every refusal and every failure by its stable code; [`limits`]: every bound.
 //!
 //! It refuses I/O, async, clocks and randomness: time and random bytes are arguments.
@@ -13,6 +14,7 @@
 pub mod card;
 mod combine;
 mod cost;
+mod date;
 pub mod edit_call;
 pub mod entropy;
 pub mod error;
@@ -28,6 +30,7 @@ pub mod limits;
 pub mod lineage;
 pub mod object;
 pub mod page;
+pub mod priority;
 mod ranges;
 mod readiness;
 pub mod record;
@@ -35,13 +38,17 @@ pub mod reference_url;
 pub mod request;
 pub mod size;
 pub mod spec;
+pub mod tally;
 pub mod task;
 pub mod time;
+pub mod trace;
 pub mod validate;
 pub mod warning;
+pub mod webhook;
 mod weight;
 
 pub use card::{Capabilities, Catalog, Features, ModelCard};
+pub use date::{iso_date, iso_day, parse_iso_day};
 pub use entropy::{Entropy, NoEntropy};
 pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, Refusal};
 pub use form::Form;
@@ -49,15 +56,19 @@ pub use id::{ID_AHEAD_MS_MAX, TaskId, TaskIds};
 pub use key::KeyText;
 pub use object::{Links, VideoDeleted, VideoList, VideoObject};
 pub use page::PageQuery;
+pub use priority::Priority;
 pub use readiness::{Alive, Readiness, Standstill};
 pub use record::{CardError, CardRecord, built_in_cards};
 pub use request::SubmitRequest;
 pub use size::{AspectRatio, Resolution, Size};
 pub use spec::{Edit, FrameSize, Inputs, Reference, SPEC_VERSION, Seconds, VideoSpec};
+pub use tally::Tally;
 pub use task::{Artifact, Phase, State, Status, StoredFile, Task};
 pub use time::{
     Clock, ManualClock, RELEASED_MS, Reading, RunningClock, SteadyMs, Stopwatch, UnixMs,
 };
+pub use trace::TraceContext;
 pub use validate::{Intent, Submission, validate};
 pub use warning::{Warning, WarningCode};
+pub use webhook::WebhookSecret;
 pub use weight::listed_bytes;

@@ -74,13 +74,36 @@ limits! {
     PAGE_LIMIT_DEFAULT: usize = 20, "tasks", "Page of a list when none is asked for";
     PAGE_BYTES_MAX: usize = 1 << 20, "bytes", "Most text in a page of several tasks; a page ends early rather than exceed it";
     RENDERED_BYTES_MAX: usize = 16 << 20, "bytes", "Most memory for task objects that are kept as JSON for the next query";
+    WAIT_SECONDS_MAX: u64 = 60, "seconds", "Longest wait for a change of a task, by Prefer: wait";
+    WAITS_MAX: usize = 10_000, "requests", "Most requests that wait for a change; a further one is answered at once";
+    WAITS_PER_KEY_MAX: usize = 1_000, "requests", "Most requests of one API key that wait for a change";
+    EVENT_STREAMS_MAX: usize = 20_000, "streams", "Most open event streams";
+    EVENT_STREAMS_PER_KEY_MAX: usize = 1_000, "streams", "Most open event streams of one API key";
+    EVENT_KEEP_ALIVE_SECONDS: u64 = 15, "seconds", "Time between two signs of life of an event stream, and between two looks at its key";
+    EVENTS_UNREAD_MAX: usize = 1_024, "tasks", "Most tasks with updates that an event stream's client has not read; beyond it the stream ends, to be resumed";
+    EVENTS_RESUMED_MAX: usize = 1_000, "tasks", "Most ended tasks that a resumed event stream begins with";
     IDEMPOTENCY_KEY_CHARS_MAX: usize = 255, "characters", "Longest Idempotency-Key";
     IDEMPOTENCY_HOURS: u64 = 24, "hours", "How long an Idempotency-Key is remembered";
     RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Longest Retry-After ever sent";
+    POLICY_QUESTIONS_MAX: usize = 64, "submits", "Most submits about which the operator's policy service is asked at a time";
+    POLICY_QUESTIONS_PER_PROJECT_MAX: usize = 8, "submits", "Most submits of one project about which it is asked at a time";
+    POLICY_ANSWER_BYTES_MAX: usize = 64 * 1024, "bytes", "Largest answer of the policy service";
+    POLICY_REASON_CHARS_MAX: usize = 500, "characters", "Longest reason of a refusal by policy; a longer one is cut";
+    POLICY_RESULT_SECONDS: u64 = 120, "seconds", "How long the policy service is asked about one result until it answers";
     ATTEMPTS_MAX: u32 = 3, "attempts", "Runs of one task before it fails with worker_lost";
+    WEBHOOK_ATTEMPTS_MAX: u32 = 11, "attempts", "Most attempts at delivering an event to a webhook, over about 24 hours";
+    WEBHOOK_SECONDS: u64 = 10, "seconds", "How long one attempt at a delivery may take, from the look-up to the head of the answer";
+    WEBHOOK_DELIVERIES_MAX: usize = 64, "deliveries", "Most deliveries that one process makes at a time";
+    WEBHOOK_DELIVERIES_EACH_MAX: usize = 4, "deliveries", "Most deliveries to one webhook at a time";
+    WEBHOOK_LOG_MAX: u64 = 10_000, "deliveries", "Most deliveries of a webhook that are kept, the newest; older ones that were delivered or given up are forgotten";
+    WEBHOOK_ROTATION_HOURS: u64 = 24, "hours", "How long deliveries are also signed with the secret that a rotation replaced";
+    TRACE_SPANS_MAX: usize = 2_048, "spans", "Most spans that wait to be exported to the collector of traces; further ones are dropped";
+    WEBHOOKS_MAX: usize = 16, "webhooks", "Most webhooks of a project";
     RETENTION_HOURS: u64 = 168, "hours", "How long a finished task and its files are kept";
     CLOCK_SETTLE_SECONDS: u64 = 600, "seconds", "How long wall and monotonic clock must have agreed before anything ends by time";
     CLOCK_STEP_SECONDS: u64 = 60, "seconds", "Difference from which they do not agree";
+    KEY_LOG_ENTRIES_MAX: usize = 10_000, "entries", "Most entries of the log of key changes; the oldest go first";
+    OVERVIEW_RUNNING_MAX: usize = 200, "tasks", "Most running tasks that operators are shown";
     TOMBSTONE_DAYS: u64 = 30, "days", "How long an expired task still answers 410";
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::error::Failure;
+use crate::priority::Priority;
 use crate::spec::{FrameSize, Seconds};
 use crate::task::{State, Status, Task};
 use crate::time::UnixMs;
@@ -27,7 +28,7 @@ pub struct VideoObject {
     pub object: &'static str,
     /// The model that makes it.
     pub model: String,
-    /// Where it stands.
+    /// State of the task.
     pub status: Status,
     /// 0 to 100; never falls; 100 only when completed.
     #[cfg_attr(feature = "openapi", schema(maximum = 100))]
@@ -46,6 +47,9 @@ pub struct VideoObject {
     pub seed: u32,
     /// The caller's notes.
     pub metadata: BTreeMap<String, String>,
+    /// Its class among the project's waiting tasks; absent when `normal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     /// When work began, Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<u64>,
@@ -100,7 +104,7 @@ pub struct VideoObject {
     /// The engine, as `name/version`, once started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// What the engine did not or could not do of the request; absent when there is nothing.
+    /// Parts of the request that the engine ignored; absent when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub warnings: Vec<Warning>,
@@ -173,6 +177,7 @@ impl VideoObject {
             },
             seed: spec.seed,
             metadata: task.metadata.clone(),
+            priority: Some(task.priority).filter(|one| !one.is_normal()),
             started_at: task.started_at_ms.map(seconds_of),
             completed_at: task.finished_at_ms.map(seconds_of),
             expires_at: task.expires_at_ms.map(seconds_of),

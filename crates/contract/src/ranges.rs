@@ -8,6 +8,7 @@ use crate::limits::{
     METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_CHARS_MAX,
     NEGATIVE_PROMPT_CHARS_MAX, PROMPT_CHARS_MAX, SEED_MAX,
 };
+use crate::priority::Priority;
 use crate::request::{SecondsField, SubmitRequest};
 use crate::size::{AspectRatio, Resolution, Size};
 use crate::spec::{FrameSize, Seconds};
@@ -25,6 +26,7 @@ pub(crate) struct Ranged {
     pub(crate) strength: f64,
     pub(crate) draft_task: Option<TaskId>,
     pub(crate) edit_task: Option<TaskId>,
+    pub(crate) priority: Priority,
 }
 
 /// Judges every field in the order of the public table.
@@ -34,7 +36,7 @@ pub(crate) fn check(
     random_seed: u32,
 ) -> Result<Ranged, Refusal> {
     let negative_limit = NEGATIVE_PROMPT_CHARS_MAX;
-    let ranged = Ranged {
+    let mut ranged = Ranged {
         prompt: prompt(request)?,
         negative_prompt: trimmed(
             "negative_prompt",
@@ -56,9 +58,11 @@ pub(crate) fn check(
             "edit_task_id",
             ErrorCode::EditSourceNotUsable,
         )?,
+        priority: Priority::default(),
     };
     check_counts(request, card)?;
     check_metadata(request)?;
+    ranged.priority = priority(request)?;
     Ok(ranged)
 }
 
@@ -222,6 +226,16 @@ fn shape(request: &SubmitRequest) -> Result<Option<Shape>, Refusal> {
             names.join(", ")
         );
         invalid("aspect_ratio", message)
+    })
+}
+
+fn priority(request: &SubmitRequest) -> Result<Priority, Refusal> {
+    let Some(name) = &request.priority else {
+        return Ok(Priority::default());
+    };
+    Priority::from_name(name).ok_or_else(|| {
+        let names = Priority::ALL.map(Priority::name).join(", ");
+        invalid("priority", format!("'priority' must be one of {names}."))
     })
 }
 

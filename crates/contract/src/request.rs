@@ -114,15 +114,15 @@ impl fmt::Debug for Field {
 
 /// Makes [`SubmitRequest`], its parser and [`FIELDS`] of rows `name: TYPE = READER, RULES;`.
 macro_rules! request_fields {
-    ($($(#[doc = $about:literal])+ $(#[schema($($schema:tt)+)])?
+    ($($(#[doc = $about:literal])+ $(#[schema($($schema:tt)+)])? $(#[serde($($serde:tt)+)])?
        $name:ident: $value:ty = $reader:ident, $rules:expr;)+) => {
-        /// A submit request as sent, each field of the right type and nothing judged yet.
+        /// A submit request as sent: fields of the right types, not yet validated.
         /// `null` means absent. Unknown fields are refused.
         #[derive(Clone, Debug, Default, PartialEq, Serialize)]
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[serde(deny_unknown_fields)]
         pub struct SubmitRequest {
-            $($(#[doc = $about])+ $(#[cfg_attr(feature = "openapi", schema($($schema)+))])?
+            $($(#[doc = $about])+ $(#[cfg_attr(feature = "openapi", schema($($schema)+))])? $(#[serde($($serde)+)])?
             pub $name: Option<$value>,)+
             /// The first field present that no model takes, by name; such a request is refused by name.
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -221,7 +221,7 @@ request_fields! {
     /// `true` for a quick preview at 480p in the shape of the video, which keeps the seed and the inputs for its final.
     draft: bool = FLAG, Rules { taken: |can| can.draft, ..OF_FORM };
 
-    /// A completed draft of this project and model to render as a final. Only `model` and `metadata` may accompany it.
+    /// A completed draft of this project and model to render as a final. Only `model`, `metadata`, `callback_url` and `priority` may accompany it.
     draft_task_id: String = TEXT, Rules { taken: |can| can.draft, in_final: true, ..FREE };
 
     /// A completed task of this project, of any model, whose video is to be edited. Length and size come from it; an edit has no sound.
@@ -232,6 +232,19 @@ request_fields! {
 
     /// Up to 16 pairs of strings, given back unchanged: keys of 1 to 64, values of up to 512 characters.
     metadata: BTreeMap<String, String> = PAIRS, Rules { in_final: true, ..FREE };
+
+    /// URL to which the end of the task is told, by a signed POST (see `docs/webhooks.md`). The operator must have made
+    /// a signing secret for the callbacks of the project.
+    // Absent from the fingerprint where it is not sent: that of earlier versions stays the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callback_url: String = URL, Rules { in_final: true, ..FREE };
+
+    /// `low`, `normal` (default) or `high`: which of the project's own waiting tasks are taken first. It changes nothing
+    /// between projects, and is not taken over from a draft or from the source of an edit.
+    #[schema(example = "normal")]
+    // Absent from the fingerprint as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: String = TEXT, Rules { in_final: true, ..FREE };
 }
 
 /// The type of the field `name`. `video` is known to `edits` alone, which takes an object.

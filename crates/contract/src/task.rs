@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
 use crate::id::TaskId;
+use crate::priority::Priority;
 use crate::spec::VideoSpec;
 use crate::time::UnixMs;
+use crate::trace::TraceContext;
 use crate::warning::Warning;
 
 /// A task as the store keeps it.
@@ -23,7 +25,9 @@ pub struct Task {
     pub spec: VideoSpec,
     /// The caller's own notes, given back unchanged.
     pub metadata: BTreeMap<String, String>,
-    /// Where it stands.
+    /// Its class among the project's waiting tasks.
+    pub priority: Priority,
+    /// State of the task.
     pub state: State,
     /// 0 to 100; never falls; 100 only when completed.
     pub progress: u8,
@@ -41,6 +45,8 @@ pub struct Task {
     pub engine: Option<String>,
     /// What that engine did not or could not do of the request.
     pub warnings: Vec<Warning>,
+    /// The span of its submit, if its trace is recorded.
+    pub trace: Option<TraceContext>,
 }
 
 /// Where a task stands.

@@ -10,6 +10,7 @@ use crate::combine;
 use crate::error::{ErrorCode, Refusal};
 use crate::id::TaskId;
 use crate::limits::{MODEL_CHARS_MAX, REQUEST_TEXT_BYTES_MAX};
+use crate::priority::Priority;
 use crate::ranges::{self, Ranged};
 use crate::reference_url::{self, Ports};
 use crate::request::{FIELDS, SecondsField, SubmitRequest};
@@ -22,6 +23,10 @@ pub struct Submission {
     pub intent: Intent,
     /// The caller's notes.
     pub metadata: BTreeMap<String, String>,
+    /// Where the end of the task is to be told.
+    pub callback_url: Option<String>,
+    /// Its class among the project's tasks.
+    pub priority: Priority,
 }
 
 /// The kind of video that a request asks for.
@@ -86,8 +91,10 @@ pub fn validate(
     check_urls(request)?;
     check_text(request)?;
     Ok(Submission {
+        priority: ranged.priority,
         intent: ranged.into_intent(request, card)?,
         metadata: request.metadata.clone().unwrap_or_default(),
+        callback_url: request.callback_url.clone(),
     })
 }
 

@@ -41,7 +41,7 @@ impl WarningCode {
     }
 }
 
-/// One thing that an engine did not or could not do, as a client sees it.
+/// A part of the request that the engine ignored, as a client sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Warning {

@@ -52,6 +52,9 @@ pub const MOVE_POINTS: &[&str] = &[
     "import.filled",
 ];
 
+/// The points of a delivery to a webhook, in order.
+pub const DELIVERY_POINTS: &[&str] = &["api.before_delivery", "api.delivered"];
+
 /// Whether points do anything in this build.
 pub const ARMED: bool = cfg!(feature = "armed");
 

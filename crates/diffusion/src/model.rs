@@ -64,6 +64,7 @@ impl Model {
                 name,
                 version: LIBRARY.to_owned(),
                 features,
+                is_trained: true,
                 final_from_video: features.draft,
             },
             settings,

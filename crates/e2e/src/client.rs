@@ -7,10 +7,11 @@ use serde_json::Value;
 use ureq::http::Request as HttpRequest;
 use ureq::http::request::Parts;
 
+use crate::events::Events;
 use crate::faults;
 use crate::reply::Reply;
 use crate::video::{Tracker, Video};
-use crate::wait::until;
+use crate::wait::{PATIENCE, until};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const BOUNDARY: &str = "kinora-e2e-boundary";
@@ -116,6 +117,30 @@ impl Client {
     /// `POST` without a body.
     pub fn post(&self, target: &str) -> Reply {
         self.request("POST", target).send()
+    }
+
+    /// Opens an event stream, from after the event with the id `last`; where stores fail on purpose, until they do not.
+    pub fn events(&self, target: &str, last: Option<&str>) -> Events {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .timeout_global(Some(PATIENCE));
+        let agent: ureq::Agent = config.build().into();
+        until("an event stream", || {
+            let mut request = agent.get(format!("{}{target}", self.base_url));
+            if let Some(key) = &self.key {
+                request = request.header("authorization", format!("Bearer {key}"));
+            }
+            if let Some(last) = last {
+                request = request.header("last-event-id", last);
+            }
+            let (head, body) = request.call().unwrap().into_parts();
+            if head.status == 503 && faults::stores_fail() {
+                return None;
+            }
+            assert_eq!(head.status, 200, "{head:?}");
+            Some(Events::new(head.headers, body.into_reader()))
+        })
     }
 
     /// `DELETE`.

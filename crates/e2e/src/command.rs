@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use rustix::process::Signal;
+
 use crate::binary::kinora_binary;
 use crate::data::DataFolder;
 use crate::process::{Finished, Process};
@@ -34,11 +36,67 @@ pub fn run(command: Command) -> Finished {
     Process::start(command, None).finished()
 }
 
+/// A command that is running; killed when dropped.
+#[derive(Debug)]
+pub struct Running(Process);
+
+impl Running {
+    /// Starts it.
+    pub fn start(command: Command) -> Self {
+        Self(Process::start(command, None))
+    }
+
+    /// What Ctrl-C sends: `SIGINT`.
+    pub fn interrupt(&self) {
+        self.0.signal(Signal::INT);
+    }
+
+    /// Waits for a line of its standard error that holds `part`.
+    pub fn wait_for_word(&self, part: &str) {
+        let found = self
+            .0
+            .stderr
+            .wait_for(|line| line.contains(part).then_some(()));
+        assert!(
+            found.is_some(),
+            "never said: {part}\n{}",
+            self.0.stderr.text()
+        );
+    }
+
+    /// Waits for a line of its output that holds `part`.
+    pub fn wait_for_output(&self, part: &str) {
+        let found = self
+            .0
+            .stdout
+            .wait_for(|line| line.contains(part).then_some(()));
+        assert!(
+            found.is_some(),
+            "never printed: {part}\n{}",
+            self.0.stdout.text()
+        );
+    }
+
+    /// Waits for its end.
+    pub fn finished(mut self) -> Finished {
+        self.0.finished()
+    }
+}
+
 /// Runs `kinora keys` on a data folder.
 pub fn keys(data: &DataFolder, arguments: &[&str]) -> Finished {
+    beside("keys", data, arguments)
+}
+
+/// Runs `kinora webhooks` on a data folder.
+pub fn webhooks(data: &DataFolder, arguments: &[&str]) -> Finished {
+    beside("webhooks", data, arguments)
+}
+
+fn beside(name: &str, data: &DataFolder, arguments: &[&str]) -> Finished {
     let mut command = kinora();
     command
-        .arg("keys")
+        .arg(name)
         .args(arguments)
         .arg("--data")
         .arg(data.path());

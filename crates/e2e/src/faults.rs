@@ -17,6 +17,11 @@ pub(crate) fn ppm() -> Option<&'static str> {
         .as_deref()
 }
 
+/// Whether the stores of services fail on purpose: then the client may have sent a request more than once.
+pub fn stores_fail() -> bool {
+    ppm().is_some()
+}
+
 /// The variables of a service whose stores fail; each service fails at other calls.
 pub(crate) fn variables() -> Option<[(&'static str, String); 2]> {
     static SEED: AtomicU64 = AtomicU64::new(1);

@@ -22,7 +22,8 @@ impl Hold {
             .iter()
             .chain(kinora_crash::HOST_POINTS)
             .chain(kinora_crash::BACKUP_POINTS)
-            .chain(kinora_crash::MOVE_POINTS);
+            .chain(kinora_crash::MOVE_POINTS)
+            .chain(kinora_crash::DELIVERY_POINTS);
         assert!(known.any(|known| *known == point), "no point {point}");
         Self {
             order: format!("{point}:{time}"),

@@ -4,7 +4,9 @@
 //!
 //! [`Setup`] starts a [`Server`] on a [`DataFolder`]; [`Client`] speaks to it; [`Reply`] judges
 //! what came back; [`raw`] speaks to it below HTTP; [`media`] and
-//! [`compare`] look into files; [`Host`] serves what [`studio`] makes; [`WallClock`] and [`Hold`]
+//! [`compare`] look into files; [`Host`] serves what [`studio`] makes; [`Judge`] is an
+//! operator's policy service; [`WallClock`] and [`Hold`]
+//! [`compare`] look into files; [`Host`] serves what [`studio`] makes; [`Receiver`] takes webhooks; [`WallClock`] and [`Hold`]
 //! choose the moment; [`replay`] makes the disks that a power loss may leave.
 
 #![forbid(unsafe_code)]
@@ -22,12 +24,16 @@ mod clock;
 mod command;
 pub mod compare;
 mod data;
+mod events;
 mod faults;
 mod hold;
 mod host;
+mod judge;
 pub mod media;
+mod pages;
 mod process;
 pub mod raw;
+mod receiver;
 pub mod replay;
 mod reply;
 mod server;
@@ -38,11 +44,16 @@ mod wait;
 pub use binary::workspace;
 pub use client::{Client, Form, Request};
 pub use clock::WallClock;
-pub use command::{keys, kinora, run};
+pub use command::{Running, keys, kinora, run, webhooks};
 pub use data::DataFolder;
+pub use events::{Event, Events};
+pub use faults::stores_fail;
 pub use hold::Hold;
 pub use host::Host;
+pub use judge::{Answer, Judge};
+pub use pages::{Block, blocks};
 pub use process::Finished;
+pub use receiver::{Posted, Receiver};
 pub use reply::Reply;
 pub use server::{Server, Setup};
 pub use video::{Tracker, Video};

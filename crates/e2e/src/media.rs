@@ -80,8 +80,36 @@ pub fn assert_decodes(path: &Path) {
     );
 }
 
-/// The types of the boxes at the top of an MP4 (ISO/IEC 14496-12, section 4.2), in order.
+/// What ExifTool reads of a file's XMP, by group and name: `XMP-xmp:CreatorTool`.
+pub fn xmp(path: &Path) -> Value {
+    let asked = [
+        "-json", "-n", "-G1", "-struct", "-XMP:all", "-Warning", "-Error",
+    ];
+    let (out, _) = output("exiftool", &asked, path);
+    let mut found: Value = serde_json::from_str(&out).unwrap();
+    let found = found[0].take();
+    for complaint in ["ExifTool:Warning", "ExifTool:Error"] {
+        assert!(found[complaint].is_null(), "{found:#}");
+    }
+    found
+}
+
+/// The bytes of an MP4 that do not tell of its origin: the boxes before those of metadata.
+pub fn without_provenance(mp4: &[u8]) -> &[u8] {
+    let boxes = boxes(mp4);
+    let told = boxes
+        .iter()
+        .take_while(|(kind, _)| kind != "uuid" && kind != "free");
+    &mp4[..told.map(|(_, size)| size).sum()]
+}
+
+/// The types of the boxes at the top of an MP4, in order.
 pub fn top_boxes(mp4: &[u8]) -> Vec<String> {
+    boxes(mp4).into_iter().map(|(kind, _)| kind).collect()
+}
+
+/// The types and sizes of the boxes at the top of an MP4 (ISO/IEC 14496-12, section 4.2), in order.
+fn boxes(mp4: &[u8]) -> Vec<(String, usize)> {
     let mut types = Vec::new();
     let mut rest = mp4;
     while !rest.is_empty() {
@@ -91,7 +119,7 @@ pub fn top_boxes(mp4: &[u8]) -> Vec<String> {
             1 => (u64::from(word(8)) << 32 | u64::from(word(12))) as usize,
             size => size as usize,
         };
-        types.push(String::from_utf8_lossy(&rest[4..8]).into_owned());
+        types.push((String::from_utf8_lossy(&rest[4..8]).into_owned(), size));
         assert!(
             size >= 8 && size <= rest.len(),
             "a box of {size} bytes: {types:?}"

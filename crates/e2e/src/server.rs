@@ -13,6 +13,7 @@ use crate::command::{keys, kinora_under};
 use crate::data::DataFolder;
 use crate::faults;
 use crate::process::{Finished, Process, inside};
+use crate::wait::until;
 
 /// The pause after each frame of a clip of ten seconds or more: one of fifteen takes half a minute, and nearly no work.
 const LONG_CLIP_FRAME_MS: &str = "80";
@@ -26,6 +27,7 @@ pub struct Setup {
     listen: Option<String>,
     without_worker: bool,
     worker: bool,
+    painted: bool,
 }
 
 impl Setup {
@@ -62,6 +64,13 @@ impl Setup {
     #[must_use]
     pub const fn without_worker(mut self) -> Self {
         self.without_worker = true;
+        self
+    }
+
+    /// With clips that are worth a look. Those of others have one colour, by their seed, and cost nearly nothing.
+    #[must_use]
+    pub const fn painted(mut self) -> Self {
+        self.painted = true;
         self
     }
 
@@ -114,6 +123,7 @@ impl Setup {
             .arg("--data")
             .arg(self.data.path())
             .env("LONG_CLIP_FRAME_MS", LONG_CLIP_FRAME_MS)
+            .envs((!self.painted).then_some(("PLAIN_CLIPS", "1")))
             .envs(faults::variables().into_iter().flatten())
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
@@ -244,6 +254,14 @@ impl Server {
         let log = self.log();
         let all = |line: &&str| parts.iter().all(|part| line.contains(part));
         log.lines().filter(all).count()
+    }
+
+    /// Waits until as many lines of its log hold every one of `parts`; panics when more do. The log comes by a thread
+    /// of its own: what an answer tells of may be in it a little later.
+    pub fn assert_logged(&self, parts: &[&str], times: usize) {
+        let enough = || (self.logged(parts) >= times).then_some(());
+        until(&format!("{times} lines with {parts:?}"), enough);
+        assert_eq!(self.logged(parts), times, "{parts:?}\n{}", self.log());
     }
 
     /// Its number, by which the system knows it.

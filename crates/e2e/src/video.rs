@@ -154,6 +154,7 @@ const SOMETIMES: &[(&str, Judge)] = &[
     ("completed_at", Value::is_u64),
     ("expires_at", Value::is_u64),
     ("queue_position", Value::is_u64),
+    ("priority", |value| value == "low" || value == "high"),
     ("engine", |value| {
         value.as_str().is_some_and(|text| text.contains('/'))
     }),

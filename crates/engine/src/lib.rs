@@ -73,6 +73,8 @@ pub struct Description {
     pub version: String,
     /// Its features; a model card is restricted to these.
     pub features: Features,
+    /// Whether its pictures come from a trained model, and not from rules alone: files say so.
+    pub is_trained: bool,
     /// Whether it makes a draft's final from the draft's video, which is then its source; otherwise
     /// the spec alone is enough.
     pub final_from_video: bool,

@@ -1,14 +1,15 @@
 //! One request over one connection, and the head of its response: a body, a redirect or an error.
-//! Sends four fixed headers, nothing about users, and never reuses a connection.
+//! A fetch sends four fixed headers and nothing about users; a connection is never reused.
 
 use bytes::Bytes;
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, HOST, HeaderName, LOCATION, TRANSFER_ENCODING,
     USER_AGENT,
 };
+use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::task::JoinSet;
@@ -39,12 +40,15 @@ pub(crate) enum Head {
     Elsewhere(Url),
 }
 
-/// Requests `url` over `connection` and reads the response head. The caller limits the time.
+/// A request that may not have been possible to form.
+type Formed = Result<Request<Full<Bytes>>, hyper::http::Error>;
+
+/// Sends `request` over `connection` and reads the response head. The caller limits the time.
 ///
 /// # Errors
 /// If the peer does not answer in HTTP/1.1, or sends a head larger than [`HEAD_BYTES_MAX`].
-pub(crate) async fn ask(url: &Url, connection: Connection) -> Result<Answer, Cause> {
-    let request = request(url).map_err(Cause::RequestLine)?;
+pub(crate) async fn ask(request: Formed, connection: Connection) -> Result<Answer, Cause> {
+    let request = request.map_err(Cause::RequestLine)?;
     let Connection { stream, turns } = connection;
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
@@ -64,16 +68,39 @@ pub(crate) async fn ask(url: &Url, connection: Connection) -> Result<Answer, Cau
     Ok(Answer { response, driver })
 }
 
-fn request(url: &Url) -> Result<Request<Empty<Bytes>>, hyper::http::Error> {
-    Request::get(&url[Position::BeforePath..Position::AfterQuery])
+/// Asks for the file at `url`.
+pub(crate) fn get(url: &Url) -> Formed {
+    let request = Request::get(target(url));
+    with_usual_headers(request, url).body(Full::default())
+}
+
+/// Sends `body` to `url`, with `headers` besides the usual ones.
+pub(crate) fn post(url: &Url, headers: &[(&str, &str)], body: Bytes) -> Formed {
+    let mut request = with_usual_headers(Request::post(target(url)), url);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Full::new(body))
+}
+
+fn target(url: &Url) -> &str {
+    &url[Position::BeforePath..Position::AfterQuery]
+}
+
+fn with_usual_headers(request: request::Builder, url: &Url) -> request::Builder {
+    request
         .header(HOST, &url[Position::BeforeHost..Position::AfterPort])
         .header(USER_AGENT, USER_AGENT_TEXT)
         .header(ACCEPT, "*/*")
         .header(ACCEPT_ENCODING, "identity")
-        .body(Empty::new())
 }
 
 impl Answer {
+    /// Its status.
+    pub(crate) fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
     /// Interprets status and headers; `asked` is the requested URL.
     ///
     /// # Errors

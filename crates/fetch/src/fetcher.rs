@@ -4,7 +4,9 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use kinora_contract::Clock;
 use kinora_pool::Pool;
@@ -16,7 +18,7 @@ use crate::body::{Pace, Saving, save};
 use crate::budget::{Budget, Reservation};
 use crate::connect::{Connection, Connector, tls};
 use crate::error::{Cause, FetchError};
-use crate::exchange::{Answer, Head, ask};
+use crate::exchange::{Answer, Head, ask, get, post};
 use crate::options::{Options, OptionsError};
 use crate::patience::Patience;
 use crate::policy::Policy;
@@ -39,6 +41,21 @@ pub struct Request<'a> {
     pub to: &'a Path,
     /// Maximum length of the file, in bytes.
     pub bytes_max: u64,
+}
+
+/// What to post to a webhook, and for whom.
+#[derive(Clone, Debug)]
+pub struct Post<'a> {
+    /// The project that pays for it: projects share look-ups and connections fairly.
+    pub project: &'a str,
+    /// The webhook.
+    pub url: &'a str,
+    /// Headers besides those of every request: lower-case names and values.
+    pub headers: &'a [(&'static str, &'a str)],
+    /// The body.
+    pub body: Bytes,
+    /// Maximum time from the wait for a turn to the head of the answer.
+    pub limit: Duration,
 }
 
 /// Fetches reference URLs into files, any number at a time.
@@ -113,7 +130,7 @@ impl Fetcher {
         for _ in 0..=self.options.redirects_max {
             let connection = self.reach(&url, request.project, &mut patience).await?;
             let asking = async {
-                let asked = ask(&url, connection).await;
+                let asked = ask(get(&url), connection).await;
                 asked.map_err(FetchError::Unreachable)
             };
             let answer: Answer = patience.unsized_time(asking).await?;
@@ -128,6 +145,25 @@ impl Fetcher {
         }
         let redirects_max = self.options.redirects_max;
         Err(FetchError::Unreachable(Cause::Redirects(redirects_max)))
+    }
+
+    /// Posts to a webhook, and returns the status of the answer, whose body is not read. Redirects are answers like any
+    /// other.
+    ///
+    /// # Errors
+    /// [`FetchError`] where there is no answer.
+    pub async fn post(&self, message: Post<'_>) -> Result<u16, FetchError> {
+        let parsed = Url::parse(message.url);
+        let url = parsed.map_err(|error| FetchError::Unreachable(Cause::Url(error)))?;
+        let posted = async {
+            let mut patience = Patience::new(&self.options, &self.clock);
+            let project = message.project;
+            let connection = self.reach(&url, project, &mut patience).await?;
+            let asked = ask(post(&url, message.headers, message.body), connection).await;
+            Ok(asked.map_err(FetchError::Unreachable)?.status())
+        };
+        let answered = timeout(message.limit, posted).await;
+        answered.unwrap_or(Err(FetchError::Timeout(Cause::TotalTimeout)))
     }
 
     /// Resolves, checks and connects. A timeout here is not `Timeout`: a filtered port must look

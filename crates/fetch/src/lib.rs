@@ -1,5 +1,5 @@
-//! Fetches reference URLs into files. [`Fetcher::fetch`] is the only entry point; the modules in
-//! the order in which a URL passes them:
+//! Fetches reference URLs into files, by [`Fetcher::fetch`], and posts events to webhooks, by [`Fetcher::post`]. Both
+//! dial under the same guard; the modules in the order in which a URL passes them:
 //!
 //! 1. `turns` and `budget` limit the connections per host and the bytes per project and hour;
 //!    `patience` limits the time.
@@ -10,6 +10,8 @@
 //! 4. `connect`: TCP and TLS to exactly a permitted address, within one deadline.
 //! 5. `exchange`: one request, one bounded response head; redirects go back to 2.
 //! 6. `body`: saves the bytes to a new file, counted, never below the minimum rate.
+//!
+//! `names` lends the look-ups to clients of other crates, without the guard.
 //!
 //! `error` says what failed, `reached` how far the fetch got.
 //!
@@ -26,6 +28,7 @@ mod error;
 mod exchange;
 mod fetcher;
 mod lookups;
+mod names;
 mod network;
 mod options;
 mod patience;
@@ -39,7 +42,8 @@ mod turns;
 pub use address::{Reason, Verdict, judge};
 pub use body::{Pace, SaveError, Saving, save};
 pub use error::{Cause, FetchError};
-pub use fetcher::{DISK_THREADS, Fetcher, Request};
+pub use fetcher::{DISK_THREADS, Fetcher, Post, Request};
+pub use names::Names;
 pub use network::{Network, NetworkError};
 pub use options::{Options, OptionsError};
 pub use policy::{Allowed, AllowedError};

@@ -77,7 +77,7 @@ fn catalog(cards: Vec<ModelCard>) -> Result<Catalog, Failure> {
 fn served(engine: &Engine, data: &Path) -> Result<Served, Failure> {
     let maker = maker(engine, data)?;
     #[cfg(feature = "test-faults")]
-    let maker = crate::paced::around(maker);
+    let maker = crate::paced::around(maker, engine.host.is_some());
     Ok(Served {
         engine: maker,
         progress_timeout: engine.silence_max(),

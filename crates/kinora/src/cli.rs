@@ -1,15 +1,25 @@
 //! The command line. Help texts are the manual that people read first.
 
+mod keys;
+mod make;
 mod moves;
+mod operations;
 mod place;
+mod tasks;
+mod webhooks;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::ListenAddress;
+pub(crate) use keys::{CreateArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs};
+pub(crate) use make::{EditArgs, FinalArgs, GenerateArgs, OutputArgs, PreviewMode};
 pub(crate) use moves::{ExportArgs, ImportArgs, MovedResults};
+pub(crate) use operations::{TopArgs, UsageArgs};
 pub(crate) use place::PlaceArgs;
+pub(crate) use tasks::{CompletionsArgs, IdsArgs, ManArgs, TasksArgs, TasksCommand};
+pub(crate) use webhooks::{AddArgs, DeliveriesArgs, WebhookArgs, WebhooksArgs, WebhooksCommand};
 
 /// Self-hosted video generation: post a task, poll it, get an MP4.
 #[derive(Debug, Parser)]
@@ -17,7 +27,8 @@ pub(crate) use place::PlaceArgs;
     name = "kinora",
     version,
     propagate_version = true,
-    after_help = "Start here:\n  kinora serve\nOn its first start it creates an API key, and prints it or the path of its file."
+    after_help = "Start here:\n  kinora serve\nOn its first start it creates an API key, and prints it or the path of its \
+                  file. Then, in another terminal:\n  kinora generate \"A red balloon drifts over the sea\" -o balloon.mp4"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -33,6 +44,10 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
     /// List the living workers: where they run, what they serve, and how busy they are.
     Workers(WorkersArgs),
+    /// Watch what waits, runs and has ended, and who works; q ends it.
+    Top(TopArgs),
+    /// Show how much video was made, and how long engines worked, by day, project and model.
+    Usage(UsageArgs),
     /// Bring the schema of a PostgreSQL store up to date, before the processes of a new version start.
     #[command(
         after_help = "Forward only, in one transaction; run twice, it changes nothing. An embedded store is brought up to \
@@ -42,8 +57,18 @@ pub(crate) enum Command {
                       KINORA_STORE_URL=postgres://kinora@db.example.com/kinora kinora migrate"
     )]
     Migrate(MigrateArgs),
+    /// Make a video at a server and save it; Ctrl-C cancels it.
+    Generate(GenerateArgs),
+    /// Render a draft in full and save it.
+    Final(FinalArgs),
+    /// Make an edit of a video and save it.
+    Edit(EditArgs),
+    /// List, show, watch, download, cancel and delete tasks at a server.
+    Tasks(TasksArgs),
     /// Create, list, rotate and revoke API keys; works while the service runs.
     Keys(KeysArgs),
+    /// Add, list, remove, rotate and test webhooks, and see their deliveries; works while the service runs.
+    Webhooks(WebhooksArgs),
     /// Check the weights of configured engines before a first task needs them.
     Models(ModelsArgs),
     /// Check disk, clock, stored data, backups, configuration and engines, and say how to fix what is wrong.
@@ -80,12 +105,26 @@ pub(crate) enum Command {
     /// Print the licences of everything that this binary contains.
     #[command(after_help = "For example:\n  kinora licences | less")]
     Licences,
+    /// Print completions for a shell.
+    Completions(CompletionsArgs),
+    /// Write manual pages.
+    Man(ManArgs),
     /// Run an engine for the service that starts this; not for people.
     #[command(hide = true)]
     EngineHost,
     /// Read a film for the service that starts this; not for people.
     #[command(hide = true)]
     FilmHost,
+}
+
+impl Command {
+    /// Whether its files are for others too: what a service makes is its user's alone.
+    pub(crate) const fn makes_open_files(&self) -> bool {
+        matches!(
+            self,
+            Self::Generate(_) | Self::Final(_) | Self::Edit(_) | Self::Tasks(_) | Self::Man(_)
+        )
+    }
 }
 
 /// How to serve.
@@ -181,75 +220,6 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// What to do with keys.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Name the store as you name it to `kinora serve`. A usual life of a key:\n  \
-                  kinora keys create --name web --data /var/lib/kinora\n  \
-                  kinora keys rotate web --grace 24 --data /var/lib/kinora\n  \
-                  kinora keys list --data /var/lib/kinora"
-)]
-pub(crate) struct KeysArgs {
-    #[command(subcommand)]
-    pub(crate) command: KeysCommand,
-}
-
-/// What to do with keys.
-#[derive(Debug, Subcommand)]
-pub(crate) enum KeysCommand {
-    /// Create a key and print it, alone, on standard output. It cannot be shown again.
-    #[command(
-        after_help = "For example, a key of a project of its own that expires:\n  \
-                      kinora keys create --name web --project shop --expires-in-days 90"
-    )]
-    Create(CreateArgs),
-    /// List all keys, without their secrets.
-    #[command(
-        after_help = "Times are in UTC; the last use is kept to about a minute. For example:\n  \
-                      kinora keys list\n  kinora keys list --json | jq '.[] | select(.state == \"usable\")'"
-    )]
-    List(ListArgs),
-    /// Replace a key by a new one with the same name, project and limits, and print that.
-    #[command(
-        after_help = "For example, when a client needs a day to take over the new key:\n  \
-                      kinora keys rotate web --grace 24\n\n\
-                      A key that expires is replaced by one that lives as long."
-    )]
-    Rotate(RotateArgs),
-    /// Revoke a key; a running service refuses it within a second.
-    #[command(after_help = "For example:\n  kinora keys revoke key_abcdefghijkl")]
-    Revoke {
-        /// The key's id, as `kinora keys list` shows it, or its name
-        #[arg(value_name = "ID|NAME")]
-        key: String,
-        #[command(flatten)]
-        place: PlaceArgs,
-    },
-}
-
-/// How to list keys.
-#[derive(Debug, Args)]
-pub(crate) struct ListArgs {
-    /// Print JSON, with times in Unix seconds
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-}
-
-/// A key to be replaced.
-#[derive(Debug, Args)]
-pub(crate) struct RotateArgs {
-    /// The key's id, as `kinora keys list` shows it, or its name
-    #[arg(value_name = "ID|NAME")]
-    pub(crate) key: String,
-    /// Hours for which the old key still works; 0 revokes it at once
-    #[arg(long, value_name = "HOURS", default_value_t = 0)]
-    pub(crate) grace: u32,
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-}
-
 /// What to back up, and where.
 #[derive(Debug, Args)]
 #[command(
@@ -332,34 +302,6 @@ pub(crate) enum ModelsCommand {
         #[command(flatten)]
         place: PlaceArgs,
     },
-}
-
-/// A key to be made.
-#[derive(Debug, Args)]
-pub(crate) struct CreateArgs {
-    /// Its name, for people; no other usable key may have it
-    #[arg(long)]
-    pub(crate) name: String,
-    /// Project whose tasks it sees; all keys of a project share them
-    #[arg(long, default_value = "default")]
-    pub(crate) project: String,
-    /// Its scopes: videos:write, videos:read [default: both]
-    #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
-    pub(crate) scopes: Vec<String>,
-    /// Models that it may use, as configured [default: all]
-    #[arg(long, value_name = "MODEL", value_delimiter = ',')]
-    pub(crate) models: Vec<String>,
-    /// Days until it expires [default: never]
-    #[arg(long, value_name = "DAYS")]
-    pub(crate) expires_in_days: Option<u32>,
-    /// Maximum requests per minute; 0 for no limit [default: as configured]
-    #[arg(long, value_name = "REQUESTS")]
-    pub(crate) requests_per_minute: Option<u32>,
-    /// Maximum unfinished tasks of its project [default: as configured]
-    #[arg(long, value_name = "TASKS")]
-    pub(crate) unfinished_max: Option<u32>,
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
 }
 
 #[cfg(test)]

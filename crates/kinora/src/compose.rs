@@ -6,15 +6,17 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_api::{Api, Availability, Cors, Guards, Health, Tls, TrustedProxies};
+use kinora_api::{Api, Availability, Cors, Deliverer, Gate, Guards, Health, Tls, TrustedProxies};
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
 use kinora_contract::{Clock, Readiness, limits};
 use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::RecorderOptions;
+use kinora_policy::Policy;
 use kinora_scratch::Scratch;
 use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, SqliteOptions, Stores};
-use kinora_worker::{Backoff, Lineup, Origin, Pools, References, Worker};
+use kinora_traces::Tracer;
+use kinora_worker::{Backoff, Lineup, Mark, Marker, Origin, Pools, References, Worker};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config, Engine};
@@ -33,11 +35,17 @@ pub(crate) struct Service {
     pub(crate) api: Api,
     /// It runs tasks, or only tidies up where the process has no worker.
     pub(crate) worker: Worker,
+    /// It delivers events to webhooks.
+    pub(crate) deliverer: Deliverer,
 }
 
 /// Opens everything that a process that serves clients needs.
-pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service, Failure> {
-    let opened = open(config).await?;
+pub(crate) async fn service(
+    config: &Config,
+    base_url: String,
+    tracer: Tracer,
+) -> Result<Service, Failure> {
+    let opened = open(config, tracer).await?;
     let (catalog, lineup) = if config.worker.enabled {
         catalog::models(config)?
     } else {
@@ -48,6 +56,8 @@ pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service
     let api = Api {
         tasks: stores.tasks.clone(),
         keys: stores.keys.clone(),
+        webhooks: stores.webhooks.clone(),
+        operations: stores.operations.clone(),
         blobs: opened.blobs.clone(),
         availability: Availability::new(stores.workers.clone(), Arc::new(SystemClock)),
         catalog: Arc::new(catalog),
@@ -56,31 +66,43 @@ pub(crate) async fn service(config: &Config, base_url: String) -> Result<Service
         ids: Arc::default(),
         entropy: Arc::new(SystemEntropy::default()),
         settings: Arc::new(api_settings(config, base_url, opened.reserve.clone())?),
+        gate: opened.policy.clone().map(Gate::new),
+        tracer: opened.tracer.clone(),
         turns: kinora_api::Turns::default(),
         rendered: kinora_api::Rendered::default(),
+        watch: kinora_api::Watch::default(),
         readiness: opened.readiness.clone(),
         lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),
+    };
+    let deliverer = Deliverer {
+        api: api.clone(),
+        fetcher: fetcher(config)?,
     };
     let worker = worker(config, opened, lineup)?;
     Ok(Service {
         stores,
         api,
         worker,
+        deliverer,
     })
 }
 
 /// Opens everything that a process that only runs tasks needs.
-pub(crate) async fn worker_alone(config: &Config) -> Result<(Worker, Health), Failure> {
+pub(crate) async fn worker_alone(
+    config: &Config,
+    tracer: Tracer,
+) -> Result<(Worker, Health, Stores), Failure> {
     let (_, lineup) = catalog::models(config)?;
-    let opened = open(config).await?;
+    let opened = open(config, tracer).await?;
     let health = Health {
         tasks: opened.stores.tasks.clone(),
         reserve: opened.reserve.clone(),
         readiness: opened.readiness.clone(),
         stopping: CancellationToken::new(),
     };
-    Ok((worker(config, opened, lineup)?, health))
+    let stores = opened.stores.clone();
+    Ok((worker(config, opened, lineup)?, health, stores))
 }
 
 /// What every process of a service opens.
@@ -89,9 +111,11 @@ struct Opened {
     blobs: Arc<dyn BlobStore>,
     reserve: Reserve,
     readiness: Readiness,
+    policy: Option<Policy>,
+    tracer: Tracer,
 }
 
-async fn open(config: &Config) -> Result<Opened, Failure> {
+async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
     folder::prepare(&config.data)?;
     let token_stride = token_stride()?;
     let options = OpenOptions {
@@ -118,11 +142,14 @@ async fn open(config: &Config) -> Result<Opened, Failure> {
     damage::check_results(config, &stores, &*blobs).await?;
     #[cfg(feature = "test-faults")]
     let (stores, blobs) = crate::faults::around(stores, blobs);
+    let blobs = kinora_blobs::metered(blobs, Arc::new(SystemClock));
     Ok(Opened {
         stores,
         blobs,
         reserve: reserve(config),
         readiness: Readiness::default(),
+        policy: config.policy()?,
+        tracer,
     })
 }
 
@@ -151,6 +178,7 @@ fn api_settings(
         reference_ports: Ports::usual_and(ports),
         retention_ms: u64::from(config.results.retention_hours) * HOUR_MS,
         redirects: config.redirects(),
+        studio: config.studio.enabled,
     })
 }
 
@@ -215,6 +243,8 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
         scratch,
         pools: Pools::new(config.worker.slots as usize),
         films: Arc::new(engine_host::films()),
+        policy: opened.policy,
+        tracer: opened.tracer,
         clock: Arc::new(SystemClock),
         patience: Arc::new(SystemClock),
         settings: kinora_worker::Settings {
@@ -235,8 +265,23 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
             start_pause_max: seconds(config.worker.start_pause_seconds_max),
             settled_after: seconds(config.worker.settled_after_seconds),
             recorder,
+            marker: marker(&config.media.mark),
         },
     })
+}
+
+/// Draws the operator's mark, if there is one.
+fn marker(text: &str) -> Option<Marker> {
+    let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty())?;
+    Some(Marker::new(move |size| {
+        let drawn = kinora_storyboard::watermark(&text, size)?;
+        Some(Mark {
+            left: drawn.left,
+            top: drawn.top,
+            width: drawn.width,
+            pixels: drawn.pixels,
+        })
+    }))
 }
 
 /// No other process has it: not another container in which the process has the same number, nor a later process.
@@ -245,7 +290,7 @@ fn worker_name(origin: &Origin) -> Result<String, Failure> {
     Ok(format!("{}-{}-{own:08x}", origin.host, origin.pid))
 }
 
-/// The guarded fetcher of references.
+/// A guarded fetcher, of references or for webhooks.
 fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
     let references = &config.references;
     let per_hour = references.project_bytes_per_hour;

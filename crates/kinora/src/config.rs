@@ -6,27 +6,37 @@ mod engines;
 mod lenient;
 mod load;
 mod places;
+mod policy;
 mod results;
+mod secret;
+mod studio;
+mod traces;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use kinora_contract::CardRecord;
 use kinora_engine::EngineKind;
-use kinora_storyboard::StoryboardKind;
+use kinora_storyboard::{StoryboardKind, not_in_watermark};
 use serde::Deserialize;
 
 use crate::cli::LogFormat;
 use crate::failure::Failure;
 pub(crate) use address::{ListenAddress, OptionalAddress, check_base_url};
 pub(crate) use engines::{Engine, Host};
+pub(crate) use policy::Policy;
 pub(crate) use results::{Delivery, S3};
+pub(crate) use studio::Studio;
+pub(crate) use traces::Traces;
 
 /// The default file: the only place where defaults are written down.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
 
 /// Of less, a client's quarter would hold hardly more than a list and a body.
 const BUFFERED_MEGABYTES_MIN: u32 = 16;
+
+/// The longest mark fits two lines of the narrowest frame.
+const MARK_CHARS_MAX: usize = 40;
 
 /// All settings.
 #[derive(Clone, Debug, Deserialize)]
@@ -41,9 +51,13 @@ pub(crate) struct Config {
     pub(crate) queue: Queue,
     pub(crate) quota: Quota,
     pub(crate) http: Http,
+    pub(crate) studio: Studio,
     pub(crate) worker: Worker,
+    pub(crate) policy: Policy,
     pub(crate) references: References,
     pub(crate) media: Media,
+    pub(crate) metrics: Metrics,
+    pub(crate) traces: Traces,
     pub(crate) storyboard: StoryboardKind,
     #[serde(default)]
     pub(crate) engines: Vec<Engine>,
@@ -148,6 +162,13 @@ pub(crate) struct References {
 pub(crate) struct Media {
     pub(crate) qp: u8,
     pub(crate) encoder_threads: u32,
+    pub(crate) mark: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Metrics {
+    pub(crate) listen: OptionalAddress,
 }
 
 impl Http {
@@ -223,14 +244,32 @@ impl Config {
         if !(10..=51).contains(&self.media.qp) {
             return Err(Failure::new("The setting media.qp must be from 10 to 51."));
         }
+        self.check_mark()?;
         if self.http.is_tls() == self.http.tls_key.as_os_str().is_empty() {
             return Err(Failure::new(
                 "The settings http.tls_certificate and http.tls_key need each other.",
             ));
         }
         self.check_results()?;
+        self.check_policy()?;
         crate::logging::targets(&self.log.level)?;
         check_base_url(&self.base_url)
+    }
+
+    fn check_mark(&self) -> Result<(), Failure> {
+        let mark = &self.media.mark;
+        if mark.chars().count() > MARK_CHARS_MAX || mark.contains(char::is_control) {
+            return Err(Failure::new(format!(
+                "The setting media.mark must have up to {MARK_CHARS_MAX} characters and no line breaks."
+            )));
+        }
+        let lacking: String = not_in_watermark(mark).into_iter().collect();
+        if !lacking.is_empty() {
+            return Err(Failure::new(format!(
+                "The setting media.mark has characters that no built-in font has: {lacking}"
+            )));
+        }
+        Ok(())
     }
 
     /// The engine with this name, configured or built in.
@@ -246,152 +285,4 @@ impl Config {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::{PlaceArgs, ServeArgs};
-
-    fn read(file: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("kinora.toml");
-        std::fs::write(&path, file).unwrap();
-        let variables: Vec<_> = variables
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_string()))
-            .collect();
-        let config =
-            Config::read(Some(&path), &variables).map_err(|failure| failure.to_string())?;
-        config.check().map_err(|failure| failure.to_string())?;
-        Ok(config)
-    }
-
-    #[test]
-    fn the_default_file_is_complete_and_agrees_with_the_contract() {
-        use kinora_contract::limits;
-        let config = read("", &[]).unwrap();
-        assert_eq!(config.worker.attempts_max, limits::ATTEMPTS_MAX);
-        assert_eq!(
-            u64::from(config.results.retention_hours),
-            limits::RETENTION_HOURS
-        );
-        assert_eq!(
-            u64::from(config.results.tombstone_days),
-            limits::TOMBSTONE_DAYS
-        );
-        let cards: Vec<_> = kinora_contract::built_in_cards()
-            .into_iter()
-            .map(|card| card.id)
-            .collect();
-        let served: Vec<_> = config
-            .models
-            .iter()
-            .map(|model| model.card.clone().unwrap_or_default())
-            .collect();
-        assert_eq!(served, cards);
-        let is_as_built_in = |model: &CardRecord| model.card.as_ref() == Some(&model.id);
-        assert!(config.models.iter().all(is_as_built_in));
-    }
-
-    #[test]
-    fn variables_override_the_file_and_the_file_the_defaults() {
-        let file = "listen = \"127.0.0.1:9000\"\n[worker]\nslots = 3";
-        let config = read(file, &[("KINORA_WORKER_SLOTS", "7")]).unwrap();
-        assert_eq!(config.listen, "127.0.0.1:9000".parse().unwrap());
-        assert_eq!(config.worker.slots, 7);
-        let built_in = StoryboardKind {
-            system_fonts: true,
-            ..StoryboardKind::default()
-        };
-        assert_eq!(config.storyboard, built_in);
-        let told = [
-            ("KINORA_STORYBOARD_MARK_TEXT", "Studio {seed}"),
-            ("KINORA_STORYBOARD_CAPTION", "false"),
-        ];
-        let storyboard = read("[storyboard]\nmark = false", &told)
-            .unwrap()
-            .storyboard;
-        assert_eq!(storyboard.mark_text, "Studio {seed}");
-        assert!(!storyboard.caption && !storyboard.mark && storyboard.system_fonts);
-        assert_eq!(config.worker.lease_seconds, 30);
-    }
-
-    #[test]
-    fn flags_override_all_and_are_judged() {
-        let mut args = ServeArgs {
-            place: PlaceArgs::default(),
-            listen: Some("localhost:8081".parse().unwrap()),
-            base_url: Some("https://video.example.com".to_owned()),
-            no_worker: false,
-            log_format: Some(LogFormat::Text),
-            accept_loss: false,
-        };
-        let config = Config::for_serving_under(&args, &[]).unwrap();
-        assert_eq!(config.listen.to_string(), "localhost:8081");
-        assert_eq!(config.base_url, "https://video.example.com");
-        assert_eq!(config.log.format, LogFormat::Text);
-        assert!(!config.accept_loss);
-        let said = [("KINORA_ACCEPT_LOSS".to_owned(), "1".to_owned())];
-        assert!(Config::for_serving_under(&args, &said).unwrap().accept_loss);
-        let unclear = [("KINORA_ACCEPT_LOSS".to_owned(), "perhaps".to_owned())];
-        assert!(Config::for_serving_under(&args, &unclear).is_err());
-        args.accept_loss = true;
-        assert!(Config::for_serving_under(&args, &[]).unwrap().accept_loss);
-        args.base_url = Some("https://video.example.com/?a=b".to_owned());
-        let error = Config::for_serving_under(&args, &[])
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("base_url"), "{error}");
-    }
-
-    #[test]
-    fn what_is_wrong_is_named() {
-        for (file, variables, named) in [
-            ("lisen = \"127.0.0.1:1\"", &[][..], "lisen"),
-            ("[worker]\nslotz = 3", &[], "slotz"),
-            ("[worker]\nslots = 0", &[], "worker.slots"),
-            ("[media]\nqp = 99", &[], "media.qp"),
-            ("[storyboard]\nmark_text = \" \"", &[], "mark_text"),
-            ("[storyboard]\ncaptions = false", &[], "captions"),
-            ("base_url = \"example.com\"", &[], "base_url"),
-            ("listen = \":8080\"", &[], "listen: ':8080' names no host"),
-            ("[log]\nlevel = \"kinora_api=loud\"", &[], "log.level"),
-            ("[results]\nurl = \"s3:bucket\"", &[], "s3://BUCKET/PREFIX"),
-            ("[results]\nurl = \"ftp://host\"", &[], "results.url"),
-            (
-                "[results]\ndelivery = \"redirect\"",
-                &[],
-                "results.delivery",
-            ),
-            ("[results.s3]\nendpont = \"\"", &[], "endpont"),
-            (
-                "[http]\nidle_timeout_seconds = 0",
-                &[],
-                "http.idle_timeout_seconds",
-            ),
-            (
-                "[http]\nbuffered_megabytes_max = 15",
-                &[],
-                "http.buffered_megabytes_max",
-            ),
-            ("[http]\ntls_key = \"key.pem\"", &[], "http.tls_certificate"),
-            ("listen = ", &[], "kinora.toml"),
-            (
-                "[[engines]]\nname = \"studio\"\nkind = \"remote\"\ndialect = \"klingon\"\nbase_urls = []",
-                &[],
-                "klingon",
-            ),
-            (
-                "[[engines]]\nname = \"studio\"\nkind = \"remote\"\ndialect = \"kinora\"\nbase_url = \"x\"",
-                &[],
-                "base_url",
-            ),
-            (
-                "",
-                &[("KINORA_WORKER_SLOTS", "many")],
-                "KINORA_WORKER_SLOTS",
-            ),
-        ] {
-            let error = read(file, variables).unwrap_err();
-            assert!(error.contains(named), "{error}");
-        }
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@ mod database;
 mod descriptors;
 mod disk;
 mod finding;
+mod policy;
 mod sandbox;
 mod secrets;
 mod store;
@@ -81,6 +82,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.push(("https and proxies", secrets::https(config)));
     findings.push(("result addresses", surroundings::base_url(config)));
     findings.extend(surroundings::references(config).map(|found| ("references", found)));
+    findings.extend(policy::policy(config).map(|found| ("policy", found)));
     findings.push(("sandbox", sandbox::sandbox(config)));
     findings.push(("models", surroundings::models(config)));
     findings.extend(surroundings::engines(config));

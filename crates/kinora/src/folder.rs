@@ -154,6 +154,14 @@ pub(crate) fn write_first_key(data: &Path, key: &str) -> Result<PathBuf, Failure
     }
 }
 
+/// The first key of a service on `data` that has handed it over by a file.
+pub(crate) fn read_first_key(data: &Path) -> Result<String, Failure> {
+    let path = first_key(data);
+    let key = fs::read_to_string(&path)
+        .map_err(|error| Failure::because(format!("{} cannot be read", path.display()), error))?;
+    Ok(key.trim().to_owned())
+}
+
 /// Removes the file of a first key that opens nothing.
 pub(crate) fn remove_first_key(file: &Path) -> Result<(), Failure> {
     let removed = fs::remove_file(file);

@@ -16,9 +16,13 @@ fn place_flags(place: &PlaceArgs) -> String {
 
 /// The command `words` of this program, on the store that `place` names.
 pub(crate) fn command(words: &str, place: &PlaceArgs) -> String {
+    format!("{} {words}{}", program(), place_flags(place))
+}
+
+/// This program, as it was started.
+pub(crate) fn program() -> String {
     let program = std::env::args_os().next();
-    let program = program.map_or_else(|| "kinora".to_owned(), |name| quoted(&name));
-    format!("{program} {words}{}", place_flags(place))
+    program.map_or_else(|| "kinora".to_owned(), |name| quoted(&name))
 }
 
 /// Why a command beside the service cannot open its store; `words` is the command that leads to another one.

@@ -1,19 +1,21 @@
-//! `kinora keys`: create, list, rotate, revoke. Works on the store itself, beside a running service,
+//! `kinora keys`: create, list, rotate, revoke, and the log of these. Works on the store itself, beside a running service,
 //! and never makes a store.
 
 mod judged;
 mod listing;
+mod log;
 
 use std::sync::Arc;
 
 use kinora_contract::Clock;
-use kinora_store::{ApiKey, KeyStore, OpenError, SqliteOptions, StoreError};
+use kinora_store::{ApiKey, KeyRotation, KeyStore, OpenError, SqliteOptions, StoreError};
 
+use crate::beside;
 use crate::cli::{CreateArgs, KeysArgs, KeysCommand, ListArgs, PlaceArgs, RotateArgs};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
-use crate::system::SystemClock;
+use crate::system::{SystemClock, actor};
 use crate::{folder, hint};
 pub(crate) use judged::NewKeyParts;
 
@@ -21,13 +23,11 @@ const HOUR_MS: u64 = 60 * 60 * 1000;
 
 /// Runs a key command.
 pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::because("The command could not start", error))?;
+    let runtime = beside::runtime()?;
     match &args.command {
         KeysCommand::Create(args) => runtime.block_on(create(args)),
         KeysCommand::List(args) => runtime.block_on(list(args)),
+        KeysCommand::Log(args) => runtime.block_on(log::show(args)),
         KeysCommand::Rotate(args) => runtime.block_on(rotate(args)),
         KeysCommand::Revoke { key, place } => runtime.block_on(revoke(key, place)),
     }
@@ -67,7 +67,7 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
         )));
     }
     let (text, key) = parts.make(now_ms)?;
-    store.add_key(key).await.map_err(failed)?;
+    store.add_key(key, &actor()).await.map_err(failed)?;
     print(&format!("{}\n", text.reveal()));
     Ok(())
 }
@@ -99,8 +99,13 @@ async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
         )));
     }
     let (text, new) = NewKeyParts::like(old).make(now_ms)?;
-    let grace_ms = u64::from(args.grace) * HOUR_MS;
-    let added = store.rotate_key(&old.key.id, new, now_ms, grace_ms).await;
+    let rotation = KeyRotation {
+        old: old.key.id.clone(),
+        new,
+        now_ms,
+        grace_ms: u64::from(args.grace) * HOUR_MS,
+    };
+    let added = store.rotate_key(rotation, &actor()).await;
     if added.map_err(failed)?.is_none() {
         return Err(unknown(&args.key));
     }
@@ -114,7 +119,8 @@ async fn revoke(key: &str, place: &PlaceArgs) -> Result<(), Failure> {
     let now_ms = SystemClock.now_ms();
     let keys = store.list_keys().await.map_err(failed)?;
     let id = &find(&keys, key, now_ms)?.key.id;
-    if !store.revoke_key(id, now_ms).await.map_err(failed)? {
+    let revoked = store.revoke_key(id, now_ms, &actor()).await;
+    if !revoked.map_err(failed)? {
         return Err(unknown(key));
     }
     print(&format!(

@@ -4,8 +4,10 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+mod beside;
 mod catalog;
 mod cli;
+mod client;
 mod compose;
 mod config;
 mod count;
@@ -22,9 +24,13 @@ mod hint;
 mod keys;
 mod kinds;
 mod logging;
+mod manifest_file;
+mod manual;
 mod memory;
+mod metrics;
 mod migrate;
 mod models;
+mod monitors;
 mod moving;
 mod orphans;
 mod output;
@@ -37,6 +43,10 @@ mod signing;
 mod stop;
 mod system;
 mod table;
+mod top;
+mod traces;
+mod usage;
+mod webhooks;
 mod welcome;
 mod worker;
 mod workers;
@@ -45,8 +55,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use failure::Failure;
-use output::print;
+use output::{print, say};
 
 /// Written by a test of the style rules, from the packages that the binary is built from.
 const LICENCES: &str = include_str!("../licences.txt");
@@ -57,14 +66,23 @@ const LICENCES: &str = include_str!("../licences.txt");
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    folder::make_private_files();
     let cli = Cli::parse();
+    if !cli.command.makes_open_files() {
+        folder::make_private_files();
+    }
     let done = match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Worker(args) => worker::run(&args),
         Command::Workers(args) => workers::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Usage(args) => usage::run(&args),
         Command::Migrate(args) => migrate::run(&args),
+        Command::Generate(args) => client::generate(&args),
+        Command::Final(args) => client::render_final(&args),
+        Command::Edit(args) => client::edit(&args),
+        Command::Tasks(args) => client::tasks(&args),
         Command::Keys(args) => keys::run(&args),
+        Command::Webhooks(args) => webhooks::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Backup(args) => backup::run(&args),
@@ -81,22 +99,17 @@ fn main() -> ExitCode {
             print(LICENCES);
             Ok(())
         }
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
         Command::EngineHost => engine_host::run(),
         Command::FilmHost => engine_host::run_film(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            complain(&failure);
-            ExitCode::FAILURE
+            // Not by the log: there may be none yet.
+            say(&failure.to_string());
+            failure.code()
         }
     }
-}
-
-#[expect(
-    clippy::print_stderr,
-    reason = "the process ends; there may be no log yet"
-)]
-fn complain(failure: &Failure) {
-    eprintln!("kinora: {failure}");
 }

@@ -6,7 +6,13 @@ use toml::{Table, Value};
 use crate::failure::Failure;
 
 /// Variables that are no settings.
-const OTHER_VARIABLES: [&str; 3] = ["KINORA_CONFIG", "KINORA_KEY", "KINORA_ACCEPT_LOSS"];
+const OTHER_VARIABLES: [&str; 5] = [
+    "KINORA_CONFIG",
+    "KINORA_KEY",
+    "KINORA_ACCEPT_LOSS",
+    "KINORA_URL",
+    "KINORA_API_KEY",
+];
 
 /// Reads a file's text; `name` is for the message.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Failure> {

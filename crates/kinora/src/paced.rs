@@ -1,6 +1,6 @@
 //! Clips that cost a test little, in test builds only. The variable `LONG_CLIP_FRAME_MS` is the pause after each frame of
-//! a clip of ten seconds or more: while one is made, a test has the machine to itself. With `GREY_CLIPS` nothing is
-//! painted: for tests that make many clips and look at none.
+//! a clip of ten seconds or more: while one is made, a test has the machine to itself. With `PLAIN_CLIPS` nothing is
+//! painted, and a clip has one colour, by its seed: for tests that make many clips and look at none.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,28 +15,29 @@ use kinora_worker::Maker;
 
 const LONG_SECONDS: u32 = 10;
 
-/// The same engine, paced and grey where the variables ask for it.
-pub(crate) fn around(maker: Maker) -> Maker {
+/// The same engine, paced and plain where the variables ask for it. One in a process of its own is never plain: its
+/// process would have nothing to do.
+pub(crate) fn around(maker: Maker, is_hosted: bool) -> Maker {
     let Maker::Frames(engine) = maker else {
         return maker;
     };
     let pause = std::env::var("LONG_CLIP_FRAME_MS").ok();
     let pause = pause.and_then(|ms| ms.parse().ok());
-    let is_grey = std::env::var_os("GREY_CLIPS").is_some();
-    if pause.is_none() && !is_grey {
+    let is_plain = !is_hosted && std::env::var_os("PLAIN_CLIPS").is_some();
+    if pause.is_none() && !is_plain {
         return Maker::Frames(engine);
     }
     Maker::Frames(Arc::new(Paced {
         engine,
         pause: Duration::from_millis(pause.unwrap_or(0)),
-        is_grey,
+        is_plain,
     }))
 }
 
 struct Paced {
     engine: Arc<dyn Engine>,
     pause: Duration,
-    is_grey: bool,
+    is_plain: bool,
 }
 
 impl Planner for Paced {
@@ -63,16 +64,18 @@ impl Engine for Paced {
         let is_long = job.clip.frames >= LONG_SECONDS * job.clip.fps;
         let pause = if is_long { self.pause } else { Duration::ZERO };
         let sink = &mut Pausing { sink, pause };
-        match self.is_grey {
-            true => grey(job.clip, sink, control),
+        match self.is_plain {
+            true => plain(job, sink, control),
             false => self.engine.generate(job, sink, control),
         }
     }
 }
 
-/// The clip, with nothing in it.
-fn grey(clip: Clip, sink: &mut dyn Sink, control: &Control) -> Result<(), EngineError> {
-    let frame = vec![128; 3 * clip.size.width as usize * clip.size.height as usize];
+/// The clip in one colour, with silence.
+fn plain(job: &Job<'_>, sink: &mut dyn Sink, control: &Control) -> Result<(), EngineError> {
+    let clip = job.clip;
+    let [red, green, blue, _] = job.spec.seed.to_le_bytes();
+    let frame = [red, green, blue].repeat(clip.size.width as usize * clip.size.height as usize);
     let samples = clip.frames * SAMPLE_RATE_HZ / clip.fps * u32::from(CHANNELS);
     if clip.audio {
         sink.audio(&vec![0.0; samples as usize])?;

@@ -2,6 +2,7 @@
 //! answered until running tasks have ended.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_api::{Api, ListenSettings, Stop, Tls};
@@ -17,8 +18,11 @@ use crate::compose::{self, Service};
 use crate::config::Config;
 use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
+use crate::metrics::Metrics;
 use crate::output::print;
 use crate::stop::{self, Signals};
+use crate::system::SystemClock;
+use crate::traces::Traces;
 use crate::{logging, memory, system, welcome};
 
 /// Serves until a signal.
@@ -77,19 +81,17 @@ async fn serve(
     })?;
     let address = listener.local_addr().unwrap_or(address);
     let base_url = base_url(config, address);
-    if config.base_url.is_empty() && config.listen.is_unspecified() {
-        tracing::warn!(
-            base_url,
-            "result addresses say localhost, which other machines cannot reach: set --base-url, or \
-             base_url in the configuration, to what clients use"
-        );
-    }
+    warn_of_localhost(config, &base_url);
     warn_of_engines_set_aside(config);
+    // Before anything is opened: what is counted from then on has a recorder.
+    let metrics = Metrics::start(&config.metrics.listen).await?;
+    let traces = Traces::start(config)?;
     let Service {
         stores,
         api,
         worker,
-    } = compose::service(config, base_url.clone()).await?;
+        deliverer,
+    } = compose::service(config, base_url.clone(), traces.tracer.clone()).await?;
     guards.allowances = stores.allowances.clone();
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
@@ -117,22 +119,32 @@ async fn serve(
         begun: api.stopping.clone(),
         done: done.clone(),
     };
-    let settings = ListenSettings {
-        connections_max: config.http.connections_max as usize,
-        header_timeout: Duration::from_secs(config.http.header_timeout_seconds.into()),
-        drain_limit: Duration::from_secs(config.http.drain_seconds.into()),
-        request_id_prefix: system::random()?,
-    };
+    let settings = listen_settings(config)?;
     let drain_limit = worker.settings.drain_limit;
     let obeying = stop::obey_signals(signals, end.begun.clone(), shutdown.clone(), drain_limit);
     tokio::spawn(obeying);
-    let router = kinora_api::router(api);
+    tokio::spawn(deliverer.deliver(done.clone()));
+    let mut router = kinora_api::router(api);
+    if let Some(metrics) = metrics {
+        router = kinora_api::metered(router, Arc::new(SystemClock));
+        metrics.spawn(stores, &end)?;
+    }
     let answering = kinora_api::serve_guarded(listener, router, settings, guards, end);
     let linger = Duration::from_secs(config.http.linger_seconds.into());
     let working = work(worker, config.worker.enabled, shutdown.clone());
     tokio::join!(answering, stop::work(working, shutdown, linger, done));
+    traces.finish().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+fn listen_settings(config: &Config) -> Result<ListenSettings, Failure> {
+    Ok(ListenSettings {
+        connections_max: config.http.connections_max as usize,
+        header_timeout: Duration::from_secs(config.http.header_timeout_seconds.into()),
+        drain_limit: Duration::from_secs(config.http.drain_seconds.into()),
+        request_id_prefix: system::random()?,
+    })
 }
 
 /// Runs tasks until the stop, or only tidies up; returns how many tasks still ran when the stop was asked for.
@@ -156,6 +168,16 @@ async fn announce(worker: &Worker, config: &Config) {
         tracing::warn!(
             "no worker here, and none can share a SQLite database: accepted tasks wait until `kinora serve` runs on \
              it; set store.url to a PostgreSQL database to run workers elsewhere"
+        );
+    }
+}
+
+fn warn_of_localhost(config: &Config, base_url: &str) {
+    if config.base_url.is_empty() && config.listen.is_unspecified() {
+        tracing::warn!(
+            base_url,
+            "result addresses say localhost, which other machines cannot reach: set --base-url, or \
+             base_url in the configuration, to what clients use"
         );
     }
 }

@@ -83,7 +83,7 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

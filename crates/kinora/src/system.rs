@@ -7,6 +7,9 @@ use kinora_contract::{Clock, Entropy, NoEntropy, RELEASED_MS, SteadyMs, Stopwatc
 
 use crate::failure::Failure;
 
+/// Characters of a user's name that are kept.
+const ACTOR_CHARS_MAX: usize = 128;
+
 /// The machine's clocks. Steady time is the process's own, and stands still while the machine sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemClock;
@@ -37,6 +40,32 @@ impl Clock for SystemClock {
 pub(crate) fn host_name() -> String {
     let system = rustix::system::uname();
     system.nodename().to_string_lossy().into_owned()
+}
+
+/// The user that this process runs for, on this machine: who changes keys.
+pub(crate) fn actor() -> kinora_store::Actor {
+    let id = rustix::process::getuid().as_raw();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let user = user_name(&users, id).unwrap_or_else(|| format!("uid {id}"));
+    // Whoever becomes another user by sudo is the one to be named.
+    let user = match std::env::var("SUDO_USER") {
+        Ok(own) if !own.is_empty() && own != user => format!("{own} as {user}"),
+        _ => user,
+    };
+    kinora_store::Actor {
+        user: user.chars().take(ACTOR_CHARS_MAX).collect(),
+        host: host_name(),
+    }
+}
+
+/// The name of the user with this number, by lines of `passwd(5)`.
+fn user_name(users: &str, id: u32) -> Option<String> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        let number = fields.nth(1)?;
+        (number.parse() == Ok(id)).then(|| name.to_owned())
+    })
 }
 
 /// Begins to measure by the machine's clock.

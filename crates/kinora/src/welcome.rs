@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::keys::NewKeyParts;
 use crate::output::print;
-use crate::system::SystemClock;
+use crate::system::{SystemClock, actor};
 use crate::{folder, hint};
 
 /// Makes a key when there is none at all, and hands it over.
@@ -33,7 +33,7 @@ pub(crate) async fn greet(
         true => None,
         false => Some(folder::write_first_key(&config.data, text.reveal())?),
     };
-    if !keys.add_first_key(key).await.map_err(failed)? {
+    if !keys.add_first_key(key, &actor()).await.map_err(failed)? {
         // Another process was first, and hands over its key.
         return file.map_or(Ok(()), |file| folder::remove_first_key(&file));
     }
@@ -70,8 +70,14 @@ fn in_file(path: &Path) -> String {
 
 fn first_steps(config: &Config, base_url: &str, place: &PlaceArgs) -> String {
     let model = config.models.first().map_or("MODEL", |model| &*model.id);
+    let page = match config.studio.enabled {
+        true => {
+            format!("Open {base_url}/ in a browser and sign in with the key, or use the API.\n\n")
+        }
+        false => String::new(),
+    };
     format!(
-        r#"Submit a video:
+        r#"{page}Submit a video:
 
   curl {base_url}/v1/videos -H "Authorization: Bearer $KINORA_KEY" \
     -H "Content-Type: application/json" \
@@ -81,11 +87,16 @@ Poll it until its status is "completed", then open its result_url:
 
   curl {base_url}/v1/videos/VIDEO_ID -H "Authorization: Bearer $KINORA_KEY"
 
+Or let one command do both, and save the video:
+
+  KINORA_URL={base_url} {} generate "A red balloon drifts over a calm sea at dawn" -o balloon.mp4
+
 Results are stored in {}. Make a key for each client:
 
   {}
 
 "#,
+        hint::program(),
         config.results_shown(),
         hint::command("keys create --name NAME", place),
     )
@@ -114,6 +125,10 @@ mod tests {
         };
         let text = first_steps(&Config::defaults(), "http://x:1", &place);
         assert!(text.contains("curl http://x:1/v1/videos "), "{text}");
+        assert!(
+            text.contains("  KINORA_URL=http://x:1 ") && text.contains(" generate "),
+            "{text}"
+        );
         assert!(
             text.contains("keys create --name NAME --data 'my data'\n"),
             "{text}"

@@ -3,23 +3,21 @@
 
 use std::time::Duration;
 
-use kinora_api::{Health, ListenSettings, Stop, health_router};
+use kinora_api::{Health, Stop, health_router};
 use kinora_engine::Output;
+use kinora_store::Stores;
 use kinora_worker::{Shutdown, Worker};
 use tokio::net::TcpListener;
 use tokio::signal::unix::SignalKind;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::WorkerArgs;
-use crate::config::{Config, ListenAddress};
+use crate::config::Config;
 use crate::failure::Failure;
+use crate::metrics::Metrics;
 use crate::stop::{self, Signals};
-use crate::{compose, descriptors, logging, memory, system};
-
-/// Connections of the health listener: a few monitors.
-const CONNECTIONS_MAX: usize = 64;
-/// How long the health listener takes for a request's headers, and for its last answers.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::traces::Traces;
+use crate::{compose, descriptors, logging, memory, monitors, system};
 
 /// Runs tasks until a signal.
 pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
@@ -84,10 +82,13 @@ async fn work(config: &Config) -> Result<(), Failure> {
     // Otherwise it would end the process without a drain.
     let _hangup = stop::listen_to(SignalKind::hangup())?;
     let listener = match &config.worker.health_listen.0 {
-        Some(address) => Some(bind(address).await?),
+        Some(address) => Some(monitors::bind(address).await?),
         None => None,
     };
-    let (worker, health) = compose::worker_alone(config).await?;
+    // Before anything is opened: what is counted from then on has a recorder.
+    let metrics = Metrics::start(&config.metrics.listen).await?;
+    let traces = Traces::start(config)?;
+    let (worker, health, stores) = compose::worker_alone(config, traces.tracer.clone()).await?;
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: times of tasks are wrong until it is set");
     }
@@ -102,21 +103,18 @@ async fn work(config: &Config) -> Result<(), Failure> {
         "working"
     );
     tokio::spawn(memory::give_back());
-    run_until_stopped(worker, health, listener, signals).await?;
+    let scraped = metrics.map(|metrics| (metrics, stores));
+    run_until_stopped(worker, health, listener, scraped, signals).await?;
+    traces.finish().await;
     tracing::info!("stopped");
     Ok(())
-}
-
-async fn bind(address: &ListenAddress) -> Result<TcpListener, Failure> {
-    let resolved = address.resolve()?;
-    let bound = TcpListener::bind(resolved).await;
-    bound.map_err(|error| Failure::because(format!("{address} cannot be listened on"), error))
 }
 
 async fn run_until_stopped(
     worker: Worker,
     health: Health,
     listener: Option<TcpListener>,
+    scraped: Option<(Metrics, Stores)>,
     signals: Signals,
 ) -> Result<(), Failure> {
     let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
@@ -124,12 +122,10 @@ async fn run_until_stopped(
         begun: health.stopping.clone(),
         done: done.clone(),
     };
-    let settings = ListenSettings {
-        connections_max: CONNECTIONS_MAX,
-        header_timeout: PATIENCE,
-        drain_limit: PATIENCE,
-        request_id_prefix: system::random()?,
-    };
+    let settings = monitors::settings()?;
+    if let Some((metrics, stores)) = scraped {
+        metrics.spawn(stores, &end)?;
+    }
     let drain_limit = worker.settings.drain_limit;
     tokio::spawn(stop::obey_signals(
         signals,

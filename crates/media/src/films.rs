@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::film::{FilmFormat, examine};
+use crate::provenance::{Provenance, label};
 use crate::{MediaError, ProbeInfo, Recording, VideoReader};
 
 /// Opens films. Shared by all threads of a process.
@@ -19,6 +20,20 @@ pub trait Films: Send + Sync + fmt::Debug {
         asked: &FilmFormat,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Recording, MediaError>;
+
+    /// Labels the film at `path`, which [`Self::examine`] has taken, and its stills, as [`label`](crate::label())
+    /// does. That decodes nothing.
+    ///
+    /// # Errors
+    /// As [`label`](crate::label()).
+    fn label(
+        &self,
+        path: &Path,
+        recording: &mut Recording,
+        provenance: &Provenance,
+    ) -> Result<bool, MediaError> {
+        label(path, recording, provenance)
+    }
 
     /// Reads the index of the film at `path`, and checks it against its H.264 parameter sets.
     ///

@@ -1,5 +1,5 @@
 //! Records frames and sound to MP4 with a poster and a spritesheet, probes files, reads their
-//! frames back, and examines films made elsewhere.
+//! frames back, examines films made elsewhere, and labels files with their provenance.
 //!
 //! [`Recorder`] and [`VideoReader`] are streaming: work overlaps and memory stays constant for any
 //! clip. This crate accepts no unbounded input, trusts no size that a file states, and knows
@@ -20,6 +20,7 @@ mod frames;
 mod movie;
 mod mux;
 mod probe;
+mod provenance;
 mod reader;
 mod recorder;
 mod run;
@@ -36,6 +37,7 @@ pub use film::{FilmFormat, Undecodable, examine};
 pub use films::{Films, InProcess, PlayedFilm};
 pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
 pub use probe::{ProbeInfo, probe};
+pub use provenance::{DigitalSource, Provenance, label};
 pub use reader::VideoReader;
 pub use recorder::{Recorder, Recording};
 pub use stills::preview;

@@ -12,8 +12,16 @@ use crate::sample_table::SampleTable;
 
 /// More than the index of an hour needs.
 const MOOV_BYTES_MAX: u64 = 16 << 20;
-/// Our own files have 3; fragmented files have many, but are not supported anyway.
-const TOP_LEVEL_BOXES_MAX: usize = 64;
+/// Our own files have 4; fragmented files have many, but are not supported anyway.
+pub(crate) const TOP_LEVEL_BOXES_MAX: usize = 64;
+
+/// A box of a file's top level.
+pub(crate) struct TopBox {
+    pub(crate) kind: [u8; 4],
+    /// Where its header begins.
+    pub(crate) start: u64,
+    pub(crate) body: Range<u64>,
+}
 
 /// The top level of a file: its index and the ranges of its media data.
 pub(crate) struct Movie {
@@ -24,27 +32,17 @@ pub(crate) struct Movie {
 
 impl Movie {
     pub(crate) fn read(file: &mut File) -> Result<Self, MediaError> {
-        let file_bytes = file.seek(SeekFrom::End(0))?;
         let mut moov = None;
         let mut media = Vec::new();
-        let mut position = 0;
-        for index in 0.. {
-            if position == file_bytes {
-                break;
-            }
-            if index == TOP_LEVEL_BOXES_MAX {
-                return Err(MediaError::Malformed("too many top-level boxes"));
-            }
-            let (kind, body) = read_header(file, position, file_bytes)?;
+        let mut file_bytes = 0;
+        for TopBox { kind, body, .. } in top_level(file)? {
+            file_bytes = body.end;
             match &kind {
-                b"ftyp" => {}
-                _ if index == 0 => return Err(MediaError::Malformed("it does not start as MP4")),
                 b"moov" if moov.is_some() => return Err(MediaError::Malformed("two indexes")),
                 b"moov" => moov = Some(read_body(file, &body)?),
-                b"mdat" => media.push(body.clone()),
+                b"mdat" => media.push(body),
                 _ => {}
             }
-            position = body.end;
         }
         let moov = moov.ok_or(MediaError::Malformed("it has no index"))?;
         Ok(Self {
@@ -71,6 +69,26 @@ impl Movie {
         }
         Err(MediaError::Malformed("it has no picture track"))
     }
+}
+
+/// The boxes of an MP4's top level, which fill the file.
+pub(crate) fn top_level(file: &mut File) -> Result<Vec<TopBox>, MediaError> {
+    let file_bytes = file.seek(SeekFrom::End(0))?;
+    let mut boxes: Vec<TopBox> = Vec::new();
+    let mut start = 0;
+    while start < file_bytes {
+        if boxes.len() == TOP_LEVEL_BOXES_MAX {
+            return Err(MediaError::Malformed("too many top-level boxes"));
+        }
+        let (kind, body) = read_header(file, start, file_bytes)?;
+        if boxes.is_empty() && &kind != b"ftyp" {
+            return Err(MediaError::Malformed("it does not start as MP4"));
+        }
+        let end = body.end;
+        boxes.push(TopBox { kind, start, body });
+        start = end;
+    }
+    Ok(boxes)
 }
 
 /// A top-level box's kind and the range of its body (ISO/IEC 14496-12, 4.2).

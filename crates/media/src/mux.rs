@@ -1,5 +1,6 @@
 //! Writes encoded tracks to an MP4 with its index first (fast start), samples interleaved every
-//! half second. Format: ISO/IEC 14496-12. Copies from the spools; never holds the clip in memory.
+//! half second, and a packet of metadata last, so that the bytes before it do not depend on it.
+//! Format: ISO/IEC 14496-12. Copies from the spools; never holds the clip in memory.
 
 mod chunks;
 mod entries;
@@ -12,6 +13,7 @@ use std::path::Path;
 use mp4_atom::{Encode, FourCC, Ftyp, Header};
 
 use crate::audio::AudioTrack;
+use crate::provenance::uuid_box;
 use crate::video::VideoTrack;
 use crate::written::{HashingWriter, Written};
 use crate::{ClipFormat, MediaError};
@@ -24,6 +26,7 @@ pub(crate) fn write(
     format: &ClipFormat,
     mut video: VideoTrack,
     mut audio: Option<AudioTrack>,
+    packet: Option<&str>,
 ) -> Result<Written, MediaError> {
     let interleaving = Interleaving::plan(format, &video.spooled.sizes, audio.as_ref());
     let mdat_bytes = usize::try_from(interleaving.bytes).map_err(|_| too_large())?;
@@ -72,6 +75,9 @@ pub(crate) fn write(
         if copied != chunk.bytes {
             return Err(MediaError::Mux("a spool is shorter than its sizes".into()));
         }
+    }
+    if let Some(packet) = packet {
+        file.write_all(&uuid_box(packet)?)?;
     }
     let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
     Ok(file.finish())

@@ -8,6 +8,7 @@ use crate::check::check;
 use crate::colour::rgb_to_i420;
 use crate::mux;
 use crate::probe::{ProbeInfo, probe};
+use crate::provenance::{Provenance, in_jpeg, in_webp};
 use crate::spool::Spool;
 use crate::stills::Stills;
 use crate::video::VideoEncoder;
@@ -20,6 +21,7 @@ pub struct Recorder {
     video: VideoEncoder,
     audio: Option<AudioEncoder>,
     stills: Stills,
+    provenance: Option<Provenance>,
     pushed: u32,
 }
 
@@ -66,8 +68,16 @@ impl Recorder {
             video: VideoEncoder::start(&format, &options, Spool::create_in(folder)?)?,
             audio,
             stills: Stills::new(&format),
+            provenance: None,
             pushed: 0,
         })
+    }
+
+    /// Labels the files with `provenance`: in the MP4 that is one more box, its last.
+    #[must_use]
+    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = Some(provenance);
+        self
     }
 
     /// Takes the next frame, `rgb: [height][width][3] u8`, full-range sRGB. Blocks while the
@@ -113,12 +123,17 @@ impl Recorder {
             });
         }
         // Meanwhile the encoder threads finish their last runs.
-        let poster_webp = self.stills.poster_webp()?;
-        let spritesheet_jpeg = self.stills.spritesheet_jpeg()?;
+        let mut poster_webp = self.stills.poster_webp()?;
+        let mut spritesheet_jpeg = self.stills.spritesheet_jpeg()?;
+        let packet = self.provenance.as_ref().map(Provenance::packet);
+        if let Some(packet) = &packet {
+            poster_webp = in_webp(&poster_webp, packet)?;
+            spritesheet_jpeg = in_jpeg(&spritesheet_jpeg, packet)?;
+        }
         let audio = self.audio.map(AudioEncoder::finish).transpose()?;
         let video = self.video.finish()?;
         let unfinished = RemoveOnDrop(Some(&self.path));
-        let written = mux::write(&self.path, &self.format, video, audio)?;
+        let written = mux::write(&self.path, &self.format, video, audio, packet.as_deref())?;
         let info = probe(&self.path)?;
         check(&info, &self.format).map_err(|mismatch| MediaError::Mux(mismatch.to_string()))?;
         unfinished.keep();

@@ -49,6 +49,8 @@ impl RemoteEngine {
             ..can
         };
         let description = Description {
+            // What an upstream runs is not known here.
+            is_trained: true,
             final_from_video: false,
             name: options.name,
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -18,9 +18,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore, crypto};
 
 use kinora_contract::Clock;
+use kinora_fetch::Names;
 
 use crate::error::Cause;
-use crate::names::Names;
 use crate::options::OptionsError;
 use crate::text::shown;
 

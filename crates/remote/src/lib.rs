@@ -30,7 +30,6 @@ mod http;
 mod job;
 mod key;
 mod kind;
-mod names;
 mod options;
 mod pool;
 mod probe;

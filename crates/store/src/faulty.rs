@@ -28,6 +28,12 @@ pub enum Method {
     List,
     /// [`crate::Tasks::positions`].
     Positions,
+    /// [`crate::Tasks::glance`].
+    Glance,
+    /// [`crate::Tasks::unfinished`].
+    Unfinished,
+    /// [`crate::Tasks::ended`].
+    Ended,
     /// [`crate::Tasks::preview`].
     Preview,
     /// [`crate::Tasks::cancel`].
@@ -88,12 +94,15 @@ pub enum Method {
 
 impl Method {
     /// Those that only read.
-    pub const READS: [Self; 14] = [
+    pub const READS: [Self; 17] = [
         Self::Task,
         Self::FindTwin,
         Self::Get,
         Self::List,
         Self::Positions,
+        Self::Glance,
+        Self::Unfinished,
+        Self::Ended,
         Self::Preview,
         Self::Usage,
         Self::Counts,
@@ -116,7 +125,8 @@ pub struct FaultyStore {
 }
 
 impl FaultyStore {
-    /// `inner`, with the faults of `plan`. API keys, shared secrets and allowances are left alone.
+    /// `inner`, with the faults of `plan`. API keys, webhooks, operators' questions, shared secrets and allowances are
+    /// left alone.
     pub fn wrap(inner: Stores, plan: Arc<Plan<Method>>) -> Stores {
         Self::around(inner, plan, false)
     }
@@ -129,6 +139,8 @@ impl FaultyStore {
 
     fn around(inner: Stores, plan: Arc<Plan<Method>>, deaf: bool) -> Stores {
         let (keys, secrets) = (inner.keys.clone(), inner.secrets.clone());
+        let webhooks = inner.webhooks.clone();
+        let operations = inner.operations.clone();
         let (holds, allowances) = (inner.holds.clone(), inner.allowances.clone());
         let faulty = Arc::new(Self { inner, plan, deaf });
         Stores {
@@ -136,7 +148,9 @@ impl FaultyStore {
             work: faulty.clone(),
             chores: faulty.clone(),
             workers: faulty,
+            operations,
             keys,
+            webhooks,
             secrets,
             allowances,
             holds,

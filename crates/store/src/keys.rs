@@ -5,26 +5,27 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kinora_contract::UnixMs;
 
-use crate::StoreError;
+use crate::{Actor, KeyAction, KeyActionKind, StoreError};
 
 /// Uses of a key that are nearer to the noted one than this are not noted.
 const USE_NOTED_EVERY_MS: u64 = 60_000;
 
-/// Where API keys live.
+/// Where API keys live. Every change of a key adds an entry to the log ([`crate::Operations::key_log`]) in its own
+/// transaction.
 #[async_trait]
 pub trait KeyStore: Send + Sync + std::fmt::Debug {
     /// Adds a key.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
-    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError>;
+    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError>;
 
     /// Adds a key unless the store has or had any; returns whether it was added. Of any number of processes that try
     /// at once, one adds its key.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
-    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError>;
+    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError>;
 
     /// Every key, newest first, revoked ones included.
     ///
@@ -48,21 +49,31 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError>;
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError>;
 
-    /// Adds `new` and ends the key with the id `old`, in one step: both happen or neither does. The
-    /// old key expires `grace_ms` after `now_ms` unless it ends earlier by itself; without grace it is
-    /// revoked. `None`, and nothing changed, when there is no such key.
+    /// Adds the new key and ends the old one, in one step: both happen or neither does. `None`, and nothing changed,
+    /// when there is no such old key.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot change now.
     async fn rotate_key(
         &self,
-        old: &str,
-        new: NewKey,
-        now_ms: UnixMs,
-        grace_ms: u64,
+        rotation: KeyRotation,
+        by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError>;
+}
+
+/// A key that takes the place of another.
+#[derive(Clone, Debug)]
+pub struct KeyRotation {
+    /// Id of the key that ends.
+    pub old: String,
+    /// The key in its place.
+    pub new: NewKey,
+    /// The present.
+    pub now_ms: UnixMs,
+    /// How long the old key still works, unless it ends earlier by itself; 0: it is revoked.
+    pub grace_ms: u64,
 }
 
 /// A key to be added.
@@ -88,6 +99,21 @@ pub struct NewKey {
     pub created_at_ms: UnixMs,
     /// From when on it is refused.
     pub expires_at_ms: Option<UnixMs>,
+}
+
+impl NewKey {
+    /// The log's entry that `by` added it.
+    pub(crate) fn created_by(&self, by: &Actor) -> KeyAction {
+        KeyAction {
+            at_ms: self.created_at_ms,
+            kind: KeyActionKind::Created,
+            key: self.id.clone(),
+            name: self.name.clone(),
+            project: self.project.clone(),
+            successor: None,
+            by: by.clone(),
+        }
+    }
 }
 
 /// A stored key.
@@ -122,17 +148,22 @@ pub enum Scope {
     Write,
     /// Query, list, download.
     Read,
+    /// See the whole service: what waits and runs in all projects, and who works.
+    Operations,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Self; 2] = [Self::Write, Self::Read];
+    const ALL: [Self; 3] = [Self::Write, Self::Read, Self::Operations];
+    /// The scopes of a key that is given none: those on its project's own videos.
+    pub const VIDEOS: [Self; 2] = [Self::Write, Self::Read];
 
     /// The name used in keys and messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Write => "videos:write",
             Self::Read => "videos:read",
+            Self::Operations => "operations:read",
         }
     }
 

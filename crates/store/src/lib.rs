@@ -1,7 +1,8 @@
 //! Where tasks live: the meeting place of API and workers. One store, a trait for each audience: [`Tasks`] for
 //! the API, [`Work`] for workers, [`Chores`] for those who clean up, [`KeyStore`] for API keys, [`Workers`] for the
-//! registry of workers, [`Secrets`] and [`Allowances`] for what all processes share. All take only what `kinora-contract`
-//! has judged, never a raw request. A store adds no rules: what may happen to a task, and what follows, is
+//! registry of workers, [`Operations`] for operators, [`Deliveries`] for webhooks, [`Secrets`] and [`Allowances`] for what
+//! all processes share. All take only what `kinora-contract` has judged, never a raw request. A store adds no rules: what
+//! may happen to a task, and what follows, is
 //! [`kinora_contract::lifecycle`]. Every answer of a changing method is given after the change is synced to disk.
 
 #![forbid(unsafe_code)]
@@ -9,6 +10,7 @@
 mod act;
 mod allowances;
 mod backup;
+mod changes;
 mod chores;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -16,14 +18,19 @@ pub mod conformance;
 pub mod faulty;
 mod fetch;
 mod gap;
+mod hex;
 mod inspect;
+mod key_log;
 mod keys;
 mod lease;
+mod metered;
 mod moved;
+mod moved_webhooks;
 mod moves;
 mod open;
 mod open_error;
 mod open_options;
+mod operations;
 mod outage;
 mod page;
 pub mod postgres;
@@ -35,32 +42,39 @@ mod secrets;
 pub mod sqlite;
 mod stored;
 mod sweep;
+mod tallies;
 mod task;
 mod tasks;
 mod usages;
+mod webhooks;
 mod work;
 mod workers;
 
 pub use allowances::{Allowances, Taken};
 pub use backup::{BackupSource, Counts as BackupCounts, TaskFiles};
+pub use changes::{Changes, Ended, EndedRequest, Glance, TaskChange};
 pub use chores::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores};
 pub use fetch::{Fetch, FetchRequest, Fetched};
 pub use gap::Gap;
+pub use hex::Hex;
 pub use inspect::{Inspection, inspect};
-pub use keys::{ApiKey, KeyStore, NewKey, Scope};
+pub use key_log::{Actor, KeyAction, KeyActionKind};
+pub use keys::{ApiKey, KeyRotation, KeyStore, NewKey, Scope};
 pub use kinora_contract::lifecycle::{
     Attempt, CallOff, Lease, LeaseLost, MARKS, Outcome, Renewal, TASK_FILES, mark_key, names_file,
     reference_keys, task_of_file,
 };
 pub use lease::{Claim, ClaimRequest};
-pub use moved::{Hex, MovedBinding, MovedChore, MovedKey, MovedPhase, MovedStore, MovedTask};
+pub use moved::{MovedBinding, MovedChore, MovedKey, MovedPhase, MovedStore, MovedTask};
+pub use moved_webhooks::{MovedDelivery, MovedWebhook};
 pub use moves::{Export, Import, MOVED_AT_ONCE};
 pub use open::{
-    is_shared, living_workers, migrate, open, open_export, open_import, open_keys, open_snapshot,
-    open_source,
+    is_shared, living_workers, migrate, open, open_export, open_import, open_keys, open_operations,
+    open_snapshot, open_source, open_webhooks,
 };
 pub use open_error::{Loss, OpenError};
 pub use open_options::OpenOptions;
+pub use operations::{LATELY_MS, ModelQueue, Operations, Overview, RunningTask};
 pub use outage::Outage;
 pub use page::{Order, Page, PageRequest};
 pub use postgres::{DirectAddress, PostgresOptions, Time};
@@ -68,11 +82,16 @@ pub use reads::Reads;
 pub use secrets::{SecretKey, Secrets};
 pub use sqlite::{Snapshot, SqliteOptions};
 pub use sweep::{ExpiryCursor, Postpone, Postponed, SweepRequest, Swept, WaitingFrom};
+pub use tallies::{TallyRequest, TallyRow};
 pub use task::{
     Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, QueueBounds, Quota,
     RetryAfter, Usage,
 };
 pub use tasks::Tasks;
+pub use webhooks::{
+    Answer, Attempted, Callback, Deliveries, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest,
+    DeliveryState, DueDelivery, Webhook, WebhookChange, Webhooks,
+};
 pub use work::Work;
 pub use workers::{Announcement, LivingWorker, ServedModel, WorkerState, Workers};
 
@@ -91,8 +110,12 @@ pub struct Stores {
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
     pub workers: Arc<dyn Workers>,
+    /// What operators ask.
+    pub operations: Arc<dyn Operations>,
     /// What all processes share.
     pub secrets: Arc<dyn Secrets>,
+    /// Webhooks and the deliveries to them.
+    pub webhooks: Arc<dyn Deliveries>,
     /// Allowances of requests; `None` where one process serves and has nobody to share them with.
     pub allowances: Option<Arc<dyn Allowances>>,
     /// What was there when they were opened.
@@ -100,7 +123,9 @@ pub struct Stores {
 }
 
 /// A store as one type: all its traits, and what it held when it was opened.
-pub trait Store: Tasks + Work + Chores + KeyStore + Workers + Secrets {
+pub trait Store:
+    Tasks + Work + Chores + KeyStore + Workers + Operations + Deliveries + Secrets
+{
     /// What was there at the opening.
     fn holds(&self) -> Holds;
 
@@ -121,6 +146,8 @@ impl Stores {
             chores: store.clone(),
             keys: store.clone(),
             workers: store.clone(),
+            webhooks: store.clone(),
+            operations: store.clone(),
             secrets: store,
         }
     }

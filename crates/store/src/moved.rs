@@ -3,11 +3,11 @@
 
 use kinora_contract::lifecycle::{Record, References, reference_keys};
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Inputs, State, StoredFile, Task, TaskId, UnixMs};
+use kinora_contract::{Inputs, Priority, State, StoredFile, Task, TaskId, UnixMs};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, from_str, from_value};
 
-use crate::{ApiKey, Gap, NewKey, Scope};
+use crate::{ApiKey, Gap, Hex, KeyAction, MovedDelivery, MovedWebhook, NewKey, Scope, TallyRow};
 
 /// A task with everything that is stored of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,9 @@ pub struct MovedTask {
     pub spec: String,
     /// JSON.
     pub metadata: String,
+    /// Its class among the project's waiting tasks.
+    #[serde(default, skip_serializing_if = "Priority::is_normal")]
+    pub priority: Priority,
     /// Bytes of its references.
     pub reference_bytes: u64,
     /// Bytes that it adds to its project's usage.
@@ -147,6 +150,7 @@ impl MovedTask {
             project: self.project.clone(),
             spec: from_str(&self.spec).map_err(wrong)?,
             metadata: from_str(&self.metadata).map_err(wrong)?,
+            priority: self.priority,
             state,
             progress: self.progress,
             created_at_ms: self.created_at_ms,
@@ -156,6 +160,7 @@ impl MovedTask {
             attempt: self.attempt,
             engine: self.engine.clone(),
             warnings: warnings.map_err(wrong)?.unwrap_or_default(),
+            trace: None,
         };
         Ok(Some(Record {
             seq: self.seq,
@@ -219,6 +224,18 @@ pub struct MovedStore {
     pub gaps: Vec<Gap>,
     /// The key that signs result addresses.
     pub signing_key: Option<Hex>,
+    /// Sums over ended tasks, by day, project and model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tallies: Vec<TallyRow>,
+    /// Changes of API keys, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key_log: Vec<KeyAction>,
+    /// Receivers of events, in the order of their creation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<MovedWebhook>,
+    /// Deliveries to them that are still to be made, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deliveries: Vec<MovedDelivery>,
 }
 
 /// An API key, with the hash of its secret.
@@ -306,38 +323,4 @@ pub struct MovedChore {
     pub model: Option<String>,
     /// Name of the job at the upstream.
     pub ticket: Option<String>,
-}
-
-/// 32 bytes, written in hexadecimal. Never printed, since they may be a secret.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Hex(pub [u8; 32]);
-
-impl std::fmt::Debug for Hex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hex(..)")
-    }
-}
-
-impl From<Hex> for String {
-    fn from(bytes: Hex) -> Self {
-        kinora_contract::hex::text(&bytes.0)
-    }
-}
-
-impl TryFrom<String> for Hex {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        const WRONG: &str = "32 bytes in hexadecimal are expected";
-        let mut bytes = [0; 32];
-        if text.len() != 64 || !text.is_ascii() {
-            return Err(WRONG);
-        }
-        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let digits = std::str::from_utf8(digits).map_err(|_| WRONG)?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| WRONG)?;
-        }
-        Ok(Self(bytes))
-    }
 }

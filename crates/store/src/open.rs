@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use kinora_contract::Clock;
 
-use crate::postgres::{self, KeysBeside, PostgresStore, is_postgres};
+use crate::postgres::{
+    self, KeysBeside, PostgresOperations, PostgresStore, WebhooksBeside, is_postgres,
+};
 use crate::sqlite::{
-    Inspector, Snapshot, SqliteExport, SqliteImport, SqliteKeys, SqliteOptions, SqliteSource,
-    SqliteStore,
+    Inspector, Snapshot, SqliteExport, SqliteImport, SqliteKeys, SqliteOperations, SqliteOptions,
+    SqliteSource, SqliteStore, SqliteWebhooks,
 };
 use crate::{
-    BackupSource, Export, Import, KeyStore, LivingWorker, OpenError, OpenOptions, PostgresOptions,
-    Stores,
+    BackupSource, Export, Import, KeyStore, LivingWorker, OpenError, OpenOptions, Operations,
+    PostgresOptions, Stores, Webhooks,
 };
 
 /// Opens the store at `url` for serving. `sqlite:` with a path: brings its schema up to date, takes back what a dead
@@ -64,6 +66,18 @@ pub fn open_keys(url: &str, options: &SqliteOptions) -> Result<Arc<dyn KeyStore>
     Ok(Arc::new(SqliteKeys::open(&sqlite_path(url)?, options)?))
 }
 
+/// Opens the webhooks of the store at `url`, as [`open_keys`] does the keys.
+///
+/// # Errors
+/// Those of [`open_keys`].
+pub fn open_webhooks(url: &str, options: &SqliteOptions) -> Result<Arc<dyn Webhooks>, OpenError> {
+    if is_postgres(url) {
+        return Ok(Arc::new(WebhooksBeside::of(url)?));
+    }
+    let path = sqlite_path(url)?;
+    Ok(Arc::new(SqliteWebhooks::open(&path, options)?))
+}
+
 /// The living workers of the store at `url`, beside the processes that use it.
 ///
 /// # Errors
@@ -77,6 +91,23 @@ pub async fn living_workers(url: &str, clock: &dyn Clock) -> Result<Vec<LivingWo
     let inspector = Inspector::open(&path)?.ok_or(OpenError::Missing(path))?;
     let living = inspector.living_workers(clock.now_ms());
     living.map_err(|error| OpenError::Unavailable(Box::new(error)))
+}
+
+/// Opens the store at `url` for operators' questions, beside the processes that use it. Nothing is written to it, and
+/// its schema must be that of this program.
+///
+/// # Errors
+/// [`OpenError::Missing`] where there is no store; otherwise another [`OpenError`], with a message that is fit for an
+/// operator.
+pub async fn open_operations(
+    url: &str,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Operations>, OpenError> {
+    if is_postgres(url) {
+        return Ok(Arc::new(PostgresOperations::open(url, &clock).await?));
+    }
+    let path = sqlite_path(url)?;
+    Ok(Arc::new(SqliteOperations::open(&path, clock)?))
 }
 
 /// Whether the store at `url` serves several processes at a time.

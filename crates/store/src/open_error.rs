@@ -101,7 +101,7 @@ pub enum OpenError {
     OtherImport,
     /// A store that is to be filled holds something.
     #[error(
-        "the store is not empty: it has tasks, API keys or a signing key; an import takes an empty store only"
+        "the store is not empty: it has tasks, API keys, webhooks or a signing key; an import takes an empty store only"
     )]
     NotEmpty,
     /// A store that is to be filled has workers.

@@ -1,6 +1,6 @@
 //! How numbers and phases are written in a database, of whatever kind.
 
-use kinora_contract::{Artifact, Phase};
+use kinora_contract::{Artifact, Phase, TraceContext};
 
 /// Integers of SQL are signed; a time past the year 292 million is the end of time.
 pub(crate) fn int(value: u64) -> i64 {
@@ -16,6 +16,11 @@ pub(crate) const fn phase_name(phase: Phase) -> &'static str {
         Phase::Failed => "failed",
         Phase::Expired => "expired",
     }
+}
+
+/// A stored trace context. One that cannot be read is none: only the trace is less for it.
+pub(crate) fn trace(text: Option<&str>) -> Option<TraceContext> {
+    text.and_then(|text| text.parse().ok())
 }
 
 /// The blob keys of a stored artifact; none when it cannot be read, which the sweep of orphans

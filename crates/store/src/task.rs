@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::Record;
-use kinora_contract::{State, Task, TaskId, UnixMs, VideoSpec};
+use kinora_contract::{Priority, State, Task, TaskId, TraceContext, UnixMs, VideoSpec};
 
-use crate::Chore;
+use crate::{Callback, Chore};
 
 /// A task to be added.
 #[derive(Clone, Debug)]
@@ -19,8 +19,14 @@ pub struct NewTask {
     pub spec: VideoSpec,
     /// The caller's notes.
     pub metadata: BTreeMap<String, String>,
+    /// Its class among the project's waiting tasks.
+    pub priority: Priority,
     /// The request's idempotency key, when it has one.
     pub idempotency: Option<Idempotency>,
+    /// Where its end is told, besides the webhooks of its project.
+    pub callback: Option<Callback>,
+    /// The span of its submit, if its trace is recorded.
+    pub trace: Option<TraceContext>,
     /// What the queue may hold.
     pub bounds: QueueBounds,
 }
@@ -33,6 +39,7 @@ impl NewTask {
             project: self.project.clone(),
             spec: self.spec.clone(),
             metadata: self.metadata.clone(),
+            priority: self.priority,
             state: State::Waiting,
             progress: 0,
             created_at_ms: now_ms,
@@ -42,6 +49,7 @@ impl NewTask {
             attempt: 0,
             engine: None,
             warnings: Vec::new(),
+            trace: self.trace,
         }
     }
 }
@@ -198,12 +206,9 @@ impl Counts {
             let task = &record.task;
             let models = counts.models.entry(task.spec.model.clone()).or_default();
             let projects = counts.projects.entry(task.project.clone()).or_default();
-            for count in [models, projects] {
-                match record.is_running() {
-                    true => count.running += 1,
-                    false => count.waiting += 1,
-                }
-            }
+            let one = Count::of(record);
+            models.add(one);
+            projects.add(one);
             if record.is_waiting() {
                 let at_ms = task.created_at_ms;
                 oldest_ms = Some(oldest_ms.map_or(at_ms, |oldest: u64| oldest.min(at_ms)));
@@ -219,8 +224,38 @@ impl Counts {
 pub struct Count {
     /// Waiting for references or for a worker.
     pub waiting: u64,
+    /// Of these, those whose references are to be fetched.
+    pub unfetched: u64,
+    /// Of these, those whose references are being fetched.
+    pub fetching: u64,
     /// Run by a worker.
     pub running: u64,
+}
+
+impl Count {
+    /// Of one unfinished task.
+    fn of(record: &Record) -> Self {
+        if record.is_running() {
+            return Self {
+                running: 1,
+                ..Self::default()
+            };
+        }
+        let is_fetched_for = record.references.fetch().is_some();
+        Self {
+            waiting: 1,
+            unfetched: (!record.is_claimable() && !is_fetched_for).into(),
+            fetching: is_fetched_for.into(),
+            running: 0,
+        }
+    }
+
+    pub(crate) const fn add(&mut self, other: Self) {
+        self.waiting += other.waiting;
+        self.unfetched += other.unfetched;
+        self.fetching += other.fetching;
+        self.running += other.running;
+    }
 }
 
 /// What came of a cancel.

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use kinora_contract::{Failure, Task, TaskId};
 
 use crate::{
-    Cancellation, ChoreDone, Counts, Deletion, Idempotency, Insertion, NewTask, Page, PageRequest,
-    Reads, StoreError, Usage,
+    Cancellation, Changes, ChoreDone, Counts, Deletion, Ended, EndedRequest, Glance, Idempotency,
+    Insertion, NewTask, Page, PageRequest, Reads, StoreError, Usage,
 };
 
 /// What the owners of tasks do with them. Every answer of a changing method is given after the change is synced to
@@ -57,6 +57,29 @@ pub trait Tasks: Reads {
     /// # Errors
     /// [`StoreError`] when it cannot be read.
     async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError>;
+
+    /// Where these tasks stand, each in its place; `None` for one that is expired or gone. Cheap: to be asked again
+    /// and again.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError>;
+
+    /// Where the unfinished tasks of a project stand, by creation. As cheap.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError>;
+
+    /// The tasks of a project that ended lately and are not expired. Never a scan.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError>;
+
+    /// Hears of every change of a task's [`Glance`] from now on, after it can be read.
+    /// A hint that saves waiting; polling is the truth.
+    fn changes(&self) -> Changes;
 
     /// The last picture of the work in progress on a running task, encoded.
     ///

@@ -244,7 +244,7 @@ async fn get(stores: &Site, id: TaskId) -> Result<Option<Arc<Task>>, StoreError>
 
 /// Columns that hold what was acknowledged.
 const COLUMNS: &str = "project phase attempt created_at_ms started_at_ms finished_at_ms expires_at_ms \
-     artifact failure spec metadata lease_token progress engine";
+     artifact failure spec metadata lease_token progress engine priority";
 
 /// The value with one bit of it flipped; numbers and texts stay what they are.
 fn flipped(value: Value, bit: usize) -> Option<Value> {
@@ -266,7 +266,7 @@ proptest! {
     #[test]
     fn p17_a_flipped_bit_of_a_row_is_told(
         number in 1_u64..=4,
-        column in 0_usize..14,
+        column in 0_usize..15,
         bit in 0_usize..20_000,
     ) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use kinora_contract::{ManualClock, State};
 use kinora_store::conformance::bench::Bench;
 use kinora_store::conformance::fixtures::{
-    EXPIRY, NOW, RETENTION_MS, cancelled, claiming, files as files_of, id, task,
+    EXPIRY, NOW, RETENTION_MS, actor, cancelled, claiming, files as files_of, id, task,
 };
 use kinora_store::conformance::{Harness, Site};
 use kinora_store::{
@@ -358,7 +358,7 @@ async fn keys_of_another_process_are_seen_within_a_second() {
         expires_at_ms: None,
     };
     assert!(stores.keys.find_key(&[1; 32], NOW).await.unwrap().is_none());
-    other.add_key(key).await.unwrap();
+    other.add_key(key, &actor("one")).await.unwrap();
     assert!(stores.keys.find_key(&[1; 32], NOW).await.unwrap().is_some());
 
     // Both write at the same time, and neither fails.
@@ -368,8 +368,9 @@ async fn keys_of_another_process_are_seen_within_a_second() {
             writes.submit(number, "one").await;
         }
     });
+    let by = actor("one");
     for _ in 0..20 {
-        assert!(other.revoke_key("key_1", NOW + 1).await.unwrap());
+        assert!(other.revoke_key("key_1", NOW + 1, &by).await.unwrap());
         tokio::task::yield_now().await;
     }
     stores.clock.advance(1_000);

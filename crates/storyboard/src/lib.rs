@@ -59,12 +59,14 @@ mod view;
 mod warnings;
 mod wash;
 mod water;
+mod watermark;
 
 pub use kind::StoryboardKind;
 pub use options::Options;
 pub use portrait::{label, nouns, portrait};
 #[doc(hidden)]
 pub use seen::{Seen, seen};
+pub use watermark::{Watermark, not_in_watermark, watermark};
 
 use kinora_contract::{VideoSpec, Warning};
 
@@ -106,6 +108,7 @@ impl Storyboard {
                 name: "storyboard".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 features,
+                is_trained: false,
                 final_from_video: false,
             },
             options,

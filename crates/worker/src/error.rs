@@ -69,6 +69,15 @@ impl GatherError {
         }
     }
 
+    /// The stable code, also of an error that fails no task.
+    pub(crate) fn code(&self, spec: &VideoSpec) -> String {
+        match self {
+            Self::Later { error, .. } => error.failure().code,
+            Self::Ended => "withdrawn".to_owned(),
+            _ => self.failure(spec).code,
+        }
+    }
+
     /// The failure for the client of the task with this `spec`; it names the reference.
     pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
@@ -201,6 +210,31 @@ pub(crate) enum RecordError {
     Thread(#[from] std::io::Error),
 }
 
+impl RecordError {
+    /// The code for the client.
+    pub(crate) fn code(&self) -> FailureCode {
+        match self {
+            Self::Engine(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory,
+            Self::Engine(EngineError::Sink(cause)) if !is_engines_fault(&**cause) => {
+                FailureCode::StorageFailed
+            }
+            Self::Engine(EngineError::Told { code, .. } | EngineError::Crashed { code, .. }) => {
+                *code
+            }
+            Self::Media(MediaError::Io(_)) | Self::Publish(_) => FailureCode::StorageFailed,
+            // A `Cancelled` that nobody asked for is the engine's fault as well: runs that were
+            // told to stop never come here.
+            _ => FailureCode::GenerationFailed,
+        }
+    }
+}
+
+/// Whether a sink refused invalid data, rather than failed to write it.
+fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let cause = cause.downcast_ref::<MediaError>();
+    cause.is_some_and(|cause| !matches!(cause, MediaError::Io(_)))
+}
+
 /// Why a run must end before it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -214,10 +248,36 @@ pub(crate) enum Stop {
     Shutdown,
 }
 
-/// Why a run has no result: the engine or the recording failed, or there was a reason to stop.
+impl Stop {
+    /// A stable code, for traces.
+    pub(crate) const fn code(self) -> &'static str {
+        match self {
+            Self::Lost(LeaseLost::Withdrawn) => "withdrawn",
+            Self::Lost(LeaseLost::Superseded) => "superseded",
+            Self::Stalled => FailureCode::GenerationTimeout.as_str(),
+            Self::RanOut => "lease_ran_out",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// Why a run has no result: the engine or the recording failed, the operator's policy refused it, or there was a
+/// reason to stop.
 pub(crate) enum Unmade {
     Failed(RecordError),
+    Refused(Failure),
     Stopped(Stop),
+}
+
+impl Unmade {
+    /// A stable code, for traces.
+    pub(crate) fn code(&self) -> String {
+        match self {
+            Self::Failed(error) => error.code().as_str().to_owned(),
+            Self::Refused(failure) => failure.code.clone(),
+            Self::Stopped(stop) => stop.code().to_owned(),
+        }
+    }
 }
 
 impl From<Stop> for Unmade {

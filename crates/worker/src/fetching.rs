@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use crate::drain::Shutdown;
 use crate::error::GatherError;
 use crate::fault::{is_postponed, is_theirs};
+use crate::metered::{self, Stage, timed};
 use crate::worker::Worker;
 
 /// How often the store is asked although it gave no hint.
@@ -51,6 +52,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
                     () = shutdown.draining() => Some(Fetched::Back { pause_ms: 0 }),
                 };
                 if let Some(fetched) = fetched {
+                    metered::fetched(&fetched);
                     settle(&worker, &fetch, fetched, &shutdown).await;
                 }
                 drop(place);
@@ -98,6 +100,9 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
     let (tasks, blobs) = (&*worker.work, &*worker.blobs);
     let files = &worker.pools.files;
     let gathered = worker.references.gather(tasks, blobs, files, &fetch.task);
+    let trail = worker.tracer.trail(fetch.task.trace);
+    let code = |error: &GatherError| error.code(&fetch.task.spec);
+    let gathered = timed(worker, &trail, Stage::Fetch, code, |_| gathered);
     let gathered = tokio::time::timeout(LEASE, gathered).await;
     let task = fetch.task.id;
     match gathered {

@@ -1,5 +1,5 @@
 //! A film that is made elsewhere: ordered or followed, brought into a file, and looked into before it
-//! is believed. A run that ends because the process does, or because another run has the task, tells
+//! is believed, and labelled with its provenance. A run that ends because the process does, or because another run has the task, tells
 //! nobody: the work goes on where it is done, and what was kept finds it again.
 
 use std::error::Error;
@@ -12,7 +12,7 @@ use kinora_blobs::measure_file;
 use kinora_contract::limits::SECONDS_MAX;
 use kinora_contract::{Seconds, VideoSpec};
 use kinora_engine::{Control, FilmEngine, FilmJob, Keeper, ReferenceFile, Stage};
-use kinora_media::{FilmFormat, Films, MediaError, Undecodable, Written};
+use kinora_media::{FilmFormat, Films, MediaError, Provenance, Undecodable, Written};
 use kinora_store::{LeaseLost, StoreError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,7 @@ pub(crate) struct FilmOrder {
     pub(crate) references: Vec<OpenedReference>,
     /// Of an earlier attempt.
     pub(crate) ticket: Option<String>,
+    pub(crate) provenance: Provenance,
     pub(crate) staged: Staged,
     pub(crate) control: Control,
 }
@@ -128,9 +129,13 @@ fn look_into(
         let _ = control.report(Stage::Finishing, 0.5);
         !stopped.load(Ordering::Relaxed)
     };
-    let recording = films.examine(order.staged.path(), &asked, &mut go_on)?;
+    let path = order.staged.path();
+    let mut recording = films.examine(path, &asked, &mut go_on)?;
+    if !films.label(path, &mut recording, &order.provenance)? {
+        tracing::info!("film left without a label: its maker has signed it, or it has no room");
+    }
     // Written by an engine, or by a process that it started: its bytes did not pass through this process.
-    let (bytes, sha256) = measure_file(order.staged.path()).map_err(MediaError::Io)?;
+    let (bytes, sha256) = measure_file(path).map_err(MediaError::Io)?;
     Ok(Recorded {
         recording,
         staged: order.staged,

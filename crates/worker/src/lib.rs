@@ -5,8 +5,8 @@
 //! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
 //! 3. [`prepare`](mod@prepare): [`references`](mod@references), which [`judge`](mod@judge) has checked, and
 //!    [`source`](mod@source) opened, the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
-//!    elsewhere; [`publish`](mod@publish): file to blob store;
-//!    [`finish`](mod@finish): the terminal state.
+//!    elsewhere; [`clear`](mod@clear): the operator's policy; [`publish`](mod@publish): file to blob store;
+//!    [`finish`](mod@finish): the terminal state. [`ending`](mod@ending): what becomes of a run without a result.
 //! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`watch`](mod@watch): ends a run whose lease is gone,
 //!    or whose engine stands still.
 //! 5. [`sweep`](mod@sweep): picks up expired leases and results, by a wall clock that [`trust`](mod@trust) believes
@@ -28,7 +28,9 @@ mod announce;
 mod backoff;
 mod chores;
 mod claim;
+mod clear;
 mod drain;
+mod ending;
 mod error;
 mod fault;
 mod fetching;
@@ -37,11 +39,14 @@ mod finish;
 mod judge;
 mod keeper;
 mod lineup;
+mod mark;
+mod metered;
 mod orphans;
 mod pools;
 mod prepare;
 mod preview;
 mod probe;
+mod provenance;
 mod publish;
 mod record;
 mod reference_source;
@@ -64,6 +69,7 @@ pub use backoff::Backoff;
 pub use drain::Shutdown;
 use keeper::{KeeperService, LeaseKeeper};
 pub use lineup::{Lineup, Maker, Served};
+pub use mark::{Mark, Marker};
 pub use orphans::{
     Known, Looked, OrphanError, Orphans, is_marked, look_for_orphans, put_mark, remove_orphans,
 };

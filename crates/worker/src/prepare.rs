@@ -8,13 +8,14 @@ use kinora_contract::limits::WARNINGS_MAX;
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, Task, VideoSpec, Warning};
 use kinora_decode::DecodeError;
 use kinora_engine::{Clip, Engine, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound};
-use kinora_media::Films;
+use kinora_media::{Films, Provenance};
 use kinora_store::Lease;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::PrepareError;
 use crate::judge::audio_too_long;
 use crate::lineup::Maker;
+use crate::provenance::provenance;
 use crate::record::Staged;
 use crate::references::{References, download};
 use crate::retry::retry_unavailable;
@@ -27,6 +28,8 @@ pub(crate) struct Prepared {
     /// Nothing in it is undecided, but the length of a film.
     pub(crate) spec: VideoSpec,
     pub(crate) work: EngineWork,
+    /// The origin that the files will state.
+    pub(crate) provenance: Provenance,
     /// Parts of the spec that the engine will not or cannot do.
     pub(crate) warnings: Vec<Warning>,
 }
@@ -79,13 +82,15 @@ pub(crate) async fn prepare(
             Some(Origin { file, script })
         }
     };
+    let script = source.as_ref().map(|source| &*source.script);
+    let provenance = provenance(task, maker.describe(), script);
     // The semaphore is never closed.
     let turn = worker.references.decoding.clone().acquire_owned().await;
     let (spec, films) = (task.spec.clone(), worker.films.clone());
     let opened = worker.pools.files.run(move || {
         // Decoding goes on when the run is dropped: its turn is over when it is.
         let _turn = turn;
-        open(spec, files, source, maker, films)
+        open(spec, files, source, maker, films, provenance)
     });
     opened.await.unwrap_or(Err(PrepareError::Panicked))
 }
@@ -104,6 +109,7 @@ fn open(
     source: Option<Origin>,
     maker: Maker,
     films: Arc<dyn Films>,
+    provenance: Provenance,
 ) -> Result<Prepared, PrepareError> {
     kinora_crash::point("worker.opening");
     if let (FrameSize::Adaptive(resolution), Some(first)) = (spec.frame, files.first()) {
@@ -141,6 +147,7 @@ fn open(
     Ok(Prepared {
         spec,
         work,
+        provenance,
         warnings,
     })
 }

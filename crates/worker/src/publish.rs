@@ -9,6 +9,7 @@ use kinora_contract::{Artifact, StoredFile};
 use kinora_store::Lease;
 use tokio_util::sync::CancellationToken;
 
+use crate::clear::Cleared;
 use crate::record::Recorded;
 use crate::retry::retry_unavailable;
 
@@ -17,14 +18,14 @@ use crate::retry::retry_unavailable;
 pub(crate) async fn publish(
     blobs: &dyn BlobStore,
     lease: &Lease,
-    recorded: Recorded,
+    cleared: Cleared,
     stopped: &CancellationToken,
 ) -> Result<Artifact, BlobError> {
     let Recorded {
         recording,
         staged,
         written,
-    } = recorded;
+    } = cleared.into_recorded();
     kinora_crash::point("worker.recorded");
     let poster = Bytes::from(recording.poster_webp);
     let sheet = Bytes::from(recording.spritesheet_jpeg);

@@ -10,11 +10,15 @@ use kinora_engine::{
     CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, Picture, Preview, SAMPLE_RATE_HZ,
     Sink, Stage,
 };
-use kinora_media::{AudioFormat, ClipFormat, Recorder, RecorderOptions, Recording, Written};
+use kinora_media::{
+    AudioFormat, ClipFormat, Provenance, Recorder, RecorderOptions, Recording, Written,
+};
 use kinora_scratch::Scratch;
+use kinora_traces::{Span, Trail};
 use tokio::sync::oneshot;
 
 use crate::error::RecordError;
+use crate::mark::{Marked, Marker};
 
 /// Everything that a recording thread needs, owned.
 pub(crate) struct RecordJob {
@@ -22,9 +26,12 @@ pub(crate) struct RecordJob {
     pub(crate) spec: VideoSpec,
     pub(crate) materials: Materials,
     pub(crate) clip: Clip,
+    pub(crate) provenance: Provenance,
     pub(crate) staged: Staged,
     pub(crate) options: RecorderOptions,
+    pub(crate) marker: Option<Marker>,
     pub(crate) control: Control,
+    pub(crate) trail: Trail,
 }
 
 /// A recorded clip and the file that holds it.
@@ -86,10 +93,16 @@ pub(crate) async fn record<T: Send + 'static>(
 fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     job.control.report(Stage::Preparing, 0.0)?;
     let format = clip_format(job.clip);
+    let recorder = Recorder::create(job.staged.path(), format, job.options)?;
+    let size = job.clip.size;
+    let mark = job.marker.and_then(|marker| marker.mark(size));
     let mut sink = RecorderSink {
-        recorder: Recorder::create(job.staged.path(), format, job.options)?,
-        size: job.clip.size,
+        recorder: recorder.with_provenance(job.provenance),
+        marked: mark.map(|mark| Marked::new(mark, size)),
+        size,
         preview: job.control.preview.clone(),
+        span: job.trail.span("open"),
+        trail: Some(job.trail.clone()),
     };
     let work = Job {
         spec: &job.spec,
@@ -97,6 +110,7 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
         clip: job.clip,
     };
     job.engine.generate(&work, &mut sink, &job.control)?;
+    sink.span = job.trail.span("encode");
     job.control.report(Stage::Finishing, 0.5)?;
     let (recording, written) = sink.recorder.finish()?;
     kinora_media::check(&recording.info, &format)?;
@@ -123,12 +137,24 @@ fn clip_format(clip: Clip) -> ClipFormat {
 
 struct RecorderSink {
     recorder: Recorder,
+    marked: Option<Marked>,
     size: Size,
     preview: Preview,
+    /// `open` until the first frame, `render` until the last, and `encode` for the encoding that is left then.
+    span: Span,
+    /// Where `render` begins, until then.
+    trail: Option<Trail>,
 }
 
 impl Sink for RecorderSink {
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
+        if let Some(trail) = self.trail.take() {
+            self.span = trail.span("render");
+        }
+        let rgb = match &mut self.marked {
+            Some(marked) => marked.on(rgb),
+            None => rgb,
+        };
         // The frame at work is the best picture of a clip that is not done.
         if self.preview.is_wanted() {
             self.preview.show(Picture {

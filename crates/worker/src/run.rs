@@ -1,31 +1,28 @@
-//! The straight line of one task: prepare, make, publish, finish. Every stage may be repeated from the
+//! The straight line of one task: prepare, make, clear, publish, finish. Every stage may be repeated from the
 //! claim without harm, and nothing is written once the lease is lost.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{Artifact, Failure, FailureCode, SteadyMs};
-use kinora_engine::{Control, EngineError};
-use kinora_media::MediaError;
-use kinora_store::{Attempt, Claim, Lease, StoreError};
+use kinora_contract::{Artifact, SteadyMs, Task};
+use kinora_engine::Control;
+use kinora_store::Claim;
+use kinora_traces::{Span, Trail};
 use tokio_util::sync::CancellationToken;
 
+use crate::clear::{Cleared, clear};
 use crate::drain::Shutdown;
-use crate::error::{PrepareError, RecordError, Stop, Unmade};
-use crate::fault::is_ours;
+use crate::ending::Run;
+use crate::error::{PrepareError, RecordError, Unmade};
 use crate::film::{FilmOrder, film};
-use crate::finish::finish;
 use crate::keeper::LeaseKeeper;
+use crate::metered::{Stage, timed};
 use crate::prepare::{EngineWork, Prepared, prepare};
 use crate::publish;
 use crate::record::{RecordJob, Recorded, Staged, record};
 use crate::slot::{EnginePermits, SlotHold};
 use crate::watch::Watch;
 use crate::worker::Worker;
-
-/// Sooner than the next sweep, which would count the attempt once the store works again.
-const RELEASE_AGAIN_EVERY: Duration = Duration::from_secs(1);
 
 /// A claimed task, and when the claim was asked for, by the worker's steady clock.
 pub(crate) struct Claimed {
@@ -57,6 +54,13 @@ pub(crate) async fn run_task(
         "task started"
     );
     kinora_crash::point("worker.claimed");
+    let run = Run {
+        span: begin_span(&worker, &claim, &engine_name),
+        worker: &worker,
+        claim: &claim,
+        shutdown: &shutdown,
+    };
+    let trail = run.span.trail();
     let mut slot = permits.hold();
     let control = Control::default();
     let lease = keeper.keep(
@@ -75,14 +79,16 @@ pub(crate) async fn run_task(
     if claim.task.engine.as_deref() != Some(&*engine_name) {
         watch.begin().await;
     }
+    let preparing = prepare(&worker, &claim.task, &claim.lease, served.engine.clone());
+    let code = |error: &PrepareError| error.failure(&claim.task.spec).code;
     let prepared = tokio::select! {
         biased;
-        prepared = prepare(&worker, &claim.task, &claim.lease, served.engine.clone()) => prepared,
-        stop = watch.until_stop(None) => return give_up(&worker, &claim.lease, stop, &shutdown).await,
+        prepared = timed(&worker, &trail, Stage::Prepare, code, |_| preparing) => prepared,
+        stop = watch.until_stop(None) => return run.give_up(stop).await,
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return end_unprepared(&worker, &claim, &error, &shutdown).await,
+        Err(error) => return run.end_unprepared(&error).await,
     };
     if prepared.spec != claim.task.spec {
         watch.decide(prepared.spec.clone()).await;
@@ -93,55 +99,32 @@ pub(crate) async fn run_task(
     kinora_crash::point("worker.prepared");
     let job = MakeJob {
         prepared,
-        ticket: claim.ticket,
+        ticket: claim.ticket.clone(),
         control: control.clone(),
         silence_max: served.progress_timeout,
         permits,
     };
-    match make_and_publish(job, &watch, &mut slot).await {
-        Ok(artifact) => {
-            finish(&worker, &claim.lease, Ok(artifact), &shutdown).await;
-            worker.backoff.note_success();
-        }
-        Err(Unmade::Failed(error)) => {
-            let attempt = claim.task.attempt;
-            end(&worker, &claim.lease, &error, attempt, &shutdown).await;
-        }
-        Err(Unmade::Stopped(stop)) => give_up(&worker, &claim.lease, stop, &shutdown).await,
-    }
+    let made = make_and_publish(job, &claim.task, &watch, &trail, &mut slot).await;
+    run.end(made).await;
 }
 
-/// Ends a run that came to nothing before its engine was asked: its task waits, runs again, or has failed.
-async fn end_unprepared(worker: &Worker, claim: &Claim, error: &PrepareError, shutdown: &Shutdown) {
-    let lease = &claim.lease;
-    if error.is_missing() {
-        give_back_for_references(worker, lease).await;
-    } else if is_ours(error) {
-        give_back(worker, lease, error, shutdown).await;
-    } else if error.is_lost() && claim.task.attempt < worker.settings.attempts_max {
-        try_again(worker, lease, error).await;
-    } else {
-        error.log();
-        let failure = error.failure(&claim.task.spec);
-        finish(worker, lease, Err(failure), shutdown).await;
+/// The span of a run. Before that of the first one, the task's time in the queue.
+fn begin_span(worker: &Worker, claim: &Claim, engine_name: &str) -> Span {
+    let task = &claim.task;
+    let trail = worker.tracer.trail(task.trace);
+    // A first attempt that was forgiven has left the name of its engine.
+    if let (1, None, Some(started_at_ms)) = (task.attempt, &task.engine, task.started_at_ms) {
+        trail.past("queue", task.created_at_ms, started_at_ms);
     }
-}
-
-/// Ends a run that came to nothing: its task runs again, or has failed.
-async fn end(
-    worker: &Worker,
-    lease: &Lease,
-    error: &RecordError,
-    attempt: u32,
-    shutdown: &Shutdown,
-) {
-    if is_ours(error) {
-        give_back(worker, lease, error, shutdown).await;
-    } else if is_worth_another(error, attempt, worker) {
-        try_again(worker, lease, error).await;
-    } else {
-        finish(worker, lease, Err(public_failure(error)), shutdown).await;
+    let mut span = trail.span("run");
+    if !span.is_recorded() {
+        return span;
     }
+    span.set("kinora.task.id", task.id.to_string());
+    span.set("kinora.model", task.spec.model.clone());
+    span.set("kinora.attempt", task.attempt);
+    span.set("kinora.engine", engine_name.to_owned());
+    span
 }
 
 /// Inputs of making a video.
@@ -155,17 +138,30 @@ struct MakeJob {
 
 async fn make_and_publish(
     job: MakeJob,
+    task: &Task,
     watch: &Watch<'_>,
+    trail: &Trail,
     slot: &mut SlotHold,
 ) -> Result<Artifact, Unmade> {
-    let recorded = make(job, watch).await?;
-    publish_watched(watch, recorded, slot).await
+    let (worker, code) = (watch.worker, Unmade::code);
+    let making = |trail| make(job, watch, trail);
+    let recorded = timed(worker, trail, Stage::Make, code, making).await?;
+    let clearing = |_| clear(recorded, task, watch);
+    let cleared = timed(worker, trail, Stage::Clear, code, clearing).await?;
+    let publishing = |_| publish_watched(watch, cleared, slot);
+    timed(worker, trail, Stage::Publish, code, publishing).await
 }
 
 /// Makes the video, by an engine of either kind, while the lease is kept.
-async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Recorded, Unmade> {
+async fn make(job: MakeJob, watch: &Watch<'_>, trail: Trail) -> Result<Recorded, Unmade> {
     let MakeJob {
-        prepared: Prepared { spec, work, .. },
+        prepared:
+            Prepared {
+                spec,
+                work,
+                provenance,
+                ..
+            },
         ticket,
         control,
         silence_max,
@@ -185,9 +181,12 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Recorded, Unmade> {
                 spec,
                 materials,
                 clip,
+                provenance,
                 staged,
                 options: watch.worker.settings.recorder.clone(),
+                marker: watch.worker.settings.marker.clone(),
                 control: control.clone(),
+                trail,
             };
             tokio::select! {
                 biased;
@@ -204,6 +203,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Recorded, Unmade> {
                 spec,
                 references,
                 ticket,
+                provenance,
                 staged,
                 control,
             };
@@ -216,11 +216,11 @@ async fn make(job: MakeJob, watch: &Watch<'_>) -> Result<Recorded, Unmade> {
 /// written any more, so that a withdrawal leaves nothing.
 async fn publish_watched(
     watch: &Watch<'_>,
-    recorded: Recorded,
+    cleared: Cleared,
     slot: &mut SlotHold,
 ) -> Result<Artifact, Unmade> {
     let stopped = CancellationToken::new();
-    let publishing = publish::publish(&*watch.worker.blobs, watch.lease(), recorded, &stopped);
+    let publishing = publish::publish(&*watch.worker.blobs, watch.lease(), cleared, &stopped);
     tokio::pin!(publishing);
     tokio::select! {
         biased;
@@ -230,119 +230,6 @@ async fn publish_watched(
             slot.leave();
             let _ = publishing.await;
             Err(stop.into())
-        }
-    }
-}
-
-/// The failure for the client; the cause goes to the log.
-fn public_failure(error: &RecordError) -> Failure {
-    let code = match error {
-        RecordError::Engine(EngineError::OutOfMemory(_)) => FailureCode::OutOfMemory,
-        RecordError::Engine(EngineError::Sink(cause)) if !is_engines_fault(&**cause) => {
-            FailureCode::StorageFailed
-        }
-        RecordError::Engine(EngineError::Told { code, .. } | EngineError::Crashed { code, .. }) => {
-            *code
-        }
-        RecordError::Media(MediaError::Io(_)) | RecordError::Publish(_) => {
-            FailureCode::StorageFailed
-        }
-        // A `Cancelled` that nobody asked for is the engine's fault as well: runs that were
-        // told to stop never come here.
-        _ => FailureCode::GenerationFailed,
-    };
-    tracing::error!(%error, %code, "the run failed");
-    code.into()
-}
-
-/// Whether a sink refused invalid data, rather than failed to write it.
-fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
-    let cause = cause.downcast_ref::<MediaError>();
-    cause.is_some_and(|cause| !matches!(cause, MediaError::Io(_)))
-}
-
-/// Whether something broke that another attempt may spare the task, and there is one.
-fn is_worth_another(error: &RecordError, attempt: u32, worker: &Worker) -> bool {
-    let crashed = matches!(
-        error,
-        RecordError::Engine(EngineError::Crashed { .. }) | RecordError::Media(MediaError::Lost(_))
-    );
-    crashed && attempt < worker.settings.attempts_max
-}
-
-/// Gives the task back with one attempt less.
-async fn try_again(worker: &Worker, lease: &Lease, error: &(dyn Error + Sync + 'static)) {
-    tracing::warn!(%error, "the run broke; the task will run again");
-    // Withdrawn first: after the release another worker may hold the task.
-    publish::withdraw(&*worker.blobs, lease).await;
-    if let Err(error) = worker.work.release(lease, Attempt::Counts).await {
-        tracing::warn!(%error, "the task was not given back; its lease will run out");
-    }
-}
-
-/// Gives the task back: this machine was at fault. A full disk may refuse that as well.
-async fn give_back(
-    worker: &Worker,
-    lease: &Lease,
-    error: &(dyn Error + Sync + 'static),
-    shutdown: &Shutdown,
-) {
-    worker.backoff.note_fault(error);
-    tracing::warn!(%error, "the run met a fault of this machine; the task goes back to the queue");
-    // Withdrawn first: after the release another worker may hold the task.
-    publish::withdraw(&*worker.blobs, lease).await;
-    release_again_and_again(worker, lease, shutdown).await;
-}
-
-/// Gives the task back as if it had not been claimed, until the store takes it or the lease is gone.
-async fn release_again_and_again(worker: &Worker, lease: &Lease, shutdown: &Shutdown) {
-    loop {
-        match worker.work.release(lease, Attempt::Forgiven).await {
-            Ok(()) | Err(StoreError::LeaseLost(_)) => return,
-            Err(StoreError::Corrupt(cause)) => {
-                tracing::error!(cause, "task not given back; its lease will run out");
-                return;
-            }
-            Err(StoreError::Unavailable(cause)) => {
-                tracing::debug!(%cause, "task not given back yet; trying again");
-            }
-        }
-        tokio::select! {
-            biased;
-            () = tokio::time::sleep(RELEASE_AGAIN_EVERY) => {}
-            () = shutdown.at_once() => return,
-        }
-    }
-}
-
-/// Gives the slot back: references are fetched before a run, not in it.
-async fn give_back_for_references(worker: &Worker, lease: &Lease) {
-    tracing::warn!("references are gone; the task waits until they are fetched again");
-    let given_back = worker.work.release(lease, Attempt::ReferencesLost);
-    if let Err(error) = given_back.await {
-        tracing::warn!(%error, "the task was not given back; its lease will run out");
-    }
-}
-
-/// Ends a run before its time.
-async fn give_up(worker: &Worker, lease: &Lease, stop: Stop, shutdown: &Shutdown) {
-    tracing::info!(?stop, "run stopped");
-    match stop {
-        Stop::Lost(_) => publish::withdraw(&*worker.blobs, lease).await,
-        Stop::Stalled => {
-            let failure = FailureCode::GenerationTimeout.into();
-            finish(worker, lease, Err(failure), shutdown).await;
-        }
-        Stop::RanOut => {
-            publish::withdraw(&*worker.blobs, lease).await;
-            release_again_and_again(worker, lease, shutdown).await;
-        }
-        Stop::Shutdown => {
-            // Withdrawn first: after the release another worker may hold the task.
-            publish::withdraw(&*worker.blobs, lease).await;
-            if let Err(error) = worker.work.release(lease, Attempt::Forgiven).await {
-                tracing::warn!(%error, "task not given back; its lease will run out");
-            }
         }
     }
 }

@@ -6,11 +6,14 @@ use std::time::Duration;
 use kinora_blobs::BlobStore;
 use kinora_contract::{Clock, UnixMs};
 use kinora_media::{Films, RecorderOptions};
+use kinora_policy::Policy;
 use kinora_scratch::Scratch;
 use kinora_store::{Chores, Work, Workers};
+use kinora_traces::Tracer;
 
 use crate::backoff::Backoff;
 use crate::lineup::Lineup;
+use crate::mark::Marker;
 use crate::pools::Pools;
 use crate::references::References;
 
@@ -37,6 +40,10 @@ pub struct Worker {
     pub pools: Pools,
     /// Reads films that exist: those of other servers, and sources of edits.
     pub films: Arc<dyn Films>,
+    /// Judges results before they are published, if there is one.
+    pub policy: Option<Policy>,
+    /// Goes on with the traces of tasks.
+    pub tracer: Tracer,
     /// Tells how long leases last.
     pub clock: Arc<dyn Clock>,
     /// Measures pauses, and how long the process and engines stand still: the same clock, but in tests that wait.
@@ -81,6 +88,8 @@ pub struct Settings {
     pub settled_after: Duration,
     /// How files are encoded.
     pub recorder: RecorderOptions,
+    /// Draws the operator's mark, if there is one.
+    pub marker: Option<Marker>,
 }
 
 /// Where a worker runs, for operators.

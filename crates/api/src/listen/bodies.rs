@@ -18,6 +18,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::outlet::Outlet;
 use super::room::BodyRoom;
 
 /// The body did not arrive in time.
@@ -183,15 +184,24 @@ pub(super) struct Holding<H> {
     body: Body,
     /// The remainder of a large piece.
     rest: Bytes,
+    /// Of an answer that goes out gradually.
+    outlet: Option<Outlet>,
     _held: H,
 }
 
 impl<H> Holding<H> {
-    pub(super) const fn new(body: Body, held: H) -> Self {
+    pub(super) const fn new(body: Body, outlet: Option<Outlet>, held: H) -> Self {
         Self {
             body,
             rest: Bytes::new(),
+            outlet,
             _held: held,
+        }
+    }
+
+    fn note_piece(&self) {
+        if let Some(outlet) = &self.outlet {
+            outlet.note_piece();
         }
     }
 }
@@ -204,6 +214,11 @@ impl<H: Unpin> HttpBody for Holding<H> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Some(outlet) = &mut self.outlet
+            && let Err(unread) = ready!(outlet.poll(cx))
+        {
+            return Poll::Ready(Some(Err(axum::Error::new(unread))));
+        }
         if self.rest.is_empty() {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
             let is_large = |frame: &Frame<Bytes>| {
@@ -214,11 +229,17 @@ impl<H: Unpin> HttpBody for Holding<H> {
                 Some(Ok(frame)) if is_large(&frame) => {
                     self.rest = frame.into_data().unwrap_or_default();
                 }
-                other => return Poll::Ready(other),
+                other => {
+                    if let Some(Ok(_)) = &other {
+                        self.note_piece();
+                    }
+                    return Poll::Ready(other);
+                }
             }
         }
         let piece = PIECE_BYTES.min(self.rest.len());
         let piece = self.rest.split_to(piece);
+        self.note_piece();
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
@@ -284,7 +305,7 @@ mod tests {
     #[tokio::test]
     async fn p15_a_large_answer_is_handed_over_in_small_pieces() {
         let whole: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
-        let mut answer = Holding::new(Body::from(whole.clone()), ());
+        let mut answer = Holding::new(Body::from(whole.clone()), None, ());
         let mut taken = Vec::new();
         while !answer.is_end_stream() {
             let left = (whole.len() - taken.len()) as u64;

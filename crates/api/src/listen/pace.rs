@@ -53,6 +53,18 @@ struct Now {
     write_bytes_min: usize,
     /// Number of the latest request.
     request: u64,
+    unsent: Unsent,
+}
+
+/// What of the pieces of a gradual answer is still here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsent {
+    /// Everything was sent.
+    Nothing,
+    /// A piece is on its way to the socket.
+    Piece,
+    /// The socket takes no more: the client does not read.
+    Stuck,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +86,7 @@ impl Now {
             since: None,
             write_bytes_min: WRITE_BYTES_MIN,
             request,
+            unsent: Unsent::Nothing,
         }
     }
 
@@ -115,6 +128,16 @@ impl Phase {
         *now = Now::since_now(Step::Silent, now.request);
     }
 
+    /// Notes that the socket took everything, or no more; returns whether a gradual answer waits for that.
+    fn note_sent(&self, unsent: Unsent) -> bool {
+        let mut now = self.lock();
+        let is_news = now.unsent != Unsent::Nothing && now.unsent != unsent;
+        if is_news {
+            now.unsent = unsent;
+        }
+        is_news
+    }
+
     /// A request is being answered until the returned value is dropped.
     pub(crate) fn answering(&self) -> Answering {
         let mut now = self.lock();
@@ -141,6 +164,18 @@ impl Answering {
         if each > WRITE_BYTES_MIN {
             self.phase.lock().write_bytes_min = each;
         }
+    }
+}
+
+impl Answering {
+    /// A piece of a gradual answer follows.
+    pub(crate) fn note_piece(&self) {
+        self.phase.lock().unsent = Unsent::Piece;
+    }
+
+    /// What of the answer's pieces is still here.
+    pub(crate) fn unsent(&self) -> Unsent {
+        self.phase.lock().unsent
     }
 }
 
@@ -263,10 +298,17 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
         match Pin::new(&mut self.inner).poll_write(cx, bytes) {
             Poll::Ready(Ok(count)) => {
                 self.taken(count, bytes.len());
+                if count == bytes.len() && self.phase.note_sent(Unsent::Nothing) {
+                    // The connection asks for the next piece before it writes, so that it must be told to ask again.
+                    cx.waker().wake_by_ref();
+                }
                 Poll::Ready(Ok(count))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
+                if self.phase.note_sent(Unsent::Stuck) {
+                    cx.waker().wake_by_ref();
+                }
                 let (since, _) = *self.stall.get_or_insert_with(|| (Instant::now(), 0));
                 let deadline = since + self.deadlines.write;
                 ready!(self.write_alarm.poll(deadline, cx));

@@ -11,6 +11,7 @@ use axum::response::Response;
 use hyper::body::Body as _;
 
 use crate::buffers::{Buffers, Full, Held, Owner};
+use crate::gradual::Gradual;
 
 /// The size below which a head, body or answer is not counted.
 pub(super) const FREE_BYTES: u64 = 16 * 1024;
@@ -127,6 +128,10 @@ struct Wanted {
 
 impl Wanted {
     fn of(response: &Response) -> Option<Self> {
+        if response.extensions().get::<Gradual>().is_some() {
+            // One piece at a time, mostly a small one: the bound on such answers is enough.
+            return None;
+        }
         let in_memory = in_memory(response.body());
         if in_memory.is_some_and(|bytes| bytes <= FREE_BYTES) {
             return None;

@@ -2,7 +2,7 @@
 //! the listener serves on; then it accepts no more connections, closes idle ones and finishes
 //! answers.
 
-use std::pin::pin;
+use std::pin::Pin;
 
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::sync::watch;
@@ -46,8 +46,10 @@ impl Connections {
 
 impl Connection {
     /// Serves `io` until the client ends it, or until its last answer after [`Connections::end`].
-    pub(super) async fn serve<C: GracefulConnection>(mut self, io: C) -> Result<(), C::Error> {
-        let mut io = pin!(io);
+    pub(super) async fn serve<C: GracefulConnection>(
+        mut self,
+        mut io: Pin<Box<C>>,
+    ) -> Result<(), C::Error> {
         let ending = async {
             let _ = self.0.wait_for(|ending| *ending).await;
             // By the next poll the runtime has seen the bytes that arrived on sockets.

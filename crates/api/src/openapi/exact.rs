@@ -7,7 +7,7 @@ use kinora_contract::limits::{
     PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, SEED_MAX, URL_BYTES_MAX,
 };
 use kinora_contract::request::FIELDS;
-use kinora_contract::{AspectRatio, Capabilities, Catalog, Resolution, Size};
+use kinora_contract::{AspectRatio, Capabilities, Catalog, Priority, Resolution, Size};
 use serde_json::{Map, Value, json};
 
 use crate::files::Variant;
@@ -76,25 +76,19 @@ fn parameter_schema(path: &str, name: &str) -> Option<Value> {
 
 fn schemas(catalog: &Catalog) -> Value {
     let submit = submit_fields(catalog);
-    let edit_fields = |names: &[&str]| {
-        let taken = names
-            .iter()
-            .map(|name| ((*name).to_owned(), submit[*name].clone()));
-        Value::Object(taken.collect::<Map<_, _>>())
-    };
+    // What the forms of an edit name otherwise: the source is in the path or in `video`.
+    let is_named = |name: &str| ["draft_task_id", "edit_task_id"].contains(&name);
+    let taken = FIELDS
+        .iter()
+        .filter(|field| field.in_edit() && !is_named(field.name));
+    let taken = taken.map(|field| (field.name.to_owned(), submit[field.name].clone()));
+    let mut edit = Value::Object(taken.collect::<Map<_, _>>());
     let prompt = json!({
         "type": "string", "minLength": 1, "maxLength": PROMPT_CHARS_MAX, "pattern": NOT_BLANK,
     });
-    let mut edit = edit_fields(&[
-        "edit_strength",
-        "negative_prompt",
-        "reference_images",
-        "seed",
-        "metadata",
-    ]);
     edit["prompt"] = prompt;
     edit["model"] = or_null(&submit["model"]);
-    edit["model"]["description"] = json!("A model that edits; the first one where none is named.");
+    edit["model"]["description"] = json!("A model that supports edits. Default: the first one.");
     let remix = json!({"properties": edit.clone(), "additionalProperties": false});
     edit["video"] = json!({"$ref": "#/components/schemas/VideoRef"});
     json!({
@@ -155,6 +149,8 @@ fn submit_fields(catalog: &Catalog) -> Value {
             "type": ["number", "null"], "format": "double", "minimum": 0, "maximum": 1,
         },
         "metadata": metadata(),
+        "callback_url": or_null(&url()),
+        "priority": or_null(&json!({"type": "string", "enum": Priority::ALL.map(Priority::name)})),
     });
     for field in FIELDS {
         let schema = &mut fields[field.name];
@@ -354,6 +350,22 @@ mod tests {
         assert!(lengths(schemas));
         let usual = document("id = \"usual\"\nengine = \"e\"");
         assert!(!lengths(&usual["components"]["schemas"]));
+    }
+
+    #[test]
+    fn the_forms_of_an_edit_take_what_may_accompany_its_source() {
+        let document = crate::document(&Catalog::new(built_in_cards()).unwrap());
+        let document: Value = serde_json::from_str(&document).unwrap();
+        let fields = |form: &str| document["components"]["schemas"][form]["properties"].clone();
+        for form in ["EditVideo", "RemixVideo"] {
+            let (submit, own) = (fields("SubmitRequest"), fields(form));
+            for name in ["callback_url", "metadata", "edit_strength"] {
+                assert_eq!(own[name], submit[name], "{form}: {name}");
+            }
+            for name in ["draft_task_id", "edit_task_id", "seconds"] {
+                assert!(own.get(name).is_none(), "{form}: {name}");
+            }
+        }
     }
 
     #[test]

@@ -3,10 +3,14 @@
 
 mod footprint;
 mod idle;
+mod metered;
 mod short;
+mod streams;
 
 pub(crate) use idle::idle;
+pub(crate) use metered::metered;
 pub(crate) use short::short;
+pub(crate) use streams::streams;
 
 /// A request without a body.
 fn request(method: &str, path: &str, key: &str) -> Vec<u8> {

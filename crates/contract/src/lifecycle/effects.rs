@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::id::TaskId;
+use crate::lifecycle::ending::Ending;
 use crate::lifecycle::files::{keeps_references, reference_keys};
 use crate::lifecycle::record::Record;
 use crate::task::State;
+use crate::time::UnixMs;
 
 /// Work for the store in the transaction of a change, besides storing the task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,12 +16,16 @@ pub struct Effects {
     pub garbage: Vec<String>,
     /// Work that goes on elsewhere for a task that ended without a result.
     pub call_off: Option<CallOff>,
+    /// The task, if it has come to its end: webhooks are to be told.
+    pub ended: Option<TaskId>,
     /// Change of the bytes with which the project is charged.
     pub bytes: i64,
     /// Change of the number of the project's tasks that are not expired.
     pub tasks: i64,
     /// Whether texts of clients were removed that are to leave the disk soon.
     pub erases: bool,
+    /// What the task adds to the sums over ended tasks, where it ends.
+    pub ending: Option<Ending>,
 }
 
 /// An upstream job that is to be called off.
@@ -40,6 +46,8 @@ pub struct Hints {
     pub work: bool,
     /// Somebody's lease, of a run or of a fetch, was taken away.
     pub withdrawn: bool,
+    /// A task has come to its end: deliveries to webhooks may be due.
+    pub ended: bool,
 }
 
 impl Effects {
@@ -51,21 +59,37 @@ impl Effects {
         Self {
             garbage: before.map_or_else(Vec::new, |before| garbage(before, after)),
             call_off: before.and_then(|before| call_off(before, after)),
+            ended: before
+                .filter(|before| ends(before, after))
+                .map(|before| before.task.id),
             bytes: after.map_or(0, charged) - before.map_or(0, charged),
             tasks: after.map_or(0, listed) - before.map_or(0, listed),
             erases: before.is_some()
                 && after.is_none_or(|after| matches!(after.task.state, State::Expired)),
+            ending: before
+                .zip(after)
+                .and_then(|(before, after)| Ending::of(before, after)),
+        }
+    }
+
+    /// The effects of a deletion at `now_ms`.
+    #[must_use]
+    pub fn of_deletion(before: &Record, now_ms: UnixMs) -> Self {
+        Self {
+            ending: Ending::of_deletion(before, now_ms),
+            ..Self::of(Some(before), None)
         }
     }
 }
 
 impl Hints {
-    /// Both.
+    /// All of both.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self {
             work: self.work || other.work,
             withdrawn: self.withdrawn || other.withdrawn,
+            ended: self.ended || other.ended,
         }
     }
 
@@ -87,8 +111,17 @@ impl Hints {
                 }
                 Some(_) => false,
             };
-        Self { work, withdrawn }
+        Self {
+            work,
+            withdrawn,
+            ended: before.is_some_and(|before| ends(before, after)),
+        }
     }
+}
+
+/// Whether the task has come to its end: removed, if `after` is absent.
+fn ends(before: &Record, after: Option<&Record>) -> bool {
+    !before.is_terminal() && after.is_none_or(Record::is_terminal)
 }
 
 /// Keys of the files that `before` needed or may have put there, and `after` does not need.

@@ -104,7 +104,10 @@ pub enum Event {
         expires_at_ms: UnixMs,
     },
     /// The task is removed.
-    Deleted,
+    Deleted {
+        /// By the wall clock.
+        now_ms: UnixMs,
+    },
 }
 
 /// How a run ended.

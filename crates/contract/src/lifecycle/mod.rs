@@ -4,6 +4,7 @@
 
 mod deaths;
 mod effects;
+mod ending;
 mod event;
 mod files;
 mod lease;
@@ -14,6 +15,7 @@ mod transition;
 
 pub use deaths::{Verdict, judge_death, runs_alone};
 pub use effects::{CallOff, Effects, Hints};
+pub use ending::Ending;
 pub use event::{Event, FetchOutcome, Outcome, Refused, Renewal};
 pub use files::{
     MARKS, TASK_FILES, mark_key, names_file, reference_keys, reference_keys_of, task_of_file,

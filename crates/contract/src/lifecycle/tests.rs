@@ -8,10 +8,11 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use self::fixtures::{
-    FETCH, KEPT_MS, NOW, TOKEN, after, artifact, cancel, claim, failure, fetch_ended, fetch_failed,
-    finish, lost, records, released, renewed, running, task, waiting,
+    FETCH, KEPT_MS, NOW, TOKEN, after, artifact, cancel, claim, deleted, failure, fetch_ended,
+    fetch_failed, finish, lost, records, released, renewed, running, task, waiting,
 };
 use super::*;
+use crate::tally::Tally;
 use crate::task::{Phase, State};
 
 /// Each event, with the names of the states in which it can happen.
@@ -54,7 +55,7 @@ fn events() -> Vec<(Event, Vec<&'static str>)> {
         ),
         (Event::Expired { now_ms: NOW }, ended.into()),
         (Event::Postponed { expires_at_ms: 9 }, ended.into()),
-        (Event::Deleted, all),
+        (deleted(), all),
     ]
 }
 
@@ -127,7 +128,7 @@ fn files_become_garbage_when_nobody_needs_them_any_more() {
     let failed = effects(&run, finish(TOKEN, Err(failure())));
     assert_eq!(keys(&failed), &of_run | &references);
     assert_eq!(keys(&effects(&run, cancel())), &of_run | &references);
-    assert_eq!(keys(&effects(&run, Event::Deleted)), &of_run | &references);
+    assert_eq!(keys(&effects(&run, deleted())), &of_run | &references);
     // A result stays, its references do not, but for a draft, whose final may be made of them.
     let completed = effects(&run, finish(TOKEN, Ok(artifact())));
     assert_eq!(keys(&completed), references);
@@ -158,7 +159,7 @@ fn an_upstream_job_is_called_off_unless_there_is_a_result_or_another_attempt() {
         cancel(),
         finish(TOKEN, Err(failure())),
         lost(Verdict::Lost),
-        Event::Deleted,
+        deleted(),
     ] {
         assert_eq!(called_off(event).as_deref(), Some("job 1"));
     }
@@ -179,6 +180,57 @@ fn an_upstream_job_is_called_off_unless_there_is_a_result_or_another_attempt() {
 }
 
 #[test]
+fn a_task_is_counted_when_it_ends_and_never_again() {
+    let ending = |record: &Record, event| effects(record, event).ending.map(|ending| ending.tally);
+    let worked = |engine_ms: u64| Tally {
+        engine_ms,
+        ..Tally::default()
+    };
+    let mut run = running();
+    Arc::make_mut(&mut run.task).started_at_ms = Some(NOW - 250);
+    let completed = Tally {
+        completed: 1,
+        video_ms: 5_000,
+        ..worked(250)
+    };
+    let failed = Tally {
+        failed: 1,
+        ..worked(250)
+    };
+    let cancelled = Tally {
+        cancelled: 1,
+        ..worked(250)
+    };
+    let done = finish(TOKEN, Ok(artifact()));
+    assert_eq!(ending(&run, done.clone()), Some(completed));
+    let broken = finish(TOKEN, Err(failure()));
+    assert_eq!(ending(&run, broken), Some(failed));
+    assert_eq!(ending(&run, lost(Verdict::Lost)), Some(failed));
+    assert_eq!(ending(&run, cancel()), Some(cancelled));
+    // No engine has worked for it.
+    let unseen = Tally {
+        engine_ms: 0,
+        ..cancelled
+    };
+    assert_eq!(ending(&waiting(0), cancel()), Some(unseen));
+    assert_eq!(ending(&run, deleted()), Some(cancelled));
+    for event in [
+        released(Attempt::Counts),
+        lost(Verdict::Again),
+        renewed(TOKEN),
+    ] {
+        assert_eq!(ending(&run, event), None);
+    }
+    let ended = after(run, [done]);
+    let expired = Event::Expired { now_ms: NOW };
+    for event in [Event::Postponed { expires_at_ms: 9 }, expired, deleted()] {
+        assert_eq!(ending(&ended, event), None);
+    }
+    let day = effects(&running(), cancel()).ending.map(|one| one.day);
+    assert_eq!(day, Some(NOW / 86_400_000));
+}
+
+#[test]
 fn hints_go_to_those_whom_a_change_concerns() {
     let begun = Event::FetchBegun {
         token: FETCH,
@@ -187,24 +239,27 @@ fn hints_go_to_those_whom_a_change_concerns() {
     let hints = |record: &Record, event: Event| {
         let after = record.apply(event).unwrap().after;
         let hints = Hints::of(Some(record), after.as_ref());
-        (hints.work, hints.withdrawn)
+        (hints.work, hints.withdrawn, hints.ended)
     };
     let new = Hints::of(None, Some(&waiting(0)));
-    assert_eq!((new.work, new.withdrawn), (true, false));
-    assert_eq!(hints(&waiting(2), begun.clone()), (false, false));
-    assert_eq!(hints(&waiting(0), claim(1)), (false, false));
-    assert_eq!(hints(&running(), released(Attempt::Counts)), (true, false));
-    assert_eq!(hints(&running(), cancel()), (false, true));
-    assert_eq!(hints(&running(), Event::Deleted), (false, true));
+    assert_eq!((new.work, new.withdrawn, new.ended), (true, false, false));
+    assert_eq!(hints(&waiting(2), begun.clone()), (false, false, false));
+    assert_eq!(hints(&waiting(0), claim(1)), (false, false, false));
+    assert_eq!(
+        hints(&running(), released(Attempt::Counts)),
+        (true, false, false)
+    );
+    assert_eq!(hints(&running(), cancel()), (false, true, true));
+    assert_eq!(hints(&running(), deleted()), (false, true, true));
     assert_eq!(
         hints(&running(), finish(TOKEN, Ok(artifact()))),
-        (false, false)
+        (false, false, true)
     );
     let fetching = after(waiting(2), [begun]);
-    assert_eq!(hints(&fetching, cancel()), (false, true));
+    assert_eq!(hints(&fetching, cancel()), (false, true, true));
     assert_eq!(
         hints(&fetching, fetch_ended(FETCH, FetchOutcome::AtHand)),
-        (true, false)
+        (true, false, false)
     );
 }
 

@@ -31,6 +31,10 @@ impl Record {
     /// # Errors
     /// [`Refused`] when the event cannot happen to a task in this state: nothing is to be changed.
     pub fn apply(&self, event: Event) -> Result<Transition, Refused> {
+        let deletion = match &event {
+            Event::Deleted { now_ms } => Some(Effects::of_deletion(self, *now_ms)),
+            _ => None,
+        };
         let after = self.after(event)?;
         if let Some(after) = &after {
             let (was, is) = (self.task.state.phase(), after.task.state.phase());
@@ -39,7 +43,7 @@ impl Record {
             }
         }
         Ok(Transition {
-            effects: Effects::of(Some(self), after.as_ref()),
+            effects: deletion.unwrap_or_else(|| Effects::of(Some(self), after.as_ref())),
             after,
         })
     }
@@ -102,7 +106,7 @@ impl Record {
             })?,
             Event::Expired { now_ms } => self.expired(now_ms)?,
             Event::Postponed { expires_at_ms } => self.postponed(expires_at_ms)?,
-            Event::Deleted => return Ok(None),
+            Event::Deleted { .. } => return Ok(None),
         };
         Ok(Some(after))
     }

@@ -5,8 +5,8 @@ use kinora_contract::error::FailureCode;
 use kinora_contract::lineage::{edit_spec, final_spec};
 use kinora_contract::validate::EditRequest;
 use kinora_contract::{
-    Artifact, Edit, ErrorCode, FrameSize, Inputs, Intent, Refusal, Resolution, Seconds, Size,
-    State, StoredFile, SubmitRequest, Task, TaskId, VideoSpec, validate,
+    Artifact, Edit, ErrorCode, FrameSize, Inputs, Intent, Priority, Refusal, Resolution, Seconds,
+    Size, State, StoredFile, SubmitRequest, Task, TaskId, VideoSpec, validate,
 };
 use serde_json::{Value, json};
 
@@ -48,6 +48,7 @@ fn task(spec: VideoSpec, state: State) -> Task {
         project: "p".to_owned(),
         spec,
         metadata: [("take".to_owned(), "1".to_owned())].into(),
+        priority: Priority::High,
         state,
         progress: 100,
         created_at_ms: NOW_MS - 60_000,
@@ -57,6 +58,7 @@ fn task(spec: VideoSpec, state: State) -> Task {
         attempt: 1,
         engine: Some("e/1".to_owned()),
         warnings: Vec::new(),
+        trace: None,
     }
 }
 

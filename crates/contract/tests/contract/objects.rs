@@ -3,8 +3,8 @@
 
 use kinora_contract::error::{Failure, FailureCode};
 use kinora_contract::{
-    Artifact, Edit, Intent, Links, State, StoredFile, SubmitRequest, Task, VideoObject, VideoSpec,
-    Warning, WarningCode, validate,
+    Artifact, Edit, Intent, Links, Priority, State, StoredFile, SubmitRequest, Task, VideoObject,
+    VideoSpec, Warning, WarningCode, validate,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -37,7 +37,8 @@ const WHEN_COMPLETED: [&str; 7] = [
     "has_audio",
 ];
 const WHEN_FAILED: [&str; 2] = ["error", "fail_reason"];
-const WHERE_THEY_APPLY: [&str; 10] = [
+const WHERE_THEY_APPLY: [&str; 11] = [
+    "priority",
     "started_at",
     "completed_at",
     "expires_at",
@@ -119,12 +120,14 @@ fn task() -> impl Strategy<Value = Task> {
         any::<u32>(),
         of("[a-z]{1,9}/[0-9.]{1,5}"),
         warnings,
+        select(Priority::ALL.to_vec()),
     );
     (task_id(), spec(), state(), times, rest).prop_map(|(id, spec, state, times, rest)| Task {
         id,
         project: "PROJECT".to_owned(),
         spec,
         metadata: [("code".to_owned(), "mine".to_owned())].into(),
+        priority: rest.4,
         state,
         progress: rest.0,
         created_at_ms: times.0,
@@ -134,6 +137,7 @@ fn task() -> impl Strategy<Value = Task> {
         attempt: rest.1,
         engine: rest.2,
         warnings: rest.3,
+        trace: None,
     })
 }
 
@@ -219,6 +223,9 @@ proptest! {
         prop_assert_eq!(warnings, task.warnings.len());
         prop_assert_eq!(fields.contains_key("warnings"), warnings > 0);
         prop_assert_ne!(fields.get("draft"), Some(&Value::Bool(false)));
+        let priority = fields.get("priority").map_or("normal", |name| name.as_str().unwrap());
+        prop_assert_eq!(priority, task.priority.name());
+        prop_assert_eq!(fields.contains_key("priority"), task.priority != Priority::Normal);
     }
 
     #[test]

@@ -195,7 +195,8 @@ fn any_value() -> impl Strategy<Value = Value> {
             "16:9",
             "adaptive",
             "kinora-a1",
-            "kinora-b1"
+            "kinora-b1",
+            "high"
         ])
         .prop_map(Value::from),
         url(),
@@ -232,6 +233,7 @@ pub(crate) fn any_name() -> impl Strategy<Value = String> {
         "edit_task_id",
         "edit_strength",
         "metadata",
+        "priority",
         "reference_videos",
         "video",
         "extend",

@@ -185,6 +185,7 @@ fn every_code_that_a_body_alone_can_earn_is_in_the_table() {
         ErrorCode::UnsupportedOperation,
         ErrorCode::FileUploadUnsupported,
         ErrorCode::MalformedBody,
+        ErrorCode::ContentPolicy,
     ];
     for code in ErrorCode::ALL {
         if code.http_status() == 400 && !elsewhere.contains(code) {

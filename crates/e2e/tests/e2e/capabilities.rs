@@ -336,6 +336,7 @@ pub(crate) fn with_a_second_a() -> (kinora_e2e::Server, Client) {
         .collect();
     std::fs::write(&file, models).unwrap();
     let server = Setup::default()
+        .painted()
         .set("KINORA_CONFIG", file.display())
         .start();
     let client = server.client();

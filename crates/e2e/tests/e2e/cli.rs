@@ -155,10 +155,7 @@ fn an_address_may_be_a_name_and_clients_are_told_it() {
 fn all_addresses_without_a_base_url_are_warned_of() {
     let everywhere = || Setup::default().listening_on("0.0.0.0:0");
     let server = everywhere().start();
-    assert_eq!(
-        server.logged(&["WARN", "result addresses say localhost", "--base-url"]),
-        1
-    );
+    server.assert_logged(&["WARN", "result addresses say localhost", "--base-url"], 1);
     let named = everywhere().set("KINORA_BASE_URL", "https://video.example.com");
     assert_eq!(named.start().logged(&["result addresses say localhost"]), 0);
 }

@@ -5,10 +5,10 @@
 use std::time::{Duration, Instant};
 
 use kinora_e2e::{Client, DataFolder, Hold, Reply, Server, Setup, Video, WallClock, until};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::dice::Dice;
-use crate::support::{assert_plays, narrow, quick};
+use crate::support::{assert_plays, narrow, quick, steadily, steady};
 
 pub(crate) const HOUR_S: i64 = 60 * 60;
 pub(crate) const DAY_S: i64 = 24 * HOUR_S;
@@ -31,13 +31,6 @@ pub(crate) fn sweeps_pass(count: u64) {
     until("some sweeps to pass", || {
         (begun.elapsed() > Duration::from_secs(count)).then_some(())
     });
-}
-
-/// A clip that takes some seconds.
-fn steady() -> Value {
-    let mut body = quick("kinora-a1");
-    body["seconds"] = json!(4);
-    body
 }
 
 pub(crate) fn submit_once(client: &Client, body: &Value) -> Reply {
@@ -90,7 +83,7 @@ fn p10_a_jump_while_tasks_wait_and_run_loses_and_doubles_nothing() {
     for jump_s in JUMPS_S {
         println!("a jump of {jump_s} s");
         let clock = WallClock::ahead_by(0);
-        let server = clock.start(watchful(narrow()));
+        let server = clock.start(watchful(steadily(narrow())));
         let client = server.client();
         let running = client.submit(&steady());
         let waiting = submit_once(&client, &quick("kinora-b1")).video();
@@ -148,19 +141,22 @@ fn p10_a_jump_between_two_lives_loses_and_doubles_nothing() {
         println!("a jump of {jump_s} s");
         let data = DataFolder::default();
         let clock = WallClock::ahead_by(0);
-        let on_data = || watchful(narrow_on(&data));
-        let server = clock.start(on_data());
+        let on_data = || watchful(steadily(narrow_on(&data)));
+        // Each life but the last ends in the middle of a task.
+        let hold = Hold::at("worker.recorded", 1);
+        let server = clock.start(hold.over(on_data()));
         let running = submit_once(&server.client(), &steady()).video();
         let waiting = server.client().submit(&quick("kinora-b1"));
-        server.client().wait_working(running.id());
+        hold.wait();
         let mut logs = kill(server);
+        hold.forget();
         clock.jump_to(jump_s);
-        let server = clock.start(on_data());
+        let server = clock.start(hold.over(on_data()));
         let client = server.client();
         assert_eq!(submit_once(&client, &steady()).video().id(), running.id());
         let later = client.submit(&quick("kinora-a1"));
         assert_moved(&waiting, &later, jump_s);
-        client.wait_working(running.id());
+        hold.wait();
         logs += &kill(server);
         clock.jump_to(0);
         let server = clock.start(on_data());

@@ -5,10 +5,12 @@ mod bucket;
 mod clocks;
 mod day;
 mod doctor;
+mod events;
 mod fetches;
 mod kills;
 mod outage;
 mod rates;
+mod traces;
 mod turns;
 mod upgrades;
 
@@ -129,7 +131,7 @@ impl Cluster {
     /// A worker whose clips are grey, and cost little.
     fn cheap_worker(&self) -> Server {
         let setup = Setup::on(&self.machine()).as_worker();
-        self.process(setup).set("GREY_CLIPS", 1).start()
+        self.process(setup).start()
     }
 
     /// A worker whose death is noticed soon.
@@ -245,11 +247,12 @@ fn apis_that_start_at_once_on_an_empty_database_make_one_first_key() {
     let [only] = machines.iter().filter(written).collect::<Vec<_>>()[..] else {
         panic!("not one key was handed over");
     };
-    let told: usize = apis
-        .iter()
-        .map(|api| api.logged(&["first API key written"]))
-        .sum();
-    assert_eq!(told, 1);
+    let told = || -> usize {
+        let apis = apis.iter();
+        apis.map(|api| api.logged(&["first API key written"])).sum()
+    };
+    until("it to be told", || (told() > 0).then_some(()));
+    assert_eq!(told(), 1);
     let key = std::fs::read_to_string(only.path().join("first-key")).unwrap();
     for api in &apis {
         assert_eq!(api.client_with(key.trim()).get("/v1/models").status, 200);

@@ -235,7 +235,7 @@ fn p17_missing_results_and_a_missing_signing_key_are_refused() {
     forget_signing_key(&data);
     fs::remove_dir_all(data.path().join("results")).unwrap();
     let server = accepting(&data).start();
-    assert_eq!(server.logged(&["WARN", "loss accepted"]), 2);
+    server.assert_logged(&["WARN", "loss accepted"], 2);
     server
         .client()
         .get(&done.content())
@@ -282,9 +282,7 @@ fn p17_a_lost_or_cut_file_is_an_error_of_the_server_and_logged_once() {
             .refused(500, "content_lost");
         assert_eq!(client.video(video.id()).status(), "completed");
         let lost = ["ERROR", "result file lost", video.id()];
-        // The log is written by a thread of its own.
-        server.wait_for_log(&lost);
-        assert_eq!(server.logged(&lost), 1);
+        server.assert_logged(&lost, 1);
         let sheet = format!("{}?variant=spritesheet", video.content());
         assert_eq!(client.get(&sheet).status, 200);
     }

@@ -5,7 +5,7 @@ use kinora_e2e::{Client, Host, Video, keys, studio};
 use serde_json::{Value, json};
 
 use crate::capabilities::{likeness, with_a_second_a};
-use crate::support::{Download, busy, quick, reaching, shared};
+use crate::support::{Download, busy, painting, quick, reaching};
 
 fn draft(more: Value) -> Value {
     let mut body = quick("kinora-a1");
@@ -77,13 +77,13 @@ fn assert_unusable(client: &Client, body: &Value) {
 
 #[test]
 fn what_is_no_own_completed_draft_is_not_usable() {
-    let client = shared().newcomer();
+    let client = painting().newcomer();
     assert_unusable(&client, &final_of(crate::routes::NO_TASK));
     let plain = completed(&client, &quick("kinora-a1"));
     assert_unusable(&client, &final_of(plain.id()));
 
     let preview = completed(&client, &draft(json!({})));
-    assert_unusable(&shared().newcomer(), &final_of(preview.id()));
+    assert_unusable(&painting().newcomer(), &final_of(preview.id()));
     client.delete(&format!("/v1/videos/{}", preview.id())).ok();
     assert_unusable(&client, &final_of(preview.id()));
 }
@@ -111,7 +111,7 @@ fn another_model_s_draft_is_not_usable() {
 
 #[test]
 fn only_model_and_metadata_may_accompany_a_draft() {
-    let client = shared().newcomer();
+    let client = painting().newcomer();
     for (name, value) in [
         ("prompt", json!("another")),
         ("seconds", json!(3)),
@@ -131,13 +131,13 @@ fn only_model_and_metadata_may_accompany_a_draft() {
 
 #[test]
 fn a_key_that_may_only_read_makes_no_final() {
-    let client = shared().newcomer();
+    let client = painting().newcomer();
     let preview = completed(&client, &draft(json!({})));
     let printed = keys(
-        shared().data(),
+        painting().data(),
         &["create", "--name", "reader", "--scopes", "videos:read"],
     );
-    let reader = shared().client_with(printed.ok().trim());
+    let reader = painting().client_with(printed.ok().trim());
     let reply = reader.submit_json(&final_of(preview.id()));
     reply.refused(403, "scope_missing");
 }

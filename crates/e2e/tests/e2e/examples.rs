@@ -1,27 +1,19 @@
-//! The curl lines of `docs/api.md`, run as a reader would run them: each is accepted, and its
-//! video is made. Only the address of the service is replaced, and the web server of the sound.
+//! The examples of `docs/api.md`, run as a reader would run them: each submit is accepted, and its video is made; every
+//! other call succeeds. Only the address of the service is replaced, and the web server of the sound.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use kinora_e2e::{Client, Finished, Host, Video, run, until, workspace};
+use kinora_e2e::{Block, Client, Finished, Host, Video, blocks, run, until, workspace};
 use serde_json::Value;
 
-use crate::support::{quick, reaching};
+use crate::support::{quick, reaching, slow};
 
-/// Name and text of each shell script of the page that is marked as `kind`, in its order.
-fn scripts(kind: &str) -> Vec<(String, String)> {
-    let page = std::fs::read_to_string(workspace().join("docs/api.md")).unwrap();
-    let mark = format!("<!-- {kind}: ");
-    let marked = page.split(&mark).skip(1);
-    marked
-        .map(|part| {
-            let (name, rest) = part.split_once(" -->\n```sh\n").unwrap();
-            let (script, _) = rest.split_once("```\n").unwrap();
-            (name.to_owned(), script.to_owned())
-        })
-        .collect()
+/// The blocks of the page that are marked as `kind`, in its order.
+fn marked(kind: &str) -> Vec<Block> {
+    let page = blocks("docs/api.md").into_iter();
+    page.filter(|block| block.kind == kind).collect()
 }
 
 /// Whether a store that fails on purpose was all that was wrong: the reader tries again.
@@ -53,8 +45,8 @@ fn run_script(
 fn prepared(client: &Client, host: &Host, id: &str) -> BTreeMap<&'static str, String> {
     let folder = tempfile::tempdir().unwrap();
     let mut variables = BTreeMap::from([("VIDEO_ID", id.to_owned())]);
-    for (name, script) in scripts("preparation") {
-        let lines = script.lines();
+    for Block { name, text, .. } in marked("preparation") {
+        let lines = text.lines();
         let own = lines.filter(|line| !line.contains("http.server") && !line.contains("SOUND="));
         let script = own.collect::<Vec<_>>().join("\n") + "\necho \"${PICTURE-}\"";
         let done = run_script(&script, folder.path(), client, &variables);
@@ -89,9 +81,9 @@ fn every_example_of_the_page_makes_its_video() {
     let source = client.submit(&quick("kinora-a1"));
     client.wait_completed(source.id());
     let mut variables = prepared(&client, &host, source.id());
-    let examples = scripts("example");
-    for (name, script) in &examples {
-        let video = submit_by(script, &client, &variables);
+    let examples = marked("example");
+    for Block { name, text, .. } in &examples {
+        let video = submit_by(text, &client, &variables);
         client.wait_completed(video.id());
         if name == "draft" {
             variables.insert("DRAFT_ID", video.id().to_owned());
@@ -99,7 +91,7 @@ fn every_example_of_the_page_makes_its_video() {
     }
 
     // Nothing that a model can do is left without an example.
-    let names: BTreeSet<&str> = examples.iter().map(|(name, _)| name.as_str()).collect();
+    let names: BTreeSet<&str> = examples.iter().map(|example| &*example.name).collect();
     let models = client.get("/v1/models").ok();
     let capabilities = models["data"][0]["capabilities"].as_object().unwrap();
     let no_features = ["sizes", "seconds_min", "seconds_max", "seconds_default"];
@@ -108,4 +100,52 @@ fn every_example_of_the_page_makes_its_video() {
         .filter(|name| !names.contains(name.as_str()) && !no_features.contains(&name.as_str()))
         .collect();
     assert!(missing.is_empty(), "no example for {missing:?}");
+}
+
+/// Cancels what a page has submitted and nobody waits for.
+fn cancel_all(client: &Client) {
+    let tasks = client.get("/v1/videos?limit=100").ok();
+    for task in tasks["data"].as_array().unwrap() {
+        let id = task["id"].as_str().unwrap();
+        let status = client.post(&format!("/v1/videos/{id}/cancel")).status;
+        // Some have ended.
+        assert!(matches!(status, 200 | 409), "{status}");
+    }
+}
+
+#[test]
+fn every_other_call_of_the_page_succeeds() {
+    let client = reaching().newcomer();
+    let host = Host::start();
+    let source = client.submit(&quick("kinora-a1"));
+    client.wait_completed(source.id());
+    let folder = tempfile::tempdir().unwrap();
+    let mut variables = prepared(&client, &host, source.id());
+    let mut python = String::new();
+    for Block {
+        language,
+        name,
+        text,
+        ..
+    } in marked("call")
+    {
+        if language == "python" {
+            python += &text;
+            continue;
+        }
+        if name == "cancel" {
+            variables.insert("VIDEO_ID", client.submit(&slow()).id().to_owned());
+        }
+        let done = run_script(&text, folder.path(), &client, &variables);
+        assert!(done.status.success(), "{text}\n{done:#?}");
+    }
+    // One program, of which the page shows a part at a time.
+    let program = workspace().join(".venv/bin/python");
+    let script = format!("{} - <<'PYTHON'\n{python}PYTHON\n", program.display());
+    let done = run_script(&script, folder.path(), &client, &variables);
+    assert!(done.status.success(), "{done:#?}");
+    for name in ["balloon.mp4", "head.bin"] {
+        assert!(folder.path().join(name).exists(), "{name}");
+    }
+    cancel_all(&client);
 }

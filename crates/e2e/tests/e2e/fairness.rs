@@ -9,7 +9,7 @@ use crate::support::{narrow, quick, slow};
 /// Tasks that the busy project has waiting.
 const QUEUED: usize = 1_000;
 
-fn started(log: &str) -> Vec<String> {
+pub(crate) fn started(log: &str) -> Vec<String> {
     let events = log.lines().filter(|line| line.contains("\"task started\""));
     events
         .map(|line| {
@@ -19,7 +19,7 @@ fn started(log: &str) -> Vec<String> {
         .collect()
 }
 
-fn cancel(client: &Client, id: &str) {
+pub(crate) fn cancel(client: &Client, id: &str) {
     client.post(&format!("/v1/videos/{id}/cancel")).video();
 }
 

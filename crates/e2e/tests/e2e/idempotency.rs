@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 
-use kinora_e2e::{Client, Form, Reply, Server, Setup};
+use kinora_e2e::{Client, Form, Reply, Server, Setup, stores_fail};
 use serde_json::{Value, json};
 
 use crate::support::{quick, shared, slow};
@@ -12,6 +12,13 @@ const HEADER: &str = "idempotency-key";
 fn submit(client: &Client, key: &str, body: &Value) -> Reply {
     let request = client.request("POST", "/v1/videos").header(HEADER, key);
     request.json(body).send()
+}
+
+/// Asserts that `reply` is the first under its key, unless the client has repeated the request by itself.
+fn assert_first(reply: &Reply) {
+    if !stores_fail() {
+        assert_eq!(reply.header("idempotent-replayed"), None);
+    }
 }
 
 /// Asserts that `reply` repeats the task `id`, or begins one of its own.
@@ -24,7 +31,7 @@ fn assert_replays(reply: &Reply, id: &str) {
 fn p06_the_same_request_again_is_the_same_task() {
     let client = shared().newcomer();
     let first = submit(&client, "order-17", &quick("kinora-b1"));
-    assert_eq!(first.header("idempotent-replayed"), None);
+    assert_first(&first);
     let id = first.video().id().to_owned();
     assert_replays(&submit(&client, "order-17", &quick("kinora-b1")), &id);
     client.wait_completed(&id);
@@ -37,7 +44,7 @@ fn p06_the_same_request_again_is_the_same_task() {
     assert_ne!(other_key.id(), id);
     let stranger = shared().newcomer();
     let same_key = submit(&stranger, "order-17", &quick("kinora-b1"));
-    assert_eq!(same_key.header("idempotent-replayed"), None);
+    assert_first(&same_key);
     assert_ne!(same_key.video().id(), id);
 }
 
@@ -90,7 +97,7 @@ fn a_refused_request_is_not_remembered() {
     let client = shared().newcomer();
     submit(&client, "k", &json!({"model": "kinora-b1"})).refused(400, "missing_required_parameter");
     let reply = submit(&client, "k", &quick("kinora-b1"));
-    assert_eq!(reply.header("idempotent-replayed"), None);
+    assert_first(&reply);
     reply.video();
 }
 
@@ -103,7 +110,7 @@ fn a_deleted_task_frees_its_key() {
         .to_owned();
     client.delete(&format!("/v1/videos/{id}")).ok();
     let reply = submit(&client, "k", &quick("kinora-b1"));
-    assert_eq!(reply.header("idempotent-replayed"), None);
+    assert_first(&reply);
     assert_ne!(reply.video().id(), id);
 }
 
@@ -206,7 +213,9 @@ fn p06_sixty_four_twins_at_once_are_one_task() {
         answers.iter().all(|(id, _)| *id == answers[0].0),
         "{answers:?}"
     );
-    assert_eq!(answers.iter().filter(|(_, replayed)| !replayed).count(), 1);
+    let firsts = answers.iter().filter(|(_, replayed)| !replayed).count();
+    // The first answer of all may be one that was lost.
+    assert!(firsts == 1 || firsts == 0 && stores_fail(), "{answers:?}");
     assert_eq!(client.get("/v1/videos").list().1.len(), 1);
 }
 

@@ -214,6 +214,40 @@ fn a_rotated_key_hands_over_to_a_new_one() {
 }
 
 #[test]
+fn the_log_says_who_has_changed_which_key() {
+    let secret = create(&["--name", "noted", "--project", "noted"]);
+    let id = listed("noted")["id"].as_str().unwrap().to_owned();
+    let rotated = keys(shared().data(), &["rotate", &id]).ok();
+    let new = listed("noted")["id"].as_str().unwrap().to_owned();
+    keys(shared().data(), &["revoke", &new]).ok();
+    let log = keys(shared().data(), &["log", "--project", "noted", "--json"]).ok();
+    assert!(
+        !log.contains(secret.key()) && !log.contains(rotated.trim()),
+        "a secret is in the log"
+    );
+    let log: Vec<Value> = serde_json::from_str(&log).unwrap();
+    let told: Vec<_> = log
+        .iter()
+        .map(|entry| (entry["action"].as_str().unwrap(), &entry["key"]))
+        .collect();
+    let (id, new) = (Value::from(id), Value::from(new));
+    let wanted = [("revoked", &new), ("rotated", &id), ("created", &id)];
+    assert_eq!(told, wanted);
+    assert_eq!(log[1]["new_key"], new);
+    for entry in &log {
+        let by = [&entry["user"], &entry["host"]].map(|part| part.as_str().unwrap());
+        assert!(by.iter().all(|part| !part.is_empty()), "{entry}");
+    }
+    let table = keys(shared().data(), &["log"]).ok();
+    // The first start has made a key too.
+    let first = table.lines().last().unwrap();
+    assert!(
+        first.contains("created") && first.contains("  first "),
+        "{table}"
+    );
+}
+
+#[test]
 fn the_list_says_when_a_key_was_last_used() {
     let client = create(&["--name", "seldom"]);
     assert_eq!(listed("seldom")["last_used_at"], Value::Null);

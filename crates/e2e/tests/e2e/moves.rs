@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kinora_e2e::{Client, DataFolder, Server, Setup, Video, keys, kinora, run};
+use kinora_e2e::{Client, DataFolder, Receiver, Server, Setup, Video, keys, kinora, run};
 use kinora_test_postgres::Server as Postgres;
 use kinora_test_s3::TestS3;
 use serde_json::Value;
 
 use crate::backups::assert_fails_with;
-use crate::support::square;
+use crate::support::{reaching_from, square};
+use crate::webhooks::{add, list, verifies};
 
 const BASE_URL: &str = "http://kinora.test";
 
@@ -48,7 +49,9 @@ impl Place {
     fn over(&self, setup: Setup) -> Setup {
         let variables = self.0.iter();
         variables
-            .fold(setup, |setup, (name, value)| setup.set(name, value))
+            .fold(reaching_from(setup), |setup, (name, value)| {
+                setup.set(name, value)
+            })
             .set("KINORA_BASE_URL", BASE_URL)
     }
 
@@ -126,8 +129,10 @@ fn made_on(data: &DataFolder, models: &[&str]) -> Vec<Made> {
 
 #[test]
 fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_hold() {
-    let (data, s3) = (DataFolder::default(), TestS3::start());
+    let (data, s3, receiver) = (DataFolder::default(), TestS3::start(), Receiver::start());
     let mut made = made_on(&data, &["kinora-a1", "kinora-b1"]);
+    let (_, secret) = add(&data, &["--url", &receiver.url("hook")]);
+    let webhooks = list(&data);
     let idle = Place::default().over(Setup::on(&data)).without_worker();
     let server = idle.start();
     let queued = keyed(&server.client()).id().to_owned();
@@ -163,6 +168,9 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
     let completed = client.wait_completed(&queued);
     made.push(Made::of(&client, &completed));
     assert_eq!(keyed(&client).id(), queued);
+    let told = &receiver.wait_for(1)[0];
+    assert_eq!(told.event()["data"]["id"], queued.as_str());
+    assert!(verifies(told, &secret), "{told:#?}");
     stop(server);
     assert_orphans_are_found(&there, &s3);
 
@@ -185,6 +193,7 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
     assert_eq!(keyed(&client).id(), queued);
     let listed = client.get("/v1/videos").ok();
     assert_eq!(listed["data"].as_array().unwrap().len(), 3);
+    assert_eq!(list(&home), webhooks);
 }
 
 /// Files of a task that a newer copy of the database may have accepted.

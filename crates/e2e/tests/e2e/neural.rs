@@ -67,7 +67,7 @@ fn setup() -> Option<Setup> {
              seconds_max = 4\n"
         );
     }
-    let setup = reaching_from(Setup::default().config(&config));
+    let setup = reaching_from(Setup::default().painted().config(&config));
     Some(setup.set("KINORA_WORKER_SLOTS", 1))
 }
 

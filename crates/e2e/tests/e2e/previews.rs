@@ -4,7 +4,7 @@
 use kinora_e2e::{Client, Reply, until};
 
 use crate::routes::NO_TASK;
-use crate::support::{Download, assert_plays, busy, quick};
+use crate::support::{Download, assert_plays, busy_on, narrow, quick};
 use crate::tenancy::visible;
 
 fn thumbnail(client: &Client, id: &str) -> Reply {
@@ -25,7 +25,7 @@ fn preview(client: &Client, id: &str, old: &[u8]) -> Reply {
 
 #[test]
 fn while_a_video_is_made_its_thumbnail_is_the_latest_preview() {
-    let (server, made) = busy();
+    let (server, made) = busy_on(narrow().painted());
     let client = server.client();
     let id = made.id();
     let first = preview(&client, id, &[]);

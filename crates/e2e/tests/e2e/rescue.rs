@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kinora_e2e::{DataFolder, Hold, Server, Setup, until};
 use serde_json::json;
 
-use crate::support::{assert_plays, narrow, quick, slow};
+use crate::support::{assert_plays, narrow, quick, slow, steadily, steady};
 
 const LEASE: Duration = Duration::from_secs(2);
 /// A lease of 30 s and a sweep of 5 s, of a service with its defaults.
@@ -41,19 +41,16 @@ fn assert_ended_once(server: &Server, id: &str) {
     until("one attempt's files", || {
         (server.data().files(id).len() == 3).then_some(())
     });
-    server.wait_for_log(&["\"task finished\"", id]);
-    let log = server.log();
-    assert_eq!(server.logged(&["\"task finished\"", id]), 1, "{log}");
-    assert!(starts(server, id) <= 2, "{log}");
+    server.assert_logged(&["\"task finished\"", id], 1);
+    assert!(starts(server, id) <= 2, "{}", server.log());
 }
 
 #[test]
 fn p05_a_process_that_stands_still_for_two_leases_completes_its_task_once() {
-    let server = hasty(narrow()).start();
+    let server = hasty(steadily(narrow())).start();
     let client = server.client();
-    let mut body = quick("kinora-a1");
-    body["seconds"] = json!(8);
-    let (running, waiting) = (client.submit(&body), client.submit(&quick("kinora-b1")));
+    let running = client.submit(&steady());
+    let waiting = client.submit(&quick("kinora-b1"));
     client.wait_working(running.id());
     hang(&server);
     assert_ended_once(&server, running.id());
@@ -76,14 +73,12 @@ fn p03_a_process_that_stands_still_while_it_publishes_publishes_once() {
 #[test]
 fn p05_a_task_whose_process_was_killed_runs_again_within_a_lease_and_a_sweep() {
     let data = DataFolder::default();
-    let server = Setup::on(&data).start();
-    let mut body = quick("kinora-a1");
-    body["seconds"] = json!(4);
-    let video = server.client().submit(&body);
+    let server = steadily(Setup::on(&data)).start();
+    let video = server.client().submit(&steady());
     server.client().wait_working(video.id());
     server.kill();
     let killed = Instant::now();
-    let server = Setup::on(&data).start();
+    let server = steadily(Setup::on(&data)).start();
     server.wait_for_log(&["\"task started\"", "\"attempt\":2", video.id()]);
     let rescued = killed.elapsed();
     let client = server.client();

@@ -6,16 +6,14 @@ use std::time::{Duration, Instant};
 use kinora_e2e::{DataFolder, Server, Setup, run};
 use serde_json::json;
 
-use crate::support::{assert_plays, narrow, quick, shared, slow};
+use crate::support::{assert_plays, narrow, quick, shared, slow, steadily, steady};
 
 #[test]
 fn a_stop_finishes_what_runs_and_keeps_what_waits() {
-    let server = narrow().start();
+    let server = steadily(narrow()).start();
     let data = server.data().clone();
     let client = server.client();
-    let mut body = quick("kinora-a1");
-    body["seconds"] = json!(6);
-    let running = client.submit(&body);
+    let running = client.submit(&steady());
     let waiting = [
         client.submit(&quick("kinora-b1")),
         client.submit(&quick("kinora-a1")),

@@ -11,6 +11,8 @@ pub(crate) struct Route {
     pub(crate) key: bool,
     /// Whether it is in the OpenAPI document.
     pub(crate) described: bool,
+    /// Whether the answer to a GET goes on until the client has enough.
+    pub(crate) endless: bool,
 }
 
 const fn route(path: &'static str, methods: &'static [&'static str]) -> Route {
@@ -19,6 +21,7 @@ const fn route(path: &'static str, methods: &'static [&'static str]) -> Route {
         methods,
         key: true,
         described: true,
+        endless: false,
     }
 }
 
@@ -40,12 +43,18 @@ const fn refused(path: &'static str) -> Route {
 pub(crate) const ROUTES: &[Route] = &[
     route("/v1/videos", &["GET", "POST"]),
     route("/v1/videos/{id}", &["DELETE", "GET"]),
+    Route {
+        endless: true,
+        ..route("/v1/videos/events", &["GET"])
+    },
+    route("/v1/videos/{id}/events", &["GET"]),
     route("/v1/videos/{id}/cancel", &["POST"]),
     route("/v1/videos/{id}/content", &["GET"]),
     route("/v1/videos/edits", &["POST"]),
     route("/v1/videos/{id}/remix", &["POST"]),
     route("/v1/models", &["GET"]),
     route("/v1/models/{id}", &["GET"]),
+    route("/v1/operations", &["GET"]),
     open("/healthz"),
     open("/readyz"),
     Route {

@@ -12,7 +12,7 @@ use kinora_e2e::{
 };
 use serde_json::json;
 
-use crate::support::{Download, assert_plays, narrow, quick, slow};
+use crate::support::{Download, assert_plays, narrow, quick, slow, steadily, steady};
 
 /// A narrow service that drains and lingers longer than a busy machine takes; a second signal ends it.
 fn unhurried() -> Setup {
@@ -135,11 +135,9 @@ fn p16_a_cancel_during_a_stop_reaches_the_run_and_ends_the_stop() {
 /// Polls and downloads as clients do; any error of a connection fails the test.
 #[test]
 fn p16_pollers_see_no_error_while_tasks_run_and_hear_of_the_end() {
-    let server = unhurried().set("KINORA_WORKER_SLOTS", 2).start();
+    let server = steadily(unhurried()).set("KINORA_WORKER_SLOTS", 2).start();
     let client = server.client();
-    let mut body = quick("kinora-a1");
-    body["seconds"] = json!(6);
-    let videos = [(); 2].map(|()| client.submit(&body));
+    let videos = [(); 2].map(|()| client.submit(&steady()));
     for video in &videos {
         client.wait_working(video.id());
     }

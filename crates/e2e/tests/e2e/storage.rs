@@ -14,7 +14,8 @@ use crate::support::{quick, reaching_from, slow};
 
 /// A service whose data lie on a file system of `mebibytes`, of which it reserves some.
 fn on_small_disk(mebibytes: u32, reserve_bytes: u64) -> Server {
-    let setup = reaching_from(Setup::default());
+    // What is made takes the room that it would.
+    let setup = reaching_from(Setup::default().painted());
     let setup = setup.set("KINORA_QUOTA_FREE_BYTES_MIN", reserve_bytes);
     let data = setup.data_path();
     setup

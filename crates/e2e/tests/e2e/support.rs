@@ -17,12 +17,18 @@ pub(crate) fn shared() -> &'static Server {
     SERVER.get_or_init(Server::start)
 }
 
-/// A service that fetches references from this machine as well: from a test's own [`Host`].
+/// The same for topics that look at clips.
+pub(crate) fn painting() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Setup::default().painted().start())
+}
+
+/// A service that paints and fetches references from this machine as well: from a test's own [`Host`].
 ///
 /// [`Host`]: kinora_e2e::Host
 pub(crate) fn reaching() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| reaching_from(Setup::default()).start())
+    SERVER.get_or_init(|| reaching_from(Setup::default().painted()).start())
 }
 
 /// The same of another service.
@@ -52,6 +58,19 @@ pub(crate) fn slow() -> Value {
            "resolution": "480p"})
 }
 
+/// A clip that takes some seconds in a service that is [`steadily`] set up, on the fastest machine too: long enough to
+/// be seen at work, and short enough to be waited for.
+pub(crate) fn steady() -> Value {
+    let mut body = quick("kinora-a1");
+    body["seconds"] = json!(10);
+    body
+}
+
+/// A service whose long clips take some seconds ([`steady`]).
+pub(crate) fn steadily(setup: Setup) -> Setup {
+    setup.set("LONG_CLIP_FRAME_MS", 12)
+}
+
 /// A service that does one thing at a time, slowly.
 pub(crate) fn narrow() -> Setup {
     narrow_on(&DataFolder::default())
@@ -67,7 +86,12 @@ pub(crate) fn narrow_on(data: &DataFolder) -> Setup {
 
 /// A narrow service that is busy with a slow task of another project: what comes after it waits.
 pub(crate) fn busy() -> (Server, Video) {
-    let server = narrow().start();
+    busy_on(narrow())
+}
+
+/// The same of another narrow service.
+pub(crate) fn busy_on(setup: Setup) -> (Server, Video) {
+    let server = setup.start();
     let blocker = server.client().submit(&slow());
     let blocker = server.client().wait_working(blocker.id());
     (server, blocker)

@@ -32,6 +32,7 @@ fn p07_another_project_s_task_cannot_be_told_from_none() {
         ("DELETE", "/v1/videos/{id}"),
         ("POST", "/v1/videos/{id}/cancel"),
         ("POST", "/v1/videos/{id}/remix"),
+        ("GET", "/v1/videos/{id}/events"),
         ("GET", "/v1/videos/{id}/content"),
         ("GET", "/v1/videos/{id}/content?variant=thumbnail"),
         ("GET", "/v1/videos?after={id}"),

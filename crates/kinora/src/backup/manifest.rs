@@ -1,21 +1,25 @@
 //! `backup.json`: what a backup holds, and how to tell that it is whole. It is written last.
 
-use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use kinora_contract::{StoredFile, TaskId};
 use kinora_store::BackupCounts;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::ResultsMode;
 use crate::count::count;
 use crate::failure::Failure;
+use crate::manifest_file::{ManifestFile, told};
 
-/// The version of this form. A program reads its own and older ones.
+/// The version of this form.
 pub(crate) const FORMAT: u32 = 1;
-const NAME: &str = "backup.json";
+const FILE: ManifestFile = ManifestFile {
+    name: "backup.json",
+    format: FORMAT,
+    whole: "backup that `kinora backup` has finished",
+    newer: "restore it with the program that made it, or a newer one",
+};
 
 /// What a backup holds.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,51 +94,18 @@ impl Tasks {
 impl Manifest {
     /// Writes it into the backup in `folder`, synced.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Failure> {
-        let path = folder.join(NAME);
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::because(format!("{} cannot be written", path.display()), error)
-        };
-        let text = serde_json::to_string_pretty(self).map_err(|error| failed(&error))?;
-        let write = || {
-            let mut file = File::create_new(&path)?;
-            file.write_all(text.as_bytes())?;
-            file.write_all(b"\n")?;
-            file.sync_all()
-        };
-        write().map_err(|error| failed(&error))
+        FILE.write(self, folder)
     }
 
     /// Reads that of the backup in `folder`.
     pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
-        let path = folder.join(NAME);
-        let shown = path.display();
-        let text = fs::read_to_string(&path).map_err(|error| {
-            Failure::because(
-                format!(
-                    "{} is no backup that `kinora backup` has finished: {NAME}",
-                    folder.display()
-                ),
-                error,
-            )
-        })?;
-        let damaged = |error| Failure::because(format!("{shown} is damaged"), error);
-        let value: Value = serde_json::from_str(&text).map_err(damaged)?;
-        let format = value["format"].as_u64().unwrap_or_default();
-        if format > u64::from(FORMAT) {
-            return Err(Failure::new(format!(
-                "{shown} has format {format}, this program knows {FORMAT}: restore it with the program that \
-                 made it, or a newer one"
-            )));
-        }
-        serde_json::from_value(value).map_err(damaged)
+        FILE.read(folder)
     }
 
     /// For programs: all but the list of references.
     pub(super) fn json(&self, to: &Path, notes: &[String]) -> String {
-        let mut value = json!(self);
+        let mut value = told(self, to, notes);
         if let Some(fields) = value.as_object_mut() {
-            fields.insert("path".to_owned(), json!(to));
-            fields.insert("notes".to_owned(), json!(notes));
             fields.insert("references".to_owned(), json!(self.references.len()));
         }
         format!("{value:#}\n")
@@ -201,18 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_as_it_was_written_and_a_newer_or_damaged_one_is_refused() {
+    fn it_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
-        let read = || Manifest::read(folder.path()).map_err(|failure| failure.to_string());
-        assert!(read().unwrap_err().contains("no backup"));
         manifest().write(folder.path()).unwrap();
-        assert_eq!(read().unwrap(), manifest());
-        let path = folder.path().join(NAME);
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
-        assert!(read().unwrap_err().contains("format 2"));
-        fs::write(&path, &text[..text.len() / 2]).unwrap();
-        assert!(read().unwrap_err().contains("damaged"));
+        assert_eq!(Manifest::read(folder.path()).unwrap(), manifest());
     }
 
     #[test]
@@ -228,7 +191,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{text}");
         }
-        let value: Value =
+        let value: serde_json::Value =
             serde_json::from_str(&manifest().json(Path::new("/backups/a"), &notes)).unwrap();
         assert_eq!(value["path"], "/backups/a");
         assert_eq!(value["tasks"]["completed"], 3);

@@ -30,7 +30,7 @@ impl NewKeyParts {
         Self {
             name: "first".to_owned(),
             project: "default".to_owned(),
-            scopes: Scope::ALL.to_vec(),
+            scopes: Scope::VIDEOS.to_vec(),
             models: None,
             lives_ms: None,
             requests_per_minute: None,
@@ -78,7 +78,7 @@ impl NewKeyParts {
         Ok(Self {
             name: name.to_owned(),
             project: project.to_owned(),
-            scopes: scopes(&args.scopes)?,
+            scopes: scopes(&args.scopes, args.operator)?,
             models: models(&args.models, config)?,
             lives_ms: args.expires_in_days.map(|days| u64::from(days) * DAY_MS),
             requests_per_minute: args.requests_per_minute,
@@ -114,14 +114,15 @@ impl NewKeyParts {
     }
 }
 
-/// None given: all.
-fn scopes(names: &[String]) -> Result<Vec<Scope>, Failure> {
-    if names.is_empty() {
-        return Ok(Scope::ALL.to_vec());
-    }
+/// None given: all on videos. An operator's key has one more.
+fn scopes(names: &[String], is_operator: bool) -> Result<Vec<Scope>, Failure> {
     let mut scopes = Vec::new();
+    if names.is_empty() {
+        scopes.extend(Scope::VIDEOS);
+    }
     for name in names {
-        let scope = Scope::from_name(name).ok_or_else(|| {
+        let known = Scope::from_name(name).filter(|scope| Scope::VIDEOS.contains(scope));
+        let scope = known.ok_or_else(|| {
             Failure::new(format!(
                 "There is no scope '{}'; there are videos:write and videos:read.",
                 name.escape_debug()
@@ -131,6 +132,7 @@ fn scopes(names: &[String]) -> Result<Vec<Scope>, Failure> {
             scopes.push(scope);
         }
     }
+    scopes.extend(is_operator.then_some(Scope::Operations));
     Ok(scopes)
 }
 
@@ -183,6 +185,10 @@ mod tests {
             (&["--name", "x", "--project", ""], "a project"),
             (&["--name", "x", "--scopes", "videos:own"], "videos:own"),
             (
+                &["--name", "x", "--scopes", "operations:read"],
+                "videos:read",
+            ),
+            (
                 &["--name", "x", "--models", "kinora-z9"],
                 "kinora-a1, kinora-b1",
             ),
@@ -219,6 +225,19 @@ mod tests {
         assert_eq!(key.models, Some(vec!["kinora-b1".to_owned()]));
         assert_eq!(key.scopes, [Scope::Read]);
         assert_eq!(key.expires_at_ms, Some(1000 + 36_499 * DAY_MS));
+    }
+
+    #[test]
+    fn an_operator_s_key_may_do_all_that_others_may() {
+        let scopes = |flags: &[&str]| {
+            let (_, key) = parts(flags).unwrap().make(1000).unwrap();
+            key.scopes
+        };
+        let all = [Scope::Write, Scope::Read, Scope::Operations];
+        assert_eq!(scopes(&["--name", "ops", "--operator"]), all);
+        let flags = ["--name", "ops", "--operator", "--scopes", "videos:read"];
+        assert_eq!(scopes(&flags), [Scope::Read, Scope::Operations]);
+        assert_eq!(scopes(&["--name", "web"]), Scope::VIDEOS);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(super) async fn records(
         return Err(differs("its list of chores"));
     }
     if found.store().await.map_err(unread)? != *expected.store {
-        return Err(differs("its identity, signing key or history"));
+        return Err(differs("its identity, signing key, webhooks or history"));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@
 mod damage;
 mod film;
 mod probe;
+mod provenance;
 mod read;
 mod record;
 mod recorder;

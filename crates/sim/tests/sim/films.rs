@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use kinora_contract::{Clock, FailureCode};
 use kinora_engine::{Description, EngineError, Features, FilmEngine, FilmJob, Stage};
-use kinora_media::{FilmFormat, Films, MediaError, PlayedFilm, ProbeInfo, Recording};
+use kinora_media::{FilmFormat, Films, MediaError, PlayedFilm, ProbeInfo, Provenance, Recording};
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
@@ -56,6 +56,7 @@ impl Studio {
                 name: "studio".to_owned(),
                 version: "1".to_owned(),
                 features,
+                is_trained: true,
                 final_from_video: false,
             },
             witness,
@@ -191,6 +192,10 @@ impl Films for CannedFilms {
             poster_webp: [b"poster", &bytes[..]].concat(),
             spritesheet_jpeg: [b"sheet", &bytes[..]].concat(),
         })
+    }
+
+    fn label(&self, _: &Path, _: &mut Recording, _: &Provenance) -> Result<bool, MediaError> {
+        Ok(true)
     }
 
     fn look(&self, _path: &Path) -> Result<ProbeInfo, MediaError> {

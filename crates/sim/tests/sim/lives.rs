@@ -10,12 +10,15 @@ use std::time::Instant;
 
 use tokio::runtime::{Builder, Runtime};
 
+use crate::base::Base;
 use crate::clocks::SimClock;
 use crate::moment::at_one_moment;
 use crate::world::{HOUR_MS, NOW_MS, Trace, World};
 
 const SEEDS: u64 = 2_000;
 const OPERATIONS: u64 = 200;
+/// Each call of a life over PostgreSQL is a round trip or two.
+const POSTGRES_SEEDS: u64 = 3;
 
 /// So many lives see everything that a life can see.
 const LIVES_FOR_ALL: u64 = 200;
@@ -73,9 +76,9 @@ fn setting(name: &str, default: u64) -> u64 {
     })
 }
 
-async fn live(seed: u64, operations: u64, wrong_ms_max: u64, trace: Trace) -> Sums {
+async fn live(seed: u64, operations: u64, wrong_ms_max: u64, base: Base, trace: Trace) -> Sums {
     let clock = Arc::new(SimClock::at(NOW_MS));
-    let mut world = at_one_moment(World::new(seed, clock, wrong_ms_max, trace));
+    let mut world = at_one_moment(World::new(seed, clock, wrong_ms_max, base, trace));
     world.begin_all();
     for _ in 0..operations {
         world.operate().await;
@@ -120,10 +123,14 @@ fn runtime() -> Runtime {
 }
 
 /// One life; its story when it broke a promise.
-fn try_to_live(seed: u64, operations: u64) -> Result<Sums, String> {
+fn try_to_live(seed: u64, operations: u64, base: Base) -> Result<Sums, String> {
+    let test = match base {
+        Base::Sqlite => "every_promise",
+        Base::Postgres(_) => "postgres",
+    };
     let trace = Trace::default();
     let lived = catch_unwind(AssertUnwindSafe(|| {
-        runtime().block_on(live(seed, operations, HOUR_MS, trace.clone()))
+        runtime().block_on(live(seed, operations, HOUR_MS, base, trace.clone()))
     }));
     lived.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -135,15 +142,20 @@ fn try_to_live(seed: u64, operations: u64) -> Result<Sums, String> {
         let _ = write!(
             story,
             "{}\nreplay: KINORA_SIM_FIRST_SEED={seed} KINORA_SIM_SEEDS=1 \
-             KINORA_SIM_OPERATIONS={operations} cargo test -p kinora-sim",
+             KINORA_SIM_OPERATIONS={operations} cargo test -p kinora-sim {test}",
             text.unwrap_or_default()
         );
         story
     })
 }
 
-/// Lives the seeds from `first` on, two or more at a time; the first broken promise ends it.
-fn live_all(first: u64, count: u64, operations: u64) -> Result<Sums, String> {
+/// Lives the seeds from `first` on, two or more at a time, each on a base of its own; the first broken promise ends it.
+fn live_all(
+    first: u64,
+    count: u64,
+    operations: u64,
+    base: impl Fn() -> Base + Sync,
+) -> Result<Sums, String> {
     let next = AtomicU64::new(0);
     let live_some = || -> Result<Sums, String> {
         let mut sums = Sums::default();
@@ -152,7 +164,7 @@ fn live_all(first: u64, count: u64, operations: u64) -> Result<Sums, String> {
             if number >= count {
                 return Ok(sums);
             }
-            let life = try_to_live(first + number, operations).inspect_err(|_| {
+            let life = try_to_live(first + number, operations, base()).inspect_err(|_| {
                 next.store(count, Ordering::SeqCst);
             })?;
             sums = sums.and(life);
@@ -190,7 +202,8 @@ fn every_promise_holds_after_every_operation_of_every_life() {
     let first = setting("KINORA_SIM_FIRST_SEED", 1);
     let operations = setting("KINORA_SIM_OPERATIONS", OPERATIONS);
     let began = Instant::now();
-    match live_all(first, setting("KINORA_SIM_SEEDS", SEEDS), operations) {
+    let seeds = setting("KINORA_SIM_SEEDS", SEEDS);
+    match live_all(first, seeds, operations, || Base::Sqlite) {
         Ok(sums) => {
             println!("from seed {first} in {:.1?}: {sums:#?}", began.elapsed());
             if sums.lives >= LIVES_FOR_ALL {
@@ -203,10 +216,29 @@ fn every_promise_holds_after_every_operation_of_every_life() {
     }
 }
 
+/// The processes die and begin anew, and the database stays: leases of the dead run out.
+#[test]
+fn every_promise_holds_over_postgres_which_outlives_its_processes() {
+    let first = setting("KINORA_SIM_FIRST_SEED", 1);
+    let operations = setting("KINORA_SIM_OPERATIONS", OPERATIONS);
+    let seeds = setting("KINORA_SIM_POSTGRES_SEEDS", POSTGRES_SEEDS);
+    let began = Instant::now();
+    match live_all(first, seeds, operations, Base::new_database) {
+        Ok(sums) => println!("from seed {first} in {:.1?}: {sums:#?}", began.elapsed()),
+        Err(story) => panic!("{story}"),
+    }
+}
+
 /// What happens in the life of a seed, with the workers' own clocks as wrong as that.
 fn story(seed: u64, wrong_ms_max: u64) -> Vec<String> {
     let trace = Trace::default();
-    runtime().block_on(live(seed, OPERATIONS, wrong_ms_max, trace.clone()));
+    runtime().block_on(live(
+        seed,
+        OPERATIONS,
+        wrong_ms_max,
+        Base::Sqlite,
+        trace.clone(),
+    ));
     trace.lines()
 }
 

@@ -13,6 +13,9 @@
 //! A worker's calls (`seen`) take a while, hang and die with its process. The store stamps all times; the workers
 //! have clocks of their own, and one of these is wrong.
 //!
+//! Some lives are over PostgreSQL instead (`KINORA_SIM_POSTGRES_SEEDS`): there the processes die and the database stays.
+//! It judges by the life's clock, but its notices arrive in real time: such a seed may live another life each time.
+//!
 //! `KINORA_SIM_SEEDS` says how many lives, `KINORA_SIM_FIRST_SEED` which is the first,
 //! `KINORA_SIM_OPERATIONS` how long each is. A failing life prints its seed and all it did.
 
@@ -24,6 +27,7 @@
     reason = "a simulation stops at the first broken promise"
 )]
 
+mod base;
 mod book;
 mod client;
 mod clocks;
@@ -45,3 +49,7 @@ mod taken;
 mod transitions;
 mod witness;
 mod world;
+
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

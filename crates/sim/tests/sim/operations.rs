@@ -94,11 +94,11 @@ impl World {
                 self.live(ms).await;
             }
             Kind::Restart => {
-                let full = self.rng.percent(25);
+                let full = self.rng.percent(25) && self.is_embedded();
                 self.restart(full).await;
             }
             Kind::Kill => {
-                self.full = self.rng.percent(25);
+                self.full = self.rng.percent(25) && self.is_embedded();
                 self.kill().await;
             }
             Kind::Die | Kind::Hang | Kind::ComeBack => self.befall(kind).await,

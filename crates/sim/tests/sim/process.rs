@@ -10,6 +10,7 @@ use kinora_contract::{Clock, Readiness};
 use kinora_media::RecorderOptions;
 use kinora_scratch::Scratch;
 use kinora_store::Stores;
+use kinora_traces::Tracer;
 use kinora_worker::{
     Backoff, Lineup, Maker, Origin, Pools, References, Served, Settings, Shutdown, Worker,
 };
@@ -137,6 +138,8 @@ impl Process {
             scratch,
             pools: Pools::on_the_spot(),
             films: Arc::new(CannedFilms),
+            policy: None,
+            tracer: Tracer::default(),
             clock: clock.clone(),
             patience: clock,
             settings: settings(self.k),
@@ -211,5 +214,6 @@ fn settings(k: usize) -> Settings {
         start_pause_max: Duration::from_secs(10),
         settled_after: Duration::from_millis(HOUR_MS / 60),
         recorder: RecorderOptions::default(),
+        marker: None,
     }
 }

@@ -1,11 +1,15 @@
 //! Submits through the real router: plain, again, changed, several at once, torn off; and what
 //! each answer must then be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use kinora_contract::{Phase, State, TaskId};
+use kinora_contract::spec::SPEC_VERSION;
+use kinora_contract::{
+    FrameSize, Inputs, Phase, Priority, Seconds, Size, State, TaskId, VideoSpec,
+};
+use kinora_store::{Insertion, NewTask, QueueBounds};
 use serde_json::json;
 use tokio::task::unconstrained;
 
@@ -108,10 +112,45 @@ impl World {
             .send(router, self.keys[submit.project].clone());
         // One that is refused at once is not listened to.
         let _ = unconstrained(sent).now_or_never();
-        // With this the writer does whatever it was left with.
-        let chores = self.witness.open().real.chores;
-        chores.settle_chores(Vec::new()).await.unwrap();
+        self.pass_through_inserts(submit.project).await;
         self.judge(submit, &expected, &[]).await;
+    }
+
+    /// Waits until the store has done whatever it was left with: a task for which there never is room comes behind it.
+    async fn pass_through_inserts(&mut self, project: usize) {
+        let random = [(); 10].map(|()| self.rng.next() as u8);
+        let nobodys = NewTask {
+            id: TaskId::from_parts(self.now_ms(), random),
+            project: PROJECTS[project].to_owned(),
+            spec: VideoSpec {
+                version: SPEC_VERSION,
+                model: "kinora-a1".to_owned(),
+                prompt: "nothing".to_owned(),
+                negative_prompt: None,
+                seconds: Seconds::Fixed(5),
+                frame: FrameSize::Fixed(Size::new(1280, 720)),
+                seed: 0,
+                generate_audio: false,
+                inputs: Inputs::Text,
+                draft: false,
+                final_of: None,
+                edit: None,
+            },
+            metadata: BTreeMap::new(),
+            priority: Priority::Normal,
+            idempotency: None,
+            callback: None,
+            trace: None,
+            bounds: QueueBounds {
+                project_bytes_max: 0,
+                ..QueueBounds::NONE
+            },
+        };
+        let refused = self.witness.open().real.tasks.insert(nobodys).await;
+        assert!(
+            matches!(refused, Ok(Insertion::QuotaFull(_))),
+            "there is room: {refused:?}"
+        );
     }
 
     fn expect(&mut self, submit: &Submit) -> Expected {

@@ -11,9 +11,10 @@ use kinora_blobs::sign::{Secret, Signer};
 use kinora_blobs::{BlobStore, LocalBlobs, Reserve};
 use kinora_contract::{Catalog, Clock, KeyText, built_in_cards};
 use kinora_store::faulty::FaultyStore;
-use kinora_store::{NewKey, OpenOptions, Scope, SqliteOptions, Stores};
+use kinora_store::{Actor, NewKey, Scope, Stores};
 use tokio_util::sync::CancellationToken;
 
+use crate::base::Base;
 use crate::book::{Book, Cause};
 use crate::clocks::{SimClock, WrongClock};
 use crate::ledger::{HeldFiles, Ledger};
@@ -106,6 +107,7 @@ pub(crate) struct World {
     /// Files that the looks for orphans have removed.
     pub(crate) orphans: u64,
     service: Option<Service>,
+    base: Base,
     entropy: Arc<SeededEntropy>,
     folder: tempfile::TempDir,
     /// Which copy of the database is served: each kill leaves its own.
@@ -118,6 +120,7 @@ impl World {
         seed: u64,
         clock: Arc<SimClock>,
         wrong_ms_max: u64,
+        base: Base,
         trace: Trace,
     ) -> Self {
         let mut rng = Rng::seeded(seed);
@@ -146,6 +149,7 @@ impl World {
             went_back: false,
             orphans: 0,
             service: None,
+            base,
             entropy: Arc::new(SeededEntropy::seeded(rng.next())),
             folder: folder(),
             copy: 0,
@@ -154,7 +158,11 @@ impl World {
         world.open(HeldFiles::new()).await;
         let keys = world.witness.open().real.keys;
         for (project, key) in PROJECTS.iter().zip(&world.keys) {
-            keys.add_key(api_key(project, key)).await.unwrap();
+            let by = Actor {
+                user: "sim".to_owned(),
+                host: "sim".to_owned(),
+            };
+            keys.add_key(api_key(project, key), &by).await.unwrap();
         }
         world
     }
@@ -211,26 +219,18 @@ impl World {
         }
     }
 
+    /// Whether the database is gone with the process that serves it.
+    pub(crate) const fn is_embedded(&self) -> bool {
+        matches!(self.base, Base::Sqlite)
+    }
+
     async fn open(&mut self, held: HeldFiles) {
-        let url = format!("sqlite:{}", self.database().display());
-        let sqlite = SqliteOptions {
-            // Small, so that much is read from disk.
-            finished_cached_bytes_max: 64 << 10,
-            attempts_max: ATTEMPTS_MAX,
-            // As large as it is: SQLite takes no less.
-            pages_max: self.full.then_some(1),
-            token_stride: self.rng.below(1 << 40) + 1,
-            on_the_spot: true,
-            ..SqliteOptions::default()
-        };
+        let stride = self.rng.below(1 << 40) + 1;
         let clock = self.clock.clone();
-        let options = OpenOptions {
-            sqlite,
-            ..OpenOptions::new(clock)
-        };
-        let real = kinora_store::open(&url, &options)
-            .await
-            .expect("P11: the store opens");
+        let real = self
+            .base
+            .open(&self.database(), clock, stride, self.full)
+            .await;
         let blobs = LocalBlobs::open(self.folder.path().join("results")).unwrap();
         let ledger = Ledger::new(Arc::new(blobs), self.clock.clone(), held);
         let ledger = Arc::new(ledger);
@@ -240,6 +240,8 @@ impl World {
         let router = kinora_api::router(Api {
             tasks: seen.tasks.clone(),
             keys: real.keys.clone(),
+            webhooks: real.webhooks.clone(),
+            operations: real.operations.clone(),
             blobs: blobs.clone(),
             availability: kinora_api::Availability::new(seen.workers.clone(), self.clock.clone()),
             catalog: Arc::new(Catalog::new(built_in_cards()).unwrap()),
@@ -257,11 +259,15 @@ impl World {
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,
                 retention_ms: RETENTION_MS,
                 redirects: false,
+                studio: false,
                 reference_ports: kinora_contract::reference_url::Ports::default(),
             }),
+            gate: None,
             turns: kinora_api::Turns::default(),
             rendered: kinora_api::Rendered::default(),
+            watch: kinora_api::Watch::default(),
             readiness: kinora_contract::Readiness::default(),
+            tracer: kinora_traces::Tracer::default(),
             lost: kinora_api::LostFiles::default(),
             stopping: CancellationToken::new(),
         });
@@ -283,7 +289,7 @@ impl World {
         let held = service.ledger.held().clone();
         drop(service);
         self.witness.set_open(None);
-        {
+        if self.is_embedded() {
             // Fetches and chores go with their process, and so do their tokens.
             let mut book = self.book();
             book.taken.end_all();
@@ -299,7 +305,10 @@ impl World {
         for process in &mut self.processes {
             process.die().await;
         }
-        at_one_moment(self.lose_power());
+        match self.is_embedded() {
+            true => at_one_moment(self.lose_power()),
+            false => at_one_moment(self.reopen()),
+        }
         self.begin_all();
     }
 
@@ -331,7 +340,9 @@ impl World {
     }
 
     async fn after_reopening(&mut self) {
-        self.book().note(Cause::Reopened { full: self.full });
+        if self.is_embedded() {
+            self.book().note(Cause::Reopened { full: self.full });
+        }
         self.observe().await;
         self.look_for_orphans().await;
     }
@@ -355,7 +366,7 @@ fn api_key(project: &str, key: &KeyText) -> NewKey {
         sha256: key.sha256(),
         name: project.to_owned(),
         project: project.to_owned(),
-        scopes: Scope::ALL.to_vec(),
+        scopes: Scope::VIDEOS.to_vec(),
         models: None,
         requests_per_minute: None,
         unfinished_max: None,

@@ -107,7 +107,7 @@ impl Subject {
             tasks.get(PROJECT, random).await?.ok_or("no task")?;
             self.note("poll of any finished task", begun);
             let begun = Instant::now();
-            let claim = work.claim(claiming_one()).await?.pop();
+            let claim = work.claim(claiming_one(0)).await?.pop();
             self.note("claim", begun);
             let claim = claim.ok_or("nothing to claim")?;
             let begun = Instant::now();

@@ -23,7 +23,7 @@ pub(crate) async fn filled(
     let url = place.empty(name).await?;
     let stores = opened(&url).await?;
     stores.tasks.insert(task(id(0), PROJECT)).await?;
-    for claim in stores.work.claim(claiming_one()).await? {
+    for claim in stores.work.claim(claiming_one(0)).await? {
         let done = Ok(artifact());
         let done = stores.work.finish(&claim.lease, done, EXPIRY_MS - NOW_MS);
         done.await?;

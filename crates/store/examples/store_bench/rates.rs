@@ -1,8 +1,9 @@
 //! How much a store takes: operations at once for a few seconds each, and raw statements of the same kind.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_store::Stores;
+use kinora_store::{Lease, Stores, Work};
 use kinora_test_postgres::Server;
 
 use crate::Failure;
@@ -11,6 +12,8 @@ use crate::subjects::{Kind, Place, artifact, claiming_one, id, opened, percentil
 const LENGTH: Duration = Duration::from_secs(4);
 const CLIENTS: [u64; 3] = [1, 64, 256];
 const WORKERS: u64 = 64;
+/// Tasks that each worker has at the end of a round: as few as a machine with some devices.
+const CLAIMS_PER_ROUND: usize = 8;
 const PROJECTS: u64 = 7;
 /// Connections that send raw batches: together as many rows at a time as there are clients.
 const BATCHERS: u32 = 4;
@@ -27,6 +30,7 @@ pub(crate) async fn measure(kind: Kind) -> Result<(), Failure> {
         inserts(&stores, clients).await?;
         if Some(&clients) == CLIENTS.last() {
             claims(&stores).await?;
+            claims_and_finishes(&stores).await?;
             polls(&stores, WORKERS).await?;
             if let Place::Server(server) = &place {
                 raw_selects(server, &url);
@@ -94,32 +98,80 @@ async fn inserts(stores: &Stores, clients: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn claims(stores: &Stores) -> Result<(), Failure> {
+/// Claims by workers that each ask for one, and finish it before they ask for the next.
+async fn claims_and_finishes(stores: &Stores) -> Result<(), Failure> {
     let begun = Instant::now();
-    let each = (0..WORKERS).map(|_| {
+    let each = (0..WORKERS).map(|worker| {
         let work = stores.work.clone();
         tokio::spawn(async move {
             let mut waits = Vec::new();
             while begun.elapsed() < LENGTH {
                 let sent = Instant::now();
-                let claims = work.claim(claiming_one()).await?;
-                let Some(claim) = claims.into_iter().next() else {
+                let Some(lease) = claimed(&work, worker).await? else {
                     break;
                 };
                 waits.push(sent.elapsed());
-                work.finish(&claim.lease, Ok(artifact()), 1_000_000).await?;
+                finished(&work, &lease).await?;
             }
             Ok::<_, Failure>(waits)
         })
     });
     let waits = gathered(each).await?;
-    report(
-        "claim of one, then its finish",
-        WORKERS,
-        begun.elapsed(),
-        waits,
-    );
+    let length = begun.elapsed();
+    report("claim of one, then its finish", WORKERS, length, waits);
     Ok(())
+}
+
+/// Claims alone: in rounds, after each of which what was claimed is finished while nobody measures.
+async fn claims(stores: &Stores) -> Result<(), Failure> {
+    let (mut length, mut waits) = (Duration::ZERO, Vec::new());
+    while length < LENGTH {
+        let begun = Instant::now();
+        let each = (0..WORKERS).map(|worker| {
+            let work = stores.work.clone();
+            tokio::spawn(async move {
+                let mut claims = Vec::new();
+                for _ in 0..CLAIMS_PER_ROUND {
+                    let sent = Instant::now();
+                    let lease = claimed(&work, worker).await?;
+                    claims.push((sent.elapsed(), lease));
+                }
+                Ok::<_, Failure>(claims)
+            })
+        });
+        let claims = gathered(each).await?;
+        length += begun.elapsed();
+        if claims.iter().any(|(_, lease)| lease.is_none()) {
+            break;
+        }
+        let mut finishes = tokio::task::JoinSet::new();
+        for (wait, lease) in claims {
+            waits.push(wait);
+            let work = stores.work.clone();
+            finishes.spawn(async move {
+                match lease {
+                    Some(lease) => finished(&work, &lease).await,
+                    None => Ok(()),
+                }
+            });
+        }
+        finishes
+            .join_all()
+            .await
+            .into_iter()
+            .collect::<Result<(), _>>()?;
+    }
+    report("claim of one", WORKERS, length, waits);
+    Ok(())
+}
+
+async fn claimed(work: &Arc<dyn Work>, worker: u64) -> Result<Option<Lease>, Failure> {
+    let claims = work.claim(claiming_one(worker)).await?;
+    Ok(claims.into_iter().next().map(|claim| claim.lease))
+}
+
+async fn finished(work: &Arc<dyn Work>, lease: &Lease) -> Result<(), Failure> {
+    Ok(work.finish(lease, Ok(artifact()), 1_000_000).await?)
 }
 
 /// Polls of waiting tasks, with their positions.
@@ -146,14 +198,14 @@ async fn polls(stores: &Stores, clients: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn gathered(
-    each: impl Iterator<Item = tokio::task::JoinHandle<Result<Vec<Duration>, Failure>>>,
-) -> Result<Vec<Duration>, Failure> {
-    let mut waits = Vec::new();
+async fn gathered<T>(
+    each: impl Iterator<Item = tokio::task::JoinHandle<Result<Vec<T>, Failure>>>,
+) -> Result<Vec<T>, Failure> {
+    let mut all = Vec::new();
     for one in each.collect::<Vec<_>>() {
-        waits.extend(one.await??);
+        all.extend(one.await??);
     }
-    Ok(waits)
+    Ok(all)
 }
 
 fn report(what: &str, at_once: u64, length: Duration, mut waits: Vec<Duration>) {

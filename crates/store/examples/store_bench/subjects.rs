@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, FrameSize, Inputs, ManualClock, Seconds, Size, StoredFile, TaskId, VideoSpec,
+    Artifact, FrameSize, Inputs, ManualClock, Priority, Seconds, Size, StoredFile, TaskId,
+    VideoSpec,
 };
 use kinora_store::{
     ClaimRequest, NewTask, OpenOptions, PostgresOptions, QueueBounds, Stores, Time, migrate, open,
@@ -95,14 +96,18 @@ pub(crate) fn task(id: TaskId, project: &str) -> NewTask {
             edit: None,
         },
         metadata: BTreeMap::new(),
+        priority: Priority::Normal,
         idempotency: None,
+        callback: None,
+        trace: None,
         bounds: QueueBounds::NONE,
     }
 }
 
-pub(crate) fn claiming_one() -> ClaimRequest {
+/// One task for the worker with this number.
+pub(crate) fn claiming_one(worker: u64) -> ClaimRequest {
     ClaimRequest {
-        worker: "bench".to_owned(),
+        worker: format!("bench-{worker}"),
         models: vec![MODEL.to_owned()],
         count: 1,
         slots: usize::MAX,

@@ -2,25 +2,26 @@
 //! same, and so is everything that can be read afterwards.
 
 mod operation;
+mod steps;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use kinora_contract::{Clock as _, FailureCode, ManualClock, Task};
+use kinora_contract::{FailureCode, ManualClock, Priority, Task};
 use proptest::test_runner::{Config, TestRunner};
 
 use self::operation::{Operation, SETTLED, operations};
+use self::steps::{RETENTION_MS, postpone, sweep};
 use super::bench::{Bench as _, any_call_off};
 use super::fixtures::{
-    LEASE_MS, MODELS, NOW, artifact, cancelled, claiming, id, of_model, renewal, sweep_at,
-    with_images,
+    LEASE_MS, MODELS, NOW, artifact, cancelled, claiming, id, of_model, renewal, with_images,
 };
 use super::{Harness, Site};
 use crate::reference::ReferenceStore;
 use crate::{
-    Attempt, Chore, ChoreKind, ChoreWork, ClaimRequest, Deletion, ExpiryCursor, Fetch, Fetched,
-    Idempotency, Insertion, Lease, NewTask, Order, PageRequest, Postpone, Postponed, QueueBounds,
-    Renewal, Stores, SweepRequest, Usage,
+    Attempt, Chore, ChoreKind, ChoreWork, ClaimRequest, Deletion, Fetch, Fetched, Idempotency,
+    Insertion, Lease, NewTask, Order, PageRequest, QueueBounds, Renewal, Stores, TallyRequest,
+    Usage,
 };
 
 const PROJECTS: [&str; 3] = ["one", "two", "three"];
@@ -29,7 +30,6 @@ const BOUNDS: QueueBounds = QueueBounds {
     project_unfinished_max: 4,
     ..QueueBounds::NONE
 };
-const RETENTION_MS: u64 = 60_000;
 /// How long an idempotency key is bound.
 const BOUND_MS: u64 = 50_000;
 
@@ -112,12 +112,15 @@ impl Side {
                 model,
                 key,
                 images,
+                priority,
             } => {
                 let site = match self.submits_to_first {
                     true => self.handles[0].clone(),
                     false => site,
                 };
-                self.insert(&site, project, model, key, images).await
+                let mut new = self.new_task(project, model, key, images);
+                new.priority = Priority::ALL[priority];
+                self.insert(&site, new).await
             }
             Operation::TakeFetches { count } => {
                 let fetches = site.take(count).await;
@@ -168,14 +171,7 @@ impl Side {
         }
     }
 
-    async fn insert(
-        &mut self,
-        site: &Site,
-        project: usize,
-        model: usize,
-        key: Option<u8>,
-        images: usize,
-    ) -> String {
+    fn new_task(&self, project: usize, model: usize, key: Option<u8>, images: usize) -> NewTask {
         let project = PROJECTS[project];
         let mut new = NewTask {
             idempotency: key.map(|key| Idempotency {
@@ -190,9 +186,13 @@ impl Side {
             new.spec.inputs = with_images(0, project, images).spec.inputs;
         }
         new.spec.draft = images == 2;
+        new
+    }
+
+    async fn insert(&mut self, site: &Site, new: NewTask) -> String {
         self.submitted += 1;
         let twin = match &new.idempotency {
-            Some(key) => site.tasks.find_twin(project, key).await.unwrap(),
+            Some(key) => site.tasks.find_twin(&new.project, key).await.unwrap(),
             None => None,
         };
         let came = match site.tasks.insert(new).await.unwrap() {
@@ -360,6 +360,10 @@ impl Side {
             shown.push(format!("{project}: {listed:?}, {usage:?}"));
         }
         shown.push(format!("{:?}", site.tasks.counts().await.unwrap()));
+        let tallies = site.operations.tallies(&TallyRequest::default()).await;
+        shown.push(format!("{:?}", tallies.unwrap()));
+        let overview = site.operations.overview().await.unwrap();
+        shown.push(format!("{overview:?}"));
         shown
     }
 }
@@ -370,31 +374,4 @@ fn assert_times(task: &Task) {
     let times = [Some(task.created_at_ms)].into_iter().chain(later);
     let times: Vec<u64> = times.flatten().collect();
     assert!(times.is_sorted(), "{times:?} of {}", task.id);
-}
-
-async fn sweep(site: &Site, after_ms: u64, trusts: bool) -> String {
-    let now_ms = site.clock.now_ms();
-    let sweep = SweepRequest {
-        due_ms: trusts.then_some(now_ms),
-        waiting_ms_max: (after_ms < 5_000).then_some(60_000),
-        retention_ms: RETENTION_MS,
-        ..sweep_at(now_ms)
-    };
-    format!("{:?}", site.chores.sweep(sweep).await.unwrap())
-}
-
-/// Keeps what has ended for longer, a task at a time, so that the place at which a move goes on counts.
-async fn postpone(site: &Site) -> String {
-    let mut below = Some(ExpiryCursor::END);
-    while let Some(place) = below {
-        let postpone = Postpone {
-            from_ms: 0,
-            before_ms: u64::MAX,
-            by: Postponed::By(60_000),
-            below: place,
-            batch: 1,
-        };
-        below = site.chores.postpone(postpone).await.unwrap();
-    }
-    String::new()
 }

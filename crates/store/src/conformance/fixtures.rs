@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, Failure, FailureCode, FrameSize, Inputs, Seconds, Size, StoredFile, TaskId, VideoSpec,
+    Artifact, Failure, FailureCode, FrameSize, Inputs, Priority, Seconds, Size, StoredFile, TaskId,
+    VideoSpec,
 };
 
-use crate::{ClaimRequest, FetchRequest, NewTask, QueueBounds, Renewal, SweepRequest, WaitingFrom};
+use crate::{
+    Actor, ClaimRequest, FetchRequest, NewTask, QueueBounds, Renewal, SweepRequest, WaitingFrom,
+};
 
 /// The moment in which the cases begin.
 pub const NOW: u64 = 1_760_000_000_000;
@@ -34,7 +37,10 @@ pub fn task(number: u64, project: &str) -> NewTask {
         project: project.to_owned(),
         spec: spec(MODELS[0]),
         metadata: BTreeMap::from([("number".to_owned(), number.to_string())]),
+        priority: Priority::Normal,
         idempotency: None,
+        callback: None,
+        trace: None,
         bounds: QueueBounds::NONE,
     }
 }
@@ -143,6 +149,14 @@ pub const fn sweep_at(now_ms: u64) -> SweepRequest {
         retention_ms: 500,
         tombstone_ms: 10_000,
         batch: 100,
+    }
+}
+
+/// A user who changes keys.
+pub fn actor(user: &str) -> Actor {
+    Actor {
+        user: user.to_owned(),
+        host: "host".to_owned(),
     }
 }
 

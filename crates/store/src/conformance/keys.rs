@@ -1,17 +1,18 @@
 //! API keys: found by hash, listed, revoked once, judged by time.
 
 use super::bench::Bench;
-use super::fixtures::NOW;
+use super::fixtures::{NOW, actor};
 use super::{Harness, Site};
-use crate::{NewKey, Scope};
+use crate::{KeyRotation, NewKey, Scope};
 
-fn key(number: u8) -> NewKey {
+/// A key of the project `one`.
+pub(super) fn key(number: u8) -> NewKey {
     NewKey {
         id: format!("key_{number:012}"),
         sha256: [number; 32],
         name: format!("key {number}, \"quoted\""),
         project: "one".to_owned(),
-        scopes: Scope::ALL.into(),
+        scopes: Scope::VIDEOS.into(),
         models: None,
         requests_per_minute: None,
         unfinished_max: None,
@@ -28,7 +29,7 @@ async fn usable(stores: &Site, number: u8, now_ms: u64) -> bool {
 /// As it was made, with everything that restricts it, also after a restart.
 pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
     let restricted = NewKey {
-        scopes: vec![Scope::Read],
+        scopes: vec![Scope::Read, Scope::Operations],
         models: Some(vec!["kinora-a1".to_owned()]),
         requests_per_minute: Some(60),
         unfinished_max: Some(u32::MAX),
@@ -36,15 +37,22 @@ pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
         ..key(2)
     };
     let stores = harness.open("store").await;
-    stores.keys.add_key(key(1)).await.unwrap();
-    stores.keys.add_key(restricted.clone()).await.unwrap();
+    stores.keys.add_key(key(1), &actor("one")).await.unwrap();
+    stores
+        .keys
+        .add_key(restricted.clone(), &actor("one"))
+        .await
+        .unwrap();
     assert!(
         stores
             .keys
-            .add_key(NewKey {
-                id: "other".to_owned(),
-                ..key(1)
-            })
+            .add_key(
+                NewKey {
+                    id: "other".to_owned(),
+                    ..key(1)
+                },
+                &actor("one")
+            )
             .await
             .is_err()
     );
@@ -62,7 +70,7 @@ pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
         let found = stores.keys.find_key(&near, NOW).await.unwrap();
         assert!(found.is_none(), "found by another hash: bit {bit}");
     }
-    stores.keys.add_key(key(3)).await.unwrap();
+    stores.keys.add_key(key(3), &actor("one")).await.unwrap();
     assert!(
         stores.keys.find_key(&[3; 32], NOW).await.unwrap().is_some(),
         "a miss is not remembered"
@@ -74,7 +82,10 @@ pub async fn of_many_first_keys_one_is_added(harness: &impl Harness) {
     let sites = harness.open_both("store").await;
     let adds = (1..=16).zip(sites.iter().cycle().cloned());
     let adds = adds.map(|(number, site)| {
-        tokio::spawn(async move { site.keys.add_first_key(key(number)).await.unwrap() })
+        tokio::spawn(async move {
+            let by = actor("one");
+            site.keys.add_first_key(key(number), &by).await.unwrap()
+        })
     });
     let mut added = 0;
     for add in adds.collect::<Vec<_>>() {
@@ -84,10 +95,16 @@ pub async fn of_many_first_keys_one_is_added(harness: &impl Harness) {
     assert_eq!((added, listed.len()), (1, 1));
     sites[0]
         .keys
-        .revoke_key(&listed[0].key.id, NOW)
+        .revoke_key(&listed[0].key.id, NOW, &actor("one"))
         .await
         .unwrap();
-    assert!(!sites[1].keys.add_first_key(key(17)).await.unwrap());
+    assert!(
+        !sites[1]
+            .keys
+            .add_first_key(key(17), &actor("one"))
+            .await
+            .unwrap()
+    );
     assert_eq!(sites[0].keys.list_keys().await.unwrap().len(), 1);
 }
 
@@ -95,11 +112,15 @@ pub async fn of_many_first_keys_one_is_added(harness: &impl Harness) {
 pub async fn keys_are_listed_newest_first(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [2, 1, 3] {
-        stores.keys.add_key(key(number)).await.unwrap();
+        stores
+            .keys
+            .add_key(key(number), &actor("one"))
+            .await
+            .unwrap();
     }
     stores
         .keys
-        .revoke_key("key_000000000003", NOW)
+        .revoke_key("key_000000000003", NOW, &actor("one"))
         .await
         .unwrap();
     let listed = stores.keys.list_keys().await.unwrap();
@@ -113,13 +134,17 @@ pub async fn keys_are_listed_newest_first(harness: &impl Harness) {
 pub async fn a_key_is_revoked_once_and_at_once(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [1, 2] {
-        stores.keys.add_key(key(number)).await.unwrap();
+        stores
+            .keys
+            .add_key(key(number), &actor("one"))
+            .await
+            .unwrap();
         assert!(usable(&stores, number, NOW).await);
     }
     assert!(
         stores
             .keys
-            .revoke_key("key_000000000001", NOW + 5)
+            .revoke_key("key_000000000001", NOW + 5, &actor("one"))
             .await
             .unwrap()
     );
@@ -128,24 +153,41 @@ pub async fn a_key_is_revoked_once_and_at_once(harness: &impl Harness) {
     assert!(
         stores
             .keys
-            .revoke_key("key_000000000001", NOW + 9)
+            .revoke_key("key_000000000001", NOW + 9, &actor("one"))
             .await
             .unwrap()
     );
     let found = stores.keys.find_key(&[1; 32], NOW).await.unwrap().unwrap();
     assert_eq!(found.revoked_at_ms, Some(NOW + 5));
-    assert!(!stores.keys.revoke_key("key_unknown", NOW).await.unwrap());
+    assert!(
+        !stores
+            .keys
+            .revoke_key("key_unknown", NOW, &actor("one"))
+            .await
+            .unwrap()
+    );
 }
 
 /// The new key and the end of the old one are one step, with grace and without.
 pub async fn a_key_is_rotated_in_one_step(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [1, 2] {
-        stores.keys.add_key(key(number)).await.unwrap();
+        stores
+            .keys
+            .add_key(key(number), &actor("one"))
+            .await
+            .unwrap();
     }
     let rotate = async |old: &str, number, grace_ms| {
-        let rotated = stores.keys.rotate_key(old, key(number), NOW, grace_ms);
-        rotated.await.map(|added| added.map(|one| one.key.id))
+        let rotation = KeyRotation {
+            old: old.to_owned(),
+            new: key(number),
+            now_ms: NOW,
+            grace_ms,
+        };
+        let by = actor("one");
+        let rotated = stores.keys.rotate_key(rotation, &by).await;
+        rotated.map(|added| added.map(|one| one.key.id))
     };
     let added = rotate("key_000000000001", 3, 0).await.unwrap();
     assert_eq!(added.as_deref(), Some("key_000000000003"));
@@ -169,11 +211,15 @@ pub async fn a_key_is_rotated_in_one_step(harness: &impl Harness) {
 pub async fn the_last_use_of_a_key_is_kept(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [1, 2] {
-        stores.keys.add_key(key(number)).await.unwrap();
+        stores
+            .keys
+            .add_key(key(number), &actor("one"))
+            .await
+            .unwrap();
     }
     stores
         .keys
-        .revoke_key("key_000000000002", NOW)
+        .revoke_key("key_000000000002", NOW, &actor("one"))
         .await
         .unwrap();
     let used = async |stores: &Site| -> Vec<_> {

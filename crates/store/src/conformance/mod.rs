@@ -1,6 +1,6 @@
 //! What every store must do, as tests: every guarantee of [`crate::Tasks`], [`crate::Work`], [`crate::Chores`],
-//! [`crate::KeyStore`], [`crate::Workers`] and [`crate::Secrets`]. A store runs them with one line, [`crate::conformance_suite!`]. Cases that are about one
-//! implementation are not here.
+//! [`crate::KeyStore`], [`crate::Workers`], [`crate::Operations`], [`crate::Deliveries`] and [`crate::Secrets`]. A store
+//! runs them with one line, [`crate::conformance_suite!`]. Cases that are about one implementation are not here.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -19,7 +19,10 @@ pub mod gaps;
 pub mod handles;
 pub mod keys;
 pub mod leases;
+pub mod news;
+pub mod operations;
 pub mod owner;
+pub mod priorities;
 pub mod quota;
 pub mod reading;
 pub mod references;
@@ -30,6 +33,7 @@ pub mod submit;
 mod suite;
 pub mod sweep;
 pub mod turns;
+pub mod webhooks;
 pub mod workers;
 
 use std::sync::Arc;
@@ -38,7 +42,7 @@ use async_trait::async_trait;
 use kinora_contract::ManualClock;
 
 use self::fixtures::NOW;
-use crate::{Chores, KeyStore, Secrets, Stores, Tasks, Work, Workers};
+use crate::{Chores, Deliveries, KeyStore, Operations, Secrets, Stores, Tasks, Work, Workers};
 
 /// A handle on an open store, with the clock by which the store judges.
 #[derive(Clone, Debug)]
@@ -53,6 +57,10 @@ pub struct Site {
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
     pub workers: Arc<dyn Workers>,
+    /// Webhooks and the deliveries to them.
+    pub webhooks: Arc<dyn Deliveries>,
+    /// What operators ask.
+    pub operations: Arc<dyn Operations>,
     /// Shared secrets.
     pub secrets: Arc<dyn Secrets>,
     /// The store's clock. It moves only when a case moves it.
@@ -68,6 +76,8 @@ impl Site {
             chores: stores.chores,
             keys: stores.keys,
             workers: stores.workers,
+            webhooks: stores.webhooks,
+            operations: stores.operations,
             secrets: stores.secrets,
             clock,
         }

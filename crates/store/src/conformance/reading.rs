@@ -9,7 +9,7 @@ use kinora_contract::limits::PAGE_BYTES_MAX;
 use super::bench::Bench;
 use super::fixtures::{MODELS, NOW, RETENTION_MS, id, of_model, task, with_images};
 use super::{Harness, Site};
-use crate::{Attempt, Count, Counts, NewTask, Order, PageRequest};
+use crate::{Attempt, Count, Counts, Fetched, NewTask, Order, PageRequest};
 
 async fn page(
     stores: &Site,
@@ -135,7 +135,8 @@ pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
     assert_eq!(listed, (vec![id(0), id(2), id(3)], false));
 }
 
-/// Waiting and running tasks by model and by project; the age of the oldest that waits, by the store's clock.
+/// Waiting (also by what for) and running tasks by model and by project; the age of the oldest that waits, by the
+/// store's clock.
 pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Harness) {
     let [stores, other] = harness.open_both("store").await;
     assert_eq!(stores.tasks.counts().await.unwrap(), Counts::default());
@@ -149,9 +150,15 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
         stores.submit_all([new]).await;
         stores.clock.advance(10);
     }
-    let counts = async |models: [(u64, u64); 2], projects: [(u64, u64); 2], oldest| {
-        let count = |(waiting, running)| Count { waiting, running };
-        let named = |names: [&str; 2], counts: [(u64, u64); 2]| -> BTreeMap<_, _> {
+    type Counted = (u64, [u64; 2], u64);
+    let counts = async |models: [Counted; 2], projects: [Counted; 2], oldest| {
+        let count = |(waiting, [unfetched, fetching], running): Counted| Count {
+            waiting,
+            unfetched,
+            fetching,
+            running,
+        };
+        let named = |names: [&str; 2], counts: [Counted; 2]| -> BTreeMap<_, _> {
             let named = names.map(str::to_owned).into_iter().zip(counts.map(count));
             named.filter(|(_, one)| *one != Count::default()).collect()
         };
@@ -164,13 +171,27 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
             assert_eq!(site.tasks.counts().await.unwrap(), wanted);
         }
     };
-    counts([(3, 0), (1, 0)], [(2, 0), (2, 0)], Some(40)).await;
+    let (no, one) = ([0, 0], [1, 0]);
+    let models = [(3, one, 0), (1, no, 0)];
+    counts(models, [(2, no, 0), (2, one, 0)], Some(40)).await;
     let claims = other.claim(3).await;
     assert_eq!(claims.len(), 3);
-    counts([(1, 2), (0, 1)], [(0, 2), (1, 1)], Some(20)).await;
+    let models = [(1, one, 2), (0, no, 1)];
+    counts(models, [(0, no, 2), (1, one, 1)], Some(20)).await;
+    // A pause before the next try waits for a fetch as well.
+    let fetched = other.take(1).await;
+    let under_way = [0, 1];
+    let models = [(1, under_way, 2), (0, no, 1)];
+    counts(models, [(0, no, 2), (1, under_way, 1)], Some(20)).await;
+    let back = Fetched::Back { pause_ms: 5 };
+    let settled = stores.work.settle_fetch(&fetched[0], back);
+    settled.await.unwrap();
+    let models = [(1, one, 2), (0, no, 1)];
+    counts(models, [(0, no, 2), (1, one, 1)], Some(20)).await;
+    stores.clock.advance(5);
     stores.fetch_all().await;
     let last = stores.claim_one().await;
-    counts([(0, 3), (0, 1)], [(0, 2), (0, 2)], None).await;
+    counts([(0, no, 3), (0, no, 1)], [(0, no, 2), (0, no, 2)], None).await;
     // One that waits again is as old as it is.
     let release = stores.work.release(&last.lease, Attempt::Forgiven);
     release.await.unwrap();
@@ -178,9 +199,10 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
         other.complete(claim).await.unwrap();
     }
     stores.clock.advance(1_000);
-    counts([(1, 0), (0, 0)], [(0, 0), (1, 0)], Some(1_020)).await;
+    let (model, project) = ([(1, no, 0), (0, no, 0)], [(0, no, 0), (1, no, 0)]);
+    counts(model, project, Some(1_025)).await;
     stores.clock.set(NOW);
-    counts([(1, 0), (0, 0)], [(0, 0), (1, 0)], Some(0)).await;
+    counts(model, project, Some(0)).await;
     stores.cancel("two", 3, RETENTION_MS).await;
     assert_eq!(other.tasks.counts().await.unwrap(), Counts::default());
 }

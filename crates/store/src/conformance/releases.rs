@@ -7,8 +7,8 @@ use kinora_contract::{FailureCode, State, Status, Warning, WarningCode};
 
 use super::Harness;
 use super::bench::{Bench, any_call_off, call_off, is_lost};
-use super::fixtures::{LEASE_MS, MODELS, NOW, RETENTION_MS, id, renewal, sweep_at};
-use crate::{Attempt, Chore, Renewal, SweepRequest};
+use super::fixtures::{LEASE_MS, MODELS, NOW, RETENTION_MS, id, renewal, sweep_at, task};
+use crate::{Attempt, Chore, NewTask, Renewal, SweepRequest};
 
 fn with_ticket(ticket: &str) -> Renewal {
     Renewal {
@@ -198,4 +198,30 @@ pub async fn warnings_stay_with_their_task(harness: &impl Harness) {
     drop(stores);
     let stores = harness.open("store").await;
     assert_eq!(stores.task("one", 1).await.warnings, last);
+}
+
+/// Over lost leases, the end and restarts; a task without one has none.
+pub async fn a_trace_stays_with_its_task(harness: &impl Harness) {
+    let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let trace = Some(text.parse().unwrap());
+    let stores = harness.open("store").await;
+    let traced = NewTask {
+        trace,
+        ..task(1, "one")
+    };
+    stores.submit_all([traced, task(2, "two")]).await;
+    assert_eq!(stores.task("one", 1).await.trace, trace);
+    assert_eq!(stores.claim(2).await.len(), 2);
+    drop(stores);
+    let stores = harness.open("store").await;
+    stores.sweep(NOW + 3 * LEASE_MS).await;
+    for claim in stores.claim(2).await {
+        let expected = trace.filter(|_| claim.task.project == "one");
+        assert_eq!(claim.task.trace, expected);
+        stores.complete(&claim).await.unwrap();
+    }
+    drop(stores);
+    let stores = harness.open("store").await;
+    assert_eq!(stores.task("one", 1).await.trace, trace);
+    assert_eq!(stores.task("two", 2).await.trace, None);
 }

@@ -48,6 +48,30 @@ pub async fn turns_are_weighted_by_cost(harness: &impl Harness) {
     assert_eq!(order[..3], ["heavy", "light", "light"], "{order:?}");
 }
 
+/// However the store reads its queue: a claim of many takes what as many claims of one would.
+pub async fn a_claim_of_many_keeps_all_turns(harness: &impl Harness) {
+    let mut orders = Vec::new();
+    for (name, size) in [("together", 60), ("apart", 1)] {
+        let stores = harness.open(name).await;
+        for number in 0..160 {
+            // Of one project there is a turn for nearly every task.
+            let new = match number % 8 {
+                0..3 => lasting(number, "light", 2, 480),
+                other => lasting(number, &format!("heavy {other}"), 15, 720),
+            };
+            stores.tasks.insert(new).await.unwrap();
+        }
+        let mut order = Vec::new();
+        while order.len() < 60 {
+            for claim in claim(&stores, size, 1_000, 0).await {
+                order.push(claim.task.id);
+            }
+        }
+        orders.push(order);
+    }
+    assert_eq!(orders[0], orders[1]);
+}
+
 /// The slots of one worker are no reason to leave those of another idle.
 pub async fn a_project_has_a_share_of_each_worker(harness: &impl Harness) {
     let stores = harness.open("store").await;
@@ -180,7 +204,7 @@ pub async fn queue_positions_foretell_the_starts(harness: &impl Harness) {
 }
 
 /// Waits until the positions of the first tasks are `wanted`: they may be up to a second old.
-async fn settle(stores: &Site, wanted: &[Option<u64>]) {
+pub(super) async fn settle(stores: &Site, wanted: &[Option<u64>]) {
     let ids: Vec<_> = (0..).map(id).take(wanted.len()).collect();
     let begun = Instant::now();
     loop {

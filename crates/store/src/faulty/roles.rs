@@ -8,11 +8,13 @@ use kinora_contract::{Failure, Reading, Task, TaskId};
 use tokio::sync::watch;
 
 use super::{FaultyStore, Method};
+use crate::changes::Followers;
 use crate::{
-    Announcement, Attempt, Cancellation, Chore, ChoreDone, ChoreRequest, Chores, Claim,
-    ClaimRequest, Counts, Deletion, ExpiryCursor, Fetch, FetchRequest, Fetched, Gap, Idempotency,
-    Insertion, Lease, LeaseLost, LivingWorker, NewTask, Outcome, Page, PageRequest, Postpone,
-    Reads, Renewal, StoreError, SweepRequest, Swept, Tasks, Usage, Work, Workers,
+    Announcement, Attempt, Cancellation, Changes, Chore, ChoreDone, ChoreRequest, Chores, Claim,
+    ClaimRequest, Counts, Deletion, Ended, EndedRequest, ExpiryCursor, Fetch, FetchRequest,
+    Fetched, Gap, Glance, Idempotency, Insertion, Lease, LeaseLost, LivingWorker, NewTask, Outcome,
+    Page, PageRequest, Postpone, Reads, Renewal, StoreError, SweepRequest, Swept, Tasks, Usage,
+    Work, Workers,
 };
 
 #[async_trait]
@@ -52,6 +54,28 @@ impl Tasks for FaultyStore {
     async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
         let call = self.inner.tasks.positions(ids);
         self.call(Method::Positions, call).await
+    }
+
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
+        let call = self.inner.tasks.glance(ids);
+        self.call(Method::Glance, call).await
+    }
+
+    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
+        let call = self.inner.tasks.unfinished(project);
+        self.call(Method::Unfinished, call).await
+    }
+
+    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
+        let call = self.inner.tasks.ended(request);
+        self.call(Method::Ended, call).await
+    }
+
+    fn changes(&self) -> Changes {
+        match self.deaf {
+            true => Followers::default().join(),
+            false => self.inner.tasks.changes(),
+        }
     }
 
     async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {

@@ -188,7 +188,8 @@ impl Operation for Delete {
             _ => Vec::new(),
         };
         let files = take(batch, keys).await?;
-        batch.expect(&before, Event::Deleted)?;
+        let now_ms = batch.now.wall_ms;
+        batch.expect(&before, Event::Deleted { now_ms })?;
         Ok(Deletion::Deleted { files })
     }
 }

@@ -16,7 +16,8 @@ use super::statement::Statement;
 use super::totals::Totals;
 use crate::gap::Gaps;
 use crate::queue::{Change, Index, alone};
-use crate::{Gap, StoreError};
+use crate::tallies::Tallies;
+use crate::{Callback, Gap, StoreError};
 
 /// An open transaction.
 pub(super) struct Batch<'a> {
@@ -60,6 +61,10 @@ pub(super) struct Part {
     pub(super) index: Index,
     /// So many more of them may be claimed before the queue must be read again.
     pub(super) left: usize,
+    /// By project and model, how many tasks it has here, where more may wait than were read.
+    pub(super) truncated: HashMap<(String, String), usize>,
+    /// How many times a project's even part of a claim was read.
+    pub(super) breadth: u64,
 }
 
 /// A task as it is stored, and as it will be.
@@ -81,6 +86,8 @@ pub(super) struct Project {
     pub(super) turn: u64,
     /// Token of its last fetch, if one was begun.
     pub(super) last_fetch: u64,
+    /// Whether tasks of it have ended.
+    pub(super) has_endings: bool,
     /// The newest task ever accepted and its place, where the project is locked.
     pub(super) newest_ms: UnixMs,
     pub(super) newest_seq: u64,
@@ -119,9 +126,13 @@ pub(super) struct Queue {
 pub(super) struct New {
     pub(super) files: Vec<String>,
     pub(super) call_offs: Vec<CallOff>,
+    /// Tasks that have ended, each with its project.
+    pub(super) ended: Vec<(TaskId, String)>,
+    pub(super) callbacks: Vec<(TaskId, Callback)>,
     pub(super) previews: BTreeMap<TaskId, Arc<[u8]>>,
     pub(super) bindings: Vec<((String, String), Binding)>,
     pub(super) accepted_ms: Vec<UnixMs>,
+    pub(super) tallies: Tallies,
 }
 
 impl Batch<'_> {
@@ -192,7 +203,7 @@ impl Batch<'_> {
     ) -> Result<Option<Arc<Record>>, Refused> {
         let transition = before.apply(event)?;
         let after = transition.after.map(Arc::new);
-        self.follow(transition.effects);
+        self.follow(&before.task.project, transition.effects);
         self.charge(Some(before), after.as_deref());
         self.put(Change {
             id: before.task.id,
@@ -212,9 +223,15 @@ impl Batch<'_> {
             .map_err(|refused| corrupt(format!("{}: {refused}", before.task.id)))
     }
 
-    fn follow(&mut self, effects: Effects) {
+    fn follow(&mut self, project: &str, effects: Effects) {
+        let ended = effects.ended.map(|task| (task, project.to_owned()));
+        self.new.ended.extend(ended);
         self.new.files.extend(effects.garbage);
         self.new.call_offs.extend(effects.call_off);
+        if let Some(ending) = effects.ending {
+            self.new.tallies.add(&ending);
+            self.project(&ending.project).has_endings = true;
+        }
     }
 
     fn put(&mut self, change: Change) {
@@ -322,7 +339,8 @@ impl Batch<'_> {
     /// Projects whose sums are changed.
     pub(super) fn charged(&self) -> BTreeSet<&str> {
         let changed = self.projects.iter().filter(|(_, project)| {
-            project.added != Sums::default() || project.turn > 0 || project.last_fetch > 0
+            let is_moved = project.turn > 0 || project.last_fetch > 0;
+            is_moved || project.has_endings || project.added != Sums::default()
         });
         changed.map(|(name, _)| name.as_str()).collect()
     }

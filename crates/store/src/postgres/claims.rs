@@ -1,7 +1,7 @@
 //! Claims: the part of the queue that a claim can reach is read and locked, and the shared rules say who is next.
 //! One process claims at a time, so that turns and bounds on slots are exact over all processes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use kinora_contract::TaskId;
@@ -20,6 +20,10 @@ use crate::{Claim, ClaimRequest, StoreError};
 
 /// Tasks of one reading of the queue; a claim of more reads it again.
 const ROUND_MAX: usize = 64;
+/// How many times its even part of a claim is first read of each project. A project that turns out to have more turns
+/// than that is read again, [`BROADER`] times as far.
+const BREADTH: u64 = 2;
+const BROADER: u64 = 4;
 
 impl Operation for ClaimRequest {
     type Output = Vec<Claim>;
@@ -72,19 +76,19 @@ async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<A
 /// The part of the queue for this request: that of the request before, if it reaches as far.
 async fn reach(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Part> {
     let known = batch.part.take();
-    let reaches = |part: &Part| {
-        part.left > 0 && part.models == request.models && part.worker == request.worker
+    let known = known.filter(|part| part.models == request.models && part.worker == request.worker);
+    let breadth = match known {
+        Some(part) if part.left > 0 => return Ok(part),
+        Some(part) => part.breadth,
+        None => BREADTH,
     };
-    if let Some(part) = known.filter(reaches) {
-        return Ok(part);
-    }
     let left = batch.claims.max(request.count).min(ROUND_MAX);
-    Ok(Part {
-        models: request.models.clone(),
-        worker: request.worker.clone(),
-        index: read(request, left, batch).await?,
-        left,
-    })
+    let mut part = read(request, left, breadth, batch).await?;
+    // A project of which nothing can be read may have something behind that.
+    while part.truncated.values().any(|left| *left == 0) {
+        part = read(request, left, part.breadth * BROADER, batch).await?;
+    }
+    Ok(part)
 }
 
 /// Claims what this part of the queue has for the request; returns how many tasks.
@@ -94,10 +98,10 @@ fn claim(
     part: &mut Part,
     batch: &mut Batch<'_>,
 ) -> Done<usize> {
-    let (index, mut claimed) = (&mut part.index, 0);
+    let mut claimed = 0;
     while claiming.is_open()
         && part.left > 0
-        && let Some(before) = index.next(request, |_| false).cloned()
+        && let Some(before) = part.index.next(request, |_| false).cloned()
     {
         if let Err(next) = claiming.admit(&before) {
             batch.queue_mut()?.alone = Some(next);
@@ -105,16 +109,20 @@ fn claim(
         }
         let token = batch.next_token()?;
         let after = batch.expect(&before, claiming.event(token))?;
-        index.apply(&Change {
+        part.index.apply(&Change {
             id: before.task.id,
             before: Some(before.clone()),
             after: after.clone(),
         });
         let project = &before.task.project;
-        batch.project(project).turn = index.turns().of(project);
-        batch.queue_mut()?.turn_now = index.turns().now();
+        batch.project(project).turn = part.index.turns().of(project);
+        batch.queue_mut()?.turn_now = part.index.turns().now();
         claimed += 1;
         part.left -= 1;
+        if part.is_dry_after(&before) {
+            part.left = 0;
+            part.breadth *= BROADER;
+        }
         if let Some(after) = after {
             claiming.add(&after, token);
         }
@@ -122,15 +130,41 @@ fn claim(
     Ok(claimed)
 }
 
+impl Part {
+    /// Whether a task of the same project and model as the claimed one may wait that was not read.
+    fn is_dry_after(&mut self, claimed: &Record) -> bool {
+        let place = (
+            claimed.task.project.clone(),
+            claimed.task.spec.model.clone(),
+        );
+        self.truncated.get_mut(&place).is_some_and(|left| {
+            *left = left.saturating_sub(1);
+            *left == 0
+        })
+    }
+}
+
 /// Locks the queue, reads and locks the tasks that may be among the next `count`, and reads all that the worker runs.
-async fn read(request: &ClaimRequest, count: usize, batch: &mut Batch<'_>) -> Done<Index> {
-    // What was claimed in this transaction is still in the way.
-    let reach = (count + batch.changes.len()) as u64;
+async fn read(
+    request: &ClaimRequest,
+    count: usize,
+    breadth: u64,
+    batch: &mut Batch<'_>,
+) -> Done<Part> {
     let mut asked = Asked::default();
     // What comes after it is read when it is locked.
     let lock = batch.queue_lock().map(|lock| asked.add(lock));
-    let candidates = candidates(1, "p.turn, h.seq").texts(request.models.clone());
-    let candidates = asked.add(candidates.int(reach + 1).int(reach));
+    let reach = count as u64;
+    // What was changed in this transaction waits no more, which the server cannot know yet.
+    let changed = batch.changes.iter().map(|change| change.id.to_string());
+    let each = "least($3, $5 * $3 / least($2, f.projects) + 1)";
+    let candidates = candidates(1, "p.turn, h.seq", each)
+        .texts(request.models.clone())
+        .int(reach + 1)
+        .int(reach)
+        .texts(changed.collect())
+        .int(breadth);
+    let candidates = asked.add(candidates);
     let columns = rows::columns("t");
     let running = format!("SELECT {columns} FROM tasks t WHERE place = 4 AND worker = $1");
     let running = asked.add(Statement::new(running).text(request.worker.clone()));
@@ -141,6 +175,7 @@ async fn read(request: &ClaimRequest, count: usize, batch: &mut Batch<'_>) -> Do
     let (found, running) = (answers.take(Some(candidates)), answers.take(Some(running)));
     let mut index = part(&found, batch)?;
     let mut seen = fill(&mut index, &found, batch)?;
+    let truncated = truncated(&found, &index, reach)?;
     // They are not locked: only that they run counts.
     for row in &running {
         let id = rows::id(row)?;
@@ -153,27 +188,58 @@ async fn read(request: &ClaimRequest, count: usize, batch: &mut Batch<'_>) -> Do
     for (_, slot) in own {
         join(&mut index, slot.now.clone().filter(|now| now.is_running()));
     }
-    Ok(index)
+    Ok(Part {
+        models: request.models.clone(),
+        worker: request.worker.clone(),
+        index,
+        left: count,
+        truncated,
+        breadth,
+    })
 }
 
-/// The oldest tasks of this place in the queue, of the first projects in this order, with turn and last fetch of
-/// the project behind the columns of the task. The parameters: models, projects at most, tasks of each at most.
-/// Tasks of newer versions are left to newer programs.
-pub(super) fn candidates(place: i16, order: &str) -> Statement {
+/// How many tasks were read of the projects and models of which not all were read that a claim of `reach` tasks may
+/// come to. Those that cannot be read do not count.
+fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, String), usize>> {
+    let mut read: HashMap<(String, String), (u64, usize)> = HashMap::new();
+    let mut limits = HashMap::new();
+    for row in found {
+        let place: (String, String) = (row.try_get("project")?, row.try_get("model")?);
+        let limit = row.try_get::<_, i64>("each")?.unsigned_abs();
+        limits.insert(place.clone(), limit);
+        let (rows, readable) = read.entry(place).or_default();
+        *rows += 1;
+        *readable += usize::from(index.get(rows::id(row)?).is_some());
+    }
+    let cut = read.into_iter().filter(|(place, (rows, _))| {
+        let limit = limits.get(place).copied().unwrap_or(reach);
+        limit < reach && *rows >= limit
+    });
+    Ok(cut
+        .map(|(place, (_, readable))| (place, readable))
+        .collect())
+}
+
+/// The first tasks of this place in the queue, of the first projects in this order (`h.seq`: when the first task that a
+/// project has of some model was accepted), with turn and last fetch of the project behind the columns of the task, and
+/// `each`: how many of one project and model are read at most, which is an expression of the parameters and of
+/// `f.projects`, the number of projects that have any. The parameters: models, projects at most, tasks of each at most,
+/// ids to be passed over. Tasks of newer versions are left to newer programs.
+pub(super) fn candidates(place: i16, order: &str, each: &str) -> Statement {
     let columns = rows::columns("t");
     let readable = format!("spec_version <= {SPEC_VERSION}");
     Statement::new(format!(
-        "SELECT {columns}, f.turn, f.last_fetch FROM (\
-           SELECT p.name, p.turn, p.last_fetch FROM projects p \
+        "SELECT {columns}, f.turn, f.last_fetch, {each} AS each FROM (\
+           SELECT p.name, p.turn, p.last_fetch, count(*) OVER () AS projects FROM projects p \
            CROSS JOIN LATERAL (\
              SELECT min(o.seq) AS seq FROM unnest($1::text[]) AS m(model) CROSS JOIN LATERAL (\
                SELECT seq FROM tasks WHERE project = p.name AND model = m.model AND place = {place} AND {readable} \
-               ORDER BY seq LIMIT 1\
+               ORDER BY priority, seq LIMIT 1\
              ) o\
            ) h WHERE p.waiting > 0 AND h.seq IS NOT NULL ORDER BY {order} LIMIT $2\
          ) f CROSS JOIN unnest($1::text[]) AS m(model) CROSS JOIN LATERAL (\
            SELECT * FROM tasks WHERE project = f.name AND model = m.model AND place = {place} AND {readable} \
-           ORDER BY seq LIMIT $3 FOR UPDATE SKIP LOCKED\
+           AND id <> ALL($4::text[]) ORDER BY priority, seq LIMIT {each} FOR UPDATE SKIP LOCKED\
          ) t"
     ))
 }

@@ -34,6 +34,8 @@ impl Batch<'_> {
     /// Writes everything and commits.
     pub(super) async fn commit(mut self) -> Done<Ended> {
         let mut statements = self.write_projects();
+        let tallies: Vec<_> = self.new.tallies.rows().collect();
+        statements.extend(super::tallies::add(&tallies));
         statements.extend(self.write_tasks()?);
         statements.extend(self.write_beside());
         if statements.is_empty() && !self.wrote {
@@ -152,6 +154,11 @@ impl Batch<'_> {
         }
         call_offs.sort_unstable_by_key(|one| one.task);
         statements.extend(call_offs.into_iter().map(super::chores::note_call_off));
+        let callbacks = new.callbacks.into_iter();
+        statements.extend(callbacks.map(|(task, to)| super::webhooks::note_callback(task, to)));
+        if !new.ended.is_empty() {
+            statements.extend(super::webhooks::note_ends(new.ended));
+        }
         for (task, picture) in new.previews {
             let put = Statement::new(
                 "INSERT INTO previews (task, picture) VALUES ($1, $2) \

@@ -63,7 +63,8 @@ impl Operation for FetchRequest {
 /// those that are being fetched for.
 async fn read(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
     let (columns, now_ms) = (rows::columns("t"), batch.now.steady_ms);
-    let reach = (request.count.min(TAKEN_MAX) + batch.changes.len()) as u64;
+    let reach = request.count.min(TAKEN_MAX) as u64;
+    let changed = batch.changes.iter().map(|change| change.id.to_string());
     let order = format!(
         "(SELECT count(*) FROM tasks WHERE place = 3 AND project = p.name AND fetch_token IS NOT NULL \
          AND fetch_until_ms > {now_ms}), p.last_fetch, h.seq"
@@ -78,10 +79,11 @@ async fn read(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
     ));
     let statements = vec![
         back.int(now_ms).int(BACK_MAX),
-        candidates(2, &order)
+        candidates(2, &order, "$3")
             .texts(request.models.clone())
             .int(reach + 1)
-            .int(reach),
+            .int(reach)
+            .texts(changed.collect()),
         away.int(now_ms),
     ];
     let mut answers = run_all(batch.client, statements).await?.into_iter();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{Stopwatch, TaskId};
+use kinora_contract::{Priority, Stopwatch, TaskId};
 use tokio::sync::Mutex;
 
 use super::fault::Fault;
@@ -13,9 +13,9 @@ use super::rows::parse_id;
 use super::shared::Shared;
 use super::statement::Statement;
 use crate::StoreError;
-use crate::queue::{Picture, Runs, Turns, Waits};
+use crate::queue::{Picture, Place, Runs, Turns, Waits};
 
-/// Tasks of each place in the queue that are read: those further back have no position.
+/// Tasks of each place in the queue that are read, of all projects alike: those further back have no position.
 const READ_MAX: u64 = 20_000;
 /// A reading is as old as this many times the time that it took, before the next is made.
 const REST: u32 = 10;
@@ -59,9 +59,9 @@ impl Pictures {
 async fn read(reader: &Reader) -> Result<Picture, StoreError> {
     let part = |place: i16| {
         format!(
-            "(SELECT p.name, p.turn, t.id, t.seq, t.model, t.cost, t.place, t.progress, q.turn_now \
-             FROM queue q CROSS JOIN tasks t JOIN projects p ON p.name = t.project \
-             WHERE t.place = {place} ORDER BY t.seq LIMIT $1)"
+            "(SELECT p.name, p.turn, t.id, t.seq, t.model, t.cost, t.place, t.progress, q.turn_now, t.priority \
+             FROM queue q CROSS JOIN tasks t JOIN projects p ON p.name = t.project WHERE t.place = {place} \
+             ORDER BY row_number() OVER (PARTITION BY t.project ORDER BY t.priority, t.seq), t.seq LIMIT $1)"
         )
     };
     let ask = [1, 2, 3, 4].map(part).join(" UNION ALL ");
@@ -94,7 +94,12 @@ async fn read(reader: &Reader) -> Result<Picture, StoreError> {
             _ => waiting.push(Waits {
                 id,
                 project,
-                seq: number(3)?,
+                place: Place {
+                    // Of a later program one may be unknown.
+                    priority: Priority::from_rank(row.try_get(9).map_err(Fault::from)?)
+                        .unwrap_or_default(),
+                    seq: number(3)?,
+                },
                 model,
                 cost,
                 claimable: place == 1,

@@ -1,4 +1,5 @@
-//! Notices among processes: that there is work, that a lease was withdrawn, and which tasks were changed. Each process
+//! Notices among processes: that there is work, that a lease was withdrawn, that a task has ended, and which tasks have
+//! changed. Each process
 //! sends at most one every [`crate::PostgresOptions::notify_every_ms`], outside of every transaction that changes
 //! something: a transaction that notifies holds up the commits of all others. A lost notice costs waiting, no more.
 //!
@@ -18,7 +19,7 @@ use super::fault::Fault;
 use super::notices::written;
 use super::shared::Shared;
 use super::statement::Statement;
-use crate::StoreError;
+use crate::{StoreError, TaskChange};
 
 /// Follows a notice of another process.
 fn follow(origin: u64, text: &str, shared: &Shared) {
@@ -39,7 +40,17 @@ fn follow(origin: u64, text: &str, shared: &Shared) {
     shared.wake(Hints {
         work: hints.contains('w'),
         withdrawn: hints.contains('x'),
+        ended: hints.contains('e'),
     });
+    // Processes of an earlier release tell no news.
+    match parts.next() {
+        None => {}
+        Some("*") => shared.followers.tell(TaskChange::Unknown),
+        Some(ids) => {
+            let ids = ids.split(',').filter_map(|id| id.parse().ok());
+            ids.for_each(|id| shared.followers.tell(TaskChange::Of(id)));
+        }
+    }
 }
 
 /// Sends and hears notices as long as the store is open.
@@ -87,9 +98,11 @@ impl Listener {
                 Ok(both) => {
                     // What was said meanwhile was not heard.
                     shared.cache.forget(None);
+                    shared.followers.tell(TaskChange::Unknown);
                     shared.wake(Hints {
                         work: true,
                         withdrawn: true,
+                        ended: true,
                     });
                     listening = Some(both);
                 }
@@ -131,9 +144,10 @@ impl Listener {
                 continue;
             };
             drop(now);
-            let notify = Statement::new("SELECT pg_notify($1, $2)").text(self.channel.clone());
-            let sent = notify
-                .text(written(self.origin, &pending))
+            let notify = "SELECT pg_notify($1, notice) FROM unnest($2) AS n(notice)";
+            let sent = Statement::new(notify)
+                .text(self.channel.clone())
+                .texts(written(self.origin, &pending))
                 .run(client)
                 .await;
             if sent.is_err() {

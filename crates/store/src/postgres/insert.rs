@@ -79,6 +79,8 @@ impl Operation for Insert {
             batch.bindings.insert(place.clone(), binding.clone());
             batch.new.bindings.push((place, binding));
         }
+        let callback = new.callback.clone().map(|callback| (new.id, callback));
+        batch.new.callbacks.extend(callback);
         Ok(Outcome::Inserted(record))
     }
 }

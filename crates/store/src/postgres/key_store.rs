@@ -6,20 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, ManualClock, UnixMs};
+use kinora_contract::UnixMs;
 use tokio::sync::OnceCell;
 use tokio_postgres::types::Type;
 
-use super::address::Address;
-use super::connect::Connector;
-use super::fault::{Fault, unavailable};
+use super::beside::Beside;
 use super::keys::{AddFirstKey, AddKey, COLUMNS, NoteUse, RevokeKey, RotateKey, read};
 use super::lane::Lane;
 use super::reads::Reader;
-use super::schema;
 use super::shared::Shared;
 use super::statement::Statement;
-use crate::{ApiKey, KeyStore, NewKey, OpenError, PostgresOptions, StoreError};
+use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, StoreError};
 
 /// Keys that are remembered; when there are more, all are forgotten.
 const KNOWN_MAX: usize = 10_000;
@@ -114,14 +111,14 @@ impl PostgresKeys {
 
 #[async_trait]
 impl KeyStore for PostgresKeys {
-    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
-        let added = self.lane.call(AddKey(key)).await;
+    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
+        let added = self.lane.call(AddKey(key, by.clone())).await;
         self.forget();
         added
     }
 
-    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
-        let added = self.lane.call(AddFirstKey(key)).await;
+    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError> {
+        let added = self.lane.call(AddFirstKey(key, by.clone())).await;
         self.forget();
         added
     }
@@ -148,26 +145,21 @@ impl KeyStore for PostgresKeys {
         Ok(found.first().map(read).transpose()?.map(Arc::new))
     }
 
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
-        let revoked = self.lane.call(RevokeKey(id.to_owned(), now_ms)).await;
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {
+        let revoked = self
+            .lane
+            .call(RevokeKey(id.to_owned(), now_ms, by.clone()))
+            .await;
         self.forget();
         revoked
     }
 
     async fn rotate_key(
         &self,
-        old: &str,
-        new: NewKey,
-        now_ms: UnixMs,
-        grace_ms: u64,
+        rotation: KeyRotation,
+        by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError> {
-        let rotate = RotateKey {
-            old: old.to_owned(),
-            new,
-            now_ms,
-            grace_ms,
-        };
-        let rotated = self.lane.call(rotate).await;
+        let rotated = self.lane.call(RotateKey(rotation, by.clone())).await;
         self.forget();
         rotated
     }
@@ -180,40 +172,24 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The keys of a store, for commands beside the processes that serve it. It connects when it is first asked.
 #[derive(Debug)]
 pub(crate) struct KeysBeside {
-    connector: Arc<Connector>,
-    options: PostgresOptions,
+    beside: Beside,
     keys: OnceCell<PostgresKeys>,
 }
 
 impl KeysBeside {
     /// Of the store in the database at `url`.
     pub(crate) fn of(url: &str) -> Result<Self, OpenError> {
-        let options = PostgresOptions::default();
-        let connector = Arc::new(Connector::of(Address::parse(url, &options)?)?);
         Ok(Self {
-            connector,
-            options,
+            beside: Beside::of(url)?,
             keys: OnceCell::new(),
         })
     }
 
     async fn keys(&self) -> Result<&PostgresKeys, StoreError> {
         let connect = || async {
-            let client = self.connector.connect().await?;
-            let checked = schema::check(&client).await;
-            checked.map_err(|error| unavailable(&error.to_string()))?;
-            let id = Statement::new("SELECT nextval('lane_ids')")
-                .run(&client)
-                .await;
-            let id = id.map_err(Fault::from)?;
-            let id = id.first().map(|row| row.try_get::<_, i64>(0)).transpose();
-            let id = id.map_err(Fault::from)?.unwrap_or_default().unsigned_abs();
-            // Nothing is kept here that could grow old.
-            let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
-            let shared = Arc::new(Shared::new(&self.options, &clock));
-            let lane = Lane::start(self.connector.clone(), shared.clone(), id);
-            let reader = Arc::new(Reader::start(self.connector.clone(), shared.clone()));
-            Ok(PostgresKeys::new(lane, reader, shared))
+            let connected = self.beside.connected().await?;
+            let (lane, reader) = (connected.lane.clone(), connected.reader.clone());
+            Ok(PostgresKeys::new(lane, reader, connected.shared.clone()))
         };
         self.keys.get_or_try_init(connect).await
     }
@@ -221,12 +197,12 @@ impl KeysBeside {
 
 #[async_trait]
 impl KeyStore for KeysBeside {
-    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
-        self.keys().await?.add_key(key).await
+    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
+        self.keys().await?.add_key(key, by).await
     }
 
-    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
-        self.keys().await?.add_first_key(key).await
+    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError> {
+        self.keys().await?.add_first_key(key, by).await
     }
 
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
@@ -241,20 +217,15 @@ impl KeyStore for KeysBeside {
         self.keys().await?.find_key(sha256, now_ms).await
     }
 
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
-        self.keys().await?.revoke_key(id, now_ms).await
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {
+        self.keys().await?.revoke_key(id, now_ms, by).await
     }
 
     async fn rotate_key(
         &self,
-        old: &str,
-        new: NewKey,
-        now_ms: UnixMs,
-        grace_ms: u64,
+        rotation: KeyRotation,
+        by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError> {
-        self.keys()
-            .await?
-            .rotate_key(old, new, now_ms, grace_ms)
-            .await
+        self.keys().await?.rotate_key(rotation, by).await
     }
 }

@@ -8,9 +8,10 @@ use tokio_postgres::types::Type;
 use super::batch::Batch;
 use super::fault::{Done, corrupt};
 use super::job::Operation;
+use super::key_log;
 use super::statement::Statement;
 use crate::stored::int;
-use crate::{ApiKey, NewKey, Scope};
+use crate::{Actor, ApiKey, KeyRotation, NewKey, Scope};
 
 /// The columns of a key ([`read`]).
 pub(super) const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
@@ -18,20 +19,34 @@ pub(super) const COLUMNS: &str = "id, sha256, name, project, scopes, models, req
 
 /// Adds a key.
 #[derive(Debug)]
-pub(super) struct AddKey(pub(super) NewKey);
+pub(super) struct AddKey(pub(super) NewKey, pub(super) Actor);
 
 impl Operation for AddKey {
     type Output = ApiKey;
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<ApiKey> {
-        let added = ApiKey {
-            key: self.0.clone(),
-            revoked_at_ms: None,
-            last_used_at_ms: None,
-        };
-        batch.change(insert(&added)?).await?;
+        let Self(key, by) = self;
+        let added = add(key, batch).await?;
+        log(key_log::add(&key.created_by(by)), batch).await?;
         Ok(added)
     }
+}
+
+async fn add(key: &NewKey, batch: &mut Batch<'_>) -> Done<ApiKey> {
+    let added = ApiKey {
+        key: key.clone(),
+        revoked_at_ms: None,
+        last_used_at_ms: None,
+    };
+    batch.change(insert(&added)?).await?;
+    Ok(added)
+}
+
+/// Adds an entry to the log.
+async fn log(entry: Statement, batch: &mut Batch<'_>) -> Done<()> {
+    batch.change(entry).await?;
+    batch.change(key_log::trim()).await?;
+    Ok(())
 }
 
 /// Adds a key as it is.
@@ -60,7 +75,7 @@ pub(super) fn insert(stored: &ApiKey) -> Done<Statement> {
 
 /// Adds a key where there is none.
 #[derive(Debug)]
-pub(super) struct AddFirstKey(pub(super) NewKey);
+pub(super) struct AddFirstKey(pub(super) NewKey, pub(super) Actor);
 
 impl Operation for AddFirstKey {
     type Output = bool;
@@ -73,51 +88,60 @@ impl Operation for AddFirstKey {
         if !batch.query(any).await?.is_empty() {
             return Ok(false);
         }
-        AddKey(self.0.clone()).apply(batch).await?;
+        AddKey(self.0.clone(), self.1.clone()).apply(batch).await?;
         Ok(true)
     }
 }
 
 /// Revokes a key.
 #[derive(Debug)]
-pub(super) struct RevokeKey(pub(super) String, pub(super) UnixMs);
+pub(super) struct RevokeKey(pub(super) String, pub(super) UnixMs, pub(super) Actor);
 
 impl Operation for RevokeKey {
     type Output = bool;
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
-        let revoke = "UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING 1";
-        let revoke = Statement::new(revoke).text(self.0.clone()).int(self.1);
-        Ok(!batch.change(revoke).await?.is_empty())
+        let Self(id, now_ms, by) = self;
+        log(key_log::note_end(id, *now_ms, None, by), batch).await?;
+        end_now(id, *now_ms, batch).await
     }
+}
+
+async fn end_now(id: &str, now_ms: UnixMs, batch: &mut Batch<'_>) -> Done<bool> {
+    let revoke =
+        "UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING 1";
+    let revoke = Statement::new(revoke).text(id).int(now_ms);
+    Ok(!batch.change(revoke).await?.is_empty())
 }
 
 /// Puts a key in the place of another.
 #[derive(Debug)]
-pub(super) struct RotateKey {
-    pub(super) old: String,
-    pub(super) new: NewKey,
-    pub(super) now_ms: UnixMs,
-    pub(super) grace_ms: u64,
-}
+pub(super) struct RotateKey(pub(super) KeyRotation, pub(super) Actor);
 
 impl Operation for RotateKey {
     type Output = Option<ApiKey>;
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<Option<ApiKey>> {
-        let found = if self.grace_ms == 0 {
-            RevokeKey(self.old.clone(), self.now_ms)
-                .apply(batch)
-                .await?
+        let Self(rotation, by) = self;
+        let KeyRotation {
+            old,
+            new,
+            now_ms,
+            grace_ms,
+        } = rotation;
+        let entry = key_log::note_end(old, *now_ms, Some(&new.id), by);
+        log(entry, batch).await?;
+        let found = if *grace_ms == 0 {
+            end_now(old, *now_ms, batch).await?
         } else {
             let end = "UPDATE api_keys SET expires_at_ms = least(coalesce(expires_at_ms, $2), $2) \
                        WHERE id = $1 RETURNING 1";
-            let ends_at_ms = self.now_ms.saturating_add(self.grace_ms);
-            let end = Statement::new(end).text(self.old.clone()).int(ends_at_ms);
+            let ends_at_ms = now_ms.saturating_add(*grace_ms);
+            let end = Statement::new(end).text(old.clone()).int(ends_at_ms);
             !batch.change(end).await?.is_empty()
         };
         match found {
-            true => AddKey(self.new.clone()).apply(batch).await.map(Some),
+            true => add(new, batch).await.map(Some),
             false => Ok(None),
         }
     }

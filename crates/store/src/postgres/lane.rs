@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kinora_contract::Stopwatch;
 use tokio::sync::mpsc;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error};
@@ -16,7 +17,7 @@ use super::fault::{Done, Fault, again, closed, is_broken, is_passing, told, unav
 use super::job::{Job, Needs, Operation, call};
 use super::shared::Shared;
 use super::statement::Statement;
-use crate::StoreError;
+use crate::{StoreError, metered};
 
 /// Requests that wait for a lane; more wait for a place, which holds back their callers.
 const QUEUED_MAX: usize = 4_096;
@@ -178,6 +179,7 @@ impl State {
         let mut failures = Vec::with_capacity(jobs.len());
         // Each statement has its limit; a server that hangs keeps none.
         let limit = self.patience();
+        let watch = Stopwatch::start(&self.shared.clock);
         let transacted = self.transact(&client, jobs, &mut failures);
         let Ok(ended) = tokio::time::timeout(limit, transacted).await else {
             let error = unavailable("the server does not answer");
@@ -197,6 +199,7 @@ impl State {
             Ok(committed) => {
                 self.client = Some(client);
                 if let Some(committed) = committed {
+                    metered::commit_took(watch.elapsed());
                     self.shared.set_writable(None);
                     self.shared.publish(committed);
                 }

@@ -1,5 +1,5 @@
 //! The store in a PostgreSQL database, which any number of processes serve together. A change crosses it in this order:
-//! `roles` (the interface) hands an operation (`insert`, `acts`, `claims`, `fetches`, `sweep`, `chores`, `keys`) to a
+//! `roles` (the interface) hands an operation (`insert`, `acts`, `claims`, `fetches`, `sweep`, `chores`, `keys`, `webhooks`) to a
 //! `lane`, which takes all that are queued into one transaction: `begin` locks and reads what they need in one round
 //! trip, they change records in memory by the rules of the contract (`batch`), and `commit` writes the `rows`. Then
 //! `shared` shows the changes to this process, and `hints` tells the others. Reads (`reads`, `cache`, `forecast`) ask
@@ -10,6 +10,7 @@ mod address;
 mod allowances;
 mod batch;
 mod begin;
+mod beside;
 mod cache;
 mod chores;
 mod claims;
@@ -21,13 +22,16 @@ mod forecast;
 mod hints;
 mod insert;
 mod job;
+mod key_log;
 mod key_store;
 mod keys;
 mod lane;
 mod moves;
 mod notices;
 mod opening;
+mod operations;
 mod options;
+mod overview;
 mod reads;
 mod roles;
 mod rows;
@@ -37,13 +41,17 @@ mod secrets;
 mod shared;
 mod statement;
 mod sweep;
+mod tallies;
 mod tls;
 mod totals;
+mod webhooks;
 mod workers;
 
 pub(crate) use address::is_postgres;
 pub(crate) use key_store::KeysBeside;
+pub(crate) use operations::PostgresOperations;
 pub use options::{DirectAddress, PostgresOptions, Time};
+pub(crate) use roles::webhooks::WebhooksBeside;
 pub(crate) use workers::living_beside;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -1,5 +1,5 @@
-//! What this process is to say to the others: the hints of its commits, and the ended tasks that they changed, put
-//! together.
+//! What this process is to say to the others: the hints of its commits, the ended tasks that they changed, and the
+//! tasks that clients see differently now, put together.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,8 +8,12 @@ use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Hints;
 use tokio::sync::Notify;
 
-/// Tasks that a notice names; of more it says only that they are many. A notice has room for 8,000 bytes.
+/// Ended tasks that are named; of more it is said only that they are many.
 const NAMED_MAX: usize = 150;
+/// Tasks with news that are named; of more it is said only that they are many.
+const NEWS_MAX: usize = 1_000;
+/// Tasks that one notice names at most: it has room for 8,000 bytes.
+const NAMED_BY_ONE_MAX: usize = 200;
 
 /// What is to be said.
 #[derive(Debug, Default)]
@@ -24,31 +28,36 @@ pub(super) struct Pending {
     hints: Hints,
     /// `None`: too many.
     ids: Option<BTreeSet<TaskId>>,
+    /// `None`: too many.
+    news: Option<BTreeSet<TaskId>>,
     any: bool,
 }
 
 impl Notices {
-    /// Adds a commit: its hints, and tasks that others may remember as they were before.
-    pub(super) fn add(&self, hints: Hints, ids: impl Iterator<Item = TaskId>) {
-        let mut ids = ids.peekable();
-        if hints == Hints::default() && ids.peek().is_none() {
+    /// Adds a commit: its hints, tasks that others may remember as they were before, and tasks that clients see
+    /// differently now.
+    pub(super) fn add(
+        &self,
+        hints: Hints,
+        ids: impl Iterator<Item = TaskId>,
+        news: impl IntoIterator<Item = TaskId>,
+    ) {
+        let (mut ids, mut news) = (ids.peekable(), news.into_iter().peekable());
+        if hints == Hints::default() && ids.peek().is_none() && news.peek().is_none() {
             return;
         }
         let mut pending = self.pending();
         if !pending.any {
             *pending = Pending {
                 ids: Some(BTreeSet::new()),
+                news: Some(BTreeSet::new()),
                 any: true,
                 ..Pending::default()
             };
         }
         pending.hints = pending.hints.or(hints);
-        if let Some(named) = &mut pending.ids {
-            named.extend(ids);
-            if named.len() > NAMED_MAX {
-                pending.ids = None;
-            }
-        }
+        name(&mut pending.ids, ids, NAMED_MAX);
+        name(&mut pending.news, news, NEWS_MAX);
         drop(pending);
         self.moved.notify_one();
     }
@@ -64,17 +73,78 @@ impl Notices {
     }
 }
 
-/// A notice as it is sent: who sends it, the hints, the tasks.
-pub(super) fn written(origin: u64, pending: &Pending) -> String {
+fn name(
+    named: &mut Option<BTreeSet<TaskId>>,
+    more: impl Iterator<Item = TaskId>,
+    named_max: usize,
+) {
+    if let Some(some) = named {
+        some.extend(more);
+        if some.len() > named_max {
+            *named = None;
+        }
+    }
+}
+
+/// The notices as they are sent, each with who sends it, the hints, ended tasks, and tasks with news.
+pub(super) fn written(origin: u64, pending: &Pending) -> Vec<String> {
     let mut hints = String::new();
     hints.extend(pending.hints.work.then_some('w'));
     hints.extend(pending.hints.withdrawn.then_some('x'));
-    let ids = match &pending.ids {
+    hints.extend(pending.hints.ended.then_some('e'));
+    let first = match &pending.ids {
         None => "*".to_owned(),
-        Some(ids) => {
-            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-            ids.join(",")
-        }
+        Some(ids) => joined(&ids.iter().collect::<Vec<_>>()),
     };
-    format!("{origin}:{hints}:{ids}")
+    let Some(news) = &pending.news else {
+        return vec![format!("{origin}:{hints}:{first}:*")];
+    };
+    let room = NAMED_BY_ONE_MAX.saturating_sub(pending.ids.as_ref().map_or(0, BTreeSet::len));
+    let news: Vec<&TaskId> = news.iter().collect();
+    let (beside, rest) = news.split_at(room.min(news.len()));
+    let mut notices = vec![format!("{origin}:{hints}:{first}:{}", joined(beside))];
+    let more = rest.chunks(NAMED_BY_ONE_MAX);
+    notices.extend(more.map(|some| format!("{origin}:::{}", joined(some))));
+    notices
+}
+
+fn joined(ids: &[&TaskId]) -> String {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    ids.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PostgreSQL takes payloads of fewer than 8,000 bytes.
+    const PAYLOAD_BYTES: usize = 8_000;
+
+    fn ids(range: std::ops::Range<u64>) -> impl Iterator<Item = TaskId> {
+        range.map(|number| TaskId::from_parts(number, [7; 10]))
+    }
+
+    #[test]
+    fn notices_name_every_task_within_their_room() {
+        let notices = Notices::default();
+        assert!(notices.take().is_none());
+        notices.add(Hints::default(), ids(0..150), ids(500..1_499));
+        let pending = notices.take().unwrap();
+        let written = written(u64::MAX, &pending);
+        assert!(written.iter().all(|notice| notice.len() < PAYLOAD_BYTES));
+        let news = written.iter().filter_map(|notice| notice.split(':').nth(3));
+        let named = news.flat_map(|ids| ids.split(',')).count();
+        assert_eq!(named, 999);
+        let ended = written.iter().filter_map(|notice| notice.split(':').nth(2));
+        assert_eq!(ended.filter(|ids| !ids.is_empty()).count(), 1);
+    }
+
+    #[test]
+    fn of_too_many_tasks_it_is_said_that_they_are_many() {
+        let notices = Notices::default();
+        notices.add(Hints::default(), ids(0..0), ids(0..600));
+        notices.add(Hints::default(), ids(0..151), ids(600..1_001));
+        let pending = notices.take().unwrap();
+        assert_eq!(written(1, &pending), ["1::*:*"]);
+    }
 }

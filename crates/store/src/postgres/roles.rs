@@ -3,7 +3,9 @@
 mod allowances;
 mod chores;
 mod keys;
+mod operations;
 mod secrets;
 mod tasks;
+pub(super) mod webhooks;
 mod work;
 mod workers;

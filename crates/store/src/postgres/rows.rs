@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Held, Record, References};
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{State, Task, TaskId};
+use kinora_contract::{Priority, State, Task, TaskId};
 use serde_json::{from_str, to_string};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
@@ -14,13 +14,13 @@ use tokio_postgres::types::{FromSql, Type};
 use super::fault::{Done, Fault, corrupt};
 use super::statement::Statement;
 use crate::StoreError;
-use crate::stored::{int, phase_name};
+use crate::stored::{self, int, phase_name};
 
 /// Places of tasks in the queue, as the partial indexes name them.
-const CLAIMABLE: i16 = 1;
+pub(super) const CLAIMABLE: i16 = 1;
 const WANTED: i16 = 2;
 const AWAY: i16 = 3;
-const RUNNING: i16 = 4;
+pub(super) const RUNNING: i16 = 4;
 
 macro_rules! columns {
     ($($name:ident: $of:ty, $array:ident;)*) => {
@@ -64,9 +64,11 @@ columns! {
     failure: Option<String>, TEXT_ARRAY;
     warnings: Option<String>, TEXT_ARRAY;
     ticket: Option<Vec<u8>>, BYTEA_ARRAY;
+    trace: Option<String>, TEXT_ARRAY;
     spec_version: i64, INT8_ARRAY;
     spec: Option<String>, TEXT_ARRAY;
     metadata: Option<String>, TEXT_ARRAY;
+    priority: i16, INT2_ARRAY;
     cost: i64, INT8_ARRAY;
     reference_bytes: i64, INT8_ARRAY;
     charged_bytes: i64, INT8_ARRAY;
@@ -121,12 +123,14 @@ impl Written {
         self.progress.push(task.progress.into());
         self.attempt.push(task.attempt.into());
         self.engine.push(task.engine.clone());
+        self.priority.push(task.priority.rank());
         self.created_at_ms.push(int(task.created_at_ms));
         self.started_at_ms.push(task.started_at_ms.map(int));
         self.finished_at_ms.push(task.finished_at_ms.map(int));
         self.expires_at_ms.push(task.expires_at_ms.map(int));
         self.spec_version.push(task.spec.version.into());
         self.cost.push(int(task.spec.cost()));
+        self.trace.push(task.trace.map(|trace| trace.to_string()));
     }
 
     fn add_record(&mut self, record: &Record) {
@@ -276,6 +280,7 @@ fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
     let warnings: Option<&str> = at.next()?;
     let ticket: Option<&[u8]> = at.next()?;
     let ticket = ticket.map(|ticket| Arc::from(String::from_utf8_lossy(ticket)));
+    let trace = stored::trace(at.next()?);
     let version = at.small()?;
     if version > SPEC_VERSION {
         return Err(corrupt(format!(
@@ -287,6 +292,7 @@ fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
         project,
         spec: from_str(at.next()?)?,
         metadata: from_str(at.next()?)?,
+        priority: priority(at.next()?)?,
         state,
         progress,
         created_at_ms,
@@ -296,6 +302,7 @@ fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
         attempt,
         engine,
         warnings: warnings.map(from_str).transpose()?.unwrap_or_default(),
+        trace,
     };
     let _cost: i64 = at.next()?;
     Ok(Arc::new(Record {
@@ -308,6 +315,11 @@ fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
         references: read_references(at)?,
         deaths,
     }))
+}
+
+/// A stored class.
+fn priority(rank: i16) -> Done<Priority> {
+    Priority::from_rank(rank).ok_or_else(|| corrupt(format!("unknown priority {rank}")))
 }
 
 fn read_lease(at: &mut Cursor<'_>) -> Done<Option<Held>> {

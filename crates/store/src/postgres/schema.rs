@@ -9,12 +9,17 @@ use super::statement::Statement;
 use crate::OpenError;
 
 /// In order; the version of a schema is how many of them it has seen.
-const MIGRATIONS: &[&str] = &[include_str!(
-    "../../../../migrations/postgres/0001_tasks.sql"
-)];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../../../migrations/postgres/0001_tasks.sql"),
+    include_str!("../../../../migrations/postgres/0002_ended.sql"),
+    include_str!("../../../../migrations/postgres/0003_webhooks.sql"),
+    include_str!("../../../../migrations/postgres/0004_operations.sql"),
+    include_str!("../../../../migrations/postgres/0005_priority.sql"),
+    include_str!("../../../../migrations/postgres/0006_trace.sql"),
+];
 /// Programs that know this version or a later one can use the schema that [`MIGRATIONS`] make: migrations after it have
-/// only added what earlier programs need not know (tables, columns that may be null, indexes). A migration that earlier
-/// programs cannot work with raises it to its own version.
+/// only added what earlier programs need not know (tables, columns that may be null or have a default), or changed indexes.
+/// A migration that earlier programs cannot work with raises it to its own version.
 const USABLE_FROM: u32 = 1;
 /// One process migrates at a time: a lock of the transaction with this number, which is ours.
 const LOCK: i64 = 0x6b69_6e6f_7261;

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kinora_contract::Clock;
 use kinora_contract::lifecycle::Hints;
+use kinora_contract::{Clock, TaskId};
 use tokio::sync::watch;
 
 use super::cache::Cache;
 use super::commit::Committed;
 use super::notices::Notices;
 use super::totals::Summed;
+use crate::changes::Followers;
 use crate::queue::{Change, Forecasts};
-use crate::{Outage, PostgresOptions};
+use crate::{Outage, PostgresOptions, TaskChange, metered};
 
 /// One for each handle.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     pub(super) notices: Notices,
     pub(super) work: watch::Sender<u64>,
     pub(super) withdrawn: watch::Sender<u64>,
+    pub(super) ended: watch::Sender<u64>,
+    pub(super) followers: Followers,
     writable: AtomicBool,
     outage: Outage,
 }
@@ -40,6 +43,8 @@ impl Shared {
             notices: Notices::default(),
             work: watch::Sender::new(0),
             withdrawn: watch::Sender::new(0),
+            ended: watch::Sender::new(0),
+            followers: Followers::default(),
             writable: AtomicBool::new(true),
             outage: Outage::of("store writes"),
         }
@@ -47,6 +52,7 @@ impl Shared {
 
     /// Shows what a commit has changed.
     pub(super) fn publish(&self, committed: Committed) {
+        metered::committed(&committed.changes);
         self.summed.follow(committed.waiting, committed.bytes);
         let mut hints = Hints::default();
         for change in &committed.changes {
@@ -59,12 +65,22 @@ impl Shared {
         let had_ended =
             |change: &&Change| change.before.as_ref().is_some_and(|one| one.is_terminal());
         let remembered = committed.changes.iter().filter(had_ended);
-        self.notices.add(hints, remembered.map(|change| change.id));
+        let news = committed.changes.iter().filter(|change| change.is_news());
+        let news: Vec<TaskId> = news.map(|change| change.id).collect();
+        for id in &news {
+            self.followers.tell(TaskChange::Of(*id));
+        }
+        self.notices
+            .add(hints, remembered.map(|change| change.id), news);
     }
 
     /// Moves the counters of this process.
     pub(super) fn wake(&self, hints: Hints) {
-        for (hint, moved) in [(hints.work, &self.work), (hints.withdrawn, &self.withdrawn)] {
+        for (hint, moved) in [
+            (hints.work, &self.work),
+            (hints.withdrawn, &self.withdrawn),
+            (hints.ended, &self.ended),
+        ] {
             if hint {
                 moved.send_modify(|count| *count += 1);
             }

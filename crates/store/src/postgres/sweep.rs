@@ -135,9 +135,11 @@ async fn due(
 
 async fn forget(due: Vec<TaskId>, batch: &mut Batch<'_>) -> Done<u64> {
     let mut forgotten = 0;
+    let now_ms = batch.now.wall_ms;
+    let deleted = Event::Deleted { now_ms };
     for id in due {
         match batch.find(id) {
-            Ok(Some(record)) => drop(batch.expect(&record, Event::Deleted)?),
+            Ok(Some(record)) => drop(batch.expect(&record, deleted.clone())?),
             Ok(None) => continue,
             Err(Fault::Job(StoreError::Corrupt(_))) => remove_unread(batch, id).await?,
             Err(fault) => return Err(fault),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::{Record, References};
 use kinora_contract::{SteadyMs, TaskId};
 
-use super::{Change, Share, Turns, alone};
+use super::{Change, Place, Share, Turns, alone};
 use crate::ClaimRequest;
 use lines::{Lines, Spot};
 
@@ -100,8 +100,8 @@ impl Index {
         self.get(id).map(|record| &**record)
     }
 
-    /// The task to be claimed next: of the project whose turn it is, unless it has its share of slots, the oldest.
-    /// A project whose oldest task `is_held` waits with it.
+    /// The task to be claimed next: of the project whose turn it is, unless it has its share of slots, the first.
+    /// A project whose first task `is_held` waits with it.
     pub(crate) fn next(
         &self,
         request: &ClaimRequest,
@@ -262,6 +262,6 @@ fn spot<'a>(record: &'a Record, project: &'a Arc<str>) -> Spot<'a> {
     Spot {
         model: &record.task.spec.model,
         project,
-        seq: record.seq,
+        place: Place::of(record),
     }
 }

@@ -5,23 +5,24 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::UnixMs;
+use kinora_contract::limits::KEY_LOG_ENTRIES_MAX;
 
 use super::ReferenceStore;
 use super::state::State;
-use crate::{ApiKey, KeyStore, NewKey, StoreError};
+use crate::{Actor, ApiKey, KeyAction, KeyActionKind, KeyRotation, KeyStore, NewKey, StoreError};
 
 #[async_trait]
 impl KeyStore for ReferenceStore {
-    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
-        self.state().add_key(key)
+    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
+        self.state().add_logged(key, by)
     }
 
-    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
+    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError> {
         let mut state = self.state();
         if !state.keys.is_empty() {
             return Ok(false);
         }
-        state.add_key(key).map(|_| true)
+        state.add_logged(key, by).map(|_| true)
     }
 
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
@@ -45,27 +46,42 @@ impl KeyStore for ReferenceStore {
         }))
     }
 
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let found = state.key(id);
-        Ok(found.map(|one| one.revoke(now_ms)).is_some())
+        let Some(one) = state.key(id) else {
+            return Ok(false);
+        };
+        let before = one.clone();
+        one.revoke(now_ms);
+        if before.revoked_at_ms.is_none() {
+            state.log(KeyAction {
+                at_ms: now_ms,
+                kind: KeyActionKind::Revoked,
+                ..before.key.created_by(by)
+            });
+        }
+        Ok(true)
     }
 
     async fn rotate_key(
         &self,
-        old: &str,
-        new: NewKey,
-        now_ms: UnixMs,
-        grace_ms: u64,
+        rotation: KeyRotation,
+        by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError> {
         let mut state = self.state();
-        if state.key(old).is_none() {
+        let Some(old) = state.key(&rotation.old).map(|one| one.key.clone()) else {
             return Ok(None);
+        };
+        let added = state.add_key(rotation.new)?;
+        if let Some(one) = state.key(&rotation.old) {
+            one.retire(rotation.now_ms, rotation.grace_ms);
         }
-        let added = state.add_key(new)?;
-        if let Some(one) = state.key(old) {
-            one.retire(now_ms, grace_ms);
-        }
+        state.log(KeyAction {
+            at_ms: rotation.now_ms,
+            kind: KeyActionKind::Rotated,
+            successor: Some(added.key.id.clone()),
+            ..old.created_by(by)
+        });
         Ok(Some(added))
     }
 }
@@ -73,6 +89,20 @@ impl KeyStore for ReferenceStore {
 impl State {
     fn key(&mut self, id: &str) -> Option<&mut ApiKey> {
         self.keys.iter_mut().find(|one| one.key.id == id)
+    }
+
+    fn log(&mut self, entry: KeyAction) {
+        self.key_log.push_back(entry);
+        if self.key_log.len() > KEY_LOG_ENTRIES_MAX {
+            self.key_log.pop_front();
+        }
+    }
+
+    fn add_logged(&mut self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
+        let entry = key.created_by(by);
+        let added = self.add_key(key)?;
+        self.log(entry);
+        Ok(added)
     }
 
     fn add_key(&mut self, key: NewKey) -> Result<ApiKey, StoreError> {

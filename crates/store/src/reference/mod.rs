@@ -4,12 +4,15 @@
 
 mod chore_row;
 mod chores;
+mod delivery_row;
 mod keys;
+mod operations;
 mod state;
 mod sweep;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 mod work;
 mod workers;
 

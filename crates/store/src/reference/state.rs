@@ -1,6 +1,6 @@
 //! What the handles of a [`super::ReferenceStore`] share, and how one event changes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Effects, Event, Record, References, Refused};
@@ -8,9 +8,14 @@ use kinora_contract::{Clock, Reading, SteadyMs, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use super::chore_row::ChoreRow;
+use super::delivery_row::DeliveryRow;
+use crate::changes::Followers;
 use crate::gap::Gaps;
 use crate::queue::{Change, Forecasts, Turns, alone};
-use crate::{Announcement, ApiKey, ChoreWork, SecretKey, StoreError, Usage};
+use crate::tallies::Tallies;
+use crate::{
+    Announcement, ApiKey, ChoreWork, KeyAction, SecretKey, StoreError, TaskChange, Usage, Webhook,
+};
 
 /// Everything that is stored.
 #[derive(Debug)]
@@ -25,8 +30,15 @@ pub(super) struct State {
     pub(super) chores: BTreeMap<u64, ChoreRow>,
     /// In the order in which they were added.
     pub(super) keys: Vec<ApiKey>,
+    /// Oldest first.
+    pub(super) key_log: VecDeque<KeyAction>,
+    /// Over ended tasks.
+    pub(super) tallies: Tallies,
     /// By their ids, those whose time is over included.
     pub(super) workers: BTreeMap<String, Announced>,
+    pub(super) webhooks: Vec<Webhook>,
+    /// By their numbers.
+    pub(super) deliveries: BTreeMap<u64, DeliveryRow>,
     pub(super) signing_key: Option<SecretKey>,
     /// Of running tasks.
     pub(super) previews: BTreeMap<TaskId, Arc<[u8]>>,
@@ -39,6 +51,8 @@ pub(super) struct State {
     pub(super) forecasts: Forecasts,
     pub(super) work: watch::Sender<u64>,
     pub(super) withdrawn: watch::Sender<u64>,
+    pub(super) ended: watch::Sender<u64>,
+    pub(super) followers: Followers,
     /// The last place, token or number given out.
     last_number: u64,
 }
@@ -69,7 +83,11 @@ impl State {
             bindings: BTreeMap::new(),
             chores: BTreeMap::new(),
             keys: Vec::new(),
+            key_log: VecDeque::new(),
+            tallies: Tallies::default(),
             workers: BTreeMap::new(),
+            webhooks: Vec::new(),
+            deliveries: BTreeMap::new(),
             signing_key: None,
             previews: BTreeMap::new(),
             gaps: Gaps::opened(0, Vec::new()),
@@ -78,6 +96,8 @@ impl State {
             alone: None,
             work: watch::Sender::new(0),
             withdrawn: watch::Sender::new(0),
+            ended: watch::Sender::new(0),
+            followers: Followers::default(),
             last_number: 0,
         };
         state.note(ChoreWork::LookForOrphans);
@@ -94,6 +114,7 @@ impl State {
         for row in self.chores.values_mut() {
             row.free(0);
         }
+        self.free_deliveries();
         for record in self.records.values_mut() {
             let mut over = Record::clone(record);
             if let Some(held) = &mut over.lease {
@@ -169,6 +190,12 @@ impl State {
         if let Some(call_off) = transition.effects.call_off {
             self.note(ChoreWork::CallOff(call_off));
         }
+        if let Some(task) = transition.effects.ended {
+            self.note_end(&before.task.project, task);
+        }
+        if let Some(ending) = transition.effects.ending {
+            self.tallies.add(&ending);
+        }
         self.put(Change {
             id: before.task.id,
             before: Some(before.clone()),
@@ -208,10 +235,17 @@ impl State {
         }
         self.forecasts.apply(&change);
         let hints = change.hints();
-        for (hint, moved) in [(hints.work, &self.work), (hints.withdrawn, &self.withdrawn)] {
+        for (hint, moved) in [
+            (hints.work, &self.work),
+            (hints.withdrawn, &self.withdrawn),
+            (hints.ended, &self.ended),
+        ] {
             if hint {
                 moved.send_modify(|count| *count += 1);
             }
+        }
+        if change.is_news() {
+            self.followers.tell(TaskChange::Of(id));
         }
     }
 }

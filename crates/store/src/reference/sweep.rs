@@ -22,7 +22,8 @@ impl State {
                 }
                 Part::Tombstones { until_ms } => {
                     let due = self.due(Phase::Expired, until_ms, request.batch);
-                    self.end(&due, &Event::Deleted)?
+                    let now_ms = self.now().wall_ms;
+                    self.end(&due, &Event::Deleted { now_ms })?
                 }
                 Part::Results { phase, now_ms } => {
                     let due = self.due(phase, now_ms, request.batch);

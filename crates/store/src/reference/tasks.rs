@@ -8,13 +8,14 @@ use kinora_contract::{Failure, State as Phase, StoredFile, Task, TaskId};
 
 use super::ReferenceStore;
 use super::state::{Binding, State};
+use crate::changes::ended_from;
 use crate::chores::DELETION_LEASE_MS;
 use crate::page::Filling;
 use crate::queue::Change;
 use crate::task::Load;
 use crate::{
-    Cancellation, ChoreDone, ChoreWork, Counts, Deletion, Idempotency, Insertion, NewTask, Order,
-    Page, PageRequest, StoreError, Tasks, Usage,
+    Cancellation, Changes, ChoreDone, ChoreWork, Counts, Deletion, Ended, EndedRequest, Glance,
+    Idempotency, Insertion, NewTask, Order, Page, PageRequest, StoreError, Tasks, Usage,
 };
 
 #[async_trait]
@@ -49,6 +50,28 @@ impl Tasks for ReferenceStore {
         Ok(ids.iter().map(position).collect())
     }
 
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
+        let state = self.state();
+        let glance = |id| Glance::of(&state.records.get(id)?.task);
+        Ok(ids.iter().map(glance).collect())
+    }
+
+    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
+        let state = self.state();
+        let own = state
+            .unfinished()
+            .filter(|record| record.task.project == project);
+        Ok(own.filter_map(|record| Glance::of(&record.task)).collect())
+    }
+
+    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
+        Ok(self.state().ended(&request))
+    }
+
+    fn changes(&self) -> Changes {
+        self.state().followers.join()
+    }
+
     async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {
         Ok(self.state().previews.get(&id).cloned())
     }
@@ -80,7 +103,8 @@ impl Tasks for ReferenceStore {
         let Some(before) = state.own(project, id) else {
             return Ok(Deletion::NotFound);
         };
-        state.expect(&before, Event::Deleted)?;
+        let now_ms = state.now().wall_ms;
+        state.expect(&before, Event::Deleted { now_ms })?;
         let files: &[_] = match &before.task.state {
             Phase::Completed(artifact) => &artifact.files(),
             _ => &[],
@@ -143,6 +167,9 @@ impl State {
             let place = (project.clone(), idempotency.key.clone());
             self.bindings.insert(place, binding);
         }
+        if let Some(callback) = &new.callback {
+            self.note_callback(new.id, callback);
+        }
         Ok(Insertion::Inserted(record.task.clone()))
     }
 
@@ -165,6 +192,23 @@ impl State {
             unfinished: self.unfinished().filter(own).count() as u64,
             own: self.usage(|task| task.project == project),
             bytes: self.usage(|_| true).bytes,
+        }
+    }
+
+    fn ended(&self, request: &EndedRequest) -> Ended {
+        let now_ms = self.now().wall_ms;
+        let from_ms = ended_from(request.since_ms, now_ms);
+        let tasks = self.records.values().map(|record| &record.task);
+        let own = tasks.filter(|task| task.project == request.project && task.status().is_some());
+        let ended = own.filter_map(|task| Some((task.finished_at_ms?, task.id)));
+        let mut ended: Vec<_> = ended.filter(|(at_ms, _)| *at_ms >= from_ms).collect();
+        ended.sort_unstable();
+        let surplus = ended.len().saturating_sub(request.limit);
+        Ended {
+            tasks: ended.split_off(surplus),
+            from_ms,
+            next_ms: now_ms,
+            now_ms,
         }
     }
 

@@ -1,5 +1,6 @@
 //! For workers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,7 +11,7 @@ use tokio::sync::watch;
 use super::ReferenceStore;
 use super::state::State;
 use crate::act::Act;
-use crate::queue::{Claiming, Share};
+use crate::queue::{Claiming, Place, Share};
 use crate::{
     Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Outcome, Renewal,
     StoreError, Work,
@@ -146,7 +147,7 @@ impl State {
         claiming.claims()
     }
 
-    /// The task to be claimed next: of the project whose turn it is, unless it has its share of slots, the oldest.
+    /// The task to be claimed next: of the project whose turn it is, unless it has its share of slots, the first.
     fn next(&self, request: &ClaimRequest) -> Option<Arc<Record>> {
         let share = Share::of(request);
         let served = |record: &&Arc<Record>| request.models.contains(&record.task.spec.model);
@@ -165,8 +166,9 @@ impl State {
             let others_wait = || claimable().any(|other| other.task.project != *project);
             share.allows(running.count() as u64, others_wait)
         };
-        let turn = |record: &&Arc<Record>| (self.turns.of(&record.task.project), record.seq);
-        claimable().filter(has_share).min_by_key(turn).cloned()
+        next_of(claimable().filter(has_share), |project| {
+            self.turns.of(project)
+        })
     }
 
     fn take_fetches(&mut self, request: &FetchRequest) -> Result<Vec<Fetch>, StoreError> {
@@ -198,7 +200,7 @@ impl State {
     }
 
     /// The task to be fetched for next: of the project with the fewest fetches under way, among several the one whose
-    /// last fetch is longest ago, the oldest.
+    /// last fetch is longest ago, the first.
     fn next_fetch(&self, request: &FetchRequest) -> Option<Arc<Record>> {
         let is_wanted = |record: &&Arc<Record>| {
             let is_served = request.models.contains(&record.task.spec.model);
@@ -212,12 +214,34 @@ impl State {
                 .count()
         };
         let may = |record: &&Arc<Record>| under_way(&record.task.project) < request.project_max;
-        let turn = |record: &&Arc<Record>| {
-            let project = &record.task.project;
+        let turn = |project: &str| {
             let last_fetch = self.last_fetches.get(project).copied();
-            (under_way(project), last_fetch, record.seq)
+            (under_way(project), last_fetch)
         };
         let wanted = self.unfinished().filter(is_wanted);
-        wanted.filter(may).min_by_key(turn).cloned()
+        next_of(wanted.filter(may), turn)
     }
+}
+
+/// The first task of the project with the least turn. Among equals it is the project whose first task of a model was
+/// accepted before.
+fn next_of<'a, T: Ord>(
+    tasks: impl Iterator<Item = &'a Arc<Record>>,
+    turn: impl Fn(&str) -> T,
+) -> Option<Arc<Record>> {
+    let mut firsts: HashMap<(&str, &str), &Arc<Record>> = HashMap::new();
+    for task in tasks {
+        let line = (task.task.project.as_str(), task.task.spec.model.as_str());
+        let first = firsts.entry(line).or_insert(task);
+        if Place::of(task) < Place::of(first) {
+            *first = task;
+        }
+    }
+    let next = firsts
+        .values()
+        .min_by_key(|first| (turn(&first.task.project), first.seq))?;
+    let own = firsts
+        .values()
+        .filter(|first| first.task.project == next.task.project);
+    own.min_by_key(|first| Place::of(first)).copied().cloned()
 }

@@ -4,17 +4,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{Effects, Event, Record, Refused};
+use kinora_contract::lifecycle::{Effects, Ending, Event, Record, Refused};
 use kinora_contract::{Reading, TaskId};
 use rusqlite::Connection;
 
 use super::chore_rows;
+use super::delivery_rows;
 use super::fault::{Done, Fault};
 use super::gaps;
 use super::rows;
 use super::standing::Standing;
+use super::tallies;
 use crate::gap::Gaps;
 use crate::queue::{Change, Index, alone};
+use crate::tallies::Tallies;
 use crate::usages::Charge;
 
 /// An open transaction, with the queue as it will stand after it.
@@ -26,6 +29,7 @@ pub(super) struct Batch<'a> {
     standing: &'a mut Standing,
     changes: Vec<Change>,
     charges: Vec<Charge>,
+    endings: Vec<Ending>,
     gaps: Gaps,
     erases: bool,
 }
@@ -35,6 +39,7 @@ pub(super) struct Batch<'a> {
 pub(super) struct Mark {
     changes: usize,
     charges: usize,
+    endings: usize,
 }
 
 impl<'a> Batch<'a> {
@@ -46,6 +51,7 @@ impl<'a> Batch<'a> {
             standing,
             changes: Vec::new(),
             charges: Vec::new(),
+            endings: Vec::new(),
             erases: false,
         }
     }
@@ -152,7 +158,11 @@ impl<'a> Batch<'a> {
         if let Some(call_off) = &effects.call_off {
             chore_rows::note_call_off(self.conn, call_off)?;
         }
+        if let Some(task) = effects.ended {
+            delivery_rows::note_end(self.conn, project, task)?;
+        }
         self.erases |= effects.erases;
+        self.endings.extend(effects.ending.clone());
         self.charge(Charge::of(project, effects.bytes, effects.tasks));
         Ok(())
     }
@@ -228,6 +238,10 @@ impl<'a> Batch<'a> {
     /// if it changed anything.
     pub(super) fn write_sums(&self, jobs: u64, rows_before: u64) -> Done<u64> {
         self.write_usage()?;
+        let tallies: Tallies = self.endings.iter().collect();
+        for row in tallies.rows() {
+            tallies::add(self.conn, &row)?;
+        }
         gaps::write(&self.gaps, &self.standing.gaps, self.conn)?;
         if self.conn.total_changes() == rows_before {
             return Ok(self.standing.changes);
@@ -258,6 +272,7 @@ impl<'a> Batch<'a> {
         Mark {
             changes: self.changes.len(),
             charges: self.charges.len(),
+            endings: self.endings.len(),
         }
     }
 
@@ -269,6 +284,7 @@ impl<'a> Batch<'a> {
         for charge in self.charges.drain(mark.charges..).rev() {
             self.standing.usages.charge(&charge.reversed());
         }
+        self.endings.truncate(mark.endings);
     }
 
     /// All notes, for readers of memory.

@@ -174,7 +174,9 @@ mod tests {
 
     use kinora_contract::lifecycle::Event;
     use kinora_contract::spec::SPEC_VERSION;
-    use kinora_contract::{FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, VideoSpec};
+    use kinora_contract::{
+        FailureCode, FrameSize, Inputs, Priority, Seconds, Size, State, Task, VideoSpec,
+    };
 
     use super::*;
 
@@ -202,6 +204,7 @@ mod tests {
             project: "one".to_owned(),
             spec,
             metadata: BTreeMap::new(),
+            priority: Priority::Normal,
             state: State::Waiting,
             progress: 0,
             created_at_ms: 0,
@@ -211,6 +214,7 @@ mod tests {
             attempt: 0,
             engine: None,
             warnings: Vec::new(),
+            trace: None,
         };
         let cancelled = Event::Cancelled {
             failure: FailureCode::Cancelled.into(),

@@ -6,7 +6,7 @@ pub(super) use crate::stored::{int, phase_name};
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
      created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
      worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
-     reference_bytes, charged_bytes, deaths, texts_sum, state_sum";
+     reference_bytes, charged_bytes, deaths, priority, texts_sum, state_sum, trace";
 
 /// The place of a column in [`COLUMNS`], to be found when the program is compiled: looked up by name in each row, the
 /// columns of a page take as long as all else.

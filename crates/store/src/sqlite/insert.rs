@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::columns::int;
+use super::delivery_rows;
 use super::fault::{Done, Fault};
 use super::job::Operation;
 use crate::task::{Full, Load};
@@ -57,6 +58,9 @@ impl Operation for Insert {
         batch.insert(record.clone())?;
         if let Some(idempotency) = &new.idempotency {
             remember(new, idempotency, record.seq, batch)?;
+        }
+        if let Some(callback) = &new.callback {
+            delivery_rows::note_callback(batch.conn, new.id, callback)?;
         }
         Ok(Outcome::Inserted(record))
     }

@@ -99,6 +99,14 @@ impl Inspector {
         Ok(workers::written(&self.conn(), now_ms)?)
     }
 
+    /// Reads anything.
+    pub(super) fn read<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Done<T>,
+    ) -> Result<T, StoreError> {
+        Ok(read(&self.conn())?)
+    }
+
     fn conn(&self) -> MutexGuard<'_, Connection> {
         self.conn.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,18 +7,18 @@ use async_trait::async_trait;
 use kinora_contract::UnixMs;
 
 use super::{SqliteStore, keys, stopped};
-use crate::{ApiKey, KeyStore, NewKey, StoreError};
+use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, StoreError};
 
 #[async_trait]
 impl KeyStore for SqliteStore {
-    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
-        let added = self.writer.call(keys::AddKey(key)).await?;
+    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
+        let added = self.writer.call(keys::AddKey(key, by.clone())).await?;
         self.keys.refresh();
         Ok(added)
     }
 
-    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
-        let added = self.writer.call(keys::AddFirstKey(key)).await?;
+    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError> {
+        let added = self.writer.call(keys::AddFirstKey(key, by.clone())).await?;
         self.keys.refresh();
         Ok(added)
     }
@@ -43,10 +43,10 @@ impl KeyStore for SqliteStore {
         Ok(found.await.map_err(stopped)??)
     }
 
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {
         let revoked = self
             .writer
-            .call(keys::RevokeKey(id.to_owned(), now_ms))
+            .call(keys::RevokeKey(id.to_owned(), now_ms, by.clone()))
             .await?;
         self.keys.refresh();
         Ok(revoked)
@@ -54,17 +54,10 @@ impl KeyStore for SqliteStore {
 
     async fn rotate_key(
         &self,
-        old: &str,
-        new: NewKey,
-        now_ms: UnixMs,
-        grace_ms: u64,
+        rotation: KeyRotation,
+        by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError> {
-        let rotate = keys::RotateKey {
-            old: old.to_owned(),
-            new,
-            now_ms,
-            grace_ms,
-        };
+        let rotate = keys::RotateKey(rotation, by.clone());
         let added = self.writer.call(rotate).await?;
         self.keys.refresh();
         Ok(added)

@@ -17,8 +17,11 @@ use super::carrying;
 use super::columns::int;
 use super::fault::{Done, Fault};
 use super::job::Operation;
+use super::key_log;
 use super::schema;
-use crate::{ApiKey, KeyStore, NewKey, OpenError, Scope, SqliteOptions, StoreError};
+use crate::{
+    Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, Scope, SqliteOptions, StoreError,
+};
 
 const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
      unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms";
@@ -36,41 +39,49 @@ impl SqliteKeys {
     /// [`OpenError::Missing`] where there is no such file; otherwise another [`OpenError`], with a
     /// message that is fit for an operator.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
-        if !path.try_exists().map_err(schema::unavailable)? {
-            return Err(OpenError::Missing(path.to_owned()));
-        }
-        let conn = schema::open_writer(path, options)?;
-        schema::refuse_unfinished_import(&conn)?;
-        Ok(Self {
-            conn: Mutex::new(conn),
-        })
+        let conn = Mutex::new(open_beside(path, options)?);
+        Ok(Self { conn })
     }
 
     fn conn(&self) -> MutexGuard<'_, Connection> {
         self.conn.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Changes keys in one transaction.
+    fn change<T>(&self, change: impl FnOnce(&Connection) -> Done<T>) -> Result<T, StoreError> {
+        let conn = self.conn();
+        let changed = || -> Done<T> {
+            let step = Transaction::new_unchecked(&conn, TransactionBehavior::Immediate)?;
+            let changed = change(&step)?;
+            step.commit()?;
+            Ok(changed)
+        };
+        let changed = changed()?;
+        // The high-water mark does not count what commands change: only what is in the database cannot be lost with
+        // the log unnoticed.
+        carrying::carry_over(&conn);
+        Ok(changed)
+    }
+}
+
+/// A connection of a command, beside the process that serves the store. It never makes one.
+pub(super) fn open_beside(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
+    if !path.try_exists().map_err(schema::unavailable)? {
+        return Err(OpenError::Missing(path.to_owned()));
+    }
+    let conn = schema::open_writer(path, options)?;
+    schema::refuse_unfinished_import(&conn)?;
+    Ok(conn)
 }
 
 #[async_trait]
 impl KeyStore for SqliteKeys {
-    async fn add_key(&self, key: NewKey) -> Result<ApiKey, StoreError> {
-        let conn = self.conn();
-        let added = add(&conn, &key)?;
-        carry_over(&conn);
-        Ok(added)
+    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
+        self.change(|conn| add_logged(conn, &key, by))
     }
 
-    async fn add_first_key(&self, key: NewKey) -> Result<bool, StoreError> {
-        let conn = self.conn();
-        let added = || -> Done<bool> {
-            let step = Transaction::new_unchecked(&conn, TransactionBehavior::Immediate)?;
-            let added = add_first(&step, &key)?;
-            step.commit()?;
-            Ok(added)
-        };
-        let added = added()?;
-        carry_over(&conn);
-        Ok(added)
+    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError> {
+        self.change(|conn| add_first(conn, &key, by))
     }
 
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
@@ -85,107 +96,64 @@ impl KeyStore for SqliteKeys {
         Ok(find(&self.conn(), sha256)?.map(Arc::new))
     }
 
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs) -> Result<bool, StoreError> {
-        let conn = self.conn();
-        let revoked = revoke(&conn, id, now_ms)?;
-        carry_over(&conn);
-        Ok(revoked)
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {
+        self.change(|conn| revoke(conn, id, now_ms, by))
     }
 
     async fn rotate_key(
         &self,
-        old: &str,
-        new: NewKey,
-        now_ms: UnixMs,
-        grace_ms: u64,
+        rotation: KeyRotation,
+        by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError> {
-        let conn = self.conn();
-        let rotate = RotateKey {
-            old: old.to_owned(),
-            new,
-            now_ms,
-            grace_ms,
-        };
-        let rotated = || -> Done<Option<ApiKey>> {
-            let step = Transaction::new_unchecked(&conn, TransactionBehavior::Immediate)?;
-            let added = rotate.run(&step)?;
-            step.commit()?;
-            Ok(added)
-        };
-        let rotated = rotated()?;
-        carry_over(&conn);
-        Ok(rotated)
+        self.change(|conn| rotate(conn, &rotation, by))
     }
-}
-
-/// The high-water mark does not count what commands change: only what is in the database cannot be lost with the log
-/// unnoticed.
-fn carry_over(conn: &Connection) {
-    carrying::carry_over(conn);
 }
 
 /// Adds a key, by the writer.
 #[derive(Debug)]
-pub(super) struct AddKey(pub(super) NewKey);
+pub(super) struct AddKey(pub(super) NewKey, pub(super) Actor);
 
 impl Operation for AddKey {
     type Output = ApiKey;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<ApiKey> {
-        add(batch.conn, &self.0)
+        add_logged(batch.conn, &self.0, &self.1)
     }
 }
 
 /// Adds a key where there is none, by the writer.
 #[derive(Debug)]
-pub(super) struct AddFirstKey(pub(super) NewKey);
+pub(super) struct AddFirstKey(pub(super) NewKey, pub(super) Actor);
 
 impl Operation for AddFirstKey {
     type Output = bool;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
-        add_first(batch.conn, &self.0)
+        add_first(batch.conn, &self.0, &self.1)
     }
 }
 
 /// Revokes a key, by the writer.
 #[derive(Debug)]
-pub(super) struct RevokeKey(pub(super) String, pub(super) UnixMs);
+pub(super) struct RevokeKey(pub(super) String, pub(super) UnixMs, pub(super) Actor);
 
 impl Operation for RevokeKey {
     type Output = bool;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
-        revoke(batch.conn, &self.0, self.1)
+        revoke(batch.conn, &self.0, self.1, &self.2)
     }
 }
 
-/// Puts a key in the place of another.
+/// Puts a key in the place of another, by the writer.
 #[derive(Debug)]
-pub(super) struct RotateKey {
-    pub(super) old: String,
-    pub(super) new: NewKey,
-    pub(super) now_ms: UnixMs,
-    pub(super) grace_ms: u64,
-}
-
-impl RotateKey {
-    /// Within a transaction.
-    fn run(&self, conn: &Connection) -> Done<Option<ApiKey>> {
-        let found = if self.grace_ms == 0 {
-            revoke(conn, &self.old, self.now_ms)?
-        } else {
-            end(conn, &self.old, self.now_ms.saturating_add(self.grace_ms))?
-        };
-        found.then(|| add(conn, &self.new)).transpose()
-    }
-}
+pub(super) struct RotateKey(pub(super) KeyRotation, pub(super) Actor);
 
 impl Operation for RotateKey {
     type Output = Option<ApiKey>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Option<ApiKey>> {
-        self.run(batch.conn)
+        rotate(batch.conn, &self.0, &self.1)
     }
 }
 
@@ -220,6 +188,12 @@ fn add(conn: &Connection, key: &NewKey) -> Done<ApiKey> {
     Ok(added)
 }
 
+fn add_logged(conn: &Connection, key: &NewKey, by: &Actor) -> Done<ApiKey> {
+    let added = add(conn, key)?;
+    key_log::add(conn, &key.created_by(by))?;
+    Ok(added)
+}
+
 /// Adds a key as it is.
 pub(super) fn insert(conn: &Connection, stored: &ApiKey) -> Done<()> {
     let key = &stored.key;
@@ -245,17 +219,37 @@ pub(super) fn insert(conn: &Connection, stored: &ApiKey) -> Done<()> {
     Ok(())
 }
 
-fn add_first(conn: &Connection, key: &NewKey) -> Done<bool> {
+fn add_first(conn: &Connection, key: &NewKey, by: &Actor) -> Done<bool> {
     let any = conn.query_row("SELECT EXISTS (SELECT 1 FROM api_keys)", [], |row| {
         row.get(0)
     });
     if any? {
         return Ok(false);
     }
-    add(conn, key).map(|_| true)
+    add_logged(conn, key, by).map(|_| true)
 }
 
-fn revoke(conn: &Connection, id: &str, now_ms: UnixMs) -> Done<bool> {
+fn revoke(conn: &Connection, id: &str, now_ms: UnixMs, by: &Actor) -> Done<bool> {
+    key_log::note_end(conn, id, now_ms, None, by)?;
+    end_now(conn, id, now_ms)
+}
+
+fn rotate(conn: &Connection, rotation: &KeyRotation, by: &Actor) -> Done<Option<ApiKey>> {
+    let KeyRotation {
+        old,
+        new,
+        now_ms,
+        grace_ms,
+    } = rotation;
+    key_log::note_end(conn, old, *now_ms, Some(&new.id), by)?;
+    let found = match grace_ms {
+        0 => end_now(conn, old, *now_ms)?,
+        _ => end(conn, old, now_ms.saturating_add(*grace_ms))?,
+    };
+    found.then(|| add(conn, new)).transpose()
+}
+
+fn end_now(conn: &Connection, id: &str, now_ms: UnixMs) -> Done<bool> {
     let mut query = conn.prepare_cached(
         "UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, ?2) WHERE id = ?1",
     )?;

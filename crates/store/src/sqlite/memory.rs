@@ -10,8 +10,10 @@ use tokio::sync::watch;
 
 use super::cache::Cache;
 use super::previews::Previews;
-use crate::Gap;
+use super::unfinished::Unfinished;
+use crate::changes::Followers;
 use crate::queue::{Change, Forecasts};
+use crate::{Gap, TaskChange, metered};
 
 /// Shared by the writer and all readers.
 #[derive(Debug)]
@@ -26,8 +28,11 @@ pub(super) struct Memory {
     in_place: AtomicBool,
     gaps: RwLock<Vec<Gap>>,
     pub(super) previews: Previews,
+    pub(super) unfinished: Unfinished,
+    pub(super) followers: Followers,
     work: watch::Sender<u64>,
     withdrawn: watch::Sender<u64>,
+    ended: watch::Sender<u64>,
 }
 
 impl Memory {
@@ -40,12 +45,16 @@ impl Memory {
             in_place: AtomicBool::new(true),
             gaps: RwLock::default(),
             previews: Previews::default(),
+            unfinished: Unfinished::default(),
+            followers: Followers::default(),
             work: watch::Sender::new(0),
             withdrawn: watch::Sender::new(0),
+            ended: watch::Sender::new(0),
         }
     }
 
     pub(super) fn publish(&self, changes: Vec<Change>) {
+        metered::committed(&changes);
         let hints = changes
             .iter()
             .map(Change::hints)
@@ -56,8 +65,16 @@ impl Memory {
             self.cache.publish(change.id, change.after.clone());
             // After the cache, by which a preview on its way is judged.
             self.previews.follow(&change);
+            self.unfinished.follow(&change);
+            if change.is_news() {
+                self.followers.tell(TaskChange::Of(change.id));
+            }
         }
-        for (hint, moved) in [(hints.work, &self.work), (hints.withdrawn, &self.withdrawn)] {
+        for (hint, moved) in [
+            (hints.work, &self.work),
+            (hints.withdrawn, &self.withdrawn),
+            (hints.ended, &self.ended),
+        ] {
             if hint {
                 moved.send_modify(|count| *count = count.wrapping_add(1));
             }
@@ -119,5 +136,10 @@ impl Memory {
     /// Moves when a lease was withdrawn.
     pub(super) fn withdrawals(&self) -> watch::Receiver<u64> {
         self.withdrawn.subscribe()
+    }
+
+    /// Moves when a task has ended.
+    pub(super) fn delivery_hints(&self) -> watch::Receiver<u64> {
+        self.ended.subscribe()
     }
 }

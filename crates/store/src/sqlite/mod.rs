@@ -1,5 +1,5 @@
 //! The embedded store, in the order in which a change crosses it: `roles` (the interface) hands an
-//! operation (`insert`, `fetches`, `leases`, `owner`, `sweep`, `chores`, `keys`) to the `writer`, which runs it in a
+//! operation (`insert`, `fetches`, `leases`, `owner`, `sweep`, `chores`, `keys`, `webhooks`) to the `writer`, which runs it in a
 //! `batch` against the `rows` and what it remembers of them (`standing`), commits, and publishes to `memory`
 //! (`cache`, `queue`), from where `reads` answer. One process serves a file at a time.
 
@@ -11,6 +11,7 @@ mod checkpoint;
 mod chore_rows;
 mod chores;
 mod columns;
+mod delivery_rows;
 mod ending;
 mod fault;
 mod fetches;
@@ -19,6 +20,7 @@ mod gaps;
 mod insert;
 mod inspector;
 mod job;
+mod key_log;
 mod key_store;
 mod keys;
 mod leases;
@@ -26,7 +28,9 @@ mod mark;
 mod memory;
 mod moves;
 mod opening;
+mod operations;
 mod options;
+mod overview;
 mod owner;
 mod pages;
 mod postpone;
@@ -44,9 +48,12 @@ mod starts;
 mod sum;
 mod sums;
 mod sweep;
+mod tallies;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 mod usage;
+mod webhooks;
 mod workers;
 mod writer;
 mod writes;
@@ -56,7 +63,9 @@ pub(crate) use inspector::Inspector;
 pub use keys::SqliteKeys;
 pub(crate) use moves::export::SqliteExport;
 pub(crate) use moves::import::SqliteImport;
+pub(crate) use operations::SqliteOperations;
 pub use options::SqliteOptions;
+pub(crate) use webhooks::SqliteWebhooks;
 
 use std::path::Path;
 use std::sync::Arc;

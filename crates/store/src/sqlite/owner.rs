@@ -79,7 +79,7 @@ impl Operation for Delete {
         // Noted only, for the sweep: its worker may be putting them this moment.
         match batch.find(self.id) {
             Ok(Some(record)) => {
-                let effects = Effects::of(Some(&record), None);
+                let effects = Effects::of_deletion(&record, batch.now.wall_ms);
                 // The row says with how much it was charged.
                 let effects = Effects {
                     bytes: 0,

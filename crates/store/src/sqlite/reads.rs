@@ -6,15 +6,19 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
-use rusqlite::{Connection, OptionalExtension};
+use kinora_contract::{TaskId, UnixMs};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Done;
 use super::insert::{self, Bound};
 use super::memory::Memory;
-use super::{pages, rows, schema, secrets, workers};
-use crate::{Idempotency, OpenError, Page, PageRequest, SecretKey, SqliteOptions};
+use super::{key_log, overview, pages, rows, schema, secrets, tallies, webhooks, workers};
+use crate::stored::int;
+use crate::{
+    Delivery, EndedRequest, Idempotency, KeyAction, OpenError, Overview, Page, PageRequest,
+    SecretKey, SqliteOptions, TallyRequest, TallyRow, Webhook,
+};
 
 /// Reads at a time.
 pub(super) const CONNECTIONS: usize = 4;
@@ -82,6 +86,30 @@ impl Readers {
         })
     }
 
+    /// Tasks of a project that ended at `from_ms` or later, those that ended last, in the order of their ends.
+    pub(super) fn ended(
+        &self,
+        request: &EndedRequest,
+        from_ms: u64,
+    ) -> Done<Vec<(UnixMs, TaskId)>> {
+        self.with(|conn| {
+            let mut query = conn.prepare_cached(
+                "SELECT finished_at_ms, id FROM tasks WHERE project = ?1 AND finished_at_ms >= ?2 \
+                 AND phase IN ('completed', 'failed') ORDER BY finished_at_ms DESC, id DESC LIMIT ?3",
+            )?;
+            let limit = int(request.limit as u64);
+            let mut rows = query.query(params![request.project, int(from_ms), limit])?;
+            let mut ended = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (at_ms, id): (i64, String) = (row.get(0)?, row.get(1)?);
+                // One that cannot be read is nothing to follow.
+                ended.extend(id.parse().ok().map(|id| (at_ms.unsigned_abs(), id)));
+            }
+            ended.reverse();
+            Ok(ended)
+        })
+    }
+
     /// A page: the index on disk says which, memory says how they stand.
     pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<Page> {
         self.with(|conn| pages::read(conn, memory, request))
@@ -92,9 +120,34 @@ impl Readers {
         self.with(workers::running)
     }
 
+    /// Sums over ended tasks.
+    pub(super) fn tallies(&self, request: &TallyRequest) -> Done<Vec<TallyRow>> {
+        self.with(|conn| tallies::read(conn, request))
+    }
+
+    /// Changes of API keys.
+    pub(super) fn key_log(&self, project: Option<&str>) -> Done<Vec<KeyAction>> {
+        self.with(|conn| key_log::read(conn, project))
+    }
+
+    /// What waits, runs and has just ended.
+    pub(super) fn overview(&self, now_ms: UnixMs) -> Done<Overview> {
+        self.with(|conn| overview::read(conn, now_ms))
+    }
+
     /// The key that signs result addresses.
     pub(super) fn signing_key(&self) -> Done<Option<SecretKey>> {
         self.with(secrets::signing_key)
+    }
+
+    /// Receivers of events.
+    pub(super) fn webhooks(&self) -> Done<Vec<Webhook>> {
+        self.with(webhooks::list)
+    }
+
+    /// The newest deliveries to one.
+    pub(super) fn deliveries(&self, webhook: &str, count: usize) -> Done<Vec<Delivery>> {
+        self.with(|conn| webhooks::log(conn, webhook, count))
     }
 
     fn with<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {

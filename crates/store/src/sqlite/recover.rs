@@ -14,7 +14,7 @@ use super::fault::{Done, Fault};
 use super::gaps;
 use super::memory::Memory;
 use super::standing::Standing;
-use super::{rows, starts};
+use super::{delivery_rows, rows, starts};
 use crate::queue::Change;
 use crate::queue::alone::Company;
 use crate::usages::Usages;
@@ -131,6 +131,7 @@ fn requeue(
             requeued.map(|_| ())
         })
         .and_then(|()| chore_rows::end_leases(conn))
+        .and_then(|()| delivery_rows::end_leases(conn))
         .and_then(|()| Ok(conn.execute_batch("COMMIT")?));
     let Err(fault) = requeued else {
         return Ok(batch.into_changes());

@@ -1,8 +1,10 @@
 //! The traits of the store, each in a file: answers from memory, or an operation for the writer.
 
 mod chores;
+mod operations;
 mod secrets;
 mod tasks;
+mod webhooks;
 mod work;
 mod workers;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Held, Record, References};
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Artifact, State, Task, TaskId, Warning};
+use kinora_contract::{Artifact, Priority, State, Task, TaskId, Warning};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
@@ -12,7 +12,7 @@ use super::columns::{COLUMNS, at, int, phase_name};
 use super::fault::{Done, Fault};
 use super::sums::{self, Texts};
 pub(super) use crate::stored::files;
-use crate::{HELD_RESULTS_MAX, Holds, Usage};
+use crate::{HELD_RESULTS_MAX, Holds, Usage, stored};
 
 /// The record with this id.
 pub(super) fn find(conn: &Connection, id: TaskId) -> Done<Option<Arc<Record>>> {
@@ -31,8 +31,8 @@ pub(super) fn insert(conn: &Connection, record: &Record) -> Done<()> {
     let (spec, metadata) = (to_string(&task.spec)?, to_string(&task.metadata)?);
     let mut query = conn.prepare_cached(
         "INSERT INTO tasks (seq, id, project, phase, progress, attempt, created_at_ms, \
-         spec_version, spec, metadata, reference_bytes, charged_bytes, texts_sum, state_sum) \
-         VALUES (?1, ?2, ?3, 'waiting', 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         spec_version, spec, metadata, priority, reference_bytes, charged_bytes, texts_sum, state_sum, trace) \
+         VALUES (?1, ?2, ?3, 'waiting', 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?;
     query.execute(params![
         int(record.seq),
@@ -42,10 +42,12 @@ pub(super) fn insert(conn: &Connection, record: &Record) -> Done<()> {
         task.spec.version,
         spec,
         metadata,
+        task.priority.rank(),
         int(record.reference_bytes),
         int(record.charged_bytes),
         sums::of_texts(task, &spec, &metadata),
         sums::of_state(record, &Texts::default()),
+        task.trace.map(|trace| trace.to_string()),
     ])?;
     Ok(())
 }
@@ -247,6 +249,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         project: row.get(const { at("project") })?,
         spec: from_str(row.get_ref(const { at("spec") })?.as_str()?)?,
         metadata: from_str(row.get_ref(const { at("metadata") })?.as_str()?)?,
+        priority: priority(row.get(const { at("priority") })?)?,
         state: state(row)?,
         progress: row.get(const { at("progress") })?,
         created_at_ms: time(row, const { at("created_at_ms") })?.unwrap_or(0),
@@ -256,6 +259,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         attempt: row.get(const { at("attempt") })?,
         engine: row.get(const { at("engine") })?,
         warnings: warnings(row)?,
+        trace: stored::trace(row.get_ref(const { at("trace") })?.as_str_or_null()?),
     };
     let lease = time(row, const { at("lease_token") })?.map(|token| {
         let until_ms = time(row, const { at("lease_until_ms") })?.unwrap_or(0);
@@ -295,6 +299,12 @@ fn state(row: &Row<'_>) -> Done<State> {
         "expired" => State::Expired,
         other => return Err(Fault::Corrupt(format!("unknown phase {other:?}"))),
     })
+}
+
+/// A stored class.
+pub(super) fn priority(rank: i16) -> Done<Priority> {
+    let known = Priority::from_rank(rank);
+    known.ok_or_else(|| Fault::Corrupt(format!("unknown priority {rank}")))
 }
 
 fn warnings(row: &Row<'_>) -> Done<Vec<Warning>> {

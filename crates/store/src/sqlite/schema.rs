@@ -25,6 +25,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0012_damage.sql"),
     include_str!("../../../../migrations/sqlite/0013_chores.sql"),
     include_str!("../../../../migrations/sqlite/0014_workers.sql"),
+    include_str!("../../../../migrations/sqlite/0015_ended.sql"),
+    include_str!("../../../../migrations/sqlite/0016_webhooks.sql"),
+    include_str!("../../../../migrations/sqlite/0017_operations.sql"),
+    include_str!("../../../../migrations/sqlite/0018_priority.sql"),
+    include_str!("../../../../migrations/sqlite/0019_trace.sql"),
 ];
 
 /// The schema that this program knows.

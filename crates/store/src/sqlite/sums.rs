@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use kinora_contract::lifecycle::Record;
-use kinora_contract::{State, Task};
+use kinora_contract::{Priority, State, Task};
 use rusqlite::Row;
 use serde_json::to_string;
 
@@ -20,6 +20,11 @@ pub(super) fn of_texts(task: &Task, spec: &str, metadata: &str) -> i64 {
         .number(stored(task.created_at_ms))
         .text(spec)
         .text(metadata);
+    // Left out where it is normal: the sums of tasks from before there were others stay as they are.
+    let sum = match task.priority {
+        Priority::Normal => sum,
+        other => sum.text(other.name()),
+    };
     i64::from(sum.end())
 }
 

@@ -3,6 +3,7 @@
 
 mod carried;
 mod filled;
+mod told;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use kinora_contract::{Clock as _, ManualClock};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
-use kinora_store::conformance::fixtures::{NOW, cancelled, id, task, with_images};
+use kinora_store::conformance::fixtures::{NOW, actor, cancelled, id, task, with_images};
 use kinora_store::{
     Chore, Deletion, Insertion, NewTask, OpenError, OpenOptions, QueueBounds, Quota, SecretKey,
     SqliteOptions, inspect, open, open_export, open_import, open_keys, open_source,
@@ -67,6 +68,7 @@ async fn a_store_moved_to_postgresql_and_back_is_the_same_to_the_byte() {
         assert_eq!(found.projects.len(), counted.projects.len(), "{found:?}");
         assert_answers(&site).await;
         assert_work_goes_on(&site).await;
+        told::assert_deliveries_go_on(&site).await;
     }
 }
 
@@ -234,10 +236,22 @@ async fn a_store_whose_tasks_are_all_gone_still_knows_when_the_newest_was_accept
 async fn a_store_with_living_workers_or_anything_in_it_is_not_filled() {
     let url = database().await;
     let site = open_now(&url).await;
-    site.keys.add_key(key(1)).await.unwrap();
+    site.keys.add_key(key(1), &actor("one")).await.unwrap();
     let refused = open_import(&url, "one").await.err();
     assert!(matches!(refused, Some(OpenError::NotEmpty)), "{refused:?}");
     assert_eq!(exported(&url).await.keys.len(), 1);
+    let folder = tempfile::tempdir().unwrap();
+    for url in [database().await, sqlite(folder.path(), "store")] {
+        let open = async || match url.starts_with("sqlite:") {
+            true => open_sqlite(&url).await,
+            false => open_now(&url).await,
+        };
+        told::add_webhooks(&open().await).await;
+        let refused = open_import(&url, "one").await.err();
+        assert!(matches!(refused, Some(OpenError::NotEmpty)), "{refused:?}");
+        let kept = open().await.webhooks.webhooks().await.unwrap();
+        assert_eq!(kept, told::webhooks());
+    }
     let url = database().await;
     let living = "INSERT INTO workers VALUES ('w', '{}', 0, 9223372036854775807)";
     Server::shared().run(&url, living);

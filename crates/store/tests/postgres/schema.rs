@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kinora_contract::{ManualClock, State};
 use kinora_store::conformance::bench::Bench as _;
-use kinora_store::conformance::fixtures::{NOW, id, with_images};
+use kinora_store::conformance::fixtures::{NOW, actor, id, with_images};
 use kinora_store::{
     NewKey, OpenError, OpenOptions, Scope, StoreError, migrate, open, open_keys, open_snapshot,
     open_source,
@@ -181,10 +181,19 @@ async fn of_eight_processes_that_start_at_once_one_adds_the_first_key() {
     for number in 1..=8 {
         let (site, together) = (open_now(&url).await, together.clone());
         // It is connected from then on.
-        assert!(!site.keys.revoke_key("none", NOW).await.unwrap());
+        assert!(
+            !site
+                .keys
+                .revoke_key("none", NOW, &actor("one"))
+                .await
+                .unwrap()
+        );
         adding.push(tokio::spawn(async move {
             together.wait().await;
-            site.keys.add_first_key(key(number)).await.unwrap()
+            site.keys
+                .add_first_key(key(number), &actor("one"))
+                .await
+                .unwrap()
         }));
     }
     let mut added = 0;
@@ -205,10 +214,10 @@ async fn keys_that_a_command_adds_are_known_to_the_service() {
     let url = database().await;
     let site = open_now(&url).await;
     let keys = open_keys(&url, &Default::default()).unwrap();
-    keys.add_key(key(1)).await.unwrap();
+    keys.add_key(key(1), &actor("one")).await.unwrap();
     let found = site.keys.find_key(&[1; 32], NOW).await.unwrap().unwrap();
     assert_eq!(found.key.requests_per_minute, Some(7));
-    assert!(keys.revoke_key("key_1", NOW).await.unwrap());
+    assert!(keys.revoke_key("key_1", NOW, &actor("one")).await.unwrap());
     let found = site.keys.find_key(&[1; 32], NOW).await.unwrap().unwrap();
     assert!(!found.is_usable(NOW));
 }

@@ -180,6 +180,31 @@ impl Page {
         Self::of(&mask, (left, top), size, |_, _| 0.0, 0.86).within(frame)
     }
 
+    /// An operator's mark in the upper right corner, at most two lines. There is nothing else of this engine.
+    pub(in super::super) fn watermark(text: &str, frame: Size) -> Option<Self> {
+        let (stage, pixels) = stage_of(frame);
+        let size = (text_size(stage, pixels) * pixels * 0.62).max(12.0);
+        let [left, top, right, _] = safe(frame);
+        let edge = size * 0.3;
+        let room = Room {
+            width: ((right - left) as f32 - edge * 2.0) / size,
+            lines: 2,
+            pages: 1,
+        };
+        let pages = Pages::new(text, room, false);
+        let mut block = Block::new(&pages, pages.pages.first()?, size);
+        block.width = block.width.min(right - left);
+        let width = block.width;
+        let mask = block.mask(|line| width as f32 - edge - line.width * size)?;
+        Self::of(&mask, (right - width, top), size, |_, _| 0.0, 0.9).within(frame)
+    }
+
+    /// Left and top, and the width of its rows of premultiplied grey and alpha, 15 bits each.
+    pub(in super::super) fn parts(&self) -> (usize, usize, usize, impl Iterator<Item = [u16; 2]>) {
+        let pixels = self.pixels.chunks_exact(4).map(|one| [one[0], one[3]]);
+        (self.left, self.top, self.width, pixels)
+    }
+
     /// The row below it.
     pub(in super::super) fn bottom(&self) -> usize {
         self.top + self.pixels.len() / (self.width * 4).max(1)

@@ -40,7 +40,8 @@ fn the_embedded_engine_serves_everything_that_the_cards_name() {
     }
 }
 
-fn assert_tables(page: &str, tables: &[(&str, String)]) {
+/// Asserts that each table is what stands between its markers in `page`, or puts it there.
+pub(crate) fn assert_tables(page: &str, tables: &[(&str, String)]) {
     let path = root().join(page);
     let written = fs::read_to_string(&path).unwrap();
     let mut expected = written.clone();
@@ -76,7 +77,11 @@ fn with_block(page: &str, text: &str, name: &str, table: &str) -> String {
     format!("{before}{start}\n{table}\n{end}{after}")
 }
 
-fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+/// A table of Markdown with these columns.
+pub(crate) fn table<const N: usize>(
+    head: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
     let mut text = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(N));
     for row in rows {
         writeln!(text, "| {} |", row.join(" | ")).unwrap();

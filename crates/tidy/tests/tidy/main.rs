@@ -10,10 +10,13 @@
 mod arrows;
 mod bundled;
 mod circles;
+mod configuration;
 mod dependencies;
 mod documents;
 mod files;
 mod licences;
+mod links;
 mod modules;
+mod reference;
 mod release;
 mod style;

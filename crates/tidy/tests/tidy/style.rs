@@ -6,7 +6,7 @@ use crate::files::{crate_folders, manifest, root, rust, texts};
 
 const LINES_MAX: usize = 400;
 
-fn assert_none(complaints: &[String]) {
+pub(crate) fn assert_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
@@ -51,6 +51,27 @@ fn every_file_opens_by_saying_what_it_is() {
         .map(|file| format!("{}: opens without a `//!` line", file.path))
         .collect();
     assert_none(&silent);
+}
+
+/// Scripts and styles of the web page and of its tests.
+#[test]
+fn scripts_and_styles_are_as_short_and_open_in_the_same_way() {
+    let mut wrong = Vec::new();
+    for file in texts() {
+        let opening = match file.path.rsplit_once('.').map(|(_, ending)| ending) {
+            Some("js") => ["/** @file ", "/**\n * @file "],
+            Some("css") => ["/* "; 2],
+            Some("mjs" | "mts") => ["// "; 2],
+            _ => continue,
+        };
+        if !opening.iter().any(|one| file.text.starts_with(one)) {
+            wrong.push(format!("{}: opens without saying what it is", file.path));
+        }
+        if file.text.lines().count() > LINES_MAX {
+            wrong.push(format!("{}: too long, split it", file.path));
+        }
+    }
+    assert_none(&wrong);
 }
 
 #[test]
@@ -179,26 +200,4 @@ fn every_crate_forbids_unsafe_code_but_two_that_allow_it_where_they_call_c() {
         "crates/h264/src/lib.rs",
     ];
     assert_eq!(allowing, BTreeSet::from(expected.map(str::to_owned)));
-}
-
-#[test]
-fn links_between_documents_lead_somewhere() {
-    let root = root();
-    let mut broken = Vec::new();
-    for file in texts().iter().filter(|file| file.has_extension("md")) {
-        let folder = root.join(&file.path).parent().unwrap().to_path_buf();
-        for target in file
-            .text
-            .split("](")
-            .skip(1)
-            .filter_map(|rest| rest.split(')').next())
-        {
-            let path = target.split('#').next().unwrap_or_default();
-            let local = !path.is_empty() && !path.contains("://") && !path.starts_with("mailto:");
-            if local && !path.contains(char::is_whitespace) && !folder.join(path).exists() {
-                broken.push(format!("{}: {target}", file.path));
-            }
-        }
-    }
-    assert_none(&broken);
 }

@@ -21,6 +21,7 @@ use kinora_store::sqlite::SqliteStore;
 use kinora_store::{
     Cancellation, ChoreWork, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, Stores,
 };
+use kinora_traces::Tracer;
 use kinora_worker::{
     Backoff, Lineup, Maker, Origin, Pools, References, Served, Settings, Shutdown, Worker,
 };
@@ -161,6 +162,8 @@ impl Bench {
             scratch: self.scratch.clone(),
             pools: Pools::new(1),
             films: Arc::new(InProcess),
+            policy: None,
+            tracer: Tracer::default(),
             clock: self.clock.clone(),
             patience: real_clock(),
             settings: Settings {
@@ -183,6 +186,7 @@ impl Bench {
                     encoder_threads: 1,
                     ..RecorderOptions::default()
                 },
+                marker: None,
             },
         }
     }
@@ -206,7 +210,10 @@ impl Bench {
             project: PROJECT.to_owned(),
             spec,
             metadata: BTreeMap::new(),
+            priority: Default::default(),
             idempotency: None,
+            callback: None,
+            trace: None,
             bounds: QueueBounds::NONE,
         };
         let inserted = self.store.tasks.insert(new).await.unwrap();

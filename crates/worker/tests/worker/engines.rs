@@ -80,6 +80,7 @@ impl Puppet {
             clip: CLIP,
             warnings: Vec::new(),
             description: Description {
+                is_trained: true,
                 final_from_video: false,
                 name: name.to_owned(),
                 version: version.to_owned(),

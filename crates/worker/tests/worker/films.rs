@@ -63,6 +63,7 @@ impl Studio {
         Self {
             keeps_undecodable: false,
             description: Description {
+                is_trained: true,
                 final_from_video: false,
                 name: "studio".to_owned(),
                 version: "1".to_owned(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::*;
 use crate::error::FailureCode;
+use crate::priority::Priority;
 use crate::spec::{FrameSize, Inputs, SPEC_VERSION, Seconds, VideoSpec};
 use crate::task::{Artifact, State, StoredFile, Task};
 use crate::{Failure, Size, TaskId};
@@ -39,6 +40,7 @@ pub(super) fn task(images: usize) -> Task {
             edit: None,
         },
         metadata: BTreeMap::new(),
+        priority: Priority::Normal,
         state: State::Waiting,
         progress: 0,
         created_at_ms: NOW,
@@ -48,6 +50,7 @@ pub(super) fn task(images: usize) -> Task {
         attempt: 0,
         engine: None,
         warnings: Vec::new(),
+        trace: None,
     }
 }
 
@@ -109,6 +112,10 @@ pub(super) fn cancel() -> Event {
         now_ms: NOW,
         retention_ms: KEPT_MS,
     }
+}
+
+pub(super) fn deleted() -> Event {
+    Event::Deleted { now_ms: NOW }
 }
 
 pub(super) fn fetch_ended(token: u64, outcome: FetchOutcome) -> Event {

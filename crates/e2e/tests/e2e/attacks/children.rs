@@ -58,8 +58,7 @@ fn an_engines_process_has_no_secrets_no_rights_and_no_way_out() {
     };
     assert_eq!(limit("Max core file size"), "0");
     assert_eq!(limit("Max open files"), "1024");
-    let told = |what: &str| server.logged(&["\"name\":\"storyboard\"", what]);
-    assert_eq!(told("child processes are"), 1, "{}", server.log());
+    server.assert_logged(&["\"name\":\"storyboard\"", "child processes are"], 1);
 }
 
 #[test]

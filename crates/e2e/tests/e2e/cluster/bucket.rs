@@ -24,7 +24,7 @@ const FAULTS: [Fault; 5] = [
 fn worker(cluster: &Cluster) -> Server {
     let setup = cluster.process(Setup::on(&cluster.machine()).as_worker());
     let setup = setup.set("KINORA_WORKER_ATTEMPTS_MAX", 1);
-    setup.set("GREY_CLIPS", 1).start()
+    setup.start()
 }
 
 fn video_key(s3: &TestS3, id: &str) -> String {

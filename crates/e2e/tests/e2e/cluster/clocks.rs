@@ -23,11 +23,7 @@ fn sharing(cluster: &Cluster, results: &TempDir, setup: Setup) -> Setup {
 fn worker(cluster: &Cluster, results: &TempDir, clock: &WallClock) -> Server {
     let setup = sharing(cluster, results, Setup::on(&cluster.machine()).as_worker());
     let setup = setup.set("KINORA_WORKER_LEASE_SECONDS", 5);
-    clock.start(
-        setup
-            .set("GREY_CLIPS", 1)
-            .set("LONG_CLIP_FRAME_MS", FRAME_MS),
-    )
+    clock.start(setup.set("LONG_CLIP_FRAME_MS", FRAME_MS))
 }
 
 fn submit(client: &Client, body: &serde_json::Value, count: usize) -> Vec<String> {

@@ -39,7 +39,7 @@ struct Day<'c> {
 fn worker(cluster: &Cluster) -> Server {
     let setup = cluster.process(Setup::on(&cluster.machine()).as_worker());
     let setup = setup.set("KINORA_WORKER_LEASE_SECONDS", 5);
-    setup.set("GREY_CLIPS", 1).start()
+    setup.start()
 }
 
 impl<'c> Day<'c> {

@@ -12,7 +12,7 @@ const TASKS: usize = 12;
 
 /// A process that may fetch from this machine.
 fn reaching(cluster: &Cluster, setup: Setup) -> Setup {
-    reaching_from(cluster.process(setup)).set("GREY_CLIPS", 1)
+    reaching_from(cluster.process(setup))
 }
 
 fn submit(client: &Client, host: &Host, number: usize) -> String {

@@ -67,10 +67,7 @@ fn shares(claims: &[usize]) -> HashMap<usize, usize> {
 /// With more slots, a worker leaves its last one to other projects than it runs already, whose turn may be later.
 fn one_at_a_time(cluster: &Cluster) -> Server {
     let setup = cluster.process(Setup::on(&cluster.machine()).as_worker());
-    setup
-        .set("KINORA_WORKER_SLOTS", 1)
-        .set("GREY_CLIPS", 1)
-        .start()
+    setup.set("KINORA_WORKER_SLOTS", 1).start()
 }
 
 #[test]

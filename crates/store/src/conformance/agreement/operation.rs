@@ -13,6 +13,7 @@ pub(super) enum Operation {
         model: usize,
         key: Option<u8>,
         images: usize,
+        priority: usize,
     },
     TakeFetches {
         count: usize,
@@ -103,8 +104,15 @@ fn operation() -> impl Strategy<Value = Operation> {
         SetClock, SettleFetch, Sweep, TakeFetches,
     };
     prop_oneof![
-        6 => (0..3_usize, 0..2_usize, proptest::option::of(0..3_u8), 0..3_usize)
-            .prop_map(|(project, model, key, images)| Insert { project, model, key, images }),
+        6 => (0..3_usize, 0..2_usize, proptest::option::of(0..3_u8), 0..3_usize, 0..3_usize).prop_map(
+            |(project, model, key, images, priority)| Insert {
+                project,
+                model,
+                key,
+                images,
+                priority,
+            }
+        ),
         2 => (1..4_usize).prop_map(|count| TakeFetches { count }),
         3 => (0..3_usize, 0..SETTLED).prop_map(|(fetch, how)| SettleFetch { fetch, how }),
         4 => (0..2_u8, 0..3_usize, 1..4_usize, 1..5_usize, 0..3_usize).prop_map(

@@ -6,13 +6,13 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::export::PostgresExport;
-use super::sums;
+use super::{sums, webhooks};
 use crate::postgres::batch::Binding;
 use crate::postgres::connect::Connector;
 use crate::postgres::fault::{Done, corrupt};
 use crate::postgres::rows::Written;
 use crate::postgres::statement::{Statement, run_all};
-use crate::postgres::{insert, keys, schema, secrets};
+use crate::postgres::{insert, key_log, keys, schema, secrets, tallies};
 use crate::stored::int;
 use crate::{
     ApiKey, Export, Import, MovedChore, MovedKey, MovedStore, MovedTask, OpenError, SecretKey,
@@ -23,7 +23,7 @@ use crate::{
 const LOCK: i32 = 0x6b69_6e6f;
 /// What a store must not hold.
 const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
-     OR EXISTS (SELECT 1 FROM secrets)";
+     OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
 /// Workers that live, by their announcements.
 const SERVED: &str = "SELECT EXISTS (SELECT 1 FROM workers WHERE until_ms > \
      (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
@@ -93,7 +93,7 @@ async fn is(client: &Client, question: &str) -> Result<bool, OpenError> {
 
 /// Marks an empty store as one that is being filled. Nobody adds anything between the look and the mark.
 async fn mark(client: &Client, export: &str) -> Result<(), OpenError> {
-    let begin = "BEGIN; LOCK TABLE tasks, api_keys, secrets IN SHARE ROW EXCLUSIVE MODE; \
+    let begin = "BEGIN; LOCK TABLE tasks, api_keys, secrets, webhooks IN SHARE ROW EXCLUSIVE MODE; \
                  CREATE TABLE unfinished_import (export text NOT NULL)";
     client
         .batch_execute(begin)
@@ -117,6 +117,8 @@ fn write_store(store: &MovedStore) -> Vec<Statement> {
         "DELETE FROM gaps",
         "DELETE FROM secrets",
         "DELETE FROM api_keys",
+        "DELETE FROM tallies",
+        "DELETE FROM key_log",
         "DELETE FROM chores WHERE kind <> 'look_for_orphans'",
     ];
     let mut statements: Vec<Statement> = remove.into_iter().map(Statement::new).collect();
@@ -127,6 +129,8 @@ fn write_store(store: &MovedStore) -> Vec<Statement> {
     let begin = store.gaps.iter().map(|gap| int(gap.after_ms)).collect();
     let end = store.gaps.iter().map(|gap| int(gap.before_ms)).collect();
     statements.push(Statement::new(gaps).ints(begin).ints(end));
+    statements.extend(tallies::add(&store.tallies));
+    statements.extend(store.key_log.iter().map(key_log::add));
     let key = store.signing_key.map(|key| SecretKey(key.0));
     statements.extend(key.map(secrets::insert));
     statements
@@ -187,6 +191,7 @@ impl Import for PostgresImport {
         statements.extend(write_store(store));
         statements.extend(write_keys(keys)?);
         statements.extend(write_chores(chores));
+        statements.extend(webhooks::write(store));
         Ok(self.within(statements).await?)
     }
 

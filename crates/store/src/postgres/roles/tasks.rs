@@ -1,21 +1,24 @@
 //! For the API.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Failure, Task, TaskId};
+use kinora_contract::{Failure, Status, Task, TaskId};
 use tokio_postgres::types::Type;
 
 use super::super::fault::Fault;
 use super::super::statement::Statement;
 use super::super::{PostgresStore, acts, chores, insert, rows};
+use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::page::Filling;
 use crate::{
-    Cancellation, ChoreDone, Count, Counts, Deletion, Idempotency, Insertion, NewTask, Order, Page,
-    PageRequest, StoreError, Tasks, Usage,
+    Cancellation, Changes, ChoreDone, Count, Counts, Deletion, Ended, EndedRequest, Glance,
+    Idempotency, Insertion, NewTask, Order, Page, PageRequest, StoreError, Tasks, Usage,
 };
 
+/// The columns of a [`Glance`].
+const GLANCE: &str = "id, phase, started_at_ms IS NULL, progress, created_at_ms";
 /// Readings of one page, of which each may be of rows that cannot be read.
 const READINGS_MAX: usize = 10;
 
@@ -103,6 +106,52 @@ impl Tasks for PostgresStore {
         Ok(positions)
     }
 
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
+        let named: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let text = format!("SELECT {GLANCE} FROM tasks WHERE id = ANY($1)");
+        let found = self.reader.query(Statement::new(text).texts(named)).await?;
+        let found = glances(&found)?;
+        let found: HashMap<TaskId, Glance> = found.into_iter().map(|one| (one.id, one)).collect();
+        Ok(ids.iter().map(|id| found.get(id).copied()).collect())
+    }
+
+    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
+        // One part for each of the indexes.
+        let part = |place: i16| {
+            format!("SELECT {GLANCE} FROM tasks WHERE project = $1 AND place = {place}")
+        };
+        let ask = [1, 2, 3, 4].map(part).join(" UNION ALL ");
+        let found = self.reader.query(Statement::new(ask).text(project)).await?;
+        let mut found = glances(&found)?;
+        found.sort_unstable_by_key(|glance| glance.id);
+        Ok(found)
+    }
+
+    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
+        let now_ms = self.present().await?.wall_ms;
+        let from_ms = ended_from(request.since_ms, now_ms).saturating_sub(UNDER_WAY_MS);
+        let ask = "SELECT id, finished_at_ms FROM tasks WHERE project = $1 AND finished_at_ms >= $2 \
+                   AND phase IN ('completed', 'failed') ORDER BY finished_at_ms DESC, id DESC LIMIT $3";
+        let ask = Statement::new(ask).text(request.project).int(from_ms);
+        let found = self.reader.query(ask.int(request.limit as u64)).await?;
+        let end = |row: &tokio_postgres::Row| {
+            let at_ms = row.try_get::<_, i64>(1)?.unsigned_abs();
+            Ok::<_, Fault>((at_ms, rows::id(row)?))
+        };
+        let mut tasks = found.iter().map(end).collect::<Result<Vec<_>, _>>()?;
+        tasks.reverse();
+        Ok(Ended {
+            tasks,
+            from_ms,
+            next_ms: now_ms,
+            now_ms,
+        })
+    }
+
+    fn changes(&self) -> Changes {
+        self.shared.followers.join()
+    }
+
     async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {
         let ask = "SELECT picture FROM previews WHERE task = $1";
         let found = self
@@ -164,8 +213,8 @@ impl Tasks for PostgresStore {
     async fn counts(&self) -> Result<Counts, StoreError> {
         let part = |place: i16| {
             format!(
-                "SELECT model, project, {place} = 4, count(*), min(created_at_ms) FROM tasks \
-                 WHERE place = {place} GROUP BY model, project"
+                "SELECT model, project, {place}::smallint, fetch_token IS NOT NULL, count(*), min(created_at_ms) \
+                 FROM tasks WHERE place = {place} GROUP BY 1, 2, 4"
             )
         };
         let ask = [1, 2, 3, 4].map(part).join(" UNION ALL ");
@@ -197,23 +246,50 @@ fn page(request: &PageRequest, after: Option<String>) -> Statement {
         .int((request.limit as u64).saturating_add(1))
 }
 
-/// Reads model, project, whether they run, how many, and when the oldest was created.
+/// Reads the columns of [`GLANCE`]; expired tasks are left out.
+fn glances(found: &[tokio_postgres::Row]) -> Result<Vec<Glance>, Fault> {
+    let mut glances = Vec::with_capacity(found.len());
+    for row in found {
+        let (phase, has_waited_only): (&str, bool) = (row.try_get(1)?, row.try_get(2)?);
+        let status = match phase {
+            "completed" => Status::Completed,
+            "failed" => Status::Failed,
+            "expired" => continue,
+            _ if has_waited_only => Status::Queued,
+            _ => Status::InProgress,
+        };
+        glances.push(Glance {
+            id: rows::id(row)?,
+            status,
+            progress: u8::try_from(row.try_get::<_, i16>(3)?).unwrap_or(0),
+            created_at_ms: row.try_get::<_, i64>(4)?.unsigned_abs(),
+        });
+    }
+    Ok(glances)
+}
+
+/// Reads model, project, place in the queue, whether they are fetched for, how many, and when the oldest was created.
 fn counts(found: &[tokio_postgres::Row], now_ms: u64) -> Result<Counts, Fault> {
     let (mut models, mut projects) = (BTreeMap::new(), BTreeMap::new());
     let mut oldest_ms: Option<u64> = None;
     for row in found {
         let (model, project): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-        let (runs, count): (bool, i64) = (row.try_get(2)?, row.try_get(3)?);
-        let created_ms = row.try_get::<_, i64>(4)?.unsigned_abs();
+        let (place, fetched_for): (i16, bool) = (row.try_get(2)?, row.try_get(3)?);
+        let tasks = row.try_get::<_, i64>(4)?.unsigned_abs();
+        let created_ms = row.try_get::<_, i64>(5)?.unsigned_abs();
+        let all_if = |is_so: bool| if is_so { tasks } else { 0 };
+        let waits = place != rows::RUNNING;
+        let count = Count {
+            waiting: all_if(waits),
+            unfetched: all_if(waits && place != rows::CLAIMABLE && !fetched_for),
+            fetching: all_if(waits && fetched_for),
+            running: all_if(!waits),
+        };
         let of_model: &mut Count = models.entry(model).or_default();
+        of_model.add(count);
         let of_project: &mut Count = projects.entry(project).or_default();
-        for of in [of_model, of_project] {
-            match runs {
-                true => of.running += count.unsigned_abs(),
-                false => of.waiting += count.unsigned_abs(),
-            }
-        }
-        if !runs {
+        of_project.add(count);
+        if waits {
             oldest_ms = Some(oldest_ms.map_or(created_ms, |oldest| oldest.min(created_ms)));
         }
     }

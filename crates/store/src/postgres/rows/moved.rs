@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
-use super::{CLAIMABLE, Cursor, NAMES, WANTED, Written, parse_id};
+use super::{CLAIMABLE, Cursor, NAMES, WANTED, Written, parse_id, priority};
 use crate::postgres::fault::{Done, corrupt};
 use crate::stored::int;
 use crate::{MovedPhase, MovedTask};
@@ -33,6 +33,7 @@ impl Written {
         self.attempt.push(task.attempt.into());
         self.deaths.push(task.deaths.into());
         self.engine.push(task.engine.clone());
+        self.priority.push(task.priority.rank());
         self.created_at_ms.push(int(task.created_at_ms));
         self.started_at_ms.push(task.started_at_ms.map(int));
         self.finished_at_ms.push(task.finished_at_ms.map(int));
@@ -57,7 +58,7 @@ impl Written {
         self.fetch_state.push((!task.references_ready).into());
     }
 
-    /// Neither a worker nor a fetch holds it.
+    /// Neither a worker nor a fetch holds it, and its trace stays behind.
     fn add_free(&mut self) {
         self.lease_token.push(None);
         self.lease_until_ms.push(None);
@@ -66,6 +67,7 @@ impl Written {
         self.fetch_tries.push(0);
         self.fetch_until_ms.push(None);
         self.fetch_token.push(None);
+        self.trace.push(None);
     }
 }
 
@@ -102,6 +104,7 @@ pub(in crate::postgres) fn read(row: &Row) -> Done<MovedTask> {
         spec_version: at("spec_version").small()?,
         spec: at("spec").next()?,
         metadata: at("metadata").next()?,
+        priority: priority(at("priority").next()?)?,
         reference_bytes: at("reference_bytes").number()?,
         charged_bytes: at("charged_bytes").number()?,
         references_ready: fetch_state == 0,

@@ -9,6 +9,7 @@ use kinora_contract::lifecycle::Record;
 use kinora_contract::{State, TaskId};
 
 use super::super::change::Change;
+use super::super::place::Place;
 use super::super::share::Share;
 use super::super::turns::Turns;
 
@@ -24,7 +25,7 @@ const GROUPS_MAX: usize = 64;
 /// Unfinished tasks.
 #[derive(Debug)]
 pub(super) struct Board {
-    pub(super) waiting: HashMap<Arc<str>, BTreeMap<u64, Waiting>>,
+    pub(super) waiting: HashMap<Arc<str>, BTreeMap<Place, Waiting>>,
     pub(super) waiting_count: usize,
     /// Of these, those whose references are not at hand.
     pub(super) unready_count: usize,
@@ -71,7 +72,7 @@ pub(crate) struct Picture {
 pub(crate) struct Waits {
     pub(crate) id: TaskId,
     pub(crate) project: Arc<str>,
-    pub(crate) seq: u64,
+    pub(crate) place: Place,
     pub(crate) model: String,
     pub(crate) cost: u64,
     pub(crate) claimable: bool,
@@ -165,7 +166,7 @@ impl Board {
                 cost: one.cost,
                 claimable: one.claimable,
             };
-            self.wait(one.project, one.seq, waiting);
+            self.wait(one.project, one.place, waiting);
         }
     }
 
@@ -232,10 +233,10 @@ impl Board {
             cost: spec.cost(),
             claimable: record.is_claimable(),
         };
-        self.wait(project.clone(), record.seq, waiting);
+        self.wait(project.clone(), Place::of(record), waiting);
     }
 
-    fn wait(&mut self, project: Arc<str>, seq: u64, waiting: Waiting) {
+    fn wait(&mut self, project: Arc<str>, place: Place, waiting: Waiting) {
         self.waiting_count += 1;
         self.unready_count += usize::from(!waiting.claimable);
         match self.waiting_for.get_mut(&waiting.model) {
@@ -243,7 +244,7 @@ impl Board {
             None => drop(self.waiting_for.insert(waiting.model.clone(), 1)),
         }
         let tasks = self.waiting.entry(project).or_default();
-        tasks.insert(seq, waiting);
+        tasks.insert(place, waiting);
     }
 
     fn leave(
@@ -260,7 +261,7 @@ impl Board {
             return;
         }
         if let Some(tasks) = self.waiting.get_mut(project)
-            && let Some(task) = tasks.remove(&record.seq)
+            && let Some(task) = tasks.remove(&Place::of(record))
         {
             if tasks.is_empty() {
                 self.waiting.remove(project);

@@ -2,13 +2,14 @@
 //! again after the time that such tasks take.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::TaskId;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 
+use super::super::place::Place;
 use super::super::turns::Turns;
 use super::board::{Board, Running, Waiting};
 
@@ -241,9 +242,9 @@ fn waiting_lines<'a>(board: &'a Board, group: &'a Group<'a>, whose: Whose) -> Ve
     let plays = move |task: &Waiting| {
         (whose != Whose::Claimable || task.claimable) && group.has(&task.model)
     };
-    let line = |(project, tasks): (&'a Arc<str>, &'a std::collections::BTreeMap<u64, Waiting>)| {
+    let line = |(project, tasks): (&'a Arc<str>, &'a BTreeMap<Place, Waiting>)| {
         let tasks = tasks.iter().filter(move |(_, task)| plays(task));
-        let mut works = tasks.map(|(seq, task)| Work::waiting(*seq, task));
+        let mut works = tasks.map(|(place, task)| Work::waiting(place.seq, task));
         let first = works.next()?;
         let works = std::iter::once(first).chain(works);
         Some(match whose {

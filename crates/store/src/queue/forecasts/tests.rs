@@ -7,8 +7,8 @@ use kinora_contract::lifecycle::{Event, Held};
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, FrameSize, Inputs, ManualClock, Seconds, Size, State, StoredFile, Task, TaskId,
-    VideoSpec,
+    Artifact, FrameSize, Inputs, ManualClock, Priority, Seconds, Size, State, StoredFile, Task,
+    TaskId, VideoSpec,
 };
 
 use super::forecast::Forecast as _;
@@ -35,6 +35,7 @@ fn waiting_task(seq: u64, project: &str) -> Record {
         project: project.to_owned(),
         spec,
         metadata: BTreeMap::new(),
+        priority: Priority::Normal,
         state: State::Waiting,
         progress: 0,
         created_at_ms: 0,
@@ -44,6 +45,7 @@ fn waiting_task(seq: u64, project: &str) -> Record {
         attempt: 0,
         engine: None,
         warnings: Vec::new(),
+        trace: None,
     };
     Record::accepted(seq, task)
 }

@@ -1,11 +1,13 @@
-//! The next waiting task, by model and project: the oldest of the project with the least rank. The caller sets the
-//! ranks.
+//! The next waiting task: the first of the project with the least rank, over all models that are asked for. The caller
+//! sets the ranks. Of projects of the same rank that one is next whose first task of a model was accepted before.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use kinora_contract::TaskId;
+
+use super::super::place::Place;
 
 /// Waiting tasks.
 #[derive(Debug)]
@@ -16,8 +18,8 @@ pub(super) struct Lines<R> {
 /// Those of one model.
 #[derive(Debug)]
 struct Line<R> {
-    projects: HashMap<Arc<str>, BTreeMap<u64, TaskId>>,
-    /// Rank of the project, place of its oldest task, project.
+    projects: HashMap<Arc<str>, BTreeMap<Place, TaskId>>,
+    /// Rank of the project, order of acceptance of its first task, project.
     order: BTreeSet<(R, u64, Arc<str>)>,
 }
 
@@ -26,7 +28,7 @@ struct Line<R> {
 pub(super) struct Spot<'a> {
     pub(super) model: &'a str,
     pub(super) project: &'a Arc<str>,
-    pub(super) seq: u64,
+    pub(super) place: Place,
 }
 
 impl<R> Default for Lines<R> {
@@ -47,12 +49,19 @@ impl<R: Copy + Ord + Debug> Lines<R> {
         let heads = models.iter().filter_map(|model| {
             let line = self.models.get(model)?;
             line.order.iter().find_map(|head| {
-                let (_, seq, project) = head;
-                let id = *line.projects.get(project)?.get(seq)?;
+                let (.., project) = head;
+                let id = self.first(models, project)?;
                 may(project, id).then_some((head, id))
             })
         });
         heads.min_by_key(|(head, _)| *head).map(|(_, id)| id)
+    }
+
+    /// The first task of these models that a project has here.
+    fn first(&self, models: &[String], project: &str) -> Option<TaskId> {
+        let lines = models.iter().filter_map(|model| self.models.get(model));
+        let own = lines.filter_map(|line| line.projects.get(project)?.first_key_value());
+        own.min_by_key(|(place, _)| **place).map(|(_, id)| *id)
     }
 
     /// Whether another project than this one has a task of these models here.
@@ -65,14 +74,14 @@ impl<R: Copy + Ord + Debug> Lines<R> {
     pub(super) fn join(&mut self, spot: Spot<'_>, rank: R, id: TaskId) {
         let line = self.models.entry(spot.model.to_owned()).or_default();
         line.reorder(spot.project, rank, rank, |tasks| {
-            tasks.insert(spot.seq, id);
+            tasks.insert(spot.place, id);
         });
     }
 
     pub(super) fn leave(&mut self, spot: Spot<'_>, rank: R) {
         if let Some(line) = self.models.get_mut(spot.model) {
             line.reorder(spot.project, rank, rank, |tasks| {
-                tasks.remove(&spot.seq);
+                tasks.remove(&spot.place);
             });
             if line.projects.is_empty() {
                 self.models.remove(spot.model);
@@ -106,15 +115,15 @@ impl<R: Copy + Ord> Line<R> {
         project: &Arc<str>,
         before: R,
         after: R,
-        change: impl FnOnce(&mut BTreeMap<u64, TaskId>),
+        change: impl FnOnce(&mut BTreeMap<Place, TaskId>),
     ) {
         let mut tasks = self.projects.remove(project).unwrap_or_default();
         if let Some(head) = tasks.keys().next() {
-            self.order.remove(&(before, *head, project.clone()));
+            self.order.remove(&(before, head.seq, project.clone()));
         }
         change(&mut tasks);
         if let Some(head) = tasks.keys().next() {
-            self.order.insert((after, *head, project.clone()));
+            self.order.insert((after, head.seq, project.clone()));
             self.projects.insert(project.clone(), tasks);
         }
     }

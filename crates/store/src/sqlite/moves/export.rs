@@ -5,13 +5,13 @@ use std::path::Path;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 
-use super::rows;
+use super::{rows, webhooks as moved_webhooks};
 use crate::sqlite::columns::{COLUMNS, int};
 use crate::sqlite::fault::{Done, Fault};
-use crate::sqlite::{keys, rows as stored, schema, secrets};
+use crate::sqlite::{key_log, keys, rows as stored, schema, secrets, tallies, webhooks};
 use crate::{
     Export, Gap, Hex, MOVED_AT_ONCE, MovedChore, MovedKey, MovedStore, MovedTask, OpenError,
-    SqliteOptions, StoreError,
+    SqliteOptions, StoreError, TallyRequest,
 };
 
 /// A store that is read.
@@ -52,12 +52,18 @@ impl SqliteExport {
                 before_ms: row.get::<_, i64>(1)?.unsigned_abs(),
             })
         })?;
+        let mut key_log = key_log::read(conn, None)?;
+        key_log.reverse();
         Ok(MovedStore {
             identity: stored::counter(conn, "identity")?,
             token: stored::counter(conn, "token")?.max(held.unsigned_abs()),
             newest_ms: stored::counter(conn, "newest_ms")?,
             gaps: gaps.collect::<Result<_, _>>()?,
             signing_key: secrets::signing_key(conn)?.map(|key| Hex(key.0)),
+            tallies: tallies::read(conn, &TallyRequest::default())?,
+            key_log,
+            webhooks: webhooks::list(conn)?.into_iter().map(Into::into).collect(),
+            deliveries: moved_webhooks::deliveries(conn)?,
         })
     }
 

@@ -9,10 +9,10 @@ use kinora_contract::{Clock, ManualClock};
 use rusqlite::{Connection, params};
 
 use super::export::SqliteExport;
-use super::rows;
+use super::{rows, webhooks};
 use crate::sqlite::columns::int;
 use crate::sqlite::fault::{Done, Fault};
-use crate::sqlite::{carrying, keys, opening, rows as stored, schema, secrets};
+use crate::sqlite::{carrying, key_log, keys, opening, rows as stored, schema, secrets, tallies};
 use crate::{
     ApiKey, Export, Import, MovedChore, MovedKey, MovedStore, MovedTask, OpenError, SqliteOptions,
     StoreError,
@@ -20,7 +20,7 @@ use crate::{
 
 /// What a store must not hold.
 const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
-     OR EXISTS (SELECT 1 FROM secrets)";
+     OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
 
 /// A store that is being filled.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ fn write_store(conn: &Connection, store: &MovedStore) -> Done<()> {
     conn.execute_batch(
         "DELETE FROM usage; INSERT INTO usage (project, bytes, tasks) \
          SELECT project, sum(charged_bytes), count(*) FILTER (WHERE phase <> 'expired') FROM tasks GROUP BY project; \
-         DELETE FROM gaps; DELETE FROM secrets; DELETE FROM api_keys; \
+         DELETE FROM gaps; DELETE FROM secrets; DELETE FROM api_keys; DELETE FROM tallies; DELETE FROM key_log; \
          DELETE FROM chores WHERE kind <> 'look_for_orphans'",
     )?;
     stored::set_counter(conn, "identity", store.identity)?;
@@ -109,6 +109,12 @@ fn write_store(conn: &Connection, store: &MovedStore) -> Done<()> {
     for gap in &store.gaps {
         let add = "INSERT INTO gaps (after_ms, before_ms) VALUES (?1, ?2)";
         conn.execute(add, [int(gap.after_ms), int(gap.before_ms)])?;
+    }
+    for row in &store.tallies {
+        tallies::add(conn, row)?;
+    }
+    for entry in &store.key_log {
+        key_log::add(conn, entry)?;
     }
     match &store.signing_key {
         Some(key) => secrets::insert(conn, &key.0),
@@ -154,7 +160,8 @@ impl Import for SqliteImport {
         Ok(self.within(|conn| {
             write_store(conn, store)?;
             write_keys(conn, keys)?;
-            write_chores(conn, chores)
+            write_chores(conn, chores)?;
+            webhooks::write(conn, store)
         })?)
     }
 

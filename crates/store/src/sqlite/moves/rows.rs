@@ -42,6 +42,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<MovedTask> {
         spec_version,
         spec: row.get("spec")?,
         metadata: row.get("metadata")?,
+        priority: rows::priority(row.get("priority")?)?,
         reference_bytes: number("reference_bytes")?.unwrap_or(0),
         charged_bytes: number("charged_bytes")?.unwrap_or(0),
         references_ready: row.get("references_ready")?,
@@ -86,7 +87,7 @@ pub(super) fn insert(conn: &Connection, task: &MovedTask) -> Done<()> {
     });
     let mut query = conn.prepare_cached(&format!(
         "INSERT INTO tasks ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, NULL, NULL, \
-         ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)"
+         ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, NULL)"
     ))?;
     query.execute(params![
         int(task.seq),
@@ -111,6 +112,7 @@ pub(super) fn insert(conn: &Connection, task: &MovedTask) -> Done<()> {
         int(task.reference_bytes),
         int(task.charged_bytes),
         task.deaths,
+        task.priority.rank(),
         sums.map(|(texts, _)| texts),
         sums.map(|(_, state)| state),
     ])?;

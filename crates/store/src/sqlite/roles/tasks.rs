@@ -9,9 +9,10 @@ use kinora_contract::{Failure, Task, TaskId};
 use super::super::memory::Memory;
 use super::super::reads::Readers;
 use super::super::{SqliteStore, chores, insert, owner, stopped, usage};
+use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::{
-    Cancellation, ChoreDone, Counts, Deletion, Idempotency, Insertion, NewTask, Page, PageRequest,
-    StoreError, Tasks, Usage,
+    Cancellation, Changes, ChoreDone, Counts, Deletion, Ended, EndedRequest, Glance, Idempotency,
+    Insertion, NewTask, Page, PageRequest, StoreError, Tasks, Usage,
 };
 
 #[async_trait]
@@ -63,6 +64,41 @@ impl Tasks for SqliteStore {
             self.memory.queue.position(&record)
         };
         Ok(ids.iter().map(position).collect())
+    }
+
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
+        let mut glances = Vec::with_capacity(ids.len());
+        for id in ids {
+            // Few of those that are asked for have ended, and fewer have left memory.
+            let found = self.find(None, *id).await?;
+            glances.push(found.and_then(|record| Glance::of(&record.task)));
+        }
+        Ok(glances)
+    }
+
+    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
+        let own = self.memory.unfinished.of(project);
+        let glance = |id| Glance::of(&self.memory.cache.get(id).ok()?.task);
+        let glances = own.into_iter().filter_map(glance);
+        Ok(glances.filter(|glance| !glance.has_ended()).collect())
+    }
+
+    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
+        let now_ms = self.clock.now_ms();
+        let from_ms = ended_from(request.since_ms, now_ms);
+        let project = request.project.clone();
+        let read = move |readers: &Readers, _: &Memory| readers.ended(&request, from_ms);
+        Ok(Ended {
+            tasks: self.read(Some(&project), read).await?,
+            from_ms,
+            // A transaction notes its time when it begins, and can be read when it ends.
+            next_ms: now_ms.saturating_sub(UNDER_WAY_MS),
+            now_ms,
+        })
+    }
+
+    fn changes(&self) -> Changes {
+        self.memory.followers.join()
     }
 
     async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use kinora_contract::Clock;
+use kinora_contract::{Clock, Stopwatch};
 use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -19,7 +19,7 @@ use super::super::schema::Locks;
 use super::super::standing::Standing;
 use super::super::starts;
 use super::super::writes::{self, Writes, control, is_busy, roll_back};
-use crate::StoreError;
+use crate::{StoreError, metered};
 
 /// Requests of one transaction: bounds what a failing neighbour makes to be done again.
 const BATCH_MAX: usize = 1_024;
@@ -137,6 +137,7 @@ impl State {
         if let Some(text) = refusal {
             return jobs.iter().map(|_| Some(unavailable(&text))).collect();
         }
+        let watch = Stopwatch::start(&self.clock);
         let together = self.attempt(jobs, run_together);
         if matches!(&together, Err(Fault::Sql(error)) if is_full(error)) {
             self.kept.files.log.make_room();
@@ -153,7 +154,10 @@ impl State {
                     writes::overwrite_failed(&self.conn);
                 }
             }
-            Ok(done) if done.wrote => self.writes.note(None),
+            Ok(done) if done.wrote => {
+                self.writes.note(None);
+                metered::commit_took(watch.elapsed());
+            }
             Ok(_) => {}
         }
         match done {

@@ -1,11 +1,14 @@
 //! A store with something of everything.
 
+use kinora_contract::Priority;
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{
-    NOW, RETENTION_MS, artifact, id, renewal, task, with_images,
+    NOW, RETENTION_MS, actor, artifact, id, renewal, task, with_images,
 };
 use kinora_store::{Attempt, Deletion, Idempotency, NewKey, NewTask, Renewal, Scope, SecretKey};
+
+use super::told;
 
 pub(super) fn keyed(number: u64, key: &str) -> NewTask {
     NewTask {
@@ -24,7 +27,7 @@ pub(super) fn key(number: u8) -> NewKey {
         sha256: [number; 32],
         name: format!("Schlüssel {number}, \"\u{1f511}\""),
         project: "one".to_owned(),
-        scopes: Scope::ALL[usize::from(number % 2)..].into(),
+        scopes: Scope::VIDEOS[usize::from(number % 2)..].into(),
         models: (number == 2).then(|| vec!["kinora-b1".to_owned()]),
         requests_per_minute: (number == 2).then_some(0),
         unfinished_max: (number == 2).then_some(u32::MAX),
@@ -34,10 +37,12 @@ pub(super) fn key(number: u8) -> NewKey {
 }
 
 async fn add_keys(site: &Site) {
+    let by = actor("one");
     for number in 1..=5 {
-        site.keys.add_key(key(number)).await.unwrap();
+        site.keys.add_key(key(number), &by).await.unwrap();
     }
-    site.keys.revoke_key(&key(4).id, NOW + 9).await.unwrap();
+    let revoked = site.keys.revoke_key(&key(4).id, NOW + 9, &by).await;
+    assert!(revoked.unwrap());
     let found = site.keys.find_key(&[1; 32], NOW + 100_000).await.unwrap();
     assert!(found.is_some());
     site.secrets
@@ -46,11 +51,12 @@ async fn add_keys(site: &Site) {
         .unwrap();
 }
 
-/// Tasks in every phase. 1 and 2 wait with keys, 3 has references that are wanted, 4 has them, 5 runs with a ticket, 6
+/// Tasks in every phase. 1 and 2 wait with keys, 2 is urgent, 3 has references that are wanted, 4 has them, 5 runs with a ticket, 6
 /// ran before, 7 is completed, 8 failed, 9 was cancelled while it ran, 10 has expired, 11 is a completed draft, 12 was
 /// deleted while it had a ticket, and so was 13, the newest.
 pub(super) async fn fill(site: &Site) {
     add_keys(site).await;
+    told::add_webhooks(site).await;
     for number in [10, 7, 8, 9, 12] {
         site.submit(number, "two").await;
     }
@@ -100,11 +106,15 @@ pub(super) async fn fill(site: &Site) {
         }
     }
     site.submit_all([
-        keyed(1, "a"),
-        keyed(2, "\u{1f511} b"),
+        told::with_callback(keyed(1, "a")),
+        NewTask {
+            priority: Priority::High,
+            ..keyed(2, "\u{1f511} b")
+        },
         with_images(3, "one", 1),
     ])
     .await;
     site.submit(13, "two").await;
     site.tasks.delete("two", id(13)).await.unwrap();
+    told::deliver_some(site).await;
 }

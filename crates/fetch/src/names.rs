@@ -1,5 +1,5 @@
-//! Resolves the names of upstreams on dedicated threads, like those of references: a resolver that
-//! hangs delays only the calls that need it.
+//! Resolves names for HTTP clients that may dial any address, on the same dedicated threads as those of references: a
+//! resolver that hangs delays only the calls that need it.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -10,16 +10,17 @@ use std::time::Duration;
 
 use hyper_util::client::legacy::connect::dns::Name;
 use kinora_contract::Clock;
-use kinora_fetch::{LookupError, Resolve, SystemResolver};
 use tower_service::Service;
 
-/// Resolves the names of one engine's upstreams.
+use crate::resolve::{LookupError, Resolve, SystemResolver};
+
+/// Resolves names for a client of `hyper-util`.
 #[derive(Clone, Debug)]
-pub(crate) struct Names(SystemResolver);
+pub struct Names(SystemResolver);
 
 impl Names {
     /// A resolver whose look-ups may take `timeout`.
-    pub(crate) fn new(timeout: Duration, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(timeout: Duration, clock: Arc<dyn Clock>) -> Self {
         Self(SystemResolver::new(timeout, clock))
     }
 }
@@ -36,7 +37,7 @@ impl Service<Name> for Names {
     fn call(&mut self, name: Name) -> Self::Future {
         let resolver = self.0.clone();
         Box::pin(async move {
-            // Each upstream gets a share of the threads, as projects do for references.
+            // Each host gets a share of the threads, as projects do for references.
             let addresses = resolver.resolve(name.as_str(), name.as_str()).await?;
             // The port comes from the URL.
             let sockets = addresses

@@ -1,0 +1,85 @@
+//! `GET /v1/videos/events`: the updates of all tasks of a project, as server-sent events.
+
+use std::collections::VecDeque;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use kinora_contract::limits::EVENTS_RESUMED_MAX;
+use kinora_contract::{Status, TaskId};
+use kinora_store::{Ended, EndedRequest, Glance};
+
+use crate::auth::Reader;
+use crate::error::ApiError;
+use crate::event_id::{EventId, Told};
+use crate::event_stream::{EventStream, Opening};
+use crate::refusals::OfEvents;
+use crate::state::SharedApi;
+use crate::watch::Subject;
+
+/// Follow all video tasks.
+///
+/// Server-sent events. Each `video.updated` has a task object of the key's project as its `data`, as
+/// `GET /v1/videos/{id}` renders it. The stream begins with the tasks that have not ended, and reports each change of
+/// `status` or `progress`. A client that connects again sends the id of the last event in `Last-Event-ID`: the stream
+/// then begins with the tasks that may have changed since, also ended ones. The stream does not report deleted tasks.
+#[utoipa::path(
+    get,
+    path = "/v1/videos/events",
+    tag = "videos",
+    params(
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event received."),
+    ),
+    responses(
+        (status = 200, description = "The events.", content_type = "text/event-stream", body = String),
+        OfEvents,
+    ),
+    security(("bearer" = []))
+)]
+pub(crate) async fn events(
+    State(api): State<SharedApi>,
+    Reader(key): Reader,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let mut opening = Opening::new(&api, &key.key, &headers)?;
+    // One of a task's own stream may say nothing of other tasks.
+    opening.last = opening.last.filter(|last| last.since_ms > 0);
+    let subject = Subject::Project(opening.project.clone());
+    // Joined before the tasks are read, so that no change falls between.
+    let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
+    let unfinished = api.tasks.unfinished(&opening.project).await?;
+    let request = EndedRequest {
+        project: opening.project.to_string(),
+        since_ms: opening.last.map_or(0, |last| last.since_ms),
+        // Who begins to follow is told of no end of before.
+        limit: opening.last.map_or(0, |_| EVENTS_RESUMED_MAX),
+    };
+    // After those that have not ended: one that ends between the two is told as ended.
+    let ended = api.tasks.ended(request).await?;
+    waiter.note(&unfinished, &ended);
+    let open_ms = ended.next_ms;
+    let beginning = match opening.last {
+        None => unfinished.iter().map(|glance| glance.id).collect(),
+        Some(last) => changed_since(last, &unfinished, &ended),
+    };
+    let stream = EventStream::of_project(api, opening, waiter, beginning, open_ms);
+    Ok(stream.response())
+}
+
+/// What a reader may not know yet: all that have ended or were accepted since, and all that are in progress. Only of the
+/// last event's task it is known for sure what the reader was told.
+fn changed_since(last: EventId, unfinished: &[Glance], ended: &Ended) -> VecDeque<TaskId> {
+    let is_known = |id: &TaskId| last.told.has_ended() && last.told.task() == *id;
+    let ends = ended
+        .tasks
+        .iter()
+        .map(|(_, id)| *id)
+        .filter(|id| !is_known(id));
+    let may_have_changed = |glance: &&Glance| {
+        let is_new = glance.created_at_ms >= ended.from_ms;
+        let is_told = last.told == Told::from(**glance);
+        (last.is_partial || is_new || glance.status != Status::Queued) && !is_told
+    };
+    let others = unfinished.iter().filter(may_have_changed);
+    ends.chain(others.map(|glance| glance.id)).collect()
+}

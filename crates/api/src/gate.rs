@@ -1,0 +1,56 @@
+//! Asks the operator's policy service about a request before it becomes a task. Few questions are asked at a time, and
+//! a project has a share of them: slow answers to one project's requests delay no other project's.
+
+use kinora_contract::ErrorCode;
+use kinora_contract::limits::{POLICY_QUESTIONS_MAX, POLICY_QUESTIONS_PER_PROJECT_MAX};
+use kinora_policy::{Policy, Subject, Verdict};
+use kinora_store::NewTask;
+
+use crate::buffers::Full;
+use crate::error::ApiError;
+use crate::turns::Turns;
+
+/// How soon a client should send a request again about which there was no answer.
+const RETRY_SECONDS: u64 = 5;
+
+/// Lets requests pass that the operator's policy allows. Clones share its turns.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    policy: Policy,
+    turns: Turns,
+}
+
+impl Gate {
+    /// A gate that asks `policy`.
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            turns: Turns::new(POLICY_QUESTIONS_MAX, POLICY_QUESTIONS_PER_PROJECT_MAX),
+        }
+    }
+
+    /// Refuses what the policy does not allow. Without a turn a request never passes, whatever the operator wants
+    /// for one without an answer: else a client could get past the policy by asking a lot.
+    pub(crate) async fn check(&self, new: &NewTask) -> Result<(), ApiError> {
+        let own = self.turns.own(&new.project).await?;
+        let _turn = self.turns.next(own).await.map_err(|full| match full {
+            Full::Owner => full.into(),
+            Full::All => unavailable(),
+        })?;
+        let subject = Subject::new(&new.project, &new.spec, &new.metadata);
+        match self.policy.judge_request(&subject).await {
+            Ok(Verdict::Allowed) => Ok(()),
+            Ok(Verdict::Refused(reason)) => Err(ApiError::new(ErrorCode::ContentPolicy, reason)),
+            Err(error) => {
+                tracing::warn!(%error, "policy service did not answer; request refused");
+                Err(unavailable())
+            }
+        }
+    }
+}
+
+fn unavailable() -> ApiError {
+    let message =
+        "The request could not be checked against the policy of this service; send it again soon.";
+    ApiError::new(ErrorCode::PolicyUnavailable, message).retry_after(RETRY_SECONDS)
+}

@@ -1,0 +1,61 @@
+//! The wait of a long poll: until the task's next change, or the end of the time that the client would wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kinora_contract::{Task, TaskId};
+use kinora_store::{Glance, NewKey};
+use tokio::time::timeout;
+
+use crate::error::ApiError;
+use crate::state::Api;
+use crate::watch::{Subject, Waiter};
+
+/// The task at its next change, or as it stands after `wait`, and whether there was room to wait.
+pub(crate) async fn changed(
+    api: &Api,
+    key: &NewKey,
+    id: TaskId,
+    wait: Duration,
+) -> Result<(Arc<Task>, bool), ApiError> {
+    // Without room the answer comes at once: the client will ask again.
+    let Ok(_place) = api.watch.waits.take(&key.id) else {
+        return Ok((api.own_task(&key.project, id).await?, false));
+    };
+    // Joined before the task is read, so that no change falls between.
+    let waiter = api.watch.join(Subject::Task(id), &api.tasks, &api.stopping);
+    let task = api.own_task(&key.project, id).await?;
+    let before = Glance::of(&task);
+    if before.is_none_or(|before| before.has_ended()) {
+        return Ok((task, true));
+    }
+    let change = next_change(api, (&key.project, id), &waiter, before);
+    let task = match timeout(wait, change).await {
+        Ok(changed) => changed?,
+        Err(_) => api.own_task(&key.project, id).await?,
+    };
+    Ok((task, true))
+}
+
+/// The task as soon as it stands otherwise than `before`, or the service stops.
+async fn next_change(
+    api: &Api,
+    (project, id): (&str, TaskId),
+    waiter: &Waiter,
+    before: Option<Glance>,
+) -> Result<Arc<Task>, ApiError> {
+    let mailbox = waiter.mailbox();
+    loop {
+        mailbox.moved().await;
+        let Some(letter) = mailbox.take() else {
+            return api.own_task(project, id).await;
+        };
+        let task = match letter.task {
+            Some(task) => task,
+            None => api.own_task(project, id).await?,
+        };
+        if Glance::of(&task) != before {
+            return Ok(task);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The `Prefer` header (RFC 7240), of which one preference is known: `wait`, in seconds.
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderName};
+use kinora_contract::limits::WAIT_SECONDS_MAX;
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+/// Says which preference was applied.
+pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// How long the client would wait for a change, at most [`WAIT_SECONDS_MAX`]. A preference that makes no sense is
+/// ignored, as all preferences may be.
+pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
+    let lines = headers.get_all(PREFER).iter();
+    let texts = lines.filter_map(|line| line.to_str().ok());
+    let mut preferences = texts.flat_map(|text| text.split(','));
+    let wait = preferences.find_map(|preference| {
+        // Parameters of a preference follow a semicolon; `wait` has none.
+        let (name, value) = preference.split(';').next()?.split_once('=')?;
+        name.trim()
+            .eq_ignore_ascii_case("wait")
+            .then(|| value.trim())
+    })?;
+    let digits = wait
+        .strip_prefix('"')
+        .and_then(|quoted| quoted.strip_suffix('"'))
+        .unwrap_or(wait);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    // More digits than a number holds are a long time.
+    let seconds = is_number.then(|| digits.parse().unwrap_or(u64::MAX))?;
+    Some(Duration::from_secs(seconds.min(WAIT_SECONDS_MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn seconds(lines: &[&str]) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(PREFER, HeaderValue::from_str(line).unwrap());
+        }
+        wait(&headers).map(|wait| wait.as_secs())
+    }
+
+    #[test]
+    fn a_wait_is_found_among_other_preferences_and_bounded() {
+        for (lines, wanted) in [
+            (&["wait=30"][..], 30),
+            (&["respond-async, wait=10"], 10),
+            (&["respond-async", "Wait = 7; x=y"], 7),
+            (&["wait=\"5\""], 5),
+            (&["wait=1, wait=2"], 1),
+            (&["wait=0"], 0),
+            (&["wait=61"], 60),
+            (&["wait=99999999999999999999999"], 60),
+        ] {
+            assert_eq!(seconds(lines), Some(wanted), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_wait_in_seconds_is_ignored() {
+        for lines in [
+            &[][..],
+            &["respond-async"],
+            &["wait"],
+            &["wait="],
+            &["wait=-1"],
+            &["wait=+1"],
+            &["wait=1.5"],
+            &["waiting=3"],
+            &["wait=\"3"],
+        ] {
+            assert_eq!(seconds(lines), None, "{lines:?}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What a reader was told last, so that no state is told twice in a row: between the change of a task and its letter
+//! the stream may have read the task already.
+
+use std::collections::VecDeque;
+
+use crate::event_id::Told;
+
+/// Tasks remembered. A letter comes within moments of a read that was ahead of it, so few others lie between.
+const TASKS_MAX: usize = 64;
+
+/// The last state told of each of the latest tasks.
+#[derive(Debug, Default)]
+pub(crate) struct RecentlyTold(VecDeque<Told>);
+
+impl RecentlyTold {
+    /// Where the reader knows that these tasks stand.
+    pub(crate) fn from_known(known: Option<Told>) -> Self {
+        Self(known.into_iter().collect())
+    }
+
+    /// Whether the reader does not know this state yet; it knows it from now on. Nothing follows an end.
+    pub(crate) fn is_news(&mut self, told: Told) -> bool {
+        let of_task = |known: &Told| known.task() == told.task();
+        if let Some(place) = self.0.iter().position(of_task) {
+            let known = self.0[place];
+            if known == told || known.has_ended() && !told.has_ended() {
+                return false;
+            }
+            self.0.remove(place);
+        } else if self.0.len() == TASKS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(told);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::{Status, TaskId};
+    use kinora_store::Glance;
+
+    use super::*;
+
+    fn told(task: u64, status: Status, progress: u8) -> Told {
+        Told::from(Glance {
+            id: TaskId::from_parts(task, [0; 10]),
+            status,
+            progress,
+            created_at_ms: 0,
+        })
+    }
+
+    #[test]
+    fn a_state_is_news_once_and_nothing_follows_an_end() {
+        let mut recent = RecentlyTold::from_known(Some(told(1, Status::Queued, 0)));
+        assert!(!recent.is_news(told(1, Status::Queued, 0)));
+        assert!(recent.is_news(told(2, Status::Queued, 0)));
+        assert!(recent.is_news(told(1, Status::InProgress, 5)));
+        // A run that was given back begins anew.
+        assert!(recent.is_news(told(1, Status::Queued, 0)));
+        assert!(recent.is_news(told(1, Status::Completed, 100)));
+        assert!(!recent.is_news(told(1, Status::Completed, 100)));
+        assert!(!recent.is_news(told(1, Status::InProgress, 5)));
+    }
+
+    #[test]
+    fn few_tasks_are_remembered() {
+        let mut recent = RecentlyTold::default();
+        for task in 0..10 * TASKS_MAX as u64 {
+            assert!(recent.is_news(told(task, Status::Queued, 0)));
+            assert!(!recent.is_news(told(task, Status::Queued, 0)));
+        }
+        assert_eq!(recent.0.len(), TASKS_MAX);
+    }
+}

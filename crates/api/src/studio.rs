@@ -1,0 +1,152 @@
+//! `/` and `/studio/…`: the web page of `kinora-pages`. Browsers ask `/` for HTML and get the page; other clients get
+//! what they get at every unknown path.
+
+use axum::body::Body;
+use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use axum::{Router, routing::MethodRouter};
+use kinora_pages::{File, POLICY};
+
+use crate::conditional::Condition;
+use crate::error::ApiError;
+
+/// A new version of the service changes the page: browsers revalidate it, but download it once.
+const REVALIDATED: &str = "no-cache";
+/// The address of a file changes with its bytes.
+const KEPT: &str = "public, max-age=31536000, immutable";
+
+/// Adds the page to `routes`.
+pub(crate) fn mount<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+    let front: MethodRouter<S> = any(front);
+    routes.route("/", front).route("/studio/{*path}", any(file))
+}
+
+async fn front(method: Method, headers: HeaderMap) -> Response {
+    if !method.is_safe() || !takes(&headers, header::ACCEPT, "text/html") {
+        return not_found();
+    }
+    send(kinora_pages::page(), REVALIDATED, &headers)
+}
+
+async fn file(
+    method: Method,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Response {
+    let found = path.ok().and_then(|path| kinora_pages::find(&path));
+    match found.filter(|_| method.is_safe()) {
+        Some(file) => send(file, KEPT, &headers),
+        None => not_found(),
+    }
+}
+
+fn not_found() -> Response {
+    ApiError::no_such_path().into_response()
+}
+
+fn send(file: File, caching: &'static str, asked: &HeaderMap) -> Response {
+    let is_packed = takes(asked, header::ACCEPT_ENCODING, "gzip");
+    // The two forms of a file are different bytes, and so have different tags.
+    let form = if is_packed { "-gzip" } else { "" };
+    let etag = format!("\"{}{form}\"", kinora_pages::version());
+    let refused = Condition::of(asked, &etag).refused();
+    let mut response = match refused {
+        None => Body::from(if is_packed { file.packed } else { file.plain }).into_response(),
+        Some(refused) if refused.status() != StatusCode::NOT_MODIFIED => return refused,
+        Some(not_modified) => not_modified,
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, file.media_type()),
+        (header::CACHE_CONTROL, caching),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::VARY, "accept, accept-encoding"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if is_packed {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    if let Ok(etag) = HeaderValue::from_str(&etag) {
+        headers.insert(header::ETAG, etag);
+    }
+    response
+}
+
+/// Whether the list header `name` has the member `wanted`, and not with the weight 0.
+fn takes(headers: &HeaderMap, name: header::HeaderName, wanted: &str) -> bool {
+    let lines = headers.get_all(name).iter();
+    let texts = lines.filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).any(|member| {
+        let mut parts = member.split(';').map(str::trim);
+        let is_wanted = parts
+            .next()
+            .is_some_and(|value| value.eq_ignore_ascii_case(wanted));
+        is_wanted && parts.all(|part| !matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asking(pairs: &[(header::HeaderName, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().cloned();
+        pairs
+            .map(|(name, value)| (name, HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    const HTML: (header::HeaderName, &str) =
+        (header::ACCEPT, "text/html,application/xml;q=0.9,*/*;q=0.8");
+
+    #[tokio::test]
+    async fn only_a_browser_gets_the_page() {
+        for (method, accept, status) in [
+            (Method::GET, "text/html,*/*;q=0.8", 200),
+            (Method::HEAD, "application/xml;q=0.9, TEXT/HTML;q=0.5", 200),
+            (Method::GET, "*/*", 404),
+            (Method::GET, "application/json", 404),
+            (Method::GET, "text/html;q=0", 404),
+            (Method::POST, "text/html", 404),
+        ] {
+            let response = front(method.clone(), asking(&[(header::ACCEPT, accept)])).await;
+            assert_eq!(response.status(), status, "{method} {accept}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_known_page_is_not_sent_again_and_each_form_has_a_tag_of_its_own() {
+        let plain = front(Method::GET, asking(&[HTML])).await;
+        let gzip = (header::ACCEPT_ENCODING, "gzip, br");
+        let packed = front(Method::GET, asking(&[HTML, gzip.clone()])).await;
+        let etag = |response: &Response| response.headers()[header::ETAG].clone();
+        assert_ne!(etag(&plain), etag(&packed));
+        assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
+        assert!(!plain.headers().contains_key(header::CONTENT_ENCODING));
+        let mut again = asking(&[HTML, gzip]);
+        again.insert(header::IF_NONE_MATCH, etag(&packed));
+        let known = front(Method::GET, again).await;
+        assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(known.headers()[header::CACHE_CONTROL], REVALIDATED);
+        assert_eq!(known.headers()[header::CONTENT_SECURITY_POLICY], POLICY);
+    }
+
+    #[tokio::test]
+    async fn a_file_is_kept_and_an_unknown_one_is_not_found() {
+        let path = format!("{}/app.js", kinora_pages::version());
+        let found = file(Method::GET, Ok(Path(path)), asking(&[])).await;
+        assert_eq!(found.status(), StatusCode::OK);
+        assert_eq!(found.headers()[header::CACHE_CONTROL], KEPT);
+        assert_eq!(
+            found.headers()[header::CONTENT_TYPE],
+            "text/javascript; charset=utf-8"
+        );
+        let old = Ok(Path("0123456789abcdef/app.js".to_owned()));
+        let old = file(Method::GET, old, asking(&[])).await;
+        assert_eq!(old.status(), StatusCode::NOT_FOUND);
+    }
+}

@@ -1,0 +1,100 @@
+//! Clients that wait for changes of tasks instead of polling: by a long poll, or by an event stream. They join here,
+//! and the process's one watcher (`follower`) puts what has changed into their mailboxes.
+
+mod follower;
+mod hub;
+mod mailbox;
+mod places;
+
+use std::sync::Arc;
+
+use kinora_contract::limits::{
+    EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX, WAITS_MAX, WAITS_PER_KEY_MAX,
+};
+use kinora_store::{Ended, Glance, Tasks};
+use tokio_util::sync::CancellationToken;
+
+use hub::SharedHub;
+use mailbox::Mailbox;
+
+pub(crate) use hub::Subject;
+pub(crate) use mailbox::Letter;
+pub(crate) use places::{Place, Places};
+
+/// The clients of a process that wait for changes. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    hub: Arc<SharedHub>,
+    /// Of long polls.
+    pub(crate) waits: Places,
+    /// Of event streams.
+    pub(crate) streams: Places,
+}
+
+/// A place among those who wait; dropping it leaves.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    hub: Arc<SharedHub>,
+    subject: Subject,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self {
+            hub: Arc::default(),
+            waits: Places::new(WAITS_MAX, WAITS_PER_KEY_MAX),
+            streams: Places::new(EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX),
+        }
+    }
+}
+
+impl Watch {
+    /// Joins those who wait for changes of `subject`. Every change that cannot be read yet when this returns will be
+    /// told, until `stopping`.
+    pub(crate) fn join(
+        &self,
+        subject: Subject,
+        tasks: &Arc<dyn Tasks>,
+        stopping: &CancellationToken,
+    ) -> Waiter {
+        let mut hub = self.hub.lock();
+        let mailbox = hub.join(&subject);
+        if stopping.is_cancelled() {
+            mailbox.close();
+        } else if !std::mem::replace(&mut hub.is_followed, true) {
+            let shared = Arc::downgrade(&self.hub);
+            let (tasks, changes) = (tasks.clone(), tasks.changes());
+            tokio::spawn(follower::follow(shared, tasks, changes, stopping.clone()));
+        }
+        drop(hub);
+        Waiter {
+            hub: self.hub.clone(),
+            subject,
+            mailbox,
+        }
+    }
+}
+
+impl Waiter {
+    /// What has come.
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.mailbox
+    }
+
+    /// Notes what a follower of a project has read by itself, so that it is no news to it.
+    pub(crate) fn note(&self, unfinished: &[Glance], ended: &Ended) {
+        if let Subject::Project(name) = &self.subject {
+            self.hub.lock().note(name, unfinished, ended);
+        }
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.hub.lock().leave(&self.subject, &self.mailbox);
+    }
+}
+
+#[cfg(test)]
+mod tests;

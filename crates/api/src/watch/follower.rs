@@ -1,0 +1,147 @@
+//! The one watcher of a process: it hears which tasks have changed, reads them once for all who wait, and looks at
+//! everything that is waited for now and then, in case something was not heard.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use kinora_contract::TaskId;
+use kinora_contract::limits::EVENTS_RESUMED_MAX;
+use kinora_store::{Changes, EndedRequest, StoreError, TaskChange, Tasks};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::hub::SharedHub;
+
+/// Changes that are read together.
+const HEARD_AT_ONCE: usize = 256;
+/// Tasks of one question of a look.
+const LOOKED_AT_ONCE: usize = 1_000;
+/// Pause between two looks, at least.
+const LOOK_PAUSE: Duration = Duration::from_secs(2);
+/// Added to it for each task that is waited for, and for each project: a look is to cost the store little.
+const LOOK_PAUSE_PER_TASK: Duration = Duration::from_millis(1);
+const LOOK_PAUSE_PER_PROJECT: Duration = Duration::from_millis(20);
+/// Pause before a look, when something was missed.
+const MISSED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Follows `changes` until nobody waits any more, or the service stops.
+pub(super) async fn follow(
+    hub: Weak<SharedHub>,
+    tasks: Arc<dyn Tasks>,
+    mut changes: Changes,
+    stopping: CancellationToken,
+) {
+    let mut look = pin!(sleep(LOOK_PAUSE));
+    // Whether the next look was brought forward.
+    let mut is_early = false;
+    loop {
+        let heard = tokio::select! {
+            biased;
+            () = stopping.cancelled() => {
+                if let Some(hub) = hub.upgrade() {
+                    hub.lock().close();
+                }
+                return;
+            }
+            change = changes.next() => Some(change),
+            () = look.as_mut() => None,
+        };
+        let Some(hub) = hub.upgrade() else {
+            return;
+        };
+        if hub.is_abandoned() {
+            return;
+        }
+        let has_missed = match heard {
+            Some(first) => !hear(&hub, &*tasks, &mut changes, first).await,
+            None => {
+                if let Err(error) = look_at_all(&hub, &*tasks).await {
+                    tracing::debug!(%error, "tasks with waiting clients not read");
+                }
+                is_early = false;
+                look.set(sleep(look_pause(&hub)));
+                false
+            }
+        };
+        if has_missed && !is_early {
+            is_early = true;
+            look.set(sleep(MISSED_PAUSE));
+        }
+    }
+}
+
+/// Tells of `first` and what else has changed by now; returns whether nothing was missed.
+async fn hear(
+    shared: &SharedHub,
+    tasks: &dyn Tasks,
+    changes: &mut Changes,
+    first: TaskChange,
+) -> bool {
+    let mut ids = BTreeSet::new();
+    let mut next = Some(first);
+    let mut is_complete = true;
+    while let Some(change) = next {
+        match change {
+            TaskChange::Of(id) => drop(ids.insert(id)),
+            TaskChange::Unknown => is_complete = false,
+        }
+        next = match ids.len() < HEARD_AT_ONCE {
+            true => changes.try_next(),
+            false => None,
+        };
+    }
+    let ids: Vec<TaskId> = {
+        let hub = shared.lock();
+        let concern = ids.into_iter().filter(|id| hub.may_concern(*id));
+        concern.collect()
+    };
+    let read = join_all(ids.iter().map(|id| tasks.task(*id))).await;
+    let mut hub = shared.lock();
+    for (id, read) in ids.into_iter().zip(read) {
+        match read {
+            Ok(task) => hub.tell(id, task.as_ref()),
+            Err(_) => is_complete = false,
+        }
+    }
+    is_complete
+}
+
+/// Tells of everything that was not heard.
+async fn look_at_all(shared: &SharedHub, tasks: &dyn Tasks) -> Result<(), StoreError> {
+    let (ids, projects) = {
+        let mut hub = shared.lock();
+        hub.begin_look();
+        (hub.tasks(), hub.projects())
+    };
+    for some in ids.chunks(LOOKED_AT_ONCE) {
+        let glances = tasks.glance(some).await?;
+        let mut hub = shared.lock();
+        for (id, glance) in some.iter().zip(glances) {
+            hub.tell_glance(*id, glance, None);
+        }
+    }
+    for (project, since_ms) in projects {
+        let request = EndedRequest {
+            project: project.to_string(),
+            since_ms,
+            limit: EVENTS_RESUMED_MAX,
+        };
+        // Those that end between the two are told as ended.
+        let unfinished = tasks.unfinished(&project).await?;
+        let ended = tasks.ended(request).await?;
+        shared.lock().tell_project(&project, &unfinished, &ended);
+    }
+    Ok(())
+}
+
+/// The pause before the next look.
+fn look_pause(hub: &SharedHub) -> Duration {
+    let hub = hub.lock();
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let tasks = LOOK_PAUSE_PER_TASK.saturating_mul(count(hub.tasks().len()));
+    let projects = LOOK_PAUSE_PER_PROJECT.saturating_mul(count(hub.projects().len()));
+    LOOK_PAUSE.max(tasks.saturating_add(projects))
+}

@@ -1,0 +1,143 @@
+//! Whom a state concerns, and that each is told of it once.
+
+use kinora_contract::Status;
+
+use super::*;
+
+fn id(number: u8) -> TaskId {
+    TaskId::from_parts(number.into(), [number; 10])
+}
+
+fn glance(id: TaskId, status: Status, progress: u8) -> Glance {
+    Glance {
+        id,
+        status,
+        progress,
+        created_at_ms: 1,
+    }
+}
+
+/// These ended when the project was followed.
+fn ended(tasks: &[TaskId]) -> Ended {
+    Ended {
+        tasks: tasks.iter().map(|id| (9, *id)).collect(),
+        from_ms: 0,
+        next_ms: 7,
+        now_ms: 9,
+    }
+}
+
+fn project(hub: &mut Hub) -> Arc<Mailbox> {
+    hub.join(&Subject::Project("one".into()))
+}
+
+/// Looks at the project as the follower does.
+fn look(hub: &mut Hub, unfinished: &[Glance], ended_tasks: &[TaskId]) {
+    hub.begin_look();
+    hub.tell_project("one", unfinished, &ended(ended_tasks));
+}
+
+/// The tasks of all letters.
+fn taken(mailbox: &Mailbox) -> Vec<TaskId> {
+    std::iter::from_fn(|| mailbox.take())
+        .map(|letter| letter.id)
+        .collect()
+}
+
+#[test]
+fn each_change_of_a_task_is_told_once_to_those_who_wait_for_it() {
+    let mut hub = Hub::default();
+    let boxes = [id(1), id(1), id(2)].map(|one| hub.join(&Subject::Task(one)));
+    for (glance, is_news) in [
+        (glance(id(1), Status::Queued, 0), true),
+        (glance(id(1), Status::Queued, 0), false),
+        (glance(id(1), Status::InProgress, 0), true),
+        (glance(id(1), Status::InProgress, 1), true),
+        (glance(id(1), Status::InProgress, 1), false),
+    ] {
+        hub.tell_glance(id(1), Some(glance), None);
+        for mailbox in &boxes[..2] {
+            assert_eq!(taken(mailbox).len(), usize::from(is_news), "{glance:?}");
+        }
+    }
+    hub.tell_glance(id(1), None, None);
+    assert_eq!(taken(&boxes[0]), [id(1)], "it is gone");
+    assert!(boxes[2].is_empty());
+}
+
+#[test]
+fn a_look_tells_what_was_not_heard() {
+    let mut hub = Hub::default();
+    let mailbox = project(&mut hub);
+    let queued = glance(id(1), Status::Queued, 0);
+    hub.note("one", &[queued], &ended(&[id(2)]));
+    assert_eq!(hub.projects(), [("one".into(), 7)]);
+    look(&mut hub, &[queued], &[id(2)]);
+    assert_eq!(taken(&mailbox), [], "it has read that by itself");
+    let new = glance(id(3), Status::Queued, 0);
+    look(
+        &mut hub,
+        &[glance(id(1), Status::InProgress, 5), new],
+        &[id(2)],
+    );
+    assert_eq!(taken(&mailbox), [id(1), id(3)]);
+    // One has ended, one was removed, and one came and ended in between.
+    look(&mut hub, &[], &[id(2), id(1), id(4)]);
+    let mut told = taken(&mailbox);
+    told.sort_unstable();
+    assert_eq!(told, [id(1), id(3), id(4)]);
+    look(&mut hub, &[], &[id(2), id(1), id(4)]);
+    assert_eq!(taken(&mailbox), []);
+}
+
+#[test]
+fn ends_of_before_are_no_news_to_those_who_begin_to_follow() {
+    let mut hub = Hub::default();
+    let mailbox = project(&mut hub);
+    assert_eq!(hub.projects(), [], "nobody knows yet how it stands");
+    let running = glance(id(1), Status::InProgress, 3);
+    hub.note("one", &[running], &ended(&[]));
+    hub.begin_look();
+    let past = Ended {
+        tasks: vec![(8, id(1)), (8, id(2)), (9, id(3))],
+        ..ended(&[])
+    };
+    hub.tell_project("one", &[], &past);
+    // The first ended while it was read, and carries an earlier time.
+    assert_eq!(taken(&mailbox), [1, 3].map(id));
+}
+
+#[test]
+fn nothing_unfinished_follows_an_end() {
+    let mut hub = Hub::default();
+    let mailbox = project(&mut hub);
+    look(&mut hub, &[glance(id(1), Status::InProgress, 9)], &[id(1)]);
+    assert_eq!(taken(&mailbox), [id(1)]);
+    look(&mut hub, &[glance(id(1), Status::InProgress, 9)], &[]);
+    assert_eq!(taken(&mailbox), []);
+}
+
+#[test]
+fn p08_ends_that_are_told_no_more_are_forgotten() {
+    let mut hub = Hub::default();
+    let _mailbox = project(&mut hub);
+    for number in 0..200 {
+        look(&mut hub, &[], &[id(number)]);
+        let told = hub.projects["one"].told.len() as u64;
+        assert!(told <= LOOKS_REMEMBERED, "{told}");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_those_who_have_left() {
+    let mut hub = Hub::default();
+    for subject in [Subject::Task(id(1)), Subject::Project("one".into())] {
+        let boxes = [hub.join(&subject), hub.join(&subject)];
+        hub.leave(&subject, &boxes[0]);
+        assert!(!hub.is_empty());
+        hub.leave(&subject, &boxes[0]);
+        assert!(!hub.is_empty(), "nobody leaves twice");
+        hub.leave(&subject, &boxes[1]);
+        assert!(hub.is_empty());
+    }
+}

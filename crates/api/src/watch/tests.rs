@@ -1,0 +1,168 @@
+//! The whole way of a change, from a store to those who wait for it.
+
+use std::time::Duration;
+
+use kinora_contract::{ManualClock, TaskId};
+use kinora_store::conformance::Site;
+use kinora_store::conformance::bench::Bench as _;
+use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, id};
+use kinora_store::faulty::{FaultyStore, Method, Plan};
+use kinora_store::reference::ReferenceStore;
+use kinora_store::{EndedRequest, Renewal, Stores};
+
+use super::*;
+
+/// Only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A store with its clients that wait.
+struct World {
+    site: Site,
+    /// As the clients see the store.
+    tasks: Arc<dyn Tasks>,
+    plan: Arc<Plan<Method>>,
+    watch: Watch,
+    stopping: CancellationToken,
+}
+
+impl World {
+    fn new(is_deaf: bool) -> Self {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let store = Stores::of(Arc::new(ReferenceStore::new(1, clock.clone())));
+        let plan = Arc::new(Plan::<Method>::seeded(1));
+        let wrapped = match is_deaf {
+            true => FaultyStore::wrap_deaf(store.clone(), plan.clone()),
+            false => FaultyStore::wrap(store.clone(), plan.clone()),
+        };
+        Self {
+            site: Site::of(store, clock),
+            tasks: wrapped.tasks,
+            plan,
+            watch: Watch::default(),
+            stopping: CancellationToken::new(),
+        }
+    }
+
+    fn join(&self, subject: Subject) -> Waiter {
+        self.watch.join(subject, &self.tasks, &self.stopping)
+    }
+}
+
+async fn next(waiter: &Waiter) -> TaskId {
+    let moved = tokio::time::timeout(PATIENCE, waiter.mailbox().moved()).await;
+    moved.expect("a letter comes");
+    waiter.mailbox().take().expect("a letter").id
+}
+
+/// Lets everything happen that can happen now.
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_told_to_those_whom_it_concerns_and_read_once() {
+    let world = World::new(false);
+    world.site.submit(1, "one").await;
+    world.site.submit(2, "two").await;
+    let own: Vec<_> = (0..100).map(|_| world.join(Subject::Task(id(1)))).collect();
+    let project = world.join(Subject::Project("one".into()));
+    let others = [
+        world.join(Subject::Task(id(2))),
+        world.join(Subject::Project("two".into())),
+    ];
+    let claim = world.site.claim_one().await;
+    assert_eq!(claim.task.id, id(1));
+    let report = Renewal {
+        progress: 50,
+        ..Renewal::default()
+    };
+    world.site.renew(&claim.lease, report).await.unwrap();
+    for waiter in own.iter().chain([&project]) {
+        assert_eq!(next(waiter).await, id(1));
+    }
+    settle().await;
+    assert!(own.iter().all(|waiter| waiter.mailbox().is_empty()));
+    assert!(world.plan.calls(Method::Task) <= 2, "once for each change");
+    world.site.submit(3, "one").await;
+    assert_eq!(next(&project).await, id(3));
+    settle().await;
+    assert!(others.iter().all(|waiter| waiter.mailbox().is_empty()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_heard_is_found_by_a_look() {
+    let world = World::new(true);
+    world.site.submit(1, "one").await;
+    let own = world.join(Subject::Task(id(1)));
+    let project = world.join(Subject::Project("one".into()));
+    let request = EndedRequest {
+        project: "one".to_owned(),
+        since_ms: 0,
+        limit: 0,
+    };
+    let unfinished = world.tasks.unfinished("one").await.unwrap();
+    project.note(&unfinished, &world.tasks.ended(request).await.unwrap());
+    for number in [2, 3] {
+        world.site.submit(number, "one").await;
+    }
+    assert_eq!(next(&own).await, id(1));
+    assert_eq!(next(&project).await, id(2));
+    assert_eq!(next(&project).await, id(3));
+    world.site.cancel("one", 1, RETENTION_MS).await;
+    assert_eq!(next(&own).await, id(1));
+    assert_eq!(next(&project).await, id(1));
+    // It comes and goes between two looks.
+    world.site.submit(4, "one").await;
+    world.site.cancel("one", 4, RETENTION_MS).await;
+    assert_eq!(next(&project).await, id(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn p11_an_outage_of_the_store_loses_no_change() {
+    use kinora_store::faulty::Rates;
+
+    let world = World::new(false);
+    world.site.submit(1, "one").await;
+    let waiter = world.join(Subject::Task(id(1)));
+    world.plan.set(Rates {
+        before_ppm: 1_000_000,
+        ..Rates::default()
+    });
+    world.site.cancel("one", 1, RETENTION_MS).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(waiter.mailbox().is_empty());
+    world.plan.set(Rates::default());
+    assert_eq!(next(&waiter).await, id(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn p16_a_stop_ends_every_wait_at_once() {
+    let world = World::new(false);
+    world.site.submit(1, "one").await;
+    let waiters = [
+        world.join(Subject::Task(id(1))),
+        world.join(Subject::Project("one".into())),
+    ];
+    world.stopping.cancel();
+    let late = world.join(Subject::Task(id(1)));
+    for waiter in waiters.iter().chain([&late]) {
+        let moved = tokio::time::timeout(PATIENCE, waiter.mailbox().moved()).await;
+        assert!(moved.is_ok() && waiter.mailbox().is_over());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_followed_while_somebody_waits() {
+    let world = World::new(false);
+    world.site.submit(1, "one").await;
+    for _ in 0..3 {
+        let waiter = world.join(Subject::Task(id(1)));
+        assert!(world.watch.hub.lock().is_followed);
+        drop(waiter);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(!world.watch.hub.lock().is_followed);
+    }
+    let waiter = world.join(Subject::Task(id(1)));
+    world.site.cancel("one", 1, RETENTION_MS).await;
+    assert_eq!(next(&waiter).await, id(1));
+}

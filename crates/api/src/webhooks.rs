@@ -1,0 +1,269 @@
+//! Delivers events to webhooks: takes what is due from the store, posts it through the guarded fetcher, and stores what
+//! became of it. Any number of processes deliver; a delivery is leased, and made again when its process dies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kinora_contract::limits::{
+    WEBHOOK_DELIVERIES_EACH_MAX, WEBHOOK_DELIVERIES_MAX, WEBHOOK_SECONDS,
+};
+use kinora_contract::webhook::{
+    Event, ID_HEADER, SIGNATURE_HEADER, TEST_EVENT, TIMESTAMP_HEADER, event_type, pause_ms,
+    signatures,
+};
+use kinora_contract::{State, TaskId, TraceContext};
+use kinora_fetch::{FetchError, Fetcher, Post};
+use kinora_store::{
+    Answer, DeliveryDone, DeliveryNext, DeliveryRequest, DueDelivery, Outage, StoreError,
+};
+use kinora_traces::{Kind, Span};
+use metrics::counter;
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::sync::watch::error::RecvError;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::state::Api;
+
+/// Between two looks for deliveries that are due, while no task and no delivery ends: retries, and what commands beside
+/// the service ask for, wait half of it on average.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+/// Before a look after the end of a task: ends that follow each other closely are looked for together.
+const GATHER: Duration = Duration::from_millis(50);
+/// Longer than an attempt and the settlement take; after it another process makes the delivery.
+const LEASE_MS: u64 = 60_000;
+/// Before a look at a task whose end this process cannot see yet.
+const SOON_MS: u64 = 1_000;
+
+/// Makes the deliveries of a process.
+#[derive(Debug)]
+pub struct Deliverer {
+    /// The service, whose task objects it sends.
+    pub api: Api,
+    /// Dials only what references may be fetched from.
+    pub fetcher: Fetcher,
+}
+
+/// An event, and the trace of its task.
+struct Message {
+    body: Bytes,
+    trace: Option<TraceContext>,
+}
+
+/// Why there is nothing to be sent.
+enum Unsent {
+    /// There will never be.
+    Gone(&'static str),
+    /// There will be, after so many milliseconds.
+    NotYet(u64, String),
+}
+
+impl Deliverer {
+    /// Delivers until `stop`. Deliveries under way are then dropped, and made again when their leases have ended.
+    pub async fn deliver(self, stop: CancellationToken) {
+        let (own, outage) = (Arc::new(self), Outage::of("looks for webhook deliveries"));
+        let mut hints = own.api.webhooks.delivery_hints();
+        let mut under_way = JoinSet::new();
+        loop {
+            let request = DeliveryRequest {
+                count: WEBHOOK_DELIVERIES_MAX.saturating_sub(under_way.len()),
+                each: WEBHOOK_DELIVERIES_EACH_MAX,
+                lease_ms: LEASE_MS,
+            };
+            match own.api.webhooks.take_deliveries(request).await {
+                Ok(due) => {
+                    outage.note_success();
+                    for one in due {
+                        under_way.spawn(own.clone().deliver_one(one));
+                    }
+                }
+                Err(error) => outage.note_failure(&error),
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = wait(&mut hints, &mut under_way) => {}
+            }
+        }
+    }
+
+    async fn deliver_one(self: Arc<Self>, due: DueDelivery) {
+        let (answer, next) = match self.message(&due).await {
+            Ok(message) => self.attempt(&due, message).await,
+            Err(Unsent::Gone(why)) => (Err(why.to_owned()), DeliveryNext::Failed),
+            Err(Unsent::NotYet(after_ms, why)) => (Err(why), DeliveryNext::Again { after_ms }),
+        };
+        let outcome = match next {
+            DeliveryNext::Delivered => "delivered",
+            DeliveryNext::Again { .. } => "retried",
+            DeliveryNext::Failed => "failed",
+            DeliveryNext::Gone => "gone",
+        };
+        counter!("kinora_webhook_deliveries_total", "outcome" => outcome).increment(1);
+        let (number, event) = (due.number, due.event);
+        // Not the URL: its path may be a secret.
+        match next {
+            DeliveryNext::Delivered => tracing::debug!(number, event, "webhook delivery made"),
+            DeliveryNext::Again { .. } => {
+                tracing::debug!(number, event, ?answer, "webhook delivery not made yet");
+            }
+            DeliveryNext::Failed | DeliveryNext::Gone => {
+                tracing::warn!(number, event, ?answer, outcome, "webhook delivery given up");
+            }
+        }
+        let done = DeliveryDone {
+            number,
+            token: due.token,
+            answer,
+            next,
+        };
+        if let Err(error) = self.api.webhooks.settle_delivery(done).await {
+            tracing::warn!(%error, number, "webhook delivery not settled; it will be made again");
+        }
+    }
+
+    /// Sends the event once, signed at this time.
+    async fn attempt(&self, due: &DueDelivery, message: Message) -> (Answer, DeliveryNext) {
+        let Message { body, trace } = message;
+        let mut span = self.api.tracer.trail(trace).span("webhook");
+        span.set("kinora.attempt", due.attempts);
+        let now_s = self.api.clock.now_ms() / 1000;
+        let signature = signatures(&due.secrets, &due.event, now_s, &body);
+        let timestamp = now_s.to_string();
+        let post = Post {
+            project: &due.project,
+            url: &due.url,
+            headers: &[
+                ("content-type", "application/json"),
+                (ID_HEADER, &due.event),
+                (TIMESTAMP_HEADER, &timestamp),
+                (SIGNATURE_HEADER, &signature),
+            ],
+            body,
+            limit: Duration::from_secs(WEBHOOK_SECONDS),
+        };
+        kinora_crash::point("api.before_delivery");
+        let sent = self.fetcher.post(post).await;
+        kinora_crash::point("api.delivered");
+        describe(span.of_kind(Kind::Client), &sent);
+        let answer = sent.map_err(|error| error.failure().message);
+        let next = match answer {
+            Ok(200..=299) => DeliveryNext::Delivered,
+            Ok(410) => DeliveryNext::Gone,
+            _ => pause_ms(due.attempts).map_or(DeliveryNext::Failed, |after_ms| {
+                DeliveryNext::Again { after_ms }
+            }),
+        };
+        (answer, next)
+    }
+
+    async fn message(&self, due: &DueDelivery) -> Result<Message, Unsent> {
+        match due.task {
+            Some(task) => self.ending(&due.event, task).await,
+            None => {
+                let data = json!({"id": due.event, "object": "video"});
+                let body = written(&due.event, self.api.clock.now_ms(), TEST_EVENT, data)?;
+                Ok(Message { body, trace: None })
+            }
+        }
+    }
+
+    /// The event that ends a task, with the task object of this moment.
+    async fn ending(&self, event: &str, task: TaskId) -> Result<Message, Unsent> {
+        let later = |error: StoreError| Unsent::NotYet(SOON_MS, error.to_string());
+        let found = self.api.tasks.task(task).await.map_err(later)?;
+        let task = found.ok_or(Unsent::Gone("the task was deleted"))?;
+        let Some(kind) = event_type(&task.state) else {
+            return Err(match task.state {
+                State::Expired => Unsent::Gone("the task has expired"),
+                // Another process ended it a moment ago, and this one remembers how it stood before.
+                _ => Unsent::NotYet(SOON_MS, "the end of the task is not seen yet".to_owned()),
+            });
+        };
+        let object = self.api.object_at(&task, None);
+        let object = object.map_err(|_| Unsent::Gone("the task has expired"))?;
+        let ended_ms = task.finished_at_ms.unwrap_or(task.created_at_ms);
+        Ok(Message {
+            body: written(event, ended_ms, kind, object)?,
+            trace: task.trace,
+        })
+    }
+}
+
+/// Says what came of a delivery. Neither its URL nor its host: the receiver is the project's own affair.
+fn describe(mut span: Span, sent: &Result<u16, FetchError>) {
+    span.set("http.request.method", "POST");
+    match sent {
+        Ok(status) => {
+            span.set("http.response.status_code", u32::from(*status));
+            if !(200..300).contains(status) {
+                span.fail(status.to_string());
+            }
+        }
+        Err(error) => span.fail(error.failure().code),
+    }
+}
+
+/// Waits until there may be something to deliver.
+async fn wait(hints: &mut watch::Receiver<u64>, under_way: &mut JoinSet<()>) {
+    tokio::select! {
+        biased;
+        // Its webhook has room for the next one. A panic was logged, and its lease ends.
+        Some(_) = under_way.join_next() => {}
+        // Without hints the looks alone must do.
+        Ok(()) = hinted(hints) => {}
+        () = tokio::time::sleep(LOOK_EVERY) => {}
+    }
+}
+
+async fn hinted(hints: &mut watch::Receiver<u64>) -> Result<(), RecvError> {
+    hints.changed().await?;
+    tokio::time::sleep(GATHER).await;
+    Ok(())
+}
+
+fn written(id: &str, at_ms: u64, kind: &str, data: impl Serialize) -> Result<Bytes, Unsent> {
+    let event = Event {
+        id,
+        object: "event",
+        created_at: at_ms / 1000,
+        kind,
+        data,
+    };
+    let body = serde_json::to_vec(&event);
+    body.map(Bytes::from)
+        .map_err(|_| Unsent::Gone("the event cannot be written"))
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test measures in paused time"
+)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_task_shortens_the_wait_for_the_next_look() {
+        let (ended, mut hints) = watch::channel(0);
+        let mut under_way = JoinSet::new();
+        let mut waited = async |under_way: &mut JoinSet<()>| {
+            let begun = Instant::now();
+            wait(&mut hints, under_way).await;
+            begun.elapsed()
+        };
+        assert_eq!(waited(&mut under_way).await, LOOK_EVERY);
+        ended.send_modify(|count| *count += 1);
+        assert_eq!(waited(&mut under_way).await, GATHER);
+        assert_eq!(waited(&mut under_way).await, LOOK_EVERY, "heard once");
+        under_way.spawn(async {});
+        assert_eq!(waited(&mut under_way).await, Duration::ZERO);
+        drop(ended);
+        assert_eq!(waited(&mut under_way).await, LOOK_EVERY);
+    }
+}

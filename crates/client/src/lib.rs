@@ -1,0 +1,51 @@
+//! An asynchronous client of Kinora's HTTP API: submit a task, wait for it, save its video.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), kinora_client::Error> {
+//! use kinora_client::{Client, NewVideo, Variant};
+//!
+//! let client = Client::new("http://127.0.0.1:8080", "kinora_...")?;
+//! let video = NewVideo::new("kinora-a1", "A red balloon drifts over the sea").seconds(5);
+//! let task = client.submit(&video).await?;
+//! let done = client.wait(&task.id).await?;
+//! client.download(&done.id, Variant::Video, "balloon.mp4".as_ref()).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The modules in the order in which a call passes them:
+//!
+//! 1. `builder`: where the service is, the key, deadlines, certificates.
+//! 2. [`Client`] has a method for each endpoint; `request` and `video` are the types of what it sends and receives.
+//!    Fields that this version does not know are kept in `other`, so that a newer service breaks no older client.
+//! 3. `http`: one bounded exchange; `retry`: what may be repeated, and when.
+//! 4. [`Watch`] follows a task by server-sent events (`events`), and where the service has none, by polling.
+//! 5. `download` and `partial`: a result into a file, resumed where it broke off.
+//!
+//! A submit always carries an `Idempotency-Key`, so a repeat after a lost answer returns the same task. Every other call is
+//! safe to repeat as it is. The client uses no proxy and sends its key to the service's own origin only.
+
+#![forbid(unsafe_code)]
+
+mod builder;
+mod client;
+mod download;
+mod error;
+mod events;
+mod http;
+mod model;
+mod pages;
+mod partial;
+mod request;
+mod retry;
+mod video;
+mod watch;
+
+pub use builder::Builder;
+pub use client::{Client, Variant};
+pub use error::{Error, Refusal};
+pub use model::{Capabilities, Model};
+pub use pages::Pages;
+pub use request::{Edit, NewVideo, Seconds};
+pub use video::{Failure, Status, Video, Warning};
+pub use watch::Watch;

@@ -1,0 +1,103 @@
+//! The project's tasks, page by page.
+
+use std::collections::VecDeque;
+
+use hyper::Method;
+use serde::Deserialize;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::video::Video;
+
+/// The most tasks of a page that the service gives.
+const LIMIT_MAX: u32 = 100;
+
+/// An iterator over the tasks of the key's project; reads the next page when it is needed.
+#[derive(Debug)]
+pub struct Pages {
+    client: Client,
+    limit: u32,
+    ascending: bool,
+    page: VecDeque<Video>,
+    after: Option<String>,
+    ended: bool,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<Video>,
+    last_id: Option<String>,
+    has_more: bool,
+}
+
+impl Client {
+    /// The project's tasks, newest first.
+    ///
+    /// ```no_run
+    /// # async fn example(client: kinora_client::Client) -> Result<(), kinora_client::Error> {
+    /// let mut tasks = client.list();
+    /// while let Some(task) = tasks.next().await? {
+    ///     println!("{} {}", task.id, task.status.name());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list(&self) -> Pages {
+        Pages {
+            client: self.clone(),
+            limit: LIMIT_MAX,
+            ascending: false,
+            page: VecDeque::new(),
+            after: None,
+            ended: false,
+        }
+    }
+}
+
+impl Pages {
+    /// Oldest first.
+    #[must_use]
+    pub fn ascending(mut self) -> Self {
+        self.ascending = true;
+        self
+    }
+
+    /// Reads so many tasks at once, 1 to 100.
+    #[must_use]
+    pub fn page_size(mut self, tasks: u32) -> Self {
+        self.limit = tasks.clamp(1, LIMIT_MAX);
+        self
+    }
+
+    /// Only tasks after this one, in the order of the list.
+    #[must_use]
+    pub fn after(mut self, id: impl Into<String>) -> Self {
+        self.after = Some(id.into());
+        self
+    }
+
+    /// The next task; `None` after the last one.
+    pub async fn next(&mut self) -> Result<Option<Video>, Error> {
+        while self.page.is_empty() && !self.ended {
+            self.turn().await?;
+        }
+        Ok(self.page.pop_front())
+    }
+
+    async fn turn(&mut self) -> Result<(), Error> {
+        let mut call = self
+            .client
+            .to(Method::GET, &["videos"])
+            .query("limit", &self.limit.to_string())
+            .query("order", if self.ascending { "asc" } else { "desc" });
+        if let Some(after) = &self.after {
+            call = call.query("after", after);
+        }
+        let page: Page = self.client.call(&call).await?.json()?;
+        // A page may be short, and even empty, while more follow; one that does not advance would be read for ever.
+        self.ended = !page.has_more || page.last_id.is_none() || page.last_id == self.after;
+        self.after = page.last_id;
+        self.page = page.data.into();
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! A file that is not complete yet: beside its target, locked against a second download, and kept for
+//! the next attempt.
+
+use std::ffi::OsString;
+use std::fs::TryLockError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio::fs::{self, File, OpenOptions};
+use tokio::io::AsyncWriteExt;
+
+use crate::error::Error;
+
+/// An unfinished file.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    path: PathBuf,
+    file: File,
+    /// Bytes that it has.
+    pub(crate) length: u64,
+}
+
+impl Partial {
+    /// The partial file of `target` that `label` names, with what an earlier attempt left in it.
+    pub(crate) async fn open(target: &Path, label: &str) -> Result<Self, Error> {
+        let path = beside(target, label)?;
+        let failed = |source: io::Error| failure(&path, source);
+        let mut options = OpenOptions::new();
+        options.create(true).append(true);
+        let file = options.open(&path).await.map_err(failed)?.into_std().await;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::Error(error) => failed(error),
+            TryLockError::WouldBlock => {
+                failed(io::Error::other("another download of it is in progress"))
+            }
+        })?;
+        let length = file.metadata().map_err(failed)?.len();
+        Ok(Self {
+            file: File::from_std(file),
+            length,
+            path,
+        })
+    }
+
+    pub(crate) async fn add(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let written = self.file.write_all(bytes).await;
+        self.judge(written)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Forgets what it has.
+    pub(crate) async fn restart(&mut self) -> Result<(), Error> {
+        let emptied = self.file.set_len(0).await;
+        self.judge(emptied)?;
+        self.length = 0;
+        Ok(())
+    }
+
+    /// Puts the complete file in the place of `target`.
+    pub(crate) async fn finish(mut self, target: &Path) -> Result<u64, Error> {
+        let flushed = self.file.flush().await;
+        self.judge(flushed)?;
+        let synced = self.file.sync_all().await;
+        self.judge(synced)?;
+        let moved = fs::rename(&self.path, target).await;
+        moved.map_err(|source| failure(target, source))?;
+        Ok(self.length)
+    }
+
+    /// Removes it if it has nothing that another attempt could use.
+    pub(crate) async fn leave(self) {
+        if self.length == 0 {
+            // Left behind it is empty, which harms nobody.
+            let _ = fs::remove_file(&self.path).await;
+        }
+    }
+
+    fn judge(&self, result: io::Result<()>) -> Result<(), Error> {
+        result.map_err(|source| failure(&self.path, source))
+    }
+}
+
+fn failure(path: &Path, source: io::Error) -> Error {
+    Error::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// `.NAME.LABEL.part` in the folder of `target`.
+fn beside(target: &Path, label: &str) -> Result<PathBuf, Error> {
+    let Some(name) = target.file_name() else {
+        return Err(Error::Options(format!(
+            "{} names no file",
+            target.display()
+        )));
+    };
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    // A label comes from the caller and must not lead elsewhere.
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let label: String = label.chars().filter(|c| plain(*c)).collect();
+    hidden.push(format!(".{label}.part"));
+    Ok(target.with_file_name(hidden))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partial_file_lies_beside_its_target() {
+        let path = |target: &str, label| beside(Path::new(target), label).unwrap();
+        assert_eq!(
+            path("a/out.mp4", "video_x"),
+            Path::new("a/.out.mp4.video_x.part")
+        );
+        assert_eq!(path("out.mp4", "../x"), Path::new(".out.mp4.x.part"));
+        assert!(beside(Path::new("/"), "x").is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! The end of a task, as the sums over ended tasks count it.
+
+use std::time::Duration;
+
+use super::record::Record;
+use crate::error::FailureCode;
+use crate::tally::{Tally, day_of};
+use crate::task::{State, Task};
+use crate::time::UnixMs;
+
+const CANCELLED: Tally = Tally {
+    completed: 0,
+    failed: 0,
+    cancelled: 1,
+    video_ms: 0,
+    engine_ms: 0,
+};
+
+/// What the end of one task adds to the sums.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Whose task it was.
+    pub project: String,
+    /// Canonical identifier of its model.
+    pub model: String,
+    /// When it ended, in whole days since 1970 (UTC).
+    pub day: u64,
+    /// What it adds.
+    pub tally: Tally,
+}
+
+impl Ending {
+    /// Of a change from `before` to `after`, if the task ends by it.
+    pub(super) fn of(before: &Record, after: &Record) -> Option<Self> {
+        let task = &after.task;
+        let counted = match &task.state {
+            State::Completed(artifact) => Tally {
+                completed: 1,
+                video_ms: millis(artifact.duration_seconds),
+                ..Tally::default()
+            },
+            State::Failed(failure) if failure.code == FailureCode::Cancelled.as_str() => CANCELLED,
+            State::Failed(_) => Tally {
+                failed: 1,
+                ..Tally::default()
+            },
+            State::Waiting | State::Running | State::Expired => return None,
+        };
+        (!before.is_terminal()).then(|| Self::at(task, task.finished_at_ms.unwrap_or(0), counted))
+    }
+
+    /// Of a task that is deleted: one that is unfinished counts as cancelled.
+    pub(super) fn of_deletion(before: &Record, now_ms: UnixMs) -> Option<Self> {
+        (!before.is_terminal()).then(|| Self::at(&before.task, now_ms, CANCELLED))
+    }
+
+    fn at(task: &Task, ended_ms: UnixMs, counted: Tally) -> Self {
+        let begun_ms = task.started_at_ms.unwrap_or(ended_ms);
+        Self {
+            project: task.project.clone(),
+            model: task.spec.model.clone(),
+            day: day_of(ended_ms.max(begun_ms)),
+            tally: Tally {
+                engine_ms: ended_ms.saturating_sub(begun_ms),
+                ..counted
+            },
+        }
+    }
+}
+
+fn millis(seconds: f64) -> u64 {
+    let length = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,222 @@
+//! Studio in a real browser: Debian's Chromium, driven by the scenarios of `node/page`. Each gets a service of its own
+//! and a project's key.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use kinora_e2e::{Client, Server, Setup, keys, workspace};
+use serde_json::json;
+
+use crate::support::{narrow, narrow_on, quick, slow};
+
+/// Browsers are large: one at a time.
+static BROWSER: Mutex<()> = Mutex::new(());
+
+/// Runs a scenario as the user of `client`; `obey` does what it asks for.
+fn scenario(name: &str, client: &Client, mut obey: impl FnMut(&str)) {
+    let _alone = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = workspace().join("crates/e2e/node");
+    let driver = folder.join("node_modules/playwright-core/package.json");
+    assert!(
+        driver.exists(),
+        "{} is missing: ./test installs it",
+        driver.display()
+    );
+    let mut child = Command::new("node")
+        .arg(folder.join("page/run.mjs"))
+        .arg(name)
+        .env("KINORA_PAGE", client.base_url())
+        .env("KINORA_API_KEY", client.key())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut answers = child.stdin.take().unwrap();
+    let mut said = String::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        if let Some(word) = line.strip_prefix("ask ") {
+            obey(word);
+            writeln!(answers, "done").unwrap();
+        }
+        said += &line;
+        said += "\n";
+    }
+    let status = child.wait().unwrap();
+    println!("{said}");
+    assert!(
+        status.success() && said.ends_with("all passed\n"),
+        "{name}: {status}"
+    );
+}
+
+/// A client with an operator's key.
+fn operator(server: &Server) -> Client {
+    let create = ["create", "--name", "ops", "--project", "ops", "--operator"];
+    server.client_with(keys(server.data(), &create).ok().trim())
+}
+
+fn plain(name: &str) {
+    let server = Server::start();
+    scenario(name, &server.newcomer(), |_| ());
+}
+
+/// A completed video, another one, and one that failed.
+fn furnish(client: &Client) {
+    let mut other = quick("kinora-b1");
+    other["prompt"] = json!("A lighthouse at night");
+    let mut broken = quick("kinora-a1");
+    broken["first_frame"] = json!("http://127.0.0.1:1024/none.png");
+    let [first, second, failed] =
+        [quick("kinora-a1"), other, broken].map(|body| client.submit(&body));
+    client.wait_completed(first.id());
+    client.wait_completed(second.id());
+    client.wait_for(failed.id(), "failed");
+}
+
+#[test]
+fn a_first_visit_leads_to_a_finished_video_by_clicks_alone() {
+    plain("first_visit");
+}
+
+#[test]
+fn a_draft_is_made_final_and_compared_with_it() {
+    plain("draft_to_final");
+}
+
+#[test]
+fn an_edit_starts_from_a_video() {
+    plain("edit");
+}
+
+#[test]
+fn a_running_video_shows_its_progress_and_can_be_cancelled() {
+    let server = narrow().start();
+    scenario("cancel", &server.newcomer(), |_| ());
+}
+
+#[test]
+fn a_restart_in_the_middle_loses_nothing() {
+    let server = narrow().start();
+    let (client, data, address) = (server.newcomer(), server.data().clone(), server.address());
+    let mut server = Some(server);
+    scenario("restart", &client, |word| match word {
+        "kill" => server.take().unwrap().kill(),
+        _ => server = Some(narrow_on(&data).at(address).start()),
+    });
+}
+
+#[test]
+fn a_request_whose_answer_was_lost_is_accepted_once() {
+    plain("lost_answer");
+}
+
+#[test]
+fn a_request_is_used_again_and_a_deleted_video_is_gone() {
+    plain("reuse_and_delete");
+}
+
+#[test]
+fn operators_see_the_whole_service_and_nobody_else_does() {
+    let server = narrow().start();
+    let client = server.client();
+    let mut tasks = Vec::new();
+    // They begin when there is a browser to look at them.
+    scenario("operations", &operator(&server), |word| match word {
+        "work" => {
+            let running = client.submit(&slow());
+            client.wait_working(running.id());
+            tasks = vec![client.submit(&quick("kinora-b1")), running];
+        }
+        _ => tasks.iter().for_each(|video| {
+            client.delete(&format!("/v1/videos/{}", video.id())).ok();
+        }),
+    });
+}
+
+#[test]
+fn a_first_load_is_small_and_nothing_moves() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("load", &client, |_| ());
+}
+
+#[test]
+fn axe_finds_nothing_serious() {
+    let server = Server::start();
+    let client = operator(&server);
+    furnish(&client);
+    scenario("accessible", &client, |_| ());
+}
+
+/// The smallest video that the engine makes.
+const TINY: &str = r#"
+[[models]]
+id = "tiny"
+engine = "storyboard"
+sizes = ["256x256"]
+seconds = [2]
+[models.features]
+text_to_video = true
+"#;
+/// As many as the scenario expects.
+const TASKS: usize = 500;
+/// Of so many tasks one is made; the others are cancelled, which costs less.
+const MADE_OF: usize = 8;
+
+#[test]
+fn five_hundred_tasks_scroll_without_long_frames() {
+    let server = Setup::default().config(TINY).start();
+    let client = server.newcomer();
+    let mut made = Vec::new();
+    for number in 0..TASKS {
+        let prompt = format!("A kite number {number}.");
+        let video = client.submit(&json!({"model": "tiny", "prompt": prompt, "seconds": 2}));
+        if number % MADE_OF == 0 {
+            made.push(video);
+        } else {
+            client
+                .post(&format!("/v1/videos/{}/cancel", video.id()))
+                .video();
+        }
+    }
+    for video in made {
+        client.wait_completed(video.id());
+    }
+    scenario("many", &client, |_| ());
+}
+
+#[test]
+fn a_service_without_the_studio_has_no_page() {
+    let with = Server::start();
+    let without = Setup::default()
+        .set("KINORA_STUDIO_ENABLED", "false")
+        .start();
+    let ask = |server: &Server| {
+        let client = server.anonymous();
+        let request = client
+            .request("GET", "/")
+            .header("accept", "text/html,*/*;q=0.8");
+        request.send()
+    };
+    let page = ask(&with);
+    assert_eq!(page.status, 200, "{}", page.shown());
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    let policy = page.header("content-security-policy").unwrap();
+    for part in [
+        "default-src 'none'",
+        "script-src 'self'",
+        "connect-src 'self'",
+        "frame-ancestors 'none'",
+    ] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+    ask(&without).refused(404, "not_found");
+}

@@ -1,0 +1,219 @@
+//! The flags of the commands that make videos: `kinora generate`, `kinora final` and `kinora edit`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use kinora_client::Seconds;
+
+/// What to make.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_API_KEY. For example:\n  \
+                  kinora generate \"A red balloon drifts over the sea\" -o balloon.mp4\n  \
+                  kinora generate \"Day turns into night\" --seconds 4 --first-frame https://example.com/day.jpg\n  \
+                  kinora generate \"A harbour at dawn\" --size 1920x1080 --draft -o draft.mp4\n  \
+                  kinora generate \"A harbour at dusk\" --priority high\n  \
+                  kinora generate \"A harbour at dawn\" --callback-url https://example.com/done --no-wait\n\n\
+                  Without a server, in one command:\n  \
+                  kinora generate --local \"A red balloon drifts over the sea\" -o balloon.mp4\n\n\
+                  Ctrl-C cancels the task at the server; a second one leaves at once. Exit codes: 0 done, 1 the task failed, \
+                  2 wrong usage, 3 the server cannot be reached, 4 the server refused, 130 interrupted."
+)]
+pub(crate) struct GenerateArgs {
+    /// What to show, in words
+    pub(crate) prompt: String,
+    /// Model [default: the server's first one that has all that is asked for]
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// One of the model's sizes, such as 1280x720
+    #[arg(long, value_name = "WxH", conflicts_with_all = ["resolution", "aspect_ratio"])]
+    pub(crate) size: Option<String>,
+    /// 480p, 720p or 1080p
+    #[arg(long, value_name = "LINES")]
+    pub(crate) resolution: Option<String>,
+    /// 16:9, 9:16, 1:1, 4:3, 3:4, 21:9, or adaptive: that of the first image
+    #[arg(long, value_name = "RATIO")]
+    pub(crate) aspect_ratio: Option<String>,
+    /// Length in seconds, or auto where the model can choose
+    #[arg(long, value_parser = seconds)]
+    pub(crate) seconds: Option<Seconds>,
+    /// Seed, for the same video again [default: a random one]
+    #[arg(long)]
+    pub(crate) seed: Option<u32>,
+    /// What to avoid
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) negative_prompt: Option<String>,
+    /// Address of the picture that the video starts with
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(crate) first_frame: Option<String>,
+    /// Address of the picture that it ends with
+    #[arg(long, value_name = "URL", value_parser = address, requires = "first_frame")]
+    pub(crate) last_frame: Option<String>,
+    /// Address of a picture to show; may be given several times
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(crate) image: Vec<String>,
+    /// Address of a sound to hear; may be given several times
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(crate) audio: Vec<String>,
+    /// Without a sound track
+    #[arg(long)]
+    pub(crate) no_sound: bool,
+    /// Make a draft: quick, at 480p; `kinora final` renders it in full
+    #[arg(long)]
+    pub(crate) draft: bool,
+    /// Class among the project's own waiting tasks [default: normal]
+    #[arg(long, value_name = "CLASS", value_parser = ["low", "normal", "high"])]
+    pub(crate) priority: Option<String>,
+    /// Start a server for this one video, and stop it afterwards; only the file stays
+    #[arg(long, conflicts_with_all = ["no_wait", "draft", "callback_url"])]
+    pub(crate) local: bool,
+    /// Configuration file of the server that --local starts
+    #[arg(long, value_name = "FILE", requires = "local")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Which draft to render.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Prompt, seed, references, length and size come from the draft. For example:\n  \
+                  kinora generate \"A harbour at dawn\" --size 1920x1080 --draft -o draft.mp4\n  \
+                  kinora final video_01k3v8r2n8p5c1w9g7d4x6m2ta -o harbour.mp4\n  \
+                  kinora final video_01k3v8r2n8p5c1w9g7d4x6m2ta --callback-url https://example.com/done --no-wait"
+)]
+pub(crate) struct FinalArgs {
+    /// A completed draft
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Class among the project's own waiting tasks [default: normal]
+    #[arg(long, value_name = "CLASS", value_parser = ["low", "normal", "high"])]
+    pub(crate) priority: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// What to change in a video.
+#[derive(Debug, Args)]
+#[command(after_help = "Length and size come from the source. For example:\n  \
+                  kinora edit video_01k3v8r2n8p5c1w9g7d4x6m2ta \"The same in deep snow\" -o snow.mp4\n  \
+                  kinora edit video_01k3v8r2n8p5c1w9g7d4x6m2ta \"At night\" \
+                  --callback-url https://example.com/done --no-wait")]
+pub(crate) struct EditArgs {
+    /// A completed task
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// What the video shall become
+    pub(crate) prompt: String,
+    /// Model [default: the server's first one that edits]
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// How far the result may leave its source, 0.0 to 1.0 [default: 0.6]
+    #[arg(long)]
+    pub(crate) strength: Option<f64>,
+    /// Seed [default: a random one]
+    #[arg(long)]
+    pub(crate) seed: Option<u32>,
+    /// What to avoid
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) negative_prompt: Option<String>,
+    /// Address of a picture to show; may be given several times
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(crate) image: Vec<String>,
+    /// Class among the project's own waiting tasks [default: normal]
+    #[arg(long, value_name = "CLASS", value_parser = ["low", "normal", "high"])]
+    pub(crate) priority: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// What becomes of a result, and who is told.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// File for the video, replaced if it exists [default: ID.mp4 in this folder]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "no_wait")]
+    pub(crate) output: Option<PathBuf>,
+    /// Submit only, and print the id; `kinora tasks watch` and `kinora tasks download` do the rest
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Address to which the server posts a signed event when the task ends; see `kinora webhooks add`
+    #[arg(long, value_name = "URL", value_parser = web_address)]
+    pub(crate) callback_url: Option<String>,
+    /// Print the task as JSON instead of the file's path
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Pictures of the video in the making, in terminals that can show them
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(crate) preview: PreviewMode,
+}
+
+/// How to show pictures in a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PreviewMode {
+    /// As the terminal is known to do it.
+    Auto,
+    /// By kitty's protocol.
+    Kitty,
+    /// By iTerm2's protocol.
+    Iterm,
+    /// By sixel graphics.
+    Sixel,
+    /// No pictures.
+    None,
+}
+
+fn seconds(text: &str) -> Result<Seconds, String> {
+    match text {
+        "auto" => Ok(Seconds::Auto),
+        number => number
+            .parse()
+            .map(Seconds::Fixed)
+            .map_err(|_| "a whole number, or auto".to_owned()),
+    }
+}
+
+/// The server judges the rest of it.
+fn web_address(text: &str) -> Result<String, String> {
+    let lower = text.to_ascii_lowercase();
+    match lower.starts_with("http://") || lower.starts_with("https://") {
+        true => Ok(text.to_owned()),
+        false => Err("an address that begins with http:// or https://".to_owned()),
+    }
+}
+
+/// Pictures and sounds are given by address; a path is the usual mistake.
+fn address(text: &str) -> Result<String, String> {
+    let is_file = || Path::new(text).exists() || text.to_ascii_lowercase().starts_with("file:");
+    web_address(text).map_err(|wrong| match is_file() {
+        true => "this is a file of this machine, and the server takes pictures and sounds by address: upload it to a \
+                 place that the server can read, and give its http or https address"
+            .to_owned(),
+        false => wrong,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_file_is_refused_with_what_to_do() {
+        assert!(address("HTTPS://example.com/a.png").is_ok());
+        for path in ["/", "file:///tmp/a.png"] {
+            let refused = address(path).unwrap_err();
+            assert!(refused.contains("upload"), "{refused}");
+        }
+        assert!(
+            address("example.com/a.png")
+                .unwrap_err()
+                .contains("http://")
+        );
+    }
+
+    #[test]
+    fn a_length_is_a_number_or_auto() {
+        assert_eq!(seconds("5"), Ok(Seconds::Fixed(5)));
+        assert_eq!(seconds("auto"), Ok(Seconds::Auto));
+        assert!(seconds("soon").is_err());
+    }
+}

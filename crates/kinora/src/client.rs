@@ -1,0 +1,46 @@
+//! The commands that speak to a service over its API: `kinora generate`, `final`, `edit` and `tasks`.
+//! Standard output has results only; all else goes to standard error, and what moves only to a terminal.
+
+mod bar;
+mod deliver;
+mod local;
+mod make;
+mod picture;
+mod service;
+mod shown;
+mod sixel;
+mod tasks;
+
+use crate::cli::{EditArgs, FinalArgs, GenerateArgs, TasksArgs};
+use crate::failure::Failure;
+
+/// Makes a video.
+pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Failure> {
+    run(make::generate(args))
+}
+
+/// Renders a draft in full.
+pub(crate) fn render_final(args: &FinalArgs) -> Result<(), Failure> {
+    run(make::render_final(args))
+}
+
+/// Edits a video.
+pub(crate) fn edit(args: &EditArgs) -> Result<(), Failure> {
+    run(make::edit(args))
+}
+
+/// Lists, shows, follows, saves, cancels or deletes tasks.
+pub(crate) fn tasks(args: &TasksArgs) -> Result<(), Failure> {
+    run(tasks::run(&args.command))
+}
+
+fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::because("The command could not start", error))?;
+    let done = runtime.block_on(command);
+    // A look-up of a name that does not end must not keep the process.
+    runtime.shutdown_background();
+    done
+}

@@ -1,0 +1,197 @@
+//! How far a task is: one line of a terminal that is written over, and above it the latest picture of
+//! the video. Nothing at all where standard error is no terminal.
+
+use std::io::{IsTerminal, Write};
+
+use kinora_client::{Status, Video};
+use kinora_contract::Stopwatch;
+use rustix::termios::tcgetwinsize;
+
+use super::picture::Frame;
+use crate::system;
+
+const CELLS: usize = 24;
+/// Below these, what is left is a guess.
+const PERCENT_MIN: u8 = 5;
+const WORKING_SECONDS_MIN: u64 = 2;
+/// Where the terminal does not say how wide it is.
+const COLUMNS: usize = 80;
+
+/// The line and the picture.
+#[derive(Debug)]
+pub(super) struct Bar {
+    is_shown: bool,
+    begun: Stopwatch,
+    /// Since the engine has been at work, as far as was seen.
+    working: Option<Stopwatch>,
+    video: Option<Video>,
+    /// Rows that the picture takes.
+    rows: u16,
+}
+
+impl Bar {
+    pub(super) fn new() -> Self {
+        let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+        Self {
+            is_shown: std::io::stderr().is_terminal() && !is_dumb,
+            begun: system::stopwatch(),
+            working: None,
+            video: None,
+            rows: 0,
+        }
+    }
+
+    /// Whether there is a terminal to draw on.
+    pub(super) const fn is_shown(&self) -> bool {
+        self.is_shown
+    }
+
+    /// The task has changed.
+    pub(super) fn update(&mut self, video: &Video) {
+        if video.status == Status::InProgress && self.working.is_none() {
+            self.working = Some(system::stopwatch());
+        }
+        self.video = Some(video.clone());
+        self.tick();
+    }
+
+    /// Time has gone by.
+    pub(super) fn tick(&self) {
+        if let Some(video) = &self.video {
+            let working = self.working.as_ref().map(|one| one.elapsed().as_secs());
+            self.say(&line(video, self.begun.elapsed().as_secs(), working));
+        }
+    }
+
+    /// Something else happens, such as the download.
+    pub(super) fn say(&self, text: &str) {
+        let columns = width();
+        let text: String = text.chars().take(columns.saturating_sub(1)).collect();
+        self.write(&format!("\r\x1b[K{text}"));
+    }
+
+    /// A new picture, in the place of the last one.
+    pub(super) fn picture(&mut self, frame: &Frame) {
+        let mut out = String::from("\r\x1b[K");
+        if self.rows == 0 {
+            // Makes room, also at the bottom of the screen.
+            out.push_str(&"\n".repeat(frame.rows.into()));
+            self.rows = frame.rows;
+        }
+        // Up to the picture's place; the cursor is back afterwards, wherever the terminal leaves it.
+        out.push_str(&format!(
+            "\x1b[{}A\x1b7{}\x1b8\x1b[{0}B",
+            self.rows, frame.text
+        ));
+        self.write(&out);
+        self.tick();
+    }
+
+    /// Removes the line, so that other words can follow; the picture stays.
+    pub(super) fn clear(&self) {
+        self.write("\r\x1b[K");
+    }
+
+    fn write(&self, text: &str) {
+        if self.is_shown {
+            let mut out = std::io::stderr().lock();
+            // A terminal that is gone is no reason to stop.
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn width() -> usize {
+    let size = tcgetwinsize(std::io::stderr()).map(|size| size.ws_col.into());
+    size.ok().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
+}
+
+/// The line for `video`, seconds after the start and since work on it was first seen.
+fn line(video: &Video, seconds: u64, working: Option<u64>) -> String {
+    let time = clock(seconds);
+    match video.status {
+        Status::Queued => {
+            let ahead = match video.queue_position {
+                Some(0) => ", next".to_owned(),
+                Some(tasks) => format!(", {tasks} before it"),
+                None => String::new(),
+            };
+            format!("queued{ahead}  {time}")
+        }
+        Status::InProgress => {
+            let left = working.and_then(|seconds| left(video.progress, seconds));
+            let left =
+                left.map_or_else(String::new, |left| format!(", about {} left", clock(left)));
+            format!(
+                "{} {:3} %  {time}{left}",
+                cells(video.progress),
+                video.progress
+            )
+        }
+        other => format!("{}  {time}", other.name()),
+    }
+}
+
+fn cells(percent: u8) -> String {
+    let full = usize::from(percent.min(100)) * CELLS / 100;
+    format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
+}
+
+fn left(percent: u8, working: u64) -> Option<u64> {
+    let done = u64::from(percent);
+    (percent >= PERCENT_MIN && working >= WORKING_SECONDS_MIN)
+        .then(|| working * (100 - done.min(100)) / done)
+}
+
+fn clock(seconds: u64) -> String {
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn video(status: &str, progress: u8, position: Option<u64>) -> Video {
+        serde_json::from_value(serde_json::json!({
+            "id": "video_x", "status": status, "progress": progress, "queue_position": position,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_line_says_what_a_person_waits_for() {
+        for (video, working, expected) in [
+            (video("queued", 0, Some(0)), None, "queued, next  1:05"),
+            (
+                video("queued", 0, Some(3)),
+                None,
+                "queued, 3 before it  1:05",
+            ),
+            (video("queued", 0, None), None, "queued  1:05"),
+            (
+                video("in_progress", 0, None),
+                Some(1),
+                "[------------------------]   0 %  1:05",
+            ),
+            (
+                video("in_progress", 50, None),
+                Some(1),
+                "[############------------]  50 %  1:05",
+            ),
+            (
+                video("in_progress", 50, None),
+                Some(30),
+                "[############------------]  50 %  1:05, about 0:30 left",
+            ),
+            (video("completed", 100, None), Some(30), "completed  1:05"),
+        ] {
+            assert_eq!(line(&video, 65, working), expected);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! From an accepted task to a file: follows the task with a bar and pictures, obeys Ctrl-C, and saves
+//! the result.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kinora_client::{Client, Error, Status, Variant, Video, Watch};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::bar::Bar;
+use super::picture::{Frame, Protocol};
+use super::service::Service;
+use crate::cli::{OutputArgs, PreviewMode};
+use crate::failure::{Exit, Failure};
+use crate::output::{print, say};
+use crate::stop::Signals;
+use crate::table::printable;
+
+const TICK: Duration = Duration::from_millis(500);
+/// The service renews previews every second or two.
+const PREVIEW_EVERY: Duration = Duration::from_secs(2);
+
+/// What Ctrl-C does to the task that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interrupt {
+    /// It is cancelled at the server: it was submitted for this command.
+    Cancels,
+    /// It goes on.
+    Leaves,
+}
+
+/// Follows `task`, which was submitted for this command, and saves its video.
+pub(super) async fn deliver(
+    service: &Service,
+    task: Video,
+    output: &OutputArgs,
+    signals: &mut Signals,
+) -> Result<(), Failure> {
+    if output.no_wait {
+        print(&match output.json {
+            true => json(&task, None)?,
+            false => format!("{}\n", task.id),
+        });
+        return Ok(());
+    }
+    let mut bar = Bar::new();
+    if bar.is_shown() {
+        let what = format!("{}  {}  {}", task.id, task.model, task.size);
+        say(&printable(&what));
+    }
+    let watched = Watched {
+        id: &task.id,
+        preview: output.preview,
+        interrupt: Interrupt::Cancels,
+    };
+    let done = watched
+        .follow(service, &mut bar, signals, |_| Ok(()))
+        .await?;
+    save(
+        service,
+        &done,
+        output.output.clone(),
+        output.json,
+        &mut bar,
+        signals,
+    )
+    .await
+}
+
+/// Saves the video of a finished task and prints where it is; an error for a task that failed.
+pub(super) async fn save(
+    service: &Service,
+    done: &Video,
+    output: Option<PathBuf>,
+    as_json: bool,
+    bar: &mut Bar,
+    signals: &mut Signals,
+) -> Result<(), Failure> {
+    for warning in &done.warnings {
+        bar.clear();
+        say(&format!("warning: {}", printable(&warning.message)));
+    }
+    if done.status != Status::Completed {
+        if as_json {
+            print(&json(done, None)?);
+        }
+        return Err(failed(done));
+    }
+    let path = output.unwrap_or_else(|| format!("{}.mp4", done.id).into());
+    bar.say(&format!("saving {} ...", path.display()));
+    let saving = service.client.download(&done.id, Variant::Video, &path);
+    tokio::select! {
+        saved = saving => saved.map_err(|error| service.failure(&error))?,
+        () = signals.next() => return Err(left(&done.id, "is completed")),
+    };
+    bar.clear();
+    print(&match as_json {
+        true => json(done, Some(&path))?,
+        false => format!("{}\n", path.display()),
+    });
+    Ok(())
+}
+
+/// A task to be followed.
+#[derive(Debug)]
+pub(super) struct Watched<'a> {
+    pub(super) id: &'a str,
+    pub(super) preview: PreviewMode,
+    pub(super) interrupt: Interrupt,
+}
+
+impl Watched<'_> {
+    /// Shows how far the task is until it is finished; `each` gets every change.
+    pub(super) async fn follow(
+        &self,
+        service: &Service,
+        bar: &mut Bar,
+        signals: &mut Signals,
+        mut each: impl FnMut(&Video) -> Result<(), Failure>,
+    ) -> Result<Video, Failure> {
+        let mut watch = service.client.watch(self.id);
+        let mut pictures = Pictures::start(&service.client, self, bar.is_shown());
+        loop {
+            let update = tokio::select! {
+                biased;
+                () = signals.next() => return self.interrupted(service, bar, signals).await,
+                update = next(&mut watch, bar, &mut pictures) => update,
+            };
+            let update = update.map_err(|error| self.lost(service, &error))?;
+            let Some(video) = update else {
+                return Err(Failure::new(format!("{} has no end.", self.id)));
+            };
+            bar.update(&video);
+            each(&video)?;
+            if video.is_finished() {
+                return Ok(video);
+            }
+        }
+    }
+
+    /// The task goes on without us, where it is only the way to the service that is gone.
+    fn lost(&self, service: &Service, error: &Error) -> Failure {
+        let why = service.failure(error);
+        match error.is_transient() {
+            true => why.and(&format!(
+                "\n  The task may go on:  kinora tasks watch {}",
+                printable(self.id)
+            )),
+            false => why,
+        }
+    }
+
+    /// After the first Ctrl-C; a second one leaves at once.
+    async fn interrupted(
+        &self,
+        service: &Service,
+        bar: &Bar,
+        signals: &mut Signals,
+    ) -> Result<Video, Failure> {
+        bar.clear();
+        if self.interrupt == Interrupt::Leaves {
+            return Err(left(self.id, "goes on"));
+        }
+        cancel(service, self.id, signals).await
+    }
+}
+
+/// Cancels a task because of Ctrl-C, and says so. A task that was finished already is returned.
+pub(super) async fn cancel(
+    service: &Service,
+    id: &str,
+    signals: &mut Signals,
+) -> Result<Video, Failure> {
+    say("cancelling the task; Ctrl-C again leaves at once");
+    let cancelled = tokio::select! {
+        cancelled = service.client.cancel(id) => cancelled,
+        () = signals.next() => return Err(left(id, "may go on")),
+    };
+    match cancelled {
+        Ok(_) => Err(Failure::new(format!("{id} is cancelled.")).exit(Exit::Interrupted)),
+        Err(error) if error.code() == Some("not_cancellable") => {
+            let video = service.client.get(id).await;
+            video.map_err(|error| service.failure(&error))
+        }
+        Err(error) => Err(service.failure(&error)),
+    }
+}
+
+/// The next update, with a bar that moves and pictures that change meanwhile.
+async fn next(
+    watch: &mut Watch,
+    bar: &mut Bar,
+    pictures: &mut Option<Pictures>,
+) -> Result<Option<Video>, Error> {
+    let update = watch.next();
+    tokio::pin!(update);
+    loop {
+        tokio::select! {
+            update = &mut update => return update,
+            () = tokio::time::sleep(TICK) => bar.tick(),
+        }
+        if let Some(pictures) = pictures {
+            pictures.show(bar);
+        }
+    }
+}
+
+/// Fetches pictures beside the watch, which must not wait for them.
+#[derive(Debug)]
+struct Pictures {
+    latest: watch::Receiver<Option<Frame>>,
+    task: JoinHandle<()>,
+}
+
+impl Pictures {
+    fn start(client: &Client, watched: &Watched<'_>, is_shown: bool) -> Option<Self> {
+        let protocol = Protocol::of(watched.preview).filter(|_| is_shown)?;
+        let (client, id) = (client.clone(), watched.id.to_owned());
+        let (sender, latest) = watch::channel(None);
+        let task = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(PREVIEW_EVERY).await;
+                // A picture that does not come is none to speak of.
+                if let Ok(Some(webp)) = client.preview(&id).await
+                    && let Some(frame) = protocol.frame(&webp)
+                {
+                    sender.send_replace(Some(frame));
+                }
+            }
+        });
+        Some(Self { latest, task })
+    }
+
+    fn show(&mut self, bar: &mut Bar) {
+        if self.latest.has_changed().unwrap_or(false)
+            && let Some(frame) = &*self.latest.borrow_and_update()
+        {
+            bar.picture(frame);
+        }
+    }
+}
+
+impl Drop for Pictures {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What remains after Ctrl-C.
+fn left(id: &str, state: &str) -> Failure {
+    let id = printable(id);
+    let text = format!("The task {state} at the server:  kinora tasks watch {id}");
+    Failure::new(text).exit(Exit::Interrupted)
+}
+
+fn failed(video: &Video) -> Failure {
+    let why = video.error.as_ref().map_or_else(String::new, |error| {
+        format!(
+            ": {} ({})",
+            printable(&error.message),
+            printable(&error.code)
+        )
+    });
+    Failure::new(format!("{} {}{why}", video.id, video.status.name()))
+}
+
+/// The task object, with the path of its file where it has been saved.
+fn json(video: &Video, path: Option<&PathBuf>) -> Result<String, Failure> {
+    let mut value = serde_json::to_value(video)
+        .map_err(|error| Failure::because("The task cannot be shown", error))?;
+    if let (Some(path), Some(object)) = (path, value.as_object_mut()) {
+        object.insert("file".to_owned(), path.display().to_string().into());
+    }
+    Ok(format!("{value:#}\n"))
+}

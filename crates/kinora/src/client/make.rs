@@ -1,0 +1,167 @@
+//! `kinora generate`, `kinora final` and `kinora edit`: submit, follow, save.
+
+use kinora_client::{Capabilities, Edit, Error, NewVideo, Seconds, Video};
+
+use super::deliver::{cancel, deliver};
+use super::local::Local;
+use super::service::Service;
+use crate::cli::{EditArgs, FinalArgs, GenerateArgs};
+use crate::failure::{Exit, Failure};
+use crate::output::say;
+use crate::stop::Signals;
+
+/// Makes a video from words and references.
+pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
+    // First, so that Ctrl-C never leaves a server of ours behind.
+    let mut signals = Signals::new()?;
+    let local = match args.local {
+        true => Some(Local::start(args.config.as_deref())?),
+        false => None,
+    };
+    let service = match &local {
+        Some(local) => local.service()?,
+        None => Service::of_environment()?,
+    };
+    let wanted = async {
+        let model = match &args.model {
+            Some(model) => model.clone(),
+            None => model_for(&service, args).await?,
+        };
+        service.client.submit(&request(args, model)).await
+    };
+    let task = submitted(&service, wanted, &mut signals).await?;
+    deliver(&service, task, &args.output, &mut signals).await
+}
+
+/// Renders a draft in full.
+pub(super) async fn render_final(args: &FinalArgs) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let service = Service::of_environment()?;
+    let wanted = async {
+        let draft = service.client.get(&args.id).await?;
+        let mut last = NewVideo::final_of(draft.model, draft.id);
+        if let Some(priority) = &args.priority {
+            last = last.priority(priority);
+        }
+        if let Some(url) = &args.output.callback_url {
+            last = last.callback_url(url);
+        }
+        service.client.submit(&last).await
+    };
+    let task = submitted(&service, wanted, &mut signals).await?;
+    deliver(&service, task, &args.output, &mut signals).await
+}
+
+/// Edits a video.
+pub(super) async fn edit(args: &EditArgs) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let service = Service::of_environment()?;
+    let mut edit = Edit::new(&args.id, &args.prompt);
+    if let Some(model) = &args.model {
+        edit = edit.model(model);
+    }
+    if let Some(strength) = args.strength {
+        edit = edit.strength(strength);
+    }
+    if let Some(seed) = args.seed {
+        edit = edit.seed(seed);
+    }
+    if let Some(text) = &args.negative_prompt {
+        edit = edit.negative_prompt(text);
+    }
+    if let Some(priority) = &args.priority {
+        edit = edit.priority(priority);
+    }
+    if let Some(url) = &args.output.callback_url {
+        edit = edit.callback_url(url);
+    }
+    edit = args.image.iter().fold(edit, Edit::reference_image);
+    let task = submitted(&service, service.client.edit(&edit), &mut signals).await?;
+    deliver(&service, task, &args.output, &mut signals).await
+}
+
+/// The accepted task. Ctrl-C in the middle of a submit waits for its answer, since the task may be accepted already, and
+/// cancels it then.
+async fn submitted(
+    service: &Service,
+    wanted: impl Future<Output = Result<Video, Error>>,
+    signals: &mut Signals,
+) -> Result<Video, Failure> {
+    tokio::pin!(wanted);
+    let answer = tokio::select! {
+        answer = &mut wanted => return answer.map_err(|error| service.failure(&error)),
+        () = signals.next() => {
+            say("waiting for the server's answer, to cancel the task; Ctrl-C again leaves at once");
+            tokio::select! {
+                answer = wanted => answer,
+                () = signals.next() => {
+                    let text = "Left before the server answered: it may have accepted the task.";
+                    return Err(Failure::new(text).exit(Exit::Interrupted));
+                }
+            }
+        }
+    };
+    match answer {
+        Ok(task) => cancel(service, &task.id, signals).await,
+        Err(_) => Err(Failure::new("Nothing was submitted.").exit(Exit::Interrupted)),
+    }
+}
+
+/// The first model that can do what was asked for, one that a worker serves before others.
+async fn model_for(service: &Service, args: &GenerateArgs) -> Result<String, Error> {
+    let models = service.client.models().await?;
+    let able: Vec<_> = models
+        .iter()
+        .filter(|model| can(&model.capabilities, args))
+        .collect();
+    let served = able.iter().find(|model| model.available).or(able.first());
+    // Where none can, the service's refusal says what is wrong.
+    let model = served.copied().or(models.first());
+    Ok(model.map_or_else(String::new, |model| model.id.clone()))
+}
+
+fn can(model: &Capabilities, args: &GenerateArgs) -> bool {
+    let count = |urls: &[String]| u32::try_from(urls.len()).unwrap_or(u32::MAX);
+    let from_text = args.image.is_empty() && args.first_frame.is_none();
+    (!args.draft || model.draft)
+        && (args.seconds != Some(Seconds::Auto) || model.auto_duration)
+        && count(&args.image) <= model.reference_images_max
+        && count(&args.audio) <= model.reference_audios_max
+        && (args.first_frame.is_none() || model.first_frame)
+        && (args.last_frame.is_none() || model.last_frame)
+        && (args.negative_prompt.is_none() || model.negative_prompt)
+        && (!from_text || model.text_to_video)
+}
+
+/// Sets a text field of a request.
+type Setter = fn(NewVideo, String) -> NewVideo;
+
+fn request(args: &GenerateArgs, model: String) -> NewVideo {
+    let mut video = NewVideo::new(model, &args.prompt).draft(args.draft);
+    let texts: [(&Option<String>, Setter); 8] = [
+        (&args.size, NewVideo::size),
+        (&args.resolution, NewVideo::resolution),
+        (&args.aspect_ratio, NewVideo::aspect_ratio),
+        (&args.negative_prompt, NewVideo::negative_prompt),
+        (&args.first_frame, NewVideo::first_frame),
+        (&args.last_frame, NewVideo::last_frame),
+        (&args.priority, NewVideo::priority),
+        (&args.output.callback_url, NewVideo::callback_url),
+    ];
+    for (text, set) in texts {
+        if let Some(text) = text {
+            video = set(video, text.clone());
+        }
+    }
+    if let Some(seconds) = args.seconds {
+        video = video.seconds(seconds);
+    }
+    if let Some(seed) = args.seed {
+        video = video.seed(seed);
+    }
+    if args.no_sound {
+        video = video.generate_audio(false);
+    }
+    video = args.image.iter().fold(video, NewVideo::reference_image);
+    args.audio.iter().fold(video, NewVideo::reference_audio)
+}

@@ -1,0 +1,20 @@
+//! Files with secrets, which the configuration names and does not hold.
+
+use std::path::Path;
+
+use crate::failure::Failure;
+
+/// Larger files hold no secret.
+const BYTES_MAX: u64 = 8 * 1024;
+
+/// The text of the file that the setting `name` says.
+pub(super) fn secret_file(name: &str, path: &Path) -> Result<String, Failure> {
+    let shown = path.display();
+    let unreadable = |error| Failure::because(format!("{name} {shown} cannot be read"), error);
+    if std::fs::metadata(path).map_err(unreadable)?.len() > BYTES_MAX {
+        return Err(Failure::new(format!(
+            "{name} {shown} is larger than {BYTES_MAX} bytes."
+        )));
+    }
+    std::fs::read_to_string(path).map_err(unreadable)
+}

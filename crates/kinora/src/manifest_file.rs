@@ -1,0 +1,106 @@
+//! The file that says what a folder made by `kinora backup` or `kinora export` holds. It is written last, so that a
+//! folder without one is not whole.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+
+/// A kind of such files.
+pub(crate) struct ManifestFile {
+    pub(crate) name: &'static str,
+    /// The version of its form. A program reads its own and older ones.
+    pub(crate) format: u32,
+    /// What a folder without it is not: "backup that `kinora backup` has finished".
+    pub(crate) whole: &'static str,
+    /// What to do with one of a newer form.
+    pub(crate) newer: &'static str,
+}
+
+impl ManifestFile {
+    /// Writes it into `folder`, synced.
+    pub(crate) fn write(&self, manifest: &impl Serialize, folder: &Path) -> Result<(), Failure> {
+        let path = folder.join(self.name);
+        let write = || {
+            let mut file = File::create(&path)?;
+            serde_json::to_writer_pretty(&mut file, manifest)?;
+            file.write_all(b"\n")?;
+            file.sync_all()
+        };
+        write().map_err(|error: std::io::Error| {
+            Failure::because(format!("{} cannot be written", path.display()), error)
+        })
+    }
+
+    /// Reads that of `folder`.
+    pub(crate) fn read<T: DeserializeOwned>(&self, folder: &Path) -> Result<T, Failure> {
+        let path = folder.join(self.name);
+        let shown = path.display();
+        let text = fs::read_to_string(&path).map_err(|error| {
+            let folder = folder.display();
+            let text = format!("{folder} is no {}: {}", self.whole, self.name);
+            Failure::because(text, error)
+        })?;
+        let damaged = |error| Failure::because(format!("{shown} is damaged"), error);
+        let value: Value = serde_json::from_str(&text).map_err(damaged)?;
+        let format = value["format"].as_u64().unwrap_or_default();
+        if format > u64::from(self.format) {
+            return Err(Failure::new(format!(
+                "{shown} has format {format}, this program knows {}: {}",
+                self.format, self.newer
+            )));
+        }
+        serde_json::from_value(value).map_err(damaged)
+    }
+}
+
+/// A manifest for programs, with its folder and what the operator should know.
+pub(crate) fn told(manifest: &impl Serialize, folder: &Path, notes: &[String]) -> Value {
+    let mut value = json!(manifest);
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("path".to_owned(), json!(folder));
+        fields.insert("notes".to_owned(), json!(notes));
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: ManifestFile = ManifestFile {
+        name: "list.json",
+        format: 1,
+        whole: "list that anybody has finished",
+        newer: "take a newer program",
+    };
+
+    #[test]
+    fn it_is_read_as_it_was_written_and_a_newer_or_damaged_one_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = || {
+            let read = FILE.read::<Value>(folder.path());
+            read.map_err(|failure| failure.to_string())
+        };
+        assert!(
+            read()
+                .unwrap_err()
+                .contains("is no list that anybody has finished: list.json")
+        );
+        let manifest = json!({"format": 1, "tasks": 3});
+        FILE.write(&manifest, folder.path()).unwrap();
+        assert_eq!(read().unwrap(), manifest);
+        let path = folder.path().join(FILE.name);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
+        let newer = read().unwrap_err();
+        assert!(newer.contains("has format 2, this program knows 1: take a newer program"));
+        fs::write(&path, &text[..text.len() / 2]).unwrap();
+        assert!(read().unwrap_err().contains("damaged"));
+    }
+}

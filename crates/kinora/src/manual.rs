@@ -1,0 +1,35 @@
+//! `kinora completions` and `kinora man`: both from the same definitions as the command line itself.
+
+use clap::{Command, CommandFactory};
+
+use crate::cli::{Cli, CompletionsArgs, ManArgs};
+use crate::failure::Failure;
+use crate::output::print;
+
+/// Prints a shell's completions.
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut shown(), "kinora", &mut script);
+    print(&String::from_utf8_lossy(&script));
+    Ok(())
+}
+
+/// The commands that are for people: the generators complete hidden ones, too.
+fn shown() -> Command {
+    let all = Cli::command();
+    let shown = all.get_subcommands().filter(|one| !one.is_hide_set());
+    Command::new("kinora")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommands(shown.cloned())
+}
+
+/// Writes a page for each command, and prints the folder.
+pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
+    let folder = &args.folder;
+    let failed =
+        |error| Failure::because(format!("{} cannot be written to", folder.display()), error);
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
+    print(&format!("{}\n", folder.display()));
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Memory of NVIDIA devices, as the driver tells it. A machine without `nvidia-smi` has no such metric, and that is no
+//! news. It is asked on a thread of its own: the driver may take seconds to answer, and scrapes do not wait for it.
+
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use metrics::gauge;
+
+const PROGRAM: &str = "nvidia-smi";
+const QUESTION: [&str; 2] = [
+    "--query-gpu=index,memory.used,memory.total",
+    "--format=csv,noheader,nounits",
+];
+/// Between two questions.
+const PAUSE: Duration = Duration::from_secs(30);
+/// How often an answer is looked for, and how many times before the program is ended: 10 s.
+const LOOK: Duration = Duration::from_millis(100);
+const LOOKS: u32 = 100;
+/// Unit of the answers, in bytes.
+const MEBIBYTE: f64 = 1_048_576.0;
+
+/// Memory of one device, in bytes.
+#[derive(Clone, Debug, PartialEq)]
+struct Memory {
+    /// Its index.
+    device: String,
+    used: f64,
+    total: f64,
+}
+
+/// Keeps the gauges current as long as this process lives, if there is a driver to ask.
+pub(super) fn follow() {
+    let thread = thread::Builder::new().name("device-memory".to_owned());
+    let following = thread.spawn(|| {
+        let mut shown = Vec::new();
+        while let Some(found) = ask(PROGRAM) {
+            show(&mut shown, found);
+            thread::sleep(PAUSE);
+        }
+    });
+    if let Err(error) = following {
+        tracing::warn!(%error, "memory of devices is not measured");
+    }
+}
+
+/// Sets the gauges. A device of which nothing is said any more has no number instead of its last one.
+fn show(shown: &mut Vec<Memory>, found: Vec<Memory>) {
+    for gone in shown.iter() {
+        if !found.iter().any(|one| one.device == gone.device) {
+            set(&gone.device, f64::NAN, f64::NAN);
+        }
+    }
+    for one in &found {
+        set(&one.device, one.used, one.total);
+    }
+    *shown = found;
+}
+
+fn set(device: &str, used: f64, total: f64) {
+    for (kind, bytes) in [("used", used), ("total", total)] {
+        gauge!("kinora_device_memory_bytes", "device" => device.to_owned(), "kind" => kind)
+            .set(bytes);
+    }
+}
+
+/// What the driver says now; nothing where it fails or does not answer in time, `None` where there is none to ask.
+fn ask(program: &str) -> Option<Vec<Memory>> {
+    let asked = Command::new(program)
+        .args(QUESTION)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let text = answer(asked.ok()?, LOOKS);
+    Some(text.map_or_else(Vec::new, |text| text.lines().filter_map(read).collect()))
+}
+
+/// What a child has written when it ends well; it is ended after so many looks. What is written must fit into a pipe,
+/// as a line for each device does.
+fn answer(mut child: Child, looks: u32) -> Option<String> {
+    for _ in 0..looks {
+        match child.try_wait() {
+            Ok(Some(status)) => {
+                let output = child.wait_with_output().ok()?;
+                return String::from_utf8(output.stdout)
+                    .ok()
+                    .filter(|_| status.success());
+            }
+            Ok(None) => thread::sleep(LOOK),
+            Err(_) => break,
+        }
+    }
+    // It may have ended by now; either way it is waited for.
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
+
+/// A line of index, used and total MiB. Devices that share the machine's memory have no numbers.
+fn read(line: &str) -> Option<Memory> {
+    let mut fields = line.split(',').map(str::trim);
+    let device = fields.next().filter(|index| !index.is_empty())?;
+    let mut bytes = || Some(fields.next()?.parse::<u32>().ok().map(f64::from)? * MEBIBYTE);
+    Some(Memory {
+        device: device.to_owned(),
+        used: bytes()?,
+        total: bytes()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_device_and_what_is_no_number_is_left_out() {
+        let memory = read("1, 512, 81559").unwrap();
+        assert_eq!(memory.device, "1");
+        assert_eq!(
+            (memory.used, memory.total),
+            (512.0 * MEBIBYTE, 81_559.0 * MEBIBYTE)
+        );
+        for line in [
+            "",
+            "0",
+            "0, 1",
+            "0, [N/A], [N/A]",
+            ", 1, 2",
+            "No devices were found",
+        ] {
+            assert_eq!(read(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_not_asked_again_and_one_that_fails_is() {
+        assert_eq!(ask("/nonexistent/nvidia-smi"), None);
+        assert_eq!(ask("false"), Some(Vec::new()));
+    }
+
+    #[test]
+    fn one_that_does_not_answer_is_ended() {
+        let child = Command::new("sleep").arg("1000").spawn().unwrap();
+        assert_eq!(answer(child, 1), None);
+    }
+}

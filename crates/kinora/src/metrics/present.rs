@@ -1,0 +1,201 @@
+//! What there is at the moment: the queue, the workers, this process. A queue that is empty again is 0, not absent.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use kinora_store::{Counts, LivingWorker, StoreError, Stores};
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+use rustix::param::page_size;
+
+/// Says what the metrics of all crates are.
+pub(super) fn describe() {
+    describe_counter!("kinora_tasks_accepted_total", "Tasks accepted, by model");
+    describe_counter!("kinora_attempts_total", "Runs begun, by model");
+    describe_counter!("kinora_tasks_completed_total", "Tasks completed, by model");
+    describe_counter!(
+        "kinora_tasks_failed_total",
+        "Tasks failed, by model and error code"
+    );
+    let seconds = Unit::Seconds;
+    describe_histogram!(
+        "kinora_task_waiting_seconds",
+        seconds,
+        "From a task's acceptance to its first run"
+    );
+    describe_histogram!(
+        "kinora_task_running_seconds",
+        seconds,
+        "From the start of a completed task's last run to its end"
+    );
+    describe_histogram!(
+        "kinora_stage_seconds",
+        seconds,
+        "Stages of tasks that came to their end, by stage"
+    );
+    describe_counter!("kinora_fetches_total", "Fetches of references, by outcome");
+    describe_histogram!(
+        "kinora_store_commit_seconds",
+        seconds,
+        "Commits of the task database"
+    );
+    describe_histogram!(
+        "kinora_blob_seconds",
+        seconds,
+        "Calls of the result store that were answered, by operation"
+    );
+    describe_counter!(
+        "kinora_blob_failures_total",
+        "Calls of the result store that failed, by operation"
+    );
+    describe_counter!(
+        "kinora_http_requests_total",
+        "Answers, by route, method and status"
+    );
+    describe_histogram!(
+        "kinora_http_request_seconds",
+        seconds,
+        "Requests, until their answers begin, by route"
+    );
+    describe_counter!(
+        "kinora_policy_answers_total",
+        "Answers of the policy service, by stage and answer"
+    );
+    describe_histogram!(
+        "kinora_policy_seconds",
+        seconds,
+        "Questions to the policy service, by stage"
+    );
+    describe_counter!(
+        "kinora_webhook_deliveries_total",
+        "Attempts at delivering events to webhooks, by outcome"
+    );
+    describe_counter!("kinora_spans_total", "Spans of traces, by outcome");
+    describe_gauges();
+}
+
+fn describe_gauges() {
+    let seconds = Unit::Seconds;
+    describe_gauge!(
+        "kinora_tasks",
+        "Unfinished tasks of the service, by model and state"
+    );
+    describe_gauge!(
+        "kinora_tasks_waiting",
+        "Waiting tasks of the service, by model and what they wait for"
+    );
+    describe_gauge!(
+        "kinora_device_memory_bytes",
+        Unit::Bytes,
+        "Memory of this machine's NVIDIA devices, used and in all"
+    );
+    describe_gauge!(
+        "kinora_oldest_waiting_seconds",
+        seconds,
+        "Age of the oldest waiting task"
+    );
+    describe_gauge!("kinora_workers", "Living workers of the service, by state");
+    describe_gauge!(
+        "kinora_worker_slots",
+        "Tasks that the serving workers run at a time"
+    );
+    describe_gauge!(
+        "kinora_model_served",
+        "Whether a living worker serves the model"
+    );
+    describe_gauge!(
+        "kinora_store_readable",
+        "Whether the last scrape could read the task database"
+    );
+    describe_gauge!(
+        "kinora_store_writable",
+        "Whether the last change of the task database was stored"
+    );
+    describe_gauge!("kinora_info", "The version of this process");
+    describe_gauge!(
+        "process_resident_memory_bytes",
+        Unit::Bytes,
+        "Memory of this process"
+    );
+    describe_gauge!("process_open_fds", "Open file descriptors of this process");
+}
+
+/// Sets the gauges.
+pub(super) async fn read(stores: &Stores) {
+    let is_readable = match read_store(stores).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::debug!(%error, "task database not read for metrics");
+            false
+        }
+    };
+    gauge!("kinora_store_readable").set(number(is_readable));
+    gauge!("kinora_store_writable").set(number(stores.tasks.is_writable()));
+    gauge!("kinora_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    if let Some(bytes) = resident_bytes() {
+        gauge!("process_resident_memory_bytes").set(bytes);
+    }
+    if let Ok(entries) = fs::read_dir("/proc/self/fd") {
+        gauge!("process_open_fds").set(entries.count() as f64);
+    }
+}
+
+async fn read_store(stores: &Stores) -> Result<(), StoreError> {
+    let counts = stores.tasks.counts().await?;
+    let living = stores.workers.living().await?;
+    set_queue(&counts, &living);
+    set_workers(&living);
+    Ok(())
+}
+
+/// Every model that somebody serves or waits for.
+fn set_queue(counts: &Counts, living: &[LivingWorker]) {
+    let served = living.iter().flat_map(|one| &one.worker.models);
+    let mut models: BTreeMap<&str, bool> = served.map(|one| (one.model.as_str(), true)).collect();
+    for model in counts.models.keys() {
+        models.entry(model).or_insert(false);
+    }
+    for (model, is_served) in models {
+        let count = counts.models.get(model).copied().unwrap_or_default();
+        for (state, tasks) in [("waiting", count.waiting), ("running", count.running)] {
+            gauge!("kinora_tasks", "model" => model.to_owned(), "state" => state).set(tasks as f64);
+        }
+        let for_slot = count.waiting - count.unfetched - count.fetching;
+        for (stage, tasks) in [
+            ("references", count.unfetched),
+            ("fetching", count.fetching),
+            ("slot", for_slot),
+        ] {
+            gauge!("kinora_tasks_waiting", "model" => model.to_owned(), "stage" => stage)
+                .set(tasks as f64);
+        }
+        gauge!("kinora_model_served", "model" => model.to_owned()).set(number(is_served));
+    }
+    let oldest_ms = counts.oldest_waiting_ms.unwrap_or(0);
+    gauge!("kinora_oldest_waiting_seconds").set(oldest_ms as f64 / 1e3);
+}
+
+fn set_workers(living: &[LivingWorker]) {
+    let mut states = BTreeMap::from([("serving", 0_u32), ("draining", 0)]);
+    let mut slots = 0;
+    for one in living {
+        *states.entry(one.worker.state.name()).or_default() += 1;
+        if one.worker.state == kinora_store::WorkerState::Serving {
+            slots += one.worker.slots;
+        }
+    }
+    for (state, workers) in states {
+        gauge!("kinora_workers", "state" => state).set(workers);
+    }
+    gauge!("kinora_worker_slots").set(slots);
+}
+
+const fn number(yes: bool) -> f64 {
+    if yes { 1.0 } else { 0.0 }
+}
+
+/// The second number of `/proc/self/statm`, in pages (proc_pid_statm(5)).
+fn resident_bytes() -> Option<f64> {
+    let text = fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages as f64 * page_size() as f64)
+}

@@ -1,0 +1,129 @@
+//! `kinora top`: a service at a glance, beside its processes. On a terminal it is read again each second until q or
+//! Ctrl-C; elsewhere it is printed once.
+
+mod screen;
+mod view;
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use kinora_api::Operations as Shown;
+use kinora_store::Operations;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::MissedTickBehavior;
+
+use self::screen::{Keys, Screen};
+use self::view::Reading;
+use crate::beside;
+use crate::cli::TopArgs;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::print;
+
+/// Time between two readings.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Shows the service, once or until it is enough.
+pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
+    let config = Config::load(&args.place)?;
+    let place = match kinora_store::is_shared(&config.store_url()) {
+        // The address may hold a password.
+        true => "PostgreSQL".to_owned(),
+        false => config.data.display().to_string(),
+    };
+    let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+    let watches = std::io::stdout().is_terminal() && !is_dumb && !args.once && !args.json;
+    beside::runtime()?.block_on(async {
+        let operations = beside::open(&args.place, "top").await?;
+        if watches {
+            return watch(&*operations, &place).await;
+        }
+        let overview = operations.overview().await.map_err(beside::failed)?;
+        if args.json {
+            let json = serde_json::to_value(Shown::from(overview));
+            let json = json.map_err(|error| Failure::because("It cannot be written", error))?;
+            print(&format!("{json:#}\n"));
+        } else {
+            let reading = Reading {
+                place: &place,
+                overview: &overview,
+                trouble: None,
+            };
+            print(&view::lines(&reading, None).join("\n"));
+            print("\n");
+        }
+        Ok(())
+    })
+}
+
+/// What ends the view, or has it drawn again.
+struct Events {
+    keys: Keys,
+    ends: [Signal; 3],
+    resized: Signal,
+    tick: tokio::time::Interval,
+}
+
+enum Event {
+    Tick,
+    Resized,
+    End,
+}
+
+impl Events {
+    fn listen() -> std::io::Result<Self> {
+        let mut tick = tokio::time::interval(PAUSE);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Self {
+            keys: Keys::listen(),
+            ends: [
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::hangup())?,
+            ],
+            resized: signal(SignalKind::window_change())?,
+            tick,
+        })
+    }
+
+    async fn next(&mut self) -> Event {
+        let [interrupt, terminate, hangup] = &mut self.ends;
+        tokio::select! {
+            biased;
+            _ = interrupt.recv() => Event::End,
+            _ = terminate.recv() => Event::End,
+            _ = hangup.recv() => Event::End,
+            () = self.keys.quit() => Event::End,
+            _ = self.resized.recv() => Event::Resized,
+            _ = self.tick.tick() => Event::Tick,
+        }
+    }
+}
+
+async fn watch(operations: &dyn Operations, place: &str) -> Result<(), Failure> {
+    // It must be there before the screen is taken: it is what gives the screen back.
+    let mut events =
+        Events::listen().map_err(|error| Failure::because("The command could not start", error))?;
+    let screen = Screen::take();
+    let mut overview = operations.overview().await.map_err(beside::failed)?;
+    let mut trouble = None;
+    loop {
+        let reading = Reading {
+            place,
+            overview: &overview,
+            trouble: trouble.as_deref(),
+        };
+        screen.draw(&view::lines(&reading, Some(screen.size())));
+        match events.next().await {
+            Event::End => return Ok(()),
+            Event::Resized => {}
+            Event::Tick => {
+                match operations.overview().await {
+                    Ok(read) => (overview, trouble) = (read, None),
+                    // What was read last stays on the screen.
+                    Err(error) => trouble = Some(error.to_string()),
+                }
+            }
+        }
+    }
+}

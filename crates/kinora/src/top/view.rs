@@ -1,0 +1,252 @@
+//! A reading as lines of text, cut to the terminal.
+
+use kinora_store::{LivingWorker, Overview, RunningTask, ServedModel};
+
+use super::screen::Size;
+use crate::date::date;
+use crate::table::{aligned, printable};
+
+/// Lines of running tasks that are shown however small the terminal is.
+const RUNNING_MIN: usize = 1;
+
+/// What is shown.
+pub(super) struct Reading<'a> {
+    /// Which store.
+    pub(super) place: &'a str,
+    pub(super) overview: &'a Overview,
+    /// Why the store could not be read since.
+    pub(super) trouble: Option<&'a str>,
+}
+
+/// The lines, as wide and as many as they are, or cut to a terminal of this size.
+pub(super) fn lines(reading: &Reading<'_>, size: Option<Size>) -> Vec<String> {
+    let overview = reading.overview;
+    let mut above = head(reading);
+    above.extend(section(&queue(overview)));
+    let workers = section(&workers(&overview.workers));
+    let mut running = section(&running(&overview.running));
+    let Some(size) = size else {
+        return [above, running, workers].concat();
+    };
+    // Tasks give way to workers: there may be many, and the queue counts them.
+    let room = size.rows.saturating_sub(above.len() + workers.len());
+    let room = room.max(RUNNING_MIN + 2);
+    if running.len() > room {
+        let left_out = running.len() - room + 1;
+        running.truncate(room - 1);
+        running.push(format!("and {left_out} more"));
+    }
+    let mut lines = [above, running, workers].concat();
+    lines.truncate(size.rows);
+    lines.iter().map(|line| cut(line, size.columns)).collect()
+}
+
+fn head(reading: &Reading<'_>) -> Vec<String> {
+    let overview = reading.overview;
+    let waiting: u64 = overview.models.iter().map(|model| model.waiting).sum();
+    let running: u64 = overview.models.iter().map(|model| model.running).sum();
+    let mut lines = vec![
+        format!(
+            "{} UTC  {}",
+            date_and_seconds(overview.now_ms),
+            printable(reading.place)
+        ),
+        format!(
+            "{waiting} waiting, {running} running; last minute: {} completed, {} failed",
+            overview.completed_lately, overview.failed_lately
+        ),
+    ];
+    if let Some(trouble) = reading.trouble {
+        lines.push(format!("Not read since: {}", printable(trouble)));
+    }
+    lines
+}
+
+fn date_and_seconds(time_ms: u64) -> String {
+    format!("{}:{:02}", date(time_ms), time_ms / 1000 % 60)
+}
+
+/// A table below an empty line.
+fn section<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let table = aligned(rows);
+    let lines = table.lines().map(str::to_owned);
+    [String::new()].into_iter().chain(lines).collect()
+}
+
+fn queue(overview: &Overview) -> Vec<[String; 4]> {
+    let heads = ["MODEL", "WAITING", "RUNNING", "OLDEST"];
+    let mut rows = vec![heads.map(str::to_owned)];
+    for model in &overview.models {
+        let oldest = model.oldest_waiting_ms;
+        rows.push([
+            printable(&model.model),
+            model.waiting.to_string(),
+            model.running.to_string(),
+            oldest.map_or_else(|| "-".to_owned(), span),
+        ]);
+    }
+    rows
+}
+
+fn running(tasks: &[RunningTask]) -> Vec<[String; 6]> {
+    let heads = ["PROGRESS", "TIME", "MODEL", "PROJECT", "TASK", "WORKER"];
+    let row = |task: &RunningTask| {
+        [
+            format!("{:>3} %", task.progress),
+            span(task.since_ms),
+            printable(&task.model),
+            printable(&task.project),
+            task.id.to_string(),
+            printable(&task.worker),
+        ]
+    };
+    let mut rows = vec![heads.map(str::to_owned)];
+    rows.extend(tasks.iter().map(row));
+    rows
+}
+
+fn workers(living: &[LivingWorker]) -> Vec<[String; 7]> {
+    let heads = [
+        "WORKER", "HOST", "STATE", "BUSY", "SEEN", "ENGINES", "DEVICES",
+    ];
+    let row = |one: &LivingWorker| {
+        let worker = &one.worker;
+        let all = |part: fn(&ServedModel) -> &str| {
+            let mut parts: Vec<&str> = worker.models.iter().map(part).collect();
+            parts.dedup();
+            printable(&parts.join(","))
+        };
+        [
+            printable(&worker.id),
+            printable(&worker.host),
+            worker.state.name().to_owned(),
+            format!("{}/{}", one.running, worker.slots),
+            format!("{} s ago", one.seen_ms_ago / 1000),
+            all(|served| &served.engine),
+            all(|served| served.device.as_deref().unwrap_or("auto")),
+        ]
+    };
+    let mut rows = vec![heads.map(str::to_owned)];
+    rows.extend(living.iter().map(row));
+    rows
+}
+
+/// `1:05`, and `2:01:05` from an hour on.
+fn span(millis: u64) -> String {
+    let seconds = millis / 1000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// The line's beginning; the last column stays free, where some terminals wrap.
+fn cut(line: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(1);
+    if line.chars().count() <= room {
+        return line.to_owned();
+    }
+    let kept = line.chars().take(room.saturating_sub(1));
+    kept.chain((room > 0).then_some('…')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::TaskId;
+    use kinora_store::{Announcement, ModelQueue, WorkerState};
+
+    use super::*;
+
+    fn overview(tasks: usize) -> Overview {
+        let task = |number: usize| RunningTask {
+            id: TaskId::from_parts(1_795_319_100_000, [u8::try_from(number).unwrap(); 10]),
+            project: "shop\u{1b}[2J".to_owned(),
+            model: "kinora-a1".to_owned(),
+            progress: 40,
+            attempt: 1,
+            since_ms: 65_000,
+            worker: "gpu-1-4711".to_owned(),
+        };
+        let served = ServedModel {
+            model: "kinora-a1".to_owned(),
+            engine: "storyboard/7".to_owned(),
+            device: Some("cuda0".to_owned()),
+        };
+        let worker = Announcement {
+            id: "gpu-1-4711".to_owned(),
+            host: "gpu-1".to_owned(),
+            pid: 4711,
+            version: "0.1.0".to_owned(),
+            models: vec![served],
+            slots: 2,
+            started_at_ms: 0,
+            state: WorkerState::Serving,
+        };
+        Overview {
+            now_ms: 1_795_319_107_000,
+            models: vec![ModelQueue {
+                model: "kinora-a1".to_owned(),
+                waiting: 12,
+                running: 2,
+                oldest_waiting_ms: Some(7_265_000),
+            }],
+            running: (0..tasks).map(task).collect(),
+            completed_lately: 3,
+            failed_lately: 1,
+            workers: vec![LivingWorker {
+                worker,
+                seen_ms_ago: 2_900,
+                running: 2,
+            }],
+        }
+    }
+
+    fn shown(overview: &Overview, size: Option<Size>, trouble: Option<&str>) -> Vec<String> {
+        let reading = Reading {
+            place: "/var/lib/kinora",
+            overview,
+            trouble,
+        };
+        lines(&reading, size)
+    }
+
+    #[test]
+    fn all_of_it_is_shown_and_cannot_write_to_the_terminal() {
+        let text = shown(&overview(2), None, None).join("\n");
+        for part in [
+            "2026-11-22 03:45:07 UTC  /var/lib/kinora",
+            "12 waiting, 2 running; last minute: 3 completed, 1 failed",
+            "kinora-a1  12       2        2:01:05",
+            " 40 %     1:05  kinora-a1  shop",
+            "gpu-1-4711  gpu-1  serving  2/2   2 s ago  storyboard/7  cuda0",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(
+            !text.contains('\u{1b}') && !text.contains("Not read"),
+            "{text:?}"
+        );
+        let trouble = shown(&overview(0), None, Some("it is away")).join("\n");
+        assert!(trouble.contains("Not read since: it is away"), "{trouble}");
+    }
+
+    #[test]
+    fn no_line_is_wider_and_no_view_longer_than_the_terminal() {
+        for (columns, rows) in [(20, 10), (39, 24), (80, 24), (200, 60), (1, 1)] {
+            let size = Size { columns, rows };
+            let lines = shown(&overview(50), Some(size), Some("away"));
+            assert!(lines.len() <= rows, "{columns}x{rows}");
+            let is_narrow = |line: &String| line.chars().count() < columns.max(1);
+            assert!(lines.iter().all(is_narrow), "{columns}x{rows}: {lines:?}");
+        }
+        let size = Size {
+            columns: 80,
+            rows: 24,
+        };
+        let lines = shown(&overview(50), Some(size), None);
+        let (more, last) = (&lines[lines.len() - 4], &lines[lines.len() - 1]);
+        assert!(more.starts_with("and 37 more"), "{lines:?}");
+        assert!(last.starts_with("gpu-1-4711"), "workers stay: {lines:?}");
+    }
+}

@@ -1,0 +1,54 @@
+//! The traces of a process: `[traces]`. Spans are exported beside all other work, and the last ones when it is done.
+
+use std::sync::Arc;
+
+use kinora_traces::Tracer;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::system::{self, SystemClock};
+
+/// The tracer of a process, and its exporter where there is a collector.
+pub(crate) struct Traces {
+    pub(crate) tracer: Tracer,
+    exporting: Option<JoinHandle<()>>,
+    stop: CancellationToken,
+}
+
+impl Traces {
+    /// Begins to export, if there is a collector.
+    pub(crate) fn start(config: &Config) -> Result<Self, Failure> {
+        let stop = CancellationToken::new();
+        let Some(options) = config.traces()? else {
+            return Ok(Self {
+                tracer: Tracer::default(),
+                exporting: None,
+                stop,
+            });
+        };
+        let seed = u64::from_le_bytes(system::random()?);
+        let (tracer, exporter) = kinora_traces::start(&options, seed, Arc::new(SystemClock))
+            .map_err(|error| Failure::because("Traces cannot be exported", error))?;
+        tracing::info!(
+            endpoint = options.endpoint,
+            service = options.service,
+            "traces exported"
+        );
+        Ok(Self {
+            tracer,
+            exporting: Some(tokio::spawn(exporter.run(stop.clone()))),
+            stop,
+        })
+    }
+
+    /// Exports the last spans, within the exporter's bound.
+    pub(crate) async fn finish(self) {
+        self.stop.cancel();
+        if let Some(exporting) = self.exporting {
+            // A panic was logged.
+            let _ = exporting.await;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Says in a file where it comes from: an XMP packet (ISO 16684-1) with the digital source type of the IPTC.
+//! Knows how the packet reads; its places in files are in [`embed`] and [`label`](mod@label).
+
+mod embed;
+mod label;
+
+use std::fmt::Write;
+
+pub(crate) use embed::{in_jpeg, in_webp, uuid_box};
+pub use label::label;
+
+/// Prefix of the identifier of a document that the packets of other files refer to (XMP part 2, 2.2).
+const DOCUMENT: &str = "xmp.did:";
+
+/// What made the pictures, as the IPTC names it: <https://cv.iptc.org/newscodes/digitalsourcetype/>.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DigitalSource {
+    /// A trained model.
+    TrainedAlgorithmicMedia,
+    /// A program that learned from nothing.
+    AlgorithmicMedia,
+    /// A trained model and a given video.
+    CompositeWithTrainedAlgorithmicMedia,
+}
+
+impl DigitalSource {
+    /// The term's identifier in the IPTC's vocabulary.
+    pub const fn uri(self) -> &'static str {
+        match self {
+            Self::TrainedAlgorithmicMedia => {
+                "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia"
+            }
+            Self::AlgorithmicMedia => {
+                "http://cv.iptc.org/newscodes/digitalsourcetype/algorithmicMedia"
+            }
+            Self::CompositeWithTrainedAlgorithmicMedia => {
+                "http://cv.iptc.org/newscodes/digitalsourcetype/compositeWithTrainedAlgorithmicMedia"
+            }
+        }
+    }
+
+    const fn is_trained(self) -> bool {
+        !matches!(self, Self::AlgorithmicMedia)
+    }
+}
+
+/// Where a video and its stills come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provenance {
+    /// What made the pictures.
+    pub source: DigitalSource,
+    /// The program: name and version.
+    pub tool: String,
+    /// When the work began, as a date of ISO 8601.
+    pub created: String,
+    /// The model's public name.
+    pub model: String,
+    /// The engine as `name/version`.
+    pub engine: String,
+    /// The identifier of this video.
+    pub id: String,
+    /// The identifier of the video that this one starts from.
+    pub derived_from: Option<String>,
+}
+
+impl Provenance {
+    /// The XMP packet. Any text is allowed in the fields; characters that XML cannot hold become U+FFFD.
+    pub fn packet(&self) -> String {
+        let mut properties = String::new();
+        let mut set = |name: &str, value: &str| {
+            // Writing to a string cannot fail.
+            let _ = write!(properties, "\n    {name}=\"{}\"", escaped(value));
+        };
+        let (model, engine) = (&*self.model, &*self.engine);
+        set("Iptc4xmpExt:DigitalSourceType", self.source.uri());
+        if self.source.is_trained() {
+            set("Iptc4xmpExt:AISystemUsed", model);
+            set("Iptc4xmpExt:AISystemVersionUsed", engine);
+        }
+        set("xmp:CreatorTool", &self.tool);
+        set("xmp:CreateDate", &self.created);
+        set("dc:identifier", &self.id);
+        set("xmpMM:DocumentID", &format!("{DOCUMENT}{}", self.id));
+        set("kinora:Model", model);
+        set("kinora:Engine", engine);
+        let derived = self.derived_from.as_ref().map_or_else(String::new, |id| {
+            let id = escaped(&format!("{DOCUMENT}{id}"));
+            format!("   <xmpMM:DerivedFrom stRef:documentID=\"{id}\"/>\n")
+        });
+        format!("{HEAD}{properties}>\n{derived}{TAIL}")
+    }
+}
+
+const HEAD: &str = concat!(
+    "<?xpacket begin=\"\u{feff}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n",
+    "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\">\n",
+    " <rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">\n",
+    "  <rdf:Description rdf:about=\"\"\n",
+    "    xmlns:Iptc4xmpExt=\"http://iptc.org/std/Iptc4xmpExt/2008-02-29/\"\n",
+    "    xmlns:dc=\"http://purl.org/dc/elements/1.1/\"\n",
+    "    xmlns:xmp=\"http://ns.adobe.com/xap/1.0/\"\n",
+    "    xmlns:xmpMM=\"http://ns.adobe.com/xap/1.0/mm/\"\n",
+    "    xmlns:stRef=\"http://ns.adobe.com/xap/1.0/sType/ResourceRef#\"\n",
+    "    xmlns:kinora=\"urn:x-kinora:provenance/\"",
+);
+const TAIL: &str = "  </rdf:Description>\n </rdf:RDF>\n</x:xmpmeta>\n<?xpacket end=\"r\"?>";
+
+/// `text` within an attribute's double quotes (XML 1.0, 2.2 to 2.4).
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            // A parser would make spaces of them.
+            '\t' | '\n' | '\r' => {
+                let _ = write!(safe, "&#{};", u32::from(character));
+            }
+            '\0'..'\u{20}' | '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The attribute's value as a parser of XML reads it.
+    fn unescaped(text: &str) -> String {
+        let named = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\"")];
+        let codes = [("&#9;", "\t"), ("&#10;", "\n"), ("&#13;", "\r")];
+        let mut text = text.to_owned();
+        for (entity, character) in named.into_iter().chain(codes) {
+            text = text.replace(entity, character);
+        }
+        text.replace("&amp;", "&")
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_texts_stay_within_their_attributes(model in "\\PC*|[<>&\"'\\x00-\\x1f]{0,40}", id in "(?s).{0,40}") {
+            let packet = Provenance {
+                source: DigitalSource::TrainedAlgorithmicMedia,
+                tool: "Kinora".to_owned(),
+                created: "2026-11-22T03:45:00Z".to_owned(),
+                model: model.clone(),
+                engine: "storyboard/1".to_owned(),
+                id,
+                derived_from: Some(model.clone()),
+            }
+            .packet();
+            // No text opens or closes anything: there are as many of each as without it.
+            prop_assert_eq!(packet.matches('<').count(), 9);
+            prop_assert_eq!(packet.matches('>').count(), 9);
+            let (_, value) = packet.split_once("kinora:Model=\"").unwrap();
+            let (value, _) = value.split_once('"').unwrap();
+            let is_lost = |one: char| one < ' ' && !"\t\n\r".contains(one) || ('\u{fffe}'..='\u{ffff}').contains(&one);
+            prop_assert_eq!(unescaped(value), model.replace(is_lost, "\u{fffd}"));
+            prop_assert!(!packet.chars().any(|one| one < ' ' && one != '\n'));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Labels a film that was made elsewhere: the packet becomes its last box, and that of its maker, if any, is no
+//! longer one. A film that its maker has signed stays as it is.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use super::embed::XMP_UUID;
+use super::{Provenance, in_jpeg, in_webp, uuid_box};
+use crate::movie::{TOP_LEVEL_BOXES_MAX, TopBox, top_level};
+use crate::{MediaError, Recording};
+
+/// Marks the `uuid` box of a C2PA manifest (C2PA specification 2.1, A.5.1).
+const C2PA_UUID: [u8; 16] = [
+    0xd8, 0xfe, 0xc3, 0xd6, 0x1b, 0x0e, 0x48, 0x3c, 0x92, 0x97, 0x58, 0x28, 0x87, 0x7e, 0xc4, 0x81,
+];
+
+/// Labels the examined film at `path`, and its stills, with `provenance`. Its pictures, sound and index keep their
+/// bytes and places. Returns whether the film was labelled: one with a C2PA manifest is not, since its signature
+/// covers every byte, nor one that has no room for another box; their stills are.
+///
+/// # Errors
+/// [`MediaError::Malformed`] for a file that is no MP4, and errors of reading and writing.
+pub fn label(
+    path: &Path,
+    recording: &mut Recording,
+    provenance: &Provenance,
+) -> Result<bool, MediaError> {
+    let packet = provenance.packet();
+    recording.poster_webp = in_webp(&recording.poster_webp, &packet)?;
+    recording.spritesheet_jpeg = in_jpeg(&recording.spritesheet_jpeg, &packet)?;
+    let mut file = File::options().read(true).write(true).open(path)?;
+    let boxes = top_level(&mut file)?;
+    let mut earlier = Vec::new();
+    for one in boxes.iter().filter(|one| &one.kind == b"uuid") {
+        match uuid(&mut file, one)? {
+            Some(C2PA_UUID) => return Ok(false),
+            Some(XMP_UUID) => earlier.push(one.start),
+            _ => {}
+        }
+    }
+    let is_full = boxes.len() == TOP_LEVEL_BOXES_MAX;
+    let Some(last) = boxes.last().filter(|_| !is_full) else {
+        return Ok(false);
+    };
+    if !close(&mut file, last)? {
+        return Ok(false);
+    }
+    for start in earlier {
+        file.seek(SeekFrom::Start(start + 4))?;
+        file.write_all(b"free")?;
+    }
+    let added = uuid_box(&packet)?;
+    file.seek(SeekFrom::End(0))?;
+    file.write_all(&added)?;
+    recording.info.file_bytes += added.len() as u64;
+    Ok(true)
+}
+
+/// The identifier of a `uuid` box; `None` if it is too short for one.
+fn uuid(file: &mut File, one: &TopBox) -> Result<Option<[u8; 16]>, MediaError> {
+    if one.body.end - one.body.start < 16 {
+        return Ok(None);
+    }
+    file.seek(SeekFrom::Start(one.body.start))?;
+    let mut uuid = [0; 16];
+    file.read_exact(&mut uuid)?;
+    Ok(Some(uuid))
+}
+
+/// Gives the last box a size if it reaches to the end of the file, wherever that is. False if its size does not fit.
+fn close(file: &mut File, last: &TopBox) -> Result<bool, MediaError> {
+    let mut size = [0; 4];
+    file.seek(SeekFrom::Start(last.start))?;
+    file.read_exact(&mut size)?;
+    if size != [0; 4] {
+        return Ok(true);
+    }
+    let Ok(size) = u32::try_from(last.body.end - last.start) else {
+        return Ok(false);
+    };
+    file.seek(SeekFrom::Start(last.start))?;
+    file.write_all(&size.to_be_bytes())?;
+    Ok(true)
+}

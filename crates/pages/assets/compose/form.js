@@ -1,0 +1,265 @@
+/** @file The form for a new video. It holds the state; its parts show it and say what changes. */
+
+import { ApiError, submit } from "../core/api.js";
+import { announce, h, icon, setAttribute, setText } from "../core/dom.js";
+import { plural, shortened } from "../core/format.js";
+import { whyNot } from "../core/models.js";
+import { bodyOf } from "../core/request.js";
+import { rememberRequest } from "../core/session.js";
+import * as tasks from "../core/tasks.js";
+import { choices, field, remark, toggle } from "./controls.js";
+import { picturesPart } from "./pictures.js";
+import { fitted, shapePart, sizeOf } from "./shape.js";
+import { sourcePart } from "./source.js";
+import { firstMissing, formOf, fresh, possibleWay, seedComplaint } from "./state.js";
+
+/** @typedef {import("../core/request.js").Form} Form */
+/** @typedef {import("../core/models.js").Model} Model */
+/** @typedef {import("../core/api.js").Task} Task */
+
+const PROMPT_MAX = 5000;
+const NEGATIVE_MAX = 2500;
+/** Up to so many models are buttons beside each other; more are a list. */
+const BUTTONS_MAX = 3;
+
+/**
+ * @param {Model[]} models
+ * @param {{onSubmitted: (task: Task) => void, onClose: () => void}} events
+ */
+export function composer(models, { onSubmitted, onClose }) {
+  let form = fresh(models[0]);
+  let isSending = false;
+  const model = () => models.find((one) => one.id === form.model) ?? models[0];
+
+  const modelPart = modelChoice(models, (value) => change({ model: value }));
+  const count = h("span", { class: "count" });
+  const prompt = field(
+    "Prompt",
+    h("textarea", {
+      class: "input prompt",
+      rows: 4,
+      maxlength: PROMPT_MAX,
+      required: true,
+      id: "prompt",
+      placeholder: "A red balloon drifts over a calm sea at dawn",
+      oninput: () => change({ prompt: prompt.control.value }),
+    }),
+    count,
+  );
+  const source = sourcePart(change);
+  const pictures = picturesPart(change);
+  const shape = shapePart(change);
+  const sound = toggle("Sound", "A sound track that fits the scene", (sound) => change({ sound }));
+  const draft = toggle("Draft first", "A quick 480p preview; make it final when you like it", (draft) =>
+    change({ draft }),
+  );
+  const negative = field(
+    "Leave out",
+    h("textarea", {
+      class: "input",
+      rows: 2,
+      maxlength: NEGATIVE_MAX,
+      placeholder: "rain, fog",
+      oninput: () => change({ negative: negative.control.value }),
+    }),
+  );
+  const seed = field(
+    "Seed",
+    h("input", {
+      class: "input",
+      inputmode: "numeric",
+      autocomplete: "off",
+      placeholder: "Random",
+      oninput: () => change({ seed: seed.control.value.trim() }),
+    }),
+  );
+  const more = h(
+    "details",
+    { class: "more" },
+    h("summary", {}, "More"),
+    h("div", { class: "part" }, negative.root, seed.root),
+  );
+  const failure = remark([]);
+  const button = h(
+    "button",
+    { type: "submit", class: "button is-primary is-wide" },
+    h("span", {}, "Generate"),
+    h("kbd", { "aria-hidden": "true" }, "Ctrl ↵"),
+  );
+  const close = h(
+    "button",
+    { type: "button", class: "icon-button composer-close", "aria-label": "Close", onclick: onClose },
+    icon("close"),
+  );
+  const root = h(
+    "form",
+    { class: "composer", "aria-label": "New video", novalidate: true, onsubmit: send },
+    h("div", { class: "composer-head" }, h("h2", {}, "New video"), close),
+    h(
+      "div",
+      { class: "composer-body" },
+      source.root,
+      modelPart.root,
+      prompt.root,
+      pictures.root,
+      shape.root,
+      sound.root,
+      draft.root,
+      more,
+    ),
+    h("div", { class: "composer-foot" }, failure.root, button),
+  );
+  root.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send(event);
+  });
+
+  /** @param {Partial<Form>} part */
+  function change(part) {
+    form = { ...form, ...part };
+    if (part.source && !model().capabilities.edit)
+      form.model = models.find((one) => one.capabilities.edit)?.id ?? form.model;
+    form = { ...form, ...fitted(form, model().capabilities), pictures: possibleWay(form, model()) };
+    show();
+  }
+
+  function show() {
+    const can = model().capabilities;
+    const isEdit = form.source !== null;
+    modelPart.show(form, model());
+    source.show(form);
+    if (prompt.control.value !== form.prompt) prompt.control.value = form.prompt;
+    prompt.remark.show("");
+    prompt.control.placeholder = isEdit
+      ? "The same at night, snow falls"
+      : "A red balloon drifts over a calm sea at dawn";
+    setText(count, form.prompt.length > PROMPT_MAX * 0.8 ? `${form.prompt.length} of ${PROMPT_MAX}` : "");
+    pictures.show(form, models, model());
+    shape.show(form, models, model());
+    sound.show(form.sound, isEdit ? "An edit has no sound." : whyNot(models, model(), (one) => one.audio_output));
+    draft.show(form.draft, isEdit ? "An edit is made in one go." : whyNot(models, model(), (one) => one.draft));
+    if (negative.control.value !== form.negative) negative.control.value = form.negative;
+    negative.off(whyNot(models, model(), (one) => one.negative_prompt));
+    if (seed.control.value !== form.seed) seed.control.value = form.seed;
+    seed.remark.show(seedComplaint(form), true);
+    failure.show("");
+    setText(
+      button.firstElementChild,
+      isEdit ? "Make the edit" : form.draft && can.draft ? "Generate draft" : "Generate",
+    );
+    document.body.classList.toggle("is-editing", isEdit);
+  }
+
+  /** @param {Event} event */
+  async function send(event) {
+    event.preventDefault();
+    if (isSending) return;
+    const missing = firstMissing(form);
+    if (missing) return complain(...missing);
+    isSending = true;
+    setAttribute(button, "aria-disabled", "true");
+    const label = button.firstElementChild;
+    const words = label.textContent;
+    setText(label, "Sending…");
+    const body = bodyOf(form, model().capabilities, sizeOf(form, model().capabilities));
+    try {
+      const task = await submit(body, () => setText(label, "Service away, trying again…"));
+      rememberRequest(task.id, body);
+      tasks.put([task]);
+      const ahead = task.queue_position;
+      announce(ahead ? `Accepted. ${plural(ahead, "task")} before it.` : "Accepted.");
+      if (form.source) change({ source: null, prompt: "" });
+      onSubmitted(task);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      complain(error.param, error.message, error);
+    } finally {
+      isSending = false;
+      setAttribute(button, "aria-disabled", null);
+      if (label.textContent?.endsWith("…")) setText(label, words);
+    }
+  }
+
+  /** Shows a refusal where it belongs. @param {string} param @param {string} message @param {ApiError} [error] */
+  function complain(param, message, error) {
+    const control = find(param);
+    const text = error?.retrySeconds ? `${message} Try again in ${error.retrySeconds} s.` : message;
+    (control?.remark ?? failure).show(text, true);
+    announce(text, "assertive");
+    if (param === "seed" || param === "negative_prompt") more.open = true;
+    const target = control && ("control" in control ? control.control : control.root.querySelector("input"));
+    target?.focus();
+    (control?.root ?? failure.root).scrollIntoView({ block: "nearest" });
+  }
+
+  /** @param {string} param */
+  function find(param) {
+    if (param === "prompt") return prompt;
+    if (param === "negative_prompt") return negative;
+    if (param === "seed") return seed;
+    return pictures.find(param) ?? shape.find(param);
+  }
+
+  change({});
+  return {
+    root,
+    focus: () => prompt.control.focus(),
+    /** @param {string} text */
+    suggest(text) {
+      change({ prompt: text });
+      prompt.control.focus();
+    },
+    /** Starts an edit of a task's video. @param {Task} task */
+    edit(task) {
+      change({ source: task, prompt: "", images: [""] });
+      announce(`Editing “${shortened(task.prompt, 40)}”.`);
+      prompt.control.focus();
+    },
+    /** Fills the form with an earlier request. @param {Record<string, any>} body */
+    fill(body) {
+      const chosen = models.find((one) => one.id === body.model) ?? model();
+      change({ ...fresh(chosen), ...formOf(body) });
+      prompt.control.focus();
+    },
+    /** Takes what the service says of its models now. @param {Model[]} next */
+    update(next) {
+      for (const one of next) Object.assign(models.find(({ id }) => id === one.id) ?? {}, { available: one.available });
+      modelPart.show(form, model());
+    },
+    canEdit: models.some((one) => one.capabilities.edit),
+  };
+}
+
+/**
+ * The choice of a model.
+ * @param {Model[]} models
+ * @param {(value: string) => void} onChange
+ */
+function modelChoice(models, onChange) {
+  const isFew = models.length <= BUTTONS_MAX;
+  const buttons = isFew ? choices("Model", onChange) : null;
+  const select = h(
+    "select",
+    { class: "input", onchange: () => onChange(select.value) },
+    models.map((one) => h("option", { value: one.id }, one.id)),
+  );
+  const part = buttons ?? field("Model", select);
+  return {
+    root: part.root,
+    /** @param {Form} form @param {Model} model */
+    show(form, model) {
+      const reason = (/** @type {Model} */ one) =>
+        form.source && !one.capabilities.edit ? `${one.id} makes no edits.` : "";
+      if (buttons)
+        buttons.show(
+          models.map((one) => ({ value: one.id, label: one.id, reason: reason(one) })),
+          model.id,
+        );
+      else {
+        select.value = model.id;
+        for (const option of select.options)
+          option.disabled = models.some((one) => one.id === option.value && reason(one));
+      }
+      if (!model.available) part.remark.show("No worker serves this model now; a task will wait for one.");
+    },
+  };
+}

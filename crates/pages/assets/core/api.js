@@ -1,0 +1,177 @@
+/**
+ * @file The calls of the HTTP API. Paths are relative to the page, so that the service also works behind a proxy
+ * that gives it a folder of a site.
+ */
+
+import { idempotencyKey, savedKey } from "./session.js";
+
+/**
+ * @typedef {object} Task The task object of docs/api.md, as far as this page reads it.
+ * @property {string} id
+ * @property {string} model
+ * @property {"queued" | "in_progress" | "completed" | "failed"} status
+ * @property {number} progress 0 to 100
+ * @property {number} created_at Unix seconds
+ * @property {string} prompt
+ * @property {string} seconds a number, or `auto`
+ * @property {string} size `WIDTHxHEIGHT`, or `adaptive`
+ * @property {number} seed
+ * @property {number} [started_at]
+ * @property {number} [completed_at]
+ * @property {number} [expires_at]
+ * @property {number} [queue_position]
+ * @property {string} [result_url]
+ * @property {string} [thumbnail_url]
+ * @property {{code: string, message: string, param?: string}} [error]
+ * @property {boolean} [draft]
+ * @property {string} [draft_task_id]
+ * @property {string} [edit_task_id]
+ * @property {number} [duration]
+ * @property {number} [fps]
+ * @property {number} [frames]
+ * @property {boolean} [has_audio]
+ * @property {string} [engine]
+ * @property {{code: string, message: string}[]} [warnings]
+ */
+
+/** A refusal of the service, or its silence (`status` 0). */
+export class ApiError extends Error {
+  /**
+   * @param {number} status
+   * @param {{message?: string, code?: string, param?: string | null}} error
+   * @param {number} [retrySeconds]
+   */
+  constructor(status, error, retrySeconds) {
+    super(error.message ?? `The service answered ${status}.`);
+    this.status = status;
+    this.code = error.code ?? "";
+    this.param = error.param ?? "";
+    this.retrySeconds = retrySeconds;
+  }
+
+  /** Whether the same request may succeed later. */
+  get isPassing() {
+    return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
+  }
+}
+
+/** Pauses in milliseconds between attempts to send a request that must arrive once. */
+const PAUSES_MS = [500, 1000, 2000, 4000, 8000, 8000, 8000, 8000, 8000, 8000];
+
+/** @param {number} ms */
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/**
+ * Sends a request with the key.
+ * @param {string} path such as `v1/videos`
+ * @param {RequestInit} [options]
+ * @param {string} [key]
+ */
+export async function send(path, options = {}, key = savedKey() ?? "") {
+  const headers = new Headers(options.headers);
+  if (key) headers.set("authorization", `Bearer ${key}`);
+  let response;
+  try {
+    response = await fetch(new URL(path, document.baseURI), { ...options, headers, credentials: "omit" });
+  } catch (cause) {
+    if (options.signal?.aborted) throw cause;
+    throw new ApiError(0, { message: "The service does not answer." });
+  }
+  if (response.ok) return response;
+  const body = await response.json().catch(() => ({}));
+  const after = Number(response.headers.get("retry-after")) || undefined;
+  throw new ApiError(response.status, body.error ?? {}, after);
+}
+
+/** @param {string} path @param {RequestInit} [options] @param {string} [key] */
+const json = async (path, options, key) => (await send(path, options, key)).json();
+
+/**
+ * The models that a key may use, and what it may do.
+ * @param {string} [key]
+ * @returns {Promise<{data: import("./models.js").Model[], scopes: string[]}>}
+ */
+export const models = (key) => json("v1/models", {}, key);
+
+/**
+ * @typedef {object} Operations The whole service, for operators.
+ * @property {{model: string, waiting: number, running: number, oldest_waiting_seconds: number | null}[]} queue
+ * @property {{id: string, project: string, model: string, progress: number, seconds: number}[]} running
+ * @property {OperationsWorker[]} workers
+ * @property {{completed: number, failed: number}} last_minute
+ */
+
+/**
+ * @typedef {object} OperationsWorker
+ * @property {string} id
+ * @property {string} host
+ * @property {string} state
+ * @property {{model: string, engine: string, device: string | null}[]} models
+ * @property {number} slots
+ * @property {number} running
+ * @property {number} seen_seconds_ago
+ */
+
+/** @returns {Promise<Operations>} */
+export const operations = () => json("v1/operations", { cache: "no-store" });
+
+/**
+ * A page of tasks, newest first.
+ * @param {number} limit at most 100
+ * @param {string} [after]
+ * @returns {Promise<{data: Task[], has_more: boolean, last_id: string | null}>}
+ */
+export const list = (limit, after) => json(`v1/videos?limit=${limit}${after ? `&after=${after}` : ""}`);
+
+/** @param {string} id @returns {Promise<Task>} */
+export const read = (id) => json(`v1/videos/${id}`);
+
+/** @param {string} id @returns {Promise<Task>} */
+export const cancel = (id) => json(`v1/videos/${id}/cancel`, { method: "POST" });
+
+/** @param {string} id */
+export const remove = (id) => json(`v1/videos/${id}`, { method: "DELETE" });
+
+/**
+ * Submits a request once, however often it has to be sent: while the service is away, it is repeated under the
+ * same `Idempotency-Key`.
+ * @param {Record<string, unknown>} body
+ * @param {(error: ApiError) => void} onRetry called before each pause
+ * @returns {Promise<Task>}
+ */
+export async function submit(body, onRetry) {
+  const headers = { "content-type": "application/json", "idempotency-key": idempotencyKey() };
+  for (const pause of [...PAUSES_MS, 0]) {
+    try {
+      return await json("v1/videos", { method: "POST", headers, body: JSON.stringify(body) });
+    } catch (error) {
+      if (!(error instanceof ApiError) || !error.isPassing || !pause) throw error;
+      onRetry(error);
+      await sleep(pause);
+    }
+  }
+  throw new ApiError(0, {});
+}
+
+/**
+ * A picture of a task that has no signed address: a preview, or the spritesheet. The condition keeps the service from
+ * leading us to the result store, whose host scripts may not reach; no file has this tag.
+ * @param {string} id
+ * @param {"thumbnail" | "spritesheet"} variant
+ */
+export async function picture(id, variant) {
+  const path = `v1/videos/${id}/content?variant=${variant}`;
+  const response = await send(path, { headers: { "if-none-match": '"none"' }, cache: "no-store" });
+  return URL.createObjectURL(await response.blob());
+}
+
+/**
+ * The address of a result on the page's own host: the service may be reached by another name than that of
+ * `base_url`, and the signature holds for either.
+ * @param {string | undefined} url
+ */
+export function here(url) {
+  if (!url) return "";
+  const start = url.indexOf("/v1/videos/");
+  return start < 0 ? url : new URL(url.slice(start + 1), document.baseURI).href;
+}

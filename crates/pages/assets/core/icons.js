@@ -1,0 +1,26 @@
+/** @file The icons: one path each, drawn as strokes on a grid of 20. */
+
+export const PATHS = {
+  add: "M10 4v12M4 10h12",
+  again: "M15.5 8A6 6 0 1 0 16 11.5M16 4v4h-4",
+  back: "M12 4 6 10l6 6",
+  check: "m4 10.5 4 4 8-9",
+  close: "m5 5 10 10M15 5 5 15",
+  code: "m7 6-4 4 4 4M13 6l4 4-4 4",
+  compare: "M3 4.5h5.5v11H3zM11.5 4.5H17v11h-5.5z",
+  download: "M10 3v9M6 8.5l4 4 4-4M4 16h12",
+  edit: "m4 16 .8-3.4L13 4.4l2.6 2.6-8.2 8.2zM11.5 6l2.5 2.5",
+  fail: "M10 6v5M10 13.8v.2M10 2.8 17.6 16H2.4z",
+  final: "M10 3.2v3M10 13.8v3M3.2 10h3M13.8 10h3M5.2 5.2l2 2M12.8 12.8l2 2M14.8 5.2l-2 2M7.2 12.8l-2 2",
+  form: "M4 5h12M4 10h12M4 15h7",
+  forward: "m8 4 6 6-6 6",
+  help: "M7.6 7.6a2.5 2.5 0 1 1 3.6 2.4c-.8.4-1.2.9-1.2 1.7M10 14.3v.2M10 2.5a7.5 7.5 0 1 1 0 15 7.5 7.5 0 0 1 0-15z",
+  leave: "M8 4H4v12h4M9 10h8M14 7l3 3-3 3",
+  pause: "M7 5v10M13 5v10",
+  picture: "M3 4.5h14v11H3zM3 13l4-3.5 3 2.5 2.5-2 4.5 3.5",
+  play: "M6.5 4.5v11l9-5.5z",
+  search: "M9 3.5a5.5 5.5 0 1 1 0 11 5.5 5.5 0 0 1 0-11zM13 13l4 4",
+  service: "M4.6 15.5a7 7 0 1 1 10.8 0M10 11.2l3-3.4M10 11.2v.1",
+  sound: "M4 8v4h2.5L10 15V5L6.5 8zM13 7.5a3.5 3.5 0 0 1 0 5M15 5.5a6.4 6.4 0 0 1 0 9",
+  trash: "M4 6h12M8 6V4h4v2M5.5 6l.7 10h7.6l.7-10",
+};

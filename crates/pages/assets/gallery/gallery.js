@@ -1,0 +1,165 @@
+/** @file The gallery: all tasks of the project, newest first, with a filter and a search. */
+
+import { h, icon, reconcile, setText } from "../core/dom.js";
+import { isCancelled, isUnfinished, plural } from "../core/format.js";
+import * as live from "../core/live.js";
+import * as tasks from "../core/tasks.js";
+import { emptyState } from "./empty.js";
+import { moveFocus } from "./focus.js";
+import * as previews from "./previews.js";
+import { tile } from "./tile.js";
+
+/** @typedef {import("../core/api.js").Task} Task */
+
+/** Tiles that are made in one go: more would hold up a frame. */
+const CHUNK = 30;
+const CLOCK_MS = 1000;
+
+/** @param {() => void} act */
+const whenIdle = (act) => (window.requestIdleCallback ? requestIdleCallback(act, { timeout: 200 }) : setTimeout(act));
+
+/** @type {[string, string, (task: Task) => boolean][]} */
+const FILTERS = [
+  ["all", "All", () => true],
+  ["unfinished", "Making", isUnfinished],
+  ["completed", "Done", (task) => task.status === "completed"],
+  ["drafts", "Drafts", (task) => task.draft === true],
+  ["failed", "Failed", (task) => task.status === "failed"],
+];
+
+/** @param {Task} task @param {string} query in lower case */
+const matches = (task, query) =>
+  [task.prompt, task.id, task.model, `seed ${task.seed}`, isCancelled(task) ? "cancelled" : ""].some((text) =>
+    text.toLowerCase().includes(query),
+  );
+
+/**
+ * @param {{onOpen: (id: string) => void, onCompare: (id: string) => void, onCreate: (prompt?: string) => void}} events
+ */
+export function gallery(events) {
+  let filter = "all";
+  let query = "";
+  let shownMax = CHUNK;
+  let isLoaded = false;
+  /** @type {Map<string, ReturnType<typeof tile>>} */
+  const tiles = new Map();
+  const search = h("input", {
+    type: "search",
+    class: "input search-input",
+    placeholder: "Search prompts",
+    "aria-label": "Search",
+    id: "search",
+    oninput: () => ((query = search.value.trim().toLowerCase()), draw()),
+  });
+  const tabs = FILTERS.map(([name, label]) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "tab",
+        "data-filter": name,
+        "aria-pressed": "false",
+        onclick: () => ((filter = name), draw()),
+      },
+      label,
+      h("span", { class: "count" }),
+    ),
+  );
+  const grid = h("ul", { class: "grid", "aria-label": "Videos" });
+  const empty = emptyState(events.onCreate);
+  const older = h(
+    "button",
+    { type: "button", class: "button is-quiet older", onclick: loadOlder },
+    "Load older videos",
+  );
+  const found = h("p", { class: "unseen", role: "status" });
+  const root = h(
+    "section",
+    { class: "gallery", "aria-label": "Videos" },
+    h(
+      "div",
+      { class: "gallery-bar" },
+      h("div", { class: "tabs", role: "group", "aria-label": "Filter" }, tabs),
+      h("div", { class: "search" }, icon("search"), search),
+    ),
+    found,
+    empty.root,
+    grid,
+    older,
+  );
+  grid.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => moveFocus(grid, event));
+
+  async function loadOlder() {
+    older.disabled = true;
+    try {
+      await live.loadOlder();
+    } finally {
+      older.disabled = false;
+    }
+  }
+
+  function wanted() {
+    const accepts = FILTERS.find(([name]) => name === filter)?.[2] ?? (() => true);
+    return tasks.all().filter((task) => accepts(task) && (!query || matches(task, query)));
+  }
+
+  function draw() {
+    const shown = wanted();
+    reconcile(
+      grid,
+      tiles,
+      shown.slice(0, shownMax).map((task) => task.id),
+      (id) => tile(id, events),
+    );
+    if (shown.length > shownMax) whenIdle(more);
+    drawBar(shown.length);
+    empty.show(isLoaded && !shown.length ? (tasks.count() ? "nothing-found" : "nothing-yet") : "");
+    older.hidden = !isLoaded || !live.hasOlder();
+  }
+
+  function more() {
+    shownMax += CHUNK;
+    draw();
+  }
+
+  /** @param {number} count */
+  function drawBar(count) {
+    const known = tasks.all();
+    FILTERS.forEach(([name, , accepts], n) => {
+      const number = known.filter(accepts).length;
+      tabs[n].setAttribute("aria-pressed", String(name === filter));
+      setText(tabs[n].lastElementChild, number ? String(number) : "");
+      tabs[n].hidden = !number && name !== "all" && name !== filter;
+    });
+    setText(found, query || filter !== "all" ? `${plural(count, "video")} shown.` : "");
+  }
+
+  tasks.listen((changed) => {
+    for (const id of changed) tiles.get(id)?.update();
+    draw();
+  });
+  previews.listen((id) => tiles.get(id)?.update());
+  // The time left goes on between two answers.
+  setInterval(() => {
+    if (!document.hidden) for (const task of tasks.unfinished()) tiles.get(task.id)?.update();
+  }, CLOCK_MS);
+
+  return {
+    root,
+    search,
+    loaded() {
+      isLoaded = true;
+      draw();
+    },
+    /** The ids as shown now, for the way from one video to the next. */
+    order: () => wanted().map((task) => task.id),
+    /** @param {string} id */
+    focus: (id) => tiles.get(id)?.open.focus({ preventScroll: false }),
+    toTop() {
+      filter = "all";
+      query = search.value = "";
+      draw();
+      scrollTo({ top: 0 });
+    },
+  };
+}

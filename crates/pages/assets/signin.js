@@ -1,0 +1,77 @@
+/** @file The sign-in: a key, kept for as long as the tab is open. */
+
+import { ApiError, models } from "./core/api.js";
+import { announce, h, setText } from "./core/dom.js";
+import { saveKey } from "./core/session.js";
+import { field } from "./compose/controls.js";
+
+/** @param {unknown} error */
+function words(error) {
+  if (!(error instanceof ApiError)) return "Something went wrong in this page.";
+  if (error.status === 401) return "The service does not know this key. It may be mistyped, expired or revoked.";
+  if (error.code === "scope_missing") return "This key may not read. Ask for one with the scope videos:read.";
+  return error.message;
+}
+
+/**
+ * @param {(access: {data: import("./core/models.js").Model[], scopes: string[]}) => void} onDone
+ * @param {string} [reason] why one has to sign in again
+ */
+export function signIn(onDone, reason = "") {
+  const key = field(
+    "API key",
+    h("input", {
+      type: "password",
+      class: "input",
+      autocomplete: "off",
+      spellcheck: "false",
+      placeholder: "kinora_…",
+      id: "key",
+      required: true,
+    }),
+  );
+  const button = h("button", { type: "submit", class: "button is-primary is-wide" }, "Sign in");
+  const form = h(
+    "form",
+    { class: "sign-in", novalidate: true, onsubmit: send },
+    h("h1", { class: "name" }, h("span", { class: "mark", "aria-hidden": "true" }), "Kinora ", h("span", {}, "Studio")),
+    reason && h("p", { class: "notice" }, reason),
+    key.root,
+    button,
+    h(
+      "p",
+      { class: "hint" },
+      "The key stays in this tab and is forgotten with it. The service printed a first key at its first start; ",
+      h("code", {}, "kinora keys create"),
+      " makes more.",
+    ),
+  );
+
+  /** @param {Event} event */
+  async function send(event) {
+    event.preventDefault();
+    const text = key.control.value.trim();
+    if (!text) return refuse("Enter a key.");
+    button.disabled = true;
+    setText(button, "Signing in…");
+    try {
+      const found = await models(text);
+      saveKey(text);
+      onDone(found);
+    } catch (error) {
+      refuse(words(error));
+    } finally {
+      button.disabled = false;
+      setText(button, "Sign in");
+    }
+  }
+
+  /** @param {string} text */
+  function refuse(text) {
+    key.remark.show(text, true);
+    announce(text, "assertive");
+    key.control.focus();
+  }
+
+  return { root: h("main", { class: "door" }, form), focus: () => key.control.focus() };
+}

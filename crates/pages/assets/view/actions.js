@@ -1,0 +1,155 @@
+/** @file What can be done with a task, by its state. The viewer shows these, and their keys work there. */
+
+import * as api from "../core/api.js";
+import { here } from "../core/api.js";
+import { h } from "../core/dom.js";
+import { isUnfinished, shortened } from "../core/format.js";
+import { poke } from "../core/live.js";
+import { anotherTake, finalOf, requestFor } from "../core/request.js";
+import { rememberRequest } from "../core/session.js";
+import * as tasks from "../core/tasks.js";
+import { showCode } from "./code.js";
+import { confirm } from "./dialog.js";
+import { toast } from "./toast.js";
+
+/** @typedef {import("../core/api.js").Task} Task */
+
+/**
+ * @typedef {object} Action
+ * @property {string} name
+ * @property {string} label
+ * @property {keyof typeof import("../core/icons.js").PATHS} icon
+ * @property {string} key
+ * @property {boolean} [isMain]
+ * @property {boolean} [isDanger]
+ * @property {() => unknown} run
+ */
+
+/**
+ * @typedef {object} Desk What actions need of the page.
+ * @property {(id: string) => void} open
+ * @property {(id: string) => void} compare chooses it as the first, or the second, of two
+ * @property {(first: string, second: string) => void} compareBoth
+ * @property {(task: Task) => void} edit
+ * @property {(body: Record<string, unknown>) => void} fill
+ * @property {() => void} closeViewer
+ * @property {boolean} canEdit whether some model makes edits
+ * @property {(model: string) => boolean} makesFinals
+ */
+
+const UNSEEN_PARTS = "References and settings that the service does not show were left out.";
+
+/** Runs an action and shows its refusal. @param {() => Promise<unknown>} act */
+async function showing(act) {
+  try {
+    await act();
+  } catch (error) {
+    if (!(error instanceof api.ApiError)) throw error;
+    toast(error.message, { isError: true });
+  }
+}
+
+/** Submits a body and shows its task. @param {Record<string, unknown>} body @param {Desk} desk @param {string} words */
+const start = (body, desk, words) =>
+  showing(async () => {
+    const task = await api.submit(body, () => toast("The service is away; trying again."));
+    rememberRequest(task.id, body);
+    tasks.put([task]);
+    poke();
+    desk.open(task.id);
+    toast(words);
+  });
+
+/** @param {Task} task */
+function download(task) {
+  // Where the result store answers itself, the browser may open the video instead of saving it: in a tab of its own.
+  const link = h("a", { href: here(task.result_url), download: `${task.id}.mp4`, target: "_blank", rel: "noopener" });
+  link.click();
+}
+
+/** @param {Task} task @param {Desk} desk */
+async function discard(task, desk) {
+  const name = shortened(task.prompt, 60);
+  if (!(await confirm("Delete this video?", `“${name}” and its files will be gone for everybody.`, "Delete"))) return;
+  await showing(async () => {
+    await api.remove(task.id);
+    desk.closeViewer();
+    tasks.bury(task.id);
+    toast("Deleted.");
+  });
+}
+
+/** @param {Task} task */
+const stop = (task) =>
+  showing(async () => {
+    tasks.put([await api.cancel(task.id)]);
+    toast("Cancelled.");
+  });
+
+/** @param {Task} task @param {Desk} desk */
+function again(task, desk) {
+  const { body, isWhole } = anotherTake(task);
+  return start(body, desk, isWhole ? "The same with another seed." : `The same with another seed. ${UNSEEN_PARTS}`);
+}
+
+/** @param {Task} task @param {Desk} desk */
+function reuse(task, desk) {
+  const { body, isWhole } = requestFor(task);
+  desk.fill(
+    "draft_task_id" in body
+      ? { model: task.model, prompt: task.prompt, size: task.size, seconds: Number(task.seconds), seed: task.seed }
+      : body,
+  );
+  if (!isWhole) toast(UNSEEN_PARTS);
+}
+
+/**
+ * @param {Task} task
+ * @param {Desk} desk
+ * @returns {Action[]}
+ */
+export function actionsOf(task, desk) {
+  /** @type {Action[]} */
+  const shared = [
+    { name: "again", label: "Again, another seed", icon: "again", key: "r", run: () => again(task, desk) },
+    { name: "reuse", label: "Use in form", icon: "form", key: "u", run: () => reuse(task, desk) },
+    {
+      name: "code",
+      label: "Copy as code",
+      icon: "code",
+      key: "c",
+      run: () => showCode(requestFor(task), UNSEEN_PARTS),
+    },
+  ];
+  if (isUnfinished(task)) {
+    return [{ name: "cancel", label: "Cancel", icon: "close", key: "x", run: () => stop(task) }, shared[2]];
+  }
+  /** @type {Action} */
+  const remove = {
+    name: "delete",
+    label: "Delete",
+    icon: "trash",
+    key: "Delete",
+    isDanger: true,
+    run: () => discard(task, desk),
+  };
+  if (task.status === "failed") return [...shared, remove];
+  /** @type {(Action | false | undefined)[]} */
+  const all = [
+    task.draft &&
+      desk.makesFinals(task.model) && {
+        name: "final",
+        label: "Make final",
+        icon: "final",
+        key: "f",
+        isMain: true,
+        run: () => start(finalOf(task), desk, "Making the final."),
+      },
+    { name: "download", label: "Download", icon: "download", key: "d", isMain: !task.draft, run: () => download(task) },
+    desk.canEdit && { name: "edit", label: "Edit", icon: "edit", key: "e", run: () => desk.edit(task) },
+    { name: "compare", label: "Compare", icon: "compare", key: "x", run: () => desk.compare(task.id) },
+    ...shared,
+    remove,
+  ];
+  return /** @type {Action[]} */ (all.filter(Boolean));
+}

@@ -1,0 +1,102 @@
+//! The service's answer. The reason is shown to clients, so it becomes one short line of plain text.
+
+use kinora_contract::limits::POLICY_REASON_CHARS_MAX;
+use serde::Deserialize;
+
+/// The reason where the service gives none.
+const NO_REASON: &str = "This is against the policy of this service.";
+
+/// What the service says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The request may become a task, or the result may be published.
+    Allowed,
+    /// It may not, for this public reason.
+    Refused(String),
+}
+
+/// Further fields are ignored.
+#[derive(Deserialize)]
+struct Answer {
+    allow: bool,
+    reason: Option<String>,
+}
+
+/// Reads the body of an answer.
+pub(crate) fn verdict(body: &[u8]) -> Result<Verdict, serde_json::Error> {
+    let Answer { allow, reason } = serde_json::from_slice(body)?;
+    Ok(match allow {
+        true => Verdict::Allowed,
+        false => Verdict::Refused(public(&reason.unwrap_or_default())),
+    })
+}
+
+/// `reason` without control characters and surrounding space, cut to its limit.
+fn public(reason: &str) -> String {
+    let line: String = reason
+        .chars()
+        .map(|one| if one.is_control() { ' ' } else { one })
+        .take(POLICY_REASON_CHARS_MAX)
+        .collect();
+    match line.trim() {
+        "" => NO_REASON.to_owned(),
+        line => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn refused(reason: &str) -> Verdict {
+        Verdict::Refused(reason.to_owned())
+    }
+
+    #[test]
+    fn only_a_clear_answer_is_one() {
+        for (body, expected) in [
+            (r#"{"allow": true}"#, Verdict::Allowed),
+            (
+                r#"{"allow": true, "reason": "x", "score": 1}"#,
+                Verdict::Allowed,
+            ),
+            (r#"{"allow": false}"#, refused(NO_REASON)),
+            (r#"{"allow": false, "reason": null}"#, refused(NO_REASON)),
+            (r#"{"allow": false, "reason": " \n "}"#, refused(NO_REASON)),
+            (
+                r#"{"allow": false, "reason": " No\tviolence.\u0000"}"#,
+                refused("No violence."),
+            ),
+        ] {
+            assert_eq!(verdict(body.as_bytes()).unwrap(), expected, "{body}");
+        }
+        for wrong in [
+            "",
+            "true",
+            "{}",
+            "[]",
+            r#"{"allow": "true"}"#,
+            r#"{"allow": 1}"#,
+            r#"{"allow": null}"#,
+            r#"{"allow": true} {"allow": false}"#,
+            r#"{"allow": true, "allow": false}"#,
+            r#"{"allow": false, "reason": 7}"#,
+        ] {
+            assert!(verdict(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_reason_is_one_bounded_line(reason in "(?s).{0,700}") {
+            let body = serde_json::json!({"allow": false, "reason": reason}).to_string();
+            let Ok(Verdict::Refused(public)) = verdict(body.as_bytes()) else {
+                panic!("{reason:?}");
+            };
+            prop_assert!(!public.is_empty() && public.chars().count() <= POLICY_REASON_CHARS_MAX);
+            prop_assert!(!public.contains(char::is_control));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Why settings cannot be used, and why a question has no answer. Both are for operators.
+
+use std::io;
+use std::time::Duration;
+
+use kinora_fetch::LookupError;
+
+/// Why options are invalid.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// Not `http` or `https`, without a host, or with a user or a fragment.
+    #[error("'{0}' is not an http or https URL without user and fragment")]
+    Url(String),
+    /// Characters that a header cannot contain.
+    #[error("the token is empty or not plain ASCII")]
+    Token,
+    /// The library of TLS refused its settings.
+    #[error("TLS cannot be used: {0}")]
+    Tls(#[from] tokio_rustls::rustls::Error),
+}
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoAnswer {
+    /// It did not come in time.
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+    /// The host's name was not found.
+    #[error("the name of its host was not found: {0}")]
+    Lookup(#[from] LookupError),
+    /// No connection to any of its addresses.
+    #[error("no connection: {0}")]
+    Connect(#[from] io::Error),
+    /// The connection broke, or the answer is not HTTP/1.1.
+    #[error("the exchange failed: {0}")]
+    Http(#[from] hyper::Error),
+    /// The answer is longer than it may be, or broke off.
+    #[error("the answer could not be read: {0}")]
+    Body(Box<dyn std::error::Error + Send + Sync>),
+    /// Not 200.
+    #[error("its answer has status {0}")]
+    Status(u16),
+    /// No verdict.
+    #[error(
+        "its answer is not {{\"allow\": true}} or {{\"allow\": false, \"reason\": \"...\"}}: {0}"
+    )]
+    Form(#[from] serde_json::Error),
+    /// The question could not be sent.
+    #[error("the request could not be made: {0}")]
+    Request(#[from] hyper::http::Error),
+}

@@ -1,0 +1,101 @@
+//! The operator's settings.
+
+use std::time::Duration;
+
+use hyper::header::HeaderValue;
+use url::Url;
+
+use crate::error::OptionsError;
+
+/// Where the policy service is, and how to ask it.
+#[derive(Clone)]
+pub struct Options {
+    /// The URL that gets every question.
+    pub url: String,
+    /// The token that the service expects. Never logged.
+    pub token: Option<String>,
+    /// Maximum time of a question, from the name's resolution to the last byte of the answer.
+    pub timeout: Duration,
+    /// What to do with a request or a result about which there is no answer.
+    pub otherwise: Otherwise,
+}
+
+/// What to do without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Otherwise {
+    /// Nothing passes unasked.
+    Refuse,
+    /// It passes.
+    Allow,
+}
+
+impl Options {
+    /// The parsed URL.
+    pub(crate) fn parsed_url(&self) -> Result<Url, OptionsError> {
+        let wrong = || OptionsError::Url(self.url.clone());
+        let url = Url::parse(&self.url).map_err(|_| wrong())?;
+        let is_plain = matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.fragment().is_none();
+        is_plain.then_some(url).ok_or_else(wrong)
+    }
+
+    /// The value of `Authorization`, marked as sensitive.
+    pub(crate) fn authorization(&self) -> Result<Option<HeaderValue>, OptionsError> {
+        let Some(token) = &self.token else {
+            return Ok(None);
+        };
+        if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(OptionsError::Token);
+        }
+        let value = HeaderValue::try_from(format!("Bearer {token}"));
+        let mut value = value.map_err(|_| OptionsError::Token)?;
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(url: &str, token: Option<&str>) -> Options {
+        Options {
+            url: url.to_owned(),
+            token: token.map(str::to_owned),
+            timeout: Duration::from_secs(1),
+            otherwise: Otherwise::Refuse,
+        }
+    }
+
+    #[test]
+    fn urls_of_private_addresses_are_taken_and_secrets_in_them_are_not() {
+        for good in ["http://10.0.0.7:9000/judge?v=1", "https://policy.internal"] {
+            options(good, None).parsed_url().unwrap();
+        }
+        for wrong in [
+            "",
+            "policy",
+            "ftp://host/",
+            "http://a:b@host/",
+            "http://host/#x",
+            "unix:/run/policy",
+        ] {
+            assert!(options(wrong, None).parsed_url().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_a_header_that_nobody_sees() {
+        let header = options("http://host", Some("marked-secret")).authorization();
+        let header = header.unwrap().unwrap();
+        assert_eq!(header, "Bearer marked-secret");
+        assert!(!format!("{header:?}").contains("marked-secret"));
+        assert_eq!(options("http://host", None).authorization().unwrap(), None);
+        for wrong in ["", "two words", "a\nb", "gr\u{fc}n"] {
+            assert!(options("http://host", Some(wrong)).authorization().is_err());
+        }
+    }
+}

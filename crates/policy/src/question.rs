@@ -1,0 +1,182 @@
+//! Questions, as the service gets them: JSON objects that name the stage and what is asked about. The field names
+//! are those of the API.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kinora_contract::{Reference, Seconds, TaskId, VideoSpec};
+use serde::{Serialize, Serializer};
+
+/// What a client asked for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Subject<'a> {
+    project: &'a str,
+    model: &'a str,
+    prompt: &'a str,
+    negative_prompt: Option<&'a str>,
+    /// `null` while it is left to the engine.
+    seconds: Option<u32>,
+    /// `null` while it follows an image.
+    size: Option<String>,
+    seed: u32,
+    generate_audio: bool,
+    /// URLs of images and sounds, in the order of the request.
+    references: Vec<&'a str>,
+    draft: bool,
+    draft_task_id: Option<TaskId>,
+    edit_task_id: Option<TaskId>,
+    metadata: &'a BTreeMap<String, String>,
+}
+
+impl<'a> Subject<'a> {
+    /// The request of `project` that led to `spec`.
+    pub fn new(
+        project: &'a str,
+        spec: &'a VideoSpec,
+        metadata: &'a BTreeMap<String, String>,
+    ) -> Self {
+        let references = spec.inputs.references();
+        Self {
+            project,
+            model: &spec.model,
+            prompt: &spec.prompt,
+            negative_prompt: spec.negative_prompt.as_deref(),
+            seconds: match spec.seconds {
+                Seconds::Fixed(seconds) => Some(seconds),
+                Seconds::Auto => None,
+            },
+            size: spec.render_size().map(|size| size.to_string()),
+            seed: spec.seed,
+            generate_audio: spec.generate_audio,
+            references: references.into_iter().map(Reference::url).collect(),
+            draft: spec.draft,
+            draft_task_id: spec.final_of,
+            edit_task_id: spec.edit.as_ref().map(|edit| edit.task_id),
+            metadata,
+        }
+    }
+}
+
+/// What was made of it, and is not published yet.
+#[derive(Clone, Debug, Serialize)]
+pub struct Made<'a> {
+    /// The task.
+    pub task_id: TaskId,
+    /// The engine as `name/version`.
+    pub engine: &'a str,
+    /// Length in seconds.
+    pub duration: f64,
+    /// Length of the MP4.
+    pub bytes: u64,
+    /// SHA-256 of the MP4, in lower-case hexadecimal.
+    pub sha256: &'a str,
+    /// Where the MP4 is on the worker's machine until the answer comes.
+    pub path: &'a str,
+    /// A frame of it, WebP; sent in base 64.
+    #[serde(serialize_with = "base64")]
+    pub thumbnail: &'a [u8],
+    /// Up to 25 frames of it, JPEG; sent in base 64.
+    #[serde(serialize_with = "base64")]
+    pub spritesheet: &'a [u8],
+}
+
+fn base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&STANDARD.encode(bytes))
+}
+
+/// A question in full.
+#[derive(Serialize)]
+#[serde(tag = "stage", rename_all = "lowercase")]
+pub(crate) enum Question<'a> {
+    /// Asked at a submit, before there is a task.
+    Request(&'a Subject<'a>),
+    /// Asked about a result before it is published.
+    Result {
+        #[serde(flatten)]
+        subject: &'a Subject<'a>,
+        #[serde(flatten)]
+        made: &'a Made<'a>,
+    },
+    /// Asked by an operator who checks the settings; about nothing.
+    Check,
+}
+
+impl Question<'_> {
+    pub(crate) const fn stage(&self) -> &'static str {
+        match self {
+            Self::Request(_) => "request",
+            Self::Result { .. } => "result",
+            Self::Check => "check",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Size};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn questions_have_the_documented_fields() {
+        let spec = VideoSpec {
+            version: SPEC_VERSION,
+            model: "kinora-a1".to_owned(),
+            prompt: "A kite".to_owned(),
+            negative_prompt: Some("rain".to_owned()),
+            seconds: Seconds::Fixed(5),
+            frame: FrameSize::Fixed(Size::new(1280, 720)),
+            seed: 7,
+            generate_audio: true,
+            inputs: Inputs::Frames {
+                first: "https://example.com/a.png".to_owned(),
+                last: None,
+            },
+            draft: false,
+            final_of: None,
+            edit: None,
+        };
+        let metadata = [("user".to_owned(), "u1".to_owned())].into();
+        let subject = Subject::new("p1", &spec, &metadata);
+        let sent = |question: &Question<'_>| -> Value { serde_json::to_value(question).unwrap() };
+        let mut expected = json!({
+            "stage": "request", "project": "p1", "model": "kinora-a1", "prompt": "A kite",
+            "negative_prompt": "rain", "seconds": 5, "size": "1280x720", "seed": 7,
+            "generate_audio": true, "references": ["https://example.com/a.png"], "draft": false,
+            "draft_task_id": null, "edit_task_id": null, "metadata": {"user": "u1"},
+        });
+        assert_eq!(sent(&Question::Request(&subject)), expected);
+        let id = TaskId::from_parts(1, [2; 10]);
+        let made = Made {
+            task_id: id,
+            engine: "storyboard/1",
+            duration: 5.0,
+            bytes: 9,
+            sha256: "00",
+            path: "/scratch/a.mp4",
+            thumbnail: b"webp",
+            spritesheet: b"jpeg",
+        };
+        for (name, value) in [
+            ("stage", json!("result")),
+            ("task_id", json!(id.to_string())),
+            ("engine", json!("storyboard/1")),
+            ("duration", json!(5.0)),
+            ("bytes", json!(9)),
+            ("sha256", json!("00")),
+            ("path", json!("/scratch/a.mp4")),
+            ("thumbnail", json!("d2VicA==")),
+            ("spritesheet", json!("anBlZw==")),
+        ] {
+            expected[name] = value;
+        }
+        let question = Question::Result {
+            subject: &subject,
+            made: &made,
+        };
+        assert_eq!(sent(&question), expected);
+        assert_eq!(sent(&Question::Check), json!({"stage": "check"}));
+    }
+}

@@ -1,0 +1,72 @@
+//! Metrics of committed changes. Each change is counted by the process that commits it, so that the sums over all
+//! processes of a service are those of its tasks. Without a recorder this costs next to nothing.
+
+use std::time::Duration;
+
+use kinora_contract::lifecycle::Record;
+use kinora_contract::{State, Task};
+use metrics::{counter, histogram};
+
+use crate::queue::Change;
+
+/// Counts what a commit has changed.
+pub(crate) fn committed<'a>(changes: impl IntoIterator<Item = &'a Change>) {
+    for change in changes {
+        match (change.before.as_deref(), change.after.as_deref()) {
+            (None, Some(after)) => accepted(after),
+            (Some(before), Some(after)) => changed(before, after),
+            (_, None) => {}
+        }
+    }
+}
+
+/// Records how long a commit took.
+pub(crate) fn commit_took(took: Duration) {
+    histogram!("kinora_store_commit_seconds").record(took);
+}
+
+fn accepted(after: &Record) {
+    counter!("kinora_tasks_accepted_total", "model" => model(&after.task)).increment(1);
+}
+
+fn changed(before: &Record, after: &Record) {
+    let task = &after.task;
+    if before.is_waiting() && after.is_running() {
+        counter!("kinora_attempts_total", "model" => model(task)).increment(1);
+        if let Some(started_ms) = task.started_at_ms.filter(|_| task.attempt <= 1) {
+            let waited_ms = started_ms.saturating_sub(task.created_at_ms);
+            histogram!("kinora_task_waiting_seconds", "model" => model(task))
+                .record(seconds(waited_ms));
+        }
+    }
+    if !before.is_terminal() && after.is_terminal() {
+        ended(task);
+    }
+}
+
+fn ended(task: &Task) {
+    match &task.state {
+        State::Completed(_) => {
+            counter!("kinora_tasks_completed_total", "model" => model(task)).increment(1);
+            if let (Some(started_ms), Some(finished_ms)) = (task.started_at_ms, task.finished_at_ms)
+            {
+                histogram!("kinora_task_running_seconds", "model" => model(task))
+                    .record(seconds(finished_ms.saturating_sub(started_ms)));
+            }
+        }
+        State::Failed(failure) => {
+            let code = failure.code.as_str().to_owned();
+            counter!("kinora_tasks_failed_total", "model" => model(task), "code" => code)
+                .increment(1);
+        }
+        State::Waiting | State::Running | State::Expired => {}
+    }
+}
+
+fn model(task: &Task) -> String {
+    task.spec.model.clone()
+}
+
+fn seconds(ms: u64) -> f64 {
+    Duration::from_millis(ms).as_secs_f64()
+}

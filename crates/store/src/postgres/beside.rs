@@ -1,0 +1,72 @@
+//! A connection of a command, beside the processes that serve the store. It is made when it is first asked for.
+
+use std::sync::Arc;
+
+use kinora_contract::{Clock, ManualClock};
+use tokio::sync::OnceCell;
+
+use super::address::Address;
+use super::connect::Connector;
+use super::fault::{Fault, unavailable};
+use super::lane::Lane;
+use super::reads::Reader;
+use super::schema;
+use super::shared::Shared;
+use super::statement::Statement;
+use crate::{OpenError, PostgresOptions, StoreError};
+
+/// A store's database.
+#[derive(Debug)]
+pub(super) struct Beside {
+    connector: Arc<Connector>,
+    options: PostgresOptions,
+    connected: OnceCell<Connected>,
+}
+
+/// What a command works with.
+#[derive(Debug)]
+pub(super) struct Connected {
+    pub(super) lane: Lane,
+    pub(super) reader: Arc<Reader>,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Beside {
+    /// The database at `url`.
+    pub(super) fn of(url: &str) -> Result<Self, OpenError> {
+        let options = PostgresOptions::default();
+        let connector = Arc::new(Connector::of(Address::parse(url, &options)?)?);
+        Ok(Self {
+            connector,
+            options,
+            connected: OnceCell::new(),
+        })
+    }
+
+    /// The connection.
+    ///
+    /// # Errors
+    /// Where it cannot be made, or the schema is not this program's.
+    pub(super) async fn connected(&self) -> Result<&Connected, StoreError> {
+        let connect = || async {
+            let client = self.connector.connect().await?;
+            let checked = schema::check(&client).await;
+            checked.map_err(|error| unavailable(&error.to_string()))?;
+            let id = Statement::new("SELECT nextval('lane_ids')")
+                .run(&client)
+                .await;
+            let id = id.map_err(Fault::from)?;
+            let id = id.first().map(|row| row.try_get::<_, i64>(0)).transpose();
+            let id = id.map_err(Fault::from)?.unwrap_or_default().unsigned_abs();
+            // Nothing is kept here that could grow old.
+            let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+            let shared = Arc::new(Shared::new(&self.options, &clock));
+            Ok(Connected {
+                lane: Lane::start(self.connector.clone(), shared.clone(), id),
+                reader: Arc::new(Reader::start(self.connector.clone(), shared.clone())),
+                shared,
+            })
+        };
+        self.connected.get_or_try_init(connect).await
+    }
+}

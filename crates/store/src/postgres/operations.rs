@@ -1,0 +1,65 @@
+//! For operators, beside the processes that serve the store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::Clock;
+
+use super::address::Address;
+use super::connect::Connector;
+use super::fault::Fault;
+use super::reads::Reader;
+use super::shared::Shared;
+use super::statement::{ask_present, read_present};
+use super::{key_log, overview, schema, tallies};
+use crate::{
+    KeyAction, OpenError, Operations, Overview, PostgresOptions, StoreError, TallyRequest, TallyRow,
+};
+
+/// A store that is looked at. Its connection is made anew when it breaks.
+#[derive(Debug)]
+pub(crate) struct PostgresOperations(Reader);
+
+impl PostgresOperations {
+    /// The store in the database at `url`.
+    pub(crate) async fn open(url: &str, clock: &Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let options = PostgresOptions::default();
+        let connector = Arc::new(Connector::of(Address::parse(url, &options)?)?);
+        schema::check(&connector.connect().await?).await?;
+        let shared = Arc::new(Shared::new(&options, clock));
+        Ok(Self(Reader::start(connector, shared)))
+    }
+}
+
+pub(super) async fn tallies(
+    reader: &Reader,
+    request: &TallyRequest,
+) -> Result<Vec<TallyRow>, StoreError> {
+    let found = reader.query(tallies::ask(request)).await?;
+    Ok(tallies::read(&found)?)
+}
+
+pub(super) async fn key_log(
+    reader: &Reader,
+    project: Option<&str>,
+) -> Result<Vec<KeyAction>, StoreError> {
+    let found = reader.query(key_log::ask(project)).await?;
+    Ok(key_log::read(&found)?)
+}
+
+#[async_trait]
+impl Operations for PostgresOperations {
+    async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
+        tallies(&self.0, request).await
+    }
+
+    async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
+        key_log(&self.0, project).await
+    }
+
+    async fn overview(&self) -> Result<Overview, StoreError> {
+        let now = self.0.query(ask_present()).await?;
+        let now = read_present(&now).map_err(Fault::from)?;
+        overview::read(&self.0, now).await
+    }
+}

@@ -1,0 +1,22 @@
+//! For operators, in a process that serves the store.
+
+use async_trait::async_trait;
+
+use super::super::operations::{key_log, tallies};
+use super::super::{PostgresStore, overview};
+use crate::{KeyAction, Operations, Overview, StoreError, TallyRequest, TallyRow};
+
+#[async_trait]
+impl Operations for PostgresStore {
+    async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
+        tallies(&self.reader, request).await
+    }
+
+    async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
+        key_log(&self.reader, project).await
+    }
+
+    async fn overview(&self) -> Result<Overview, StoreError> {
+        overview::read(&self.reader, self.present().await?).await
+    }
+}

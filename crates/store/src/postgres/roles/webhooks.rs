@@ -1,0 +1,87 @@
+//! Webhooks and deliveries: for the process that delivers, and for commands beside it.
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use super::super::PostgresStore;
+use super::super::beside::Beside;
+use super::super::fault::Done;
+use super::super::reads::Reader;
+use super::super::webhooks::{ask_deliveries, ask_webhooks, read, read_delivery};
+use crate::{
+    Deliveries, Delivery, DeliveryDone, DeliveryRequest, DueDelivery, OpenError, StoreError,
+    Webhook, WebhookChange, Webhooks,
+};
+
+async fn webhooks(reader: &Reader) -> Result<Vec<Webhook>, StoreError> {
+    let found = reader.query(ask_webhooks()).await?;
+    Ok(found.iter().map(read).collect::<Done<_>>()?)
+}
+
+async fn deliveries(
+    reader: &Reader,
+    webhook: &str,
+    count: usize,
+) -> Result<Vec<Delivery>, StoreError> {
+    let found = reader.query(ask_deliveries(webhook, count)).await?;
+    Ok(found.iter().map(read_delivery).collect::<Done<_>>()?)
+}
+
+#[async_trait]
+impl Webhooks for PostgresStore {
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        webhooks(&self.reader).await
+    }
+
+    async fn change_webhook(&self, change: WebhookChange) -> Result<bool, StoreError> {
+        self.acts.call(change).await
+    }
+
+    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
+        deliveries(&self.reader, webhook, count).await
+    }
+}
+
+#[async_trait]
+impl Deliveries for PostgresStore {
+    async fn take_deliveries(
+        &self,
+        request: DeliveryRequest,
+    ) -> Result<Vec<DueDelivery>, StoreError> {
+        self.acts.call(request).await
+    }
+
+    async fn settle_delivery(&self, done: DeliveryDone) -> Result<(), StoreError> {
+        self.acts.call(done).await
+    }
+
+    fn delivery_hints(&self) -> watch::Receiver<u64> {
+        self.shared.ended.subscribe()
+    }
+}
+
+/// The webhooks of a store, for commands beside the processes that serve it.
+#[derive(Debug)]
+pub(crate) struct WebhooksBeside(Beside);
+
+impl WebhooksBeside {
+    /// Of the store in the database at `url`.
+    pub(crate) fn of(url: &str) -> Result<Self, OpenError> {
+        Beside::of(url).map(Self)
+    }
+}
+
+#[async_trait]
+impl Webhooks for WebhooksBeside {
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        webhooks(&self.0.connected().await?.reader).await
+    }
+
+    async fn change_webhook(&self, change: WebhookChange) -> Result<bool, StoreError> {
+        self.0.connected().await?.lane.call(change).await
+    }
+
+    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
+        deliveries(&self.0.connected().await?.reader, webhook, count).await
+    }
+}

@@ -1,0 +1,35 @@
+//! For operators, in the process that serves the store.
+
+use async_trait::async_trait;
+
+use super::super::SqliteStore;
+use super::super::memory::Memory;
+use super::super::reads::Readers;
+use crate::{KeyAction, Operations, Overview, StoreError, TallyRequest, TallyRow, Workers};
+
+#[async_trait]
+impl Operations for SqliteStore {
+    async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
+        let request = request.clone();
+        let read = move |readers: &Readers, _: &Memory| readers.tallies(&request);
+        self.read(None, read).await
+    }
+
+    async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
+        let project = project.map(str::to_owned);
+        let read = move |readers: &Readers, _: &Memory| readers.key_log(project.as_deref());
+        self.read(None, read).await
+    }
+
+    async fn overview(&self) -> Result<Overview, StoreError> {
+        let now_ms = self.clock.now_ms();
+        let read = move |readers: &Readers, _: &Memory| readers.overview(now_ms);
+        let overview = self.read(None, read).await?;
+        // Memory knows them to the moment; their rows are for others.
+        let workers = self.living().await?;
+        Ok(Overview {
+            workers,
+            ..overview
+        })
+    }
+}

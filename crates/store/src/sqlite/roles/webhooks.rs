@@ -1,0 +1,48 @@
+//! Webhooks and deliveries.
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use super::super::SqliteStore;
+use super::super::memory::Memory;
+use super::super::reads::Readers;
+use crate::{
+    Deliveries, Delivery, DeliveryDone, DeliveryRequest, DueDelivery, StoreError, Webhook,
+    WebhookChange, Webhooks,
+};
+
+#[async_trait]
+impl Webhooks for SqliteStore {
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        let read = |readers: &Readers, _: &Memory| readers.webhooks();
+        self.read(None, read).await
+    }
+
+    async fn change_webhook(&self, change: WebhookChange) -> Result<bool, StoreError> {
+        self.writer.call(change).await
+    }
+
+    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
+        let webhook = webhook.to_owned();
+        let read = move |readers: &Readers, _: &Memory| readers.deliveries(&webhook, count);
+        self.read(None, read).await
+    }
+}
+
+#[async_trait]
+impl Deliveries for SqliteStore {
+    async fn take_deliveries(
+        &self,
+        request: DeliveryRequest,
+    ) -> Result<Vec<DueDelivery>, StoreError> {
+        self.writer.call(request).await
+    }
+
+    async fn settle_delivery(&self, done: DeliveryDone) -> Result<(), StoreError> {
+        self.writer.call(done).await
+    }
+
+    fn delivery_hints(&self) -> watch::Receiver<u64> {
+        self.memory.delivery_hints()
+    }
+}

@@ -1,0 +1,317 @@
+//! Webhooks and deliveries in SQLite: changed by the serving process and by commands beside it, leased, settled. Times are wall time, since deliveries outlive the process; a time too far
+//! ahead comes from a clock that was wrong, and counts as past.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use kinora_contract::limits::WEBHOOK_LOG_MAX;
+use kinora_contract::{TaskId, UnixMs, WebhookSecret};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+
+use super::batch::Batch;
+use super::columns::int;
+use super::fault::{Done, Fault};
+use super::job::Operation;
+use super::{carrying, keys};
+use crate::webhooks::AHEAD_MS_MAX;
+use crate::{
+    Attempted, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery,
+    OpenError, SqliteOptions, StoreError, Webhook, WebhookChange, Webhooks,
+};
+
+const WEBHOOK: &str = "w.id, w.project, w.url, w.secret, w.old_secret, w.old_until_ms, w.created_at_ms, w.disabled_at_ms";
+const DELIVERY: &str =
+    "number, event, task, url, state, attempts, due_ms, tried_at_ms, status, error";
+
+impl Operation for WebhookChange {
+    type Output = bool;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
+        change(batch.conn, self)
+    }
+}
+
+/// Within a transaction.
+fn change(conn: &Connection, change: &WebhookChange) -> Done<bool> {
+    let changed = match change {
+        WebhookChange::Add(webhook) => add(conn, webhook)?,
+        WebhookChange::Remove { id } => {
+            conn.execute("DELETE FROM deliveries WHERE webhook = ?1", [id])?;
+            conn.execute("DELETE FROM webhooks WHERE id = ?1", [id])?
+        }
+        WebhookChange::Rotate {
+            id,
+            secret,
+            old_until_ms,
+        } => conn.execute(
+            "UPDATE webhooks SET old_secret = secret, old_until_ms = ?3, secret = ?2 WHERE id = ?1",
+            params![id, secret.bytes(), int(*old_until_ms)],
+        )?,
+        WebhookChange::Test { id, event } => conn.execute(
+            "INSERT INTO deliveries (event, webhook, state) SELECT ?2, id, 'pending' FROM webhooks \
+             WHERE id = ?1 AND url IS NOT NULL AND disabled_at_ms IS NULL",
+            [id, event],
+        )?,
+        WebhookChange::Redeliver { number } => conn.execute(
+            "UPDATE deliveries SET state = 'pending', due_ms = 0, attempts = 0, token = NULL \
+             WHERE number = ?1 AND state IN ('delivered', 'failed')",
+            [int(*number)],
+        )?,
+    };
+    Ok(changed > 0)
+}
+
+/// Adds a webhook, unless its project has one for callbacks already and this is another. Returns how many were added.
+pub(super) fn add(conn: &Connection, webhook: &Webhook) -> Done<usize> {
+    let (old, until_ms) = webhook.old_secret.clone().unzip();
+    let added = conn.execute(
+        "INSERT INTO webhooks (id, project, url, secret, old_secret, old_until_ms, created_at_ms, disabled_at_ms) \
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 \
+         WHERE ?3 IS NOT NULL OR NOT EXISTS (SELECT 1 FROM webhooks WHERE project = ?2 AND url IS NULL)",
+        params![
+            webhook.id,
+            webhook.project,
+            webhook.url,
+            webhook.secret.bytes(),
+            old.map(|secret| *secret.bytes()),
+            until_ms.map(int),
+            int(webhook.created_at_ms),
+            webhook.disabled_at_ms.map(int),
+        ],
+    );
+    Ok(added?)
+}
+
+/// In the order of their creation.
+pub(super) fn list(conn: &Connection) -> Done<Vec<Webhook>> {
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT {WEBHOOK} FROM webhooks w ORDER BY w.created_at_ms, w.id"
+    ))?;
+    let found = query.query_map([], |row| Ok(read(row)))?;
+    found.map(|webhook| webhook?).collect()
+}
+
+/// Reads [`WEBHOOK`].
+fn read(row: &Row<'_>) -> Done<Webhook> {
+    let until_ms: Option<i64> = row.get(5)?;
+    let old: Option<[u8; 32]> = row.get(4)?;
+    let disabled: Option<i64> = row.get(7)?;
+    Ok(Webhook {
+        id: row.get(0)?,
+        project: row.get(1)?,
+        url: row.get(2)?,
+        secret: WebhookSecret::new(row.get(3)?),
+        old_secret: old
+            .map(WebhookSecret::new)
+            .zip(until_ms.map(i64::unsigned_abs)),
+        created_at_ms: row.get::<_, i64>(6)?.unsigned_abs(),
+        disabled_at_ms: disabled.map(i64::unsigned_abs),
+    })
+}
+
+/// Newest first.
+pub(super) fn log(conn: &Connection, webhook: &str, count: usize) -> Done<Vec<Delivery>> {
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT {DELIVERY} FROM deliveries WHERE webhook = ?1 ORDER BY number DESC LIMIT ?2"
+    ))?;
+    let found = query.query_map(params![webhook, int(count as u64)], |row| {
+        Ok(read_delivery(row))
+    })?;
+    found.map(|delivery| delivery?).collect()
+}
+
+/// Reads [`DELIVERY`].
+fn read_delivery(row: &Row<'_>) -> Done<Delivery> {
+    let state: String = row.get(4)?;
+    let (tried, status): (Option<i64>, Option<u16>) = (row.get(7)?, row.get(8)?);
+    let error: Option<String> = row.get(9)?;
+    Ok(Delivery {
+        number: row.get::<_, i64>(0)?.unsigned_abs(),
+        event: row.get(1)?,
+        task: row.get(2)?,
+        url: row.get(3)?,
+        state: DeliveryState::named(&state)
+            .ok_or_else(|| Fault::Corrupt(format!("unknown state {state:?} of a delivery")))?,
+        attempts: row.get(5)?,
+        due_ms: row.get::<_, i64>(6)?.unsigned_abs(),
+        last: tried.map(|at_ms| Attempted {
+            at_ms: at_ms.unsigned_abs(),
+            answer: status.ok_or_else(|| error.unwrap_or_default()),
+        }),
+    })
+}
+
+impl Operation for DeliveryRequest {
+    type Output = Vec<DueDelivery>;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<DueDelivery>> {
+        let now_ms = batch.now.wall_ms;
+        let numbers = due(batch.conn, self, now_ms)?;
+        let until_ms = now_ms.saturating_add(self.lease_ms);
+        let mut taken = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let token = batch.next_chore_token();
+            let mut lease = batch.conn.prepare_cached(
+                "UPDATE deliveries SET due_ms = ?2, token = ?3, attempts = attempts + 1 WHERE number = ?1",
+            )?;
+            lease.execute([number, int(until_ms), int(token)])?;
+            taken.extend(read_due(batch.conn, number, token, now_ms)?);
+        }
+        Ok(taken)
+    }
+}
+
+/// Numbers of the deliveries to be leased. Those under way have the first places of their webhook.
+fn due(conn: &Connection, request: &DeliveryRequest, now_ms: UnixMs) -> Done<Vec<i64>> {
+    let mut query = conn.prepare_cached(
+        "WITH ranked AS (\
+           SELECT d.number, d.due_ms, d.due_ms <= ?1 OR d.due_ms > ?2 AS due, row_number() OVER (\
+             PARTITION BY d.webhook ORDER BY d.due_ms <= ?1 OR d.due_ms > ?2, d.due_ms, d.number) AS place \
+           FROM webhooks w JOIN deliveries d ON d.webhook = w.id \
+           WHERE w.disabled_at_ms IS NULL AND d.state = 'pending' \
+           AND (d.due_ms <= ?1 OR d.due_ms > ?2 OR d.token IS NOT NULL)\
+         ) SELECT number FROM ranked WHERE due AND place <= ?3 ORDER BY place, due_ms, number LIMIT ?4",
+    )?;
+    let numbers = query.query_map(
+        [
+            int(now_ms),
+            int(now_ms.saturating_add(AHEAD_MS_MAX)),
+            int(request.each as u64),
+            int(request.count as u64),
+        ],
+        |row| row.get(0),
+    )?;
+    Ok(numbers.collect::<Result<_, _>>()?)
+}
+
+/// A leased row. One that cannot be read is tried again after its lease, and keeps none behind it.
+fn read_due(
+    conn: &Connection,
+    number: i64,
+    token: u64,
+    now_ms: UnixMs,
+) -> Done<Option<DueDelivery>> {
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT {WEBHOOK}, d.event, d.task, coalesce(d.url, w.url), d.attempts \
+         FROM deliveries d JOIN webhooks w ON w.id = d.webhook WHERE d.number = ?1"
+    ))?;
+    let found = query.query_row([number], |row| {
+        let (task, url): (Option<String>, Option<String>) = (row.get(9)?, row.get(10)?);
+        Ok((read(row), row.get(8)?, task, url, row.get(11)?))
+    });
+    let (webhook, event, task, url, attempts) = found?;
+    let webhook = webhook?;
+    let task = task.map(|task| task.parse::<TaskId>()).transpose();
+    let (Ok(task), Some(url)) = (task, url) else {
+        tracing::error!(number, "damaged delivery left where it stands");
+        return Ok(None);
+    };
+    Ok(Some(DueDelivery {
+        number: number.unsigned_abs(),
+        token,
+        attempts,
+        event,
+        task,
+        url,
+        secrets: webhook.secrets(now_ms),
+        project: webhook.project,
+    }))
+}
+
+impl Operation for DeliveryDone {
+    type Output = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        let now_ms = batch.now.wall_ms;
+        let mut settle = batch.conn.prepare_cached(
+            "UPDATE deliveries SET state = ?3, due_ms = ?4, token = NULL, tried_at_ms = ?5, status = ?6, error = ?7 \
+             WHERE number = ?1 AND token = ?2 RETURNING webhook",
+        )?;
+        let webhook = settle.query_row(
+            params![
+                int(self.number),
+                int(self.token),
+                self.next.state().name(),
+                int(self.next.due_ms(now_ms)),
+                int(now_ms),
+                self.answer.as_ref().ok(),
+                self.answer.as_ref().err(),
+            ],
+            |row| row.get::<_, String>(0),
+        );
+        let Some(webhook) = webhook.optional()? else {
+            return Ok(());
+        };
+        if self.next == DeliveryNext::Gone {
+            disable(batch.conn, &webhook, now_ms)?;
+        }
+        let mut trim = batch.conn.prepare_cached(
+            "DELETE FROM deliveries WHERE webhook = ?1 AND state IN ('delivered', 'failed') AND number <= (\
+               SELECT number FROM deliveries WHERE webhook = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)",
+        )?;
+        trim.execute(params![webhook, int(WEBHOOK_LOG_MAX)])?;
+        Ok(())
+    }
+}
+
+fn disable(conn: &Connection, webhook: &str, now_ms: UnixMs) -> Done<()> {
+    let disabled = conn.execute(
+        "UPDATE webhooks SET disabled_at_ms = ?2 WHERE id = ?1 AND url IS NOT NULL",
+        params![webhook, int(now_ms)],
+    )?;
+    if disabled > 0 {
+        conn.execute(
+            "UPDATE deliveries SET state = 'failed', token = NULL WHERE webhook = ?1 AND state = 'pending'",
+            [webhook],
+        )?;
+    }
+    Ok(())
+}
+
+/// The webhooks of a store, beside the process that serves it.
+#[derive(Debug)]
+pub(crate) struct SqliteWebhooks {
+    conn: Mutex<Connection>,
+}
+
+impl SqliteWebhooks {
+    /// Opens the webhooks of the store in the file at `path`.
+    ///
+    /// # Errors
+    /// [`OpenError::Missing`] where there is no such file; otherwise another [`OpenError`], with a message that is fit
+    /// for an operator.
+    pub(crate) fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
+        let conn = Mutex::new(keys::open_beside(path, options)?);
+        Ok(Self { conn })
+    }
+
+    fn conn(&self) -> MutexGuard<'_, Connection> {
+        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Webhooks for SqliteWebhooks {
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        Ok(list(&self.conn())?)
+    }
+
+    async fn change_webhook(&self, wanted: WebhookChange) -> Result<bool, StoreError> {
+        let conn = self.conn();
+        let changed = || -> Done<bool> {
+            let step = Transaction::new_unchecked(&conn, TransactionBehavior::Immediate)?;
+            let changed = change(&step, &wanted)?;
+            step.commit()?;
+            Ok(changed)
+        };
+        let changed = changed()?;
+        // As with keys: only what is in the database cannot be lost with the log unnoticed.
+        carrying::carry_over(&conn);
+        Ok(changed)
+    }
+
+    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
+        Ok(log(&self.conn(), webhook, count)?)
+    }
+}

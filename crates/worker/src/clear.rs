@@ -1,0 +1,98 @@
+//! Asks the operator's policy service about a result before anything of it is published. Only a [`Cleared`] one is
+//! published, so that a result about which nobody answered never is, whenever the process ends.
+
+use std::path::Path;
+use std::time::Duration;
+
+use kinora_contract::limits::POLICY_RESULT_SECONDS;
+use kinora_contract::{Failure, FailureCode, Stopwatch, Task};
+use kinora_policy::{Made, NoAnswer, Policy, Subject, Verdict};
+
+use crate::error::Unmade;
+use crate::record::Recorded;
+use crate::watch::Watch;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// A recording that may be published.
+pub(crate) struct Cleared(Recorded);
+
+impl Cleared {
+    pub(crate) fn into_recorded(self) -> Recorded {
+        self.0
+    }
+}
+
+/// Clears the recording of `task`, while the lease is kept.
+pub(crate) async fn clear(
+    recorded: Recorded,
+    task: &Task,
+    watch: &Watch<'_>,
+) -> Result<Cleared, Unmade> {
+    let Some(policy) = &watch.worker.policy else {
+        return Ok(Cleared(recorded));
+    };
+    let judged = tokio::select! {
+        biased;
+        judged = judge(policy, &recorded, task, watch) => judged,
+        stop = watch.until_stop(None) => return Err(stop.into()),
+    };
+    match judged {
+        Ok(Verdict::Allowed) => Ok(Cleared(recorded)),
+        Ok(Verdict::Refused(reason)) => {
+            tracing::info!("result refused by policy");
+            Err(Unmade::Refused(Failure::new(
+                FailureCode::ContentPolicy,
+                reason,
+            )))
+        }
+        Err(error) => {
+            tracing::error!(%error, "policy service did not answer; the task fails");
+            Err(Unmade::Refused(FailureCode::PolicyUnavailable.into()))
+        }
+    }
+}
+
+/// Asks until there is an answer, or time is up.
+async fn judge(
+    policy: &Policy,
+    recorded: &Recorded,
+    task: &Task,
+    watch: &Watch<'_>,
+) -> Result<Verdict, NoAnswer> {
+    let subject = Subject::new(&task.project, &task.spec, &task.metadata);
+    let path = absolute(recorded.staged.path());
+    let recording = &recorded.recording;
+    let made = Made {
+        task_id: task.id,
+        engine: watch.engine_name,
+        duration: recording.info.duration_seconds,
+        bytes: recorded.written.bytes,
+        sha256: &recorded.written.sha256,
+        path: &path,
+        thumbnail: &recording.poster_webp,
+        spritesheet: &recording.spritesheet_jpeg,
+    };
+    let begun = Stopwatch::start(&watch.worker.patience);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let error = match policy.judge_result(&subject, &made).await {
+            Ok(verdict) => return Ok(verdict),
+            Err(error) => error,
+        };
+        if begun.elapsed() + pause > Duration::from_secs(POLICY_RESULT_SECONDS) {
+            return Err(error);
+        }
+        tracing::warn!(%error, ?pause, "policy service did not answer; asking again");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// The scratch folder may be relative to this process's.
+fn absolute(path: &Path) -> String {
+    let absolute = std::path::absolute(path);
+    let path = absolute.as_deref().unwrap_or(path);
+    path.to_string_lossy().into_owned()
+}

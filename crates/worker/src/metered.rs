@@ -1,0 +1,70 @@
+//! Metrics and spans of the stages of a task, by the process that goes through them. Without a recorder and a collector
+//! they cost next to nothing.
+
+use kinora_contract::Stopwatch;
+use kinora_store::Fetched;
+use kinora_traces::Trail;
+use metrics::{counter, histogram};
+
+use crate::worker::Worker;
+
+/// What a worker does with a task, in this order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stage {
+    /// Brings its references.
+    Fetch,
+    /// Decodes them, and plans.
+    Prepare,
+    /// Has the engine make it.
+    Make,
+    /// Asks the policy service.
+    Clear,
+    /// Stores the result.
+    Publish,
+}
+
+impl Stage {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::Prepare => "prepare",
+            Self::Make => "make",
+            Self::Clear => "clear",
+            Self::Publish => "publish",
+        }
+    }
+}
+
+/// Does this `work` of a stage in a span below `trail`, whose own trail it is given, and records how long it took if it
+/// came to its end. `code` is the stable code of an error.
+pub(crate) async fn timed<T, E, W>(
+    worker: &Worker,
+    trail: &Trail,
+    stage: Stage,
+    code: impl FnOnce(&E) -> String,
+    work: impl FnOnce(Trail) -> W,
+) -> Result<T, E>
+where
+    W: Future<Output = Result<T, E>>,
+{
+    let watch = Stopwatch::start(&worker.clock);
+    let mut span = trail.span(stage.name());
+    let done = work(span.trail()).await;
+    match &done {
+        Ok(_) => {
+            histogram!("kinora_stage_seconds", "stage" => stage.name()).record(watch.elapsed());
+        }
+        Err(error) => span.fail(code(error)),
+    }
+    done
+}
+
+/// Counts a fetch.
+pub(crate) fn fetched(fetched: &Fetched) {
+    let outcome = match fetched {
+        Fetched::AtHand => "at_hand",
+        Fetched::Failed { .. } => "failed",
+        Fetched::Back { .. } => "again",
+    };
+    counter!("kinora_fetches_total", "outcome" => outcome).increment(1);
+}
