@@ -16,7 +16,9 @@ import yaml
 FOLDERS = [Path("deploy"), Path("packaging")]
 PAGES = [Path("docs/deployment.md"), Path("docs/scale.md")]
 # Variables that are no settings (crates/kinora/src/overlay.rs), and the one that names a binary to tests.
-OTHER_VARIABLES = {"KINORA_CONFIG", "KINORA_KEY", "KINORA_ACCEPT_LOSS", "KINORA_E2E_BINARY"}
+OTHER_VARIABLES = {
+    "KINORA_CONFIG", "KINORA_KEY", "KINORA_ACCEPT_LOSS", "KINORA_URL", "KINORA_API_KEY", "KINORA_E2E_BINARY",
+}
 VARIABLE = re.compile(r"\bKINORA_[A-Z0-9_]*[A-Z0-9]\b")
 # A command line inside a document. Its first word is in lower case: the words of SQL after a user's name are not.
 SPOKEN = re.compile(r"(?<![\w./:@=-])kinora((?: +(?:--?)?[a-z][\w./:=-]*)(?: +(?:--?)?[A-Za-z][\w./:=-]*)*)")
