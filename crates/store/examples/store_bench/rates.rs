@@ -12,7 +12,9 @@ use crate::subjects::{Kind, Place, artifact, claiming_one, id, opened, percentil
 const LENGTH: Duration = Duration::from_secs(4);
 const CLIENTS: [u64; 3] = [1, 64, 256];
 const WORKERS: u64 = 64;
-/// Tasks that each worker has at the end of a round: as few as a machine with some devices.
+/// Store handles that share the workers, as if each were a process of its own.
+const PROCESSES: u64 = 4;
+/// Tasks that each slot has had at the end of a round.
 const CLAIMS_PER_ROUND: usize = 8;
 const PROJECTS: u64 = 7;
 /// Connections that send raw batches: together as many rows at a time as there are clients.
@@ -29,8 +31,15 @@ pub(crate) async fn measure(kind: Kind) -> Result<(), Failure> {
         }
         inserts(&stores, clients).await?;
         if Some(&clients) == CLIENTS.last() {
-            claims(&stores).await?;
+            claims(std::slice::from_ref(&stores)).await?;
             claims_and_finishes(&stores).await?;
+            if matches!(place, Place::Server(_)) {
+                let mut processes = Vec::new();
+                for _ in 0..PROCESSES {
+                    processes.push(opened(&url).await?);
+                }
+                claims(&processes).await?;
+            }
             polls(&stores, WORKERS).await?;
             if let Place::Server(server) = &place {
                 raw_selects(server, &url);
@@ -98,16 +107,16 @@ async fn inserts(stores: &Stores, clients: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Claims by workers that each ask for one, and finish it before they ask for the next.
+/// Claims by the slots of one worker that each ask for one task, and finish it before they ask for the next.
 async fn claims_and_finishes(stores: &Stores) -> Result<(), Failure> {
     let begun = Instant::now();
-    let each = (0..WORKERS).map(|worker| {
+    let each = (0..WORKERS).map(|_| {
         let work = stores.work.clone();
         tokio::spawn(async move {
             let mut waits = Vec::new();
             while begun.elapsed() < LENGTH {
                 let sent = Instant::now();
-                let Some(lease) = claimed(&work, worker).await? else {
+                let Some(lease) = claimed(&work, 0).await? else {
                     break;
                 };
                 waits.push(sent.elapsed());
@@ -122,13 +131,17 @@ async fn claims_and_finishes(stores: &Stores) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Claims alone: in rounds, after each of which what was claimed is finished while nobody measures.
-async fn claims(stores: &Stores) -> Result<(), Failure> {
+/// Claims alone, by the slots of a worker in each process: in rounds, after each of which what was claimed is finished
+/// while nobody measures.
+async fn claims(processes: &[Stores]) -> Result<(), Failure> {
     let (mut length, mut waits) = (Duration::ZERO, Vec::new());
     while length < LENGTH {
         let begun = Instant::now();
-        let each = (0..WORKERS).map(|worker| {
-            let work = stores.work.clone();
+        let each = (0u64..)
+            .zip(processes.iter().cycle())
+            .take(WORKERS as usize);
+        let each = each.map(|(slot, stores)| {
+            let (work, worker) = (stores.work.clone(), slot % processes.len() as u64);
             tokio::spawn(async move {
                 let mut claims = Vec::new();
                 for _ in 0..CLAIMS_PER_ROUND {
@@ -145,7 +158,7 @@ async fn claims(stores: &Stores) -> Result<(), Failure> {
             break;
         }
         let mut finishes = tokio::task::JoinSet::new();
-        for (wait, lease) in claims {
+        for ((wait, lease), stores) in claims.into_iter().zip(processes.iter().cycle()) {
             waits.push(wait);
             let work = stores.work.clone();
             finishes.spawn(async move {
@@ -161,7 +174,11 @@ async fn claims(stores: &Stores) -> Result<(), Failure> {
             .into_iter()
             .collect::<Result<(), _>>()?;
     }
-    report("claim of one", WORKERS, length, waits);
+    let what = match processes.len() {
+        1 => "claim of one".to_owned(),
+        many => format!("claim of one, {many} processes"),
+    };
+    report(&what, WORKERS, length, waits);
     Ok(())
 }
 
