@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
-use super::{CLAIMABLE, Cursor, NAMES, WANTED, Written, parse_id, priority};
+use super::cursor::Cursor;
+use super::{CLAIMABLE, NAMES, WANTED, Written, parse_id, priority};
 use crate::postgres::fault::{Done, corrupt};
 use crate::stored::int;
 use crate::{MovedPhase, MovedTask};
@@ -74,10 +75,7 @@ impl Written {
 /// Reads a row of [`super::columns`].
 pub(in crate::postgres) fn read(row: &Row) -> Done<MovedTask> {
     let places: BTreeMap<&str, usize> = NAMES.iter().copied().zip(0..).collect();
-    let at = |name: &str| Cursor {
-        row,
-        at: places.get(name).copied().unwrap_or(usize::MAX),
-    };
+    let at = |name: &str| Cursor::at(row, places.get(name).copied().unwrap_or(usize::MAX));
     let text = |name| -> Done<Option<String>> { at(name).next() };
     let phase: &str = at("phase").next()?;
     let unknown = || corrupt(format!("unknown phase {phase:?}"));
