@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{carrying, ending, schema};
+use super::{carrying, ending, locks, schema};
 use crate::{OpenError, SqliteOptions};
 
 /// After the first removal, so that several are carried over together.
@@ -159,7 +159,7 @@ impl Checkpointer {
         path: &Path,
         options: &SqliteOptions,
         log: Log,
-        locks: Arc<schema::Locks>,
+        locks: Arc<locks::Locks>,
     ) -> Result<Self, OpenError> {
         let conn = schema::open_checkpointer(path, options)?;
         let own = log.clone();

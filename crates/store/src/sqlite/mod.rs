@@ -24,6 +24,7 @@ mod key_log;
 mod key_store;
 mod keys;
 mod leases;
+mod locks;
 mod mark;
 mod memory;
 mod moves;
@@ -110,7 +111,7 @@ pub struct SqliteStore {
     _checkpointer: Checkpointer,
     writer: Writer,
     /// Last, so that the store is unlocked after the writer has stopped, which has it too.
-    _locks: Arc<schema::Locks>,
+    _locks: Arc<locks::Locks>,
 }
 
 impl SqliteStore {
@@ -124,7 +125,7 @@ impl SqliteStore {
             sqlite: options,
             ..
         } = options;
-        let mut locks = schema::lock(path)?;
+        let mut locks = locks::lock(path)?;
         // Kept until there is another connection: closing the last one would carry the log over.
         let judged = opening::judge(path, options, clock)?;
         if let Some(conn) = &judged {

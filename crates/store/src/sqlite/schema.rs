@@ -1,8 +1,7 @@
-//! The database file: its lock, the settings of every connection, and the migrations.
+//! The database file: the settings of every connection, and the migrations.
 
-use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -42,86 +41,6 @@ pub(super) fn known_version() -> u32 {
 pub(super) const CHECKPOINT_PAGES: u32 = 16_000;
 /// A log that has grown past this, under a long reader, shrinks again.
 const LOG_BYTES_MAX: u32 = 128 << 20;
-
-/// Locks the store against a second serving process, as long as the files live. The locks go with the
-/// process, however it dies.
-pub(super) fn lock(path: &Path) -> Result<Locks, OpenError> {
-    make_folder(path)?;
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let beside = File::create(PathBuf::from(name)).map_err(unavailable)?;
-    try_lock(&beside, path)?;
-    Ok(Locks {
-        database: lock_database(path)?,
-        _beside: beside,
-    })
-}
-
-/// Locks the database itself. Where there is none, none is made: SQLite would take an empty file for a reason to
-/// remove the log beside it.
-fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(unavailable)?,
-    };
-    if locks_are_apart(&file) {
-        try_lock(&file, path)?;
-    }
-    Ok(Some(file))
-}
-
-/// On local file systems of Linux the locks of `flock(2)` and SQLite's, of `fcntl(2)`, do not see each other. Where
-/// they do, the database cannot be locked for longer than SQLite does.
-#[cfg(target_os = "linux")]
-fn locks_are_apart(file: &File) -> bool {
-    // NFS, SMB, CIFS, SMB2, 9P and Ceph, by the magic numbers of `statfs(2)`.
-    const OVER_A_NETWORK: [u64; 6] = [
-        0x6969,
-        0x517b,
-        0xff53_4d42,
-        0xfe53_4d42,
-        0x0102_1997,
-        0x00c3_6400,
-    ];
-    // The kernel's type of this field differs between machines; the numbers fit into 32 bits.
-    rustix::fs::fstatfs(file)
-        .is_ok_and(|found| !OVER_A_NETWORK.contains(&(found.f_type as u64 & 0xffff_ffff)))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn locks_are_apart(_file: &File) -> bool {
-    false
-}
-
-/// Locks of a serving process. The database is locked too, so that nobody who removes the file beside
-/// it lets a second process in.
-#[derive(Debug)]
-pub(super) struct Locks {
-    /// To be closed after every connection: closing any descriptor of a file drops the locks that SQLite
-    /// has on it (<https://sqlite.org/howtocorrupt.html>, 2.2).
-    database: Option<File>,
-    _beside: File,
-}
-
-impl Locks {
-    /// The open database, locked now if it was made since.
-    pub(super) fn database(&mut self, path: &Path) -> Result<&File, OpenError> {
-        let locked = match self.database.take() {
-            None => lock_database(path)?,
-            locked => locked,
-        };
-        let locked = locked.ok_or_else(|| OpenError::Missing(path.to_owned()))?;
-        Ok(&*self.database.insert(locked))
-    }
-}
-
-fn try_lock(file: &File, path: &Path) -> Result<(), OpenError> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
-        Err(TryLockError::Error(error)) => Err(unavailable(error)),
-    }
-}
 
 /// A connection that writes; the schema is up to date after it.
 pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
@@ -206,7 +125,7 @@ pub(super) fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sy
     OpenError::Unavailable(error.into())
 }
 
-fn make_folder(path: &Path) -> Result<(), OpenError> {
+pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .map_or(Ok(()), kinora_durable::make_folder)
@@ -342,22 +261,6 @@ mod tests {
             assert_eq!(pragma("foreign_keys"), "Integer(1)");
             assert_eq!(pragma("secure_delete"), "Integer(1)");
         }
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn the_database_is_locked_although_the_file_beside_it_is_removed_and_never_made() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store.db");
-        let mut locks = lock(&path).unwrap();
-        assert!(locks.database(&path).is_err() && !path.exists());
-        drop(open_writer(&path, &SqliteOptions::default()).unwrap());
-        locks.database(&path).unwrap();
-        fs::remove_file(folder.path().join("store.db.lock")).unwrap();
-        let second = lock(&path);
-        assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");
-        drop(locks);
-        lock(&path).unwrap();
     }
 
     #[test]

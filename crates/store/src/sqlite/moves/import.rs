@@ -12,7 +12,9 @@ use super::export::SqliteExport;
 use super::{rows, webhooks};
 use crate::sqlite::columns::int;
 use crate::sqlite::fault::{Done, Fault};
-use crate::sqlite::{carrying, key_log, keys, opening, rows as stored, schema, secrets, tallies};
+use crate::sqlite::{
+    carrying, key_log, keys, locks, opening, rows as stored, schema, secrets, tallies,
+};
 use crate::{
     ApiKey, Export, Import, MovedChore, MovedKey, MovedStore, MovedTask, OpenError, SqliteOptions,
     StoreError,
@@ -26,10 +28,10 @@ const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM
 #[derive(Debug)]
 pub(crate) struct SqliteImport {
     path: PathBuf,
-    // Closed before the locks: see `schema::Locks`.
+    // Closed before the locks: see `locks::Locks`.
     conn: Connection,
     stored: u64,
-    _locks: schema::Locks,
+    _locks: locks::Locks,
 }
 
 impl SqliteImport {
@@ -37,7 +39,7 @@ impl SqliteImport {
     /// name, or goes on with it.
     pub(crate) fn begin(path: &Path, export: &str) -> Result<Self, OpenError> {
         let options = SqliteOptions::default();
-        let mut locks = schema::lock(path)?;
+        let mut locks = locks::lock(path)?;
         // A clock that stands still: the check takes as long as it needs.
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         let judged = opening::judge(path, &options, &clock)?;
