@@ -66,6 +66,7 @@ impl Metrics {
         let read = Arc::new(Read {
             handle: self.handle,
             stores,
+            shown: present::Shown::default(),
         });
         let router = Router::new()
             .route("/metrics", get(scrape))
@@ -89,9 +90,10 @@ fn address_of(listener: &TcpListener, configured: &ListenAddress) -> String {
 struct Read {
     handle: PrometheusHandle,
     stores: Stores,
+    shown: present::Shown,
 }
 
 async fn scrape(State(read): State<Arc<Read>>) -> impl IntoResponse {
-    present::read(&read.stores).await;
+    present::read(&read.stores, &read.shown).await;
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], read.handle.render())
 }

@@ -193,15 +193,15 @@ pub struct Counts {
     pub models: BTreeMap<String, Count>,
     /// By project.
     pub projects: BTreeMap<String, Count>,
-    /// How long the oldest waiting task has waited, in milliseconds by the store's wall clock.
-    pub oldest_waiting_ms: Option<u64>,
+    /// How long the oldest waiting task of each model has waited, in milliseconds by the store's wall clock. Only
+    /// models for which tasks wait.
+    pub oldest_waiting_ms: BTreeMap<String, u64>,
 }
 
 impl Counts {
     /// Of all unfinished tasks, at this time of the store's wall clock.
     pub(crate) fn of<'a>(unfinished: impl Iterator<Item = &'a Record>, now_ms: UnixMs) -> Self {
         let mut counts = Self::default();
-        let mut oldest_ms = None;
         for record in unfinished {
             let task = &record.task;
             let models = counts.models.entry(task.spec.model.clone()).or_default();
@@ -210,12 +210,17 @@ impl Counts {
             models.add(one);
             projects.add(one);
             if record.is_waiting() {
-                let at_ms = task.created_at_ms;
-                oldest_ms = Some(oldest_ms.map_or(at_ms, |oldest: u64| oldest.min(at_ms)));
+                counts.waits_since(&task.spec.model, task.created_at_ms, now_ms);
             }
         }
-        counts.oldest_waiting_ms = oldest_ms.map(|at_ms| now_ms.saturating_sub(at_ms));
         counts
+    }
+
+    /// Of a task that waits for `model` and was created at `at_ms`.
+    pub(crate) fn waits_since(&mut self, model: &str, at_ms: UnixMs, now_ms: UnixMs) {
+        let waited_ms = now_ms.saturating_sub(at_ms);
+        let oldest_ms = self.oldest_waiting_ms.entry(model.to_owned()).or_default();
+        *oldest_ms = waited_ms.max(*oldest_ms);
     }
 }
 

@@ -59,12 +59,16 @@ where
     done
 }
 
-/// Counts a fetch.
+/// Counts a fetch; one that failed by the code with which its task fails, of which there are as many as
+/// [`kinora_contract::FailureCode`] has.
 pub(crate) fn fetched(fetched: &Fetched) {
-    let outcome = match fetched {
-        Fetched::AtHand => "at_hand",
-        Fetched::Failed { .. } => "failed",
-        Fetched::Back { .. } => "again",
-    };
-    counter!("kinora_fetches_total", "outcome" => outcome).increment(1);
+    match fetched {
+        Fetched::AtHand => counter!("kinora_fetches_total", "outcome" => "at_hand"),
+        Fetched::Failed { failure, .. } => {
+            let code = failure.code.clone();
+            counter!("kinora_fetches_total", "outcome" => "failed", "code" => code)
+        }
+        Fetched::Back { .. } => counter!("kinora_fetches_total", "outcome" => "again"),
+    }
+    .increment(1);
 }

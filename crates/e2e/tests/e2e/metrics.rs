@@ -3,9 +3,9 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-use kinora_e2e::{Server, Setup, until};
+use kinora_e2e::{Host, Server, Setup, until};
 
-use crate::support::{busy_on, narrow, quick};
+use crate::support::{busy_on, narrow, quick, reaching_from};
 
 fn measured(setup: Setup) -> Setup {
     setup.set("KINORA_METRICS_LISTEN", "127.0.0.1:0")
@@ -97,13 +97,58 @@ fn a_failure_is_counted_by_its_code_and_the_queue_is_shown() {
         let series = format!("kinora_tasks_waiting{{model=\"kinora-b1\",stage=\"{stage}\"}}");
         assert_eq!(value(&text, &series), Some(wanted), "{text}");
     }
+    let oldest = |text: &str, model: &str| {
+        let series = format!("kinora_oldest_waiting_seconds{{model=\"{model}\"}}");
+        value(text, &series)
+    };
+    let text = until("the age of the task that waits", || {
+        let text = scraped(&server);
+        let has_aged = oldest(&text, "kinora-b1").unwrap() > 0.0;
+        has_aged.then_some(text)
+    });
+    assert_eq!(oldest(&text, "kinora-a1"), Some(0.0), "{text}");
     client
         .post(&format!("/v1/videos/{}/cancel", video.id()))
         .ok();
     let text = scraped(&server);
     assert_eq!(value(&text, waiting), Some(0.0), "{text}");
+    assert_eq!(oldest(&text, "kinora-b1"), Some(0.0), "{text}");
     let failed = "kinora_tasks_failed_total{model=\"kinora-b1\",code=\"cancelled\"}";
     assert_eq!(value(&text, failed), Some(1.0), "{text}");
+}
+
+#[test]
+fn a_model_that_nobody_serves_or_waits_for_any_more_is_at_0() {
+    let server = measured(Setup::default().without_worker()).start();
+    let client = server.client();
+    let video = client.submit(&quick("kinora-b1"));
+    let waiting = "kinora_tasks{model=\"kinora-b1\",state=\"waiting\"}";
+    assert_eq!(value(&scraped(&server), waiting), Some(1.0));
+    client
+        .post(&format!("/v1/videos/{}/cancel", video.id()))
+        .ok();
+    let text = scraped(&server);
+    for series in [
+        waiting,
+        "kinora_oldest_waiting_seconds{model=\"kinora-b1\"}",
+        "kinora_model_served{model=\"kinora-b1\"}",
+    ] {
+        assert_eq!(value(&text, series), Some(0.0), "{series}\n{text}");
+    }
+}
+
+#[test]
+fn a_fetch_that_fails_is_counted_by_the_code_of_its_task() {
+    let host = Host::start();
+    let server = measured(reaching_from(Setup::default())).start();
+    let client = server.client();
+    let mut body = quick("kinora-b1");
+    body["first_frame"] = host.url("gone.png").into();
+    let video = client.submit(&body);
+    client.wait_for(video.id(), "failed");
+    let text = scraped(&server);
+    let series = "kinora_fetches_total{outcome=\"failed\",code=\"reference_unreachable\"}";
+    assert_eq!(value(&text, series), Some(1.0), "{text}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What there is at the moment: the queue, the workers, this process. A queue that is empty again is 0, not absent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 
 use kinora_store::{Counts, LivingWorker, StoreError, Stores};
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
@@ -32,7 +33,10 @@ pub(super) fn describe() {
         seconds,
         "Stages of tasks that came to their end, by stage"
     );
-    describe_counter!("kinora_fetches_total", "Fetches of references, by outcome");
+    describe_counter!(
+        "kinora_fetches_total",
+        "Fetches of references, by outcome, and those that failed by error code"
+    );
     describe_histogram!(
         "kinora_store_commit_seconds",
         seconds,
@@ -91,7 +95,7 @@ fn describe_gauges() {
     describe_gauge!(
         "kinora_oldest_waiting_seconds",
         seconds,
-        "Age of the oldest waiting task"
+        "Age of the oldest waiting task, by model"
     );
     describe_gauge!("kinora_workers", "Living workers of the service, by state");
     describe_gauge!(
@@ -119,9 +123,14 @@ fn describe_gauges() {
     describe_gauge!("process_open_fds", "Open file descriptors of this process");
 }
 
+/// The models of the scrapes so far. Gauges keep their last value, so a model that nobody serves or waits for any more
+/// is set to 0 like the others.
+#[derive(Default)]
+pub(super) struct Shown(Mutex<BTreeSet<String>>);
+
 /// Sets the gauges.
-pub(super) async fn read(stores: &Stores) {
-    let is_readable = match read_store(stores).await {
+pub(super) async fn read(stores: &Stores, shown: &Shown) {
+    let is_readable = match read_store(stores, shown).await {
         Ok(()) => true,
         Err(error) => {
             tracing::debug!(%error, "task database not read for metrics");
@@ -139,22 +148,23 @@ pub(super) async fn read(stores: &Stores) {
     }
 }
 
-async fn read_store(stores: &Stores) -> Result<(), StoreError> {
+async fn read_store(stores: &Stores, shown: &Shown) -> Result<(), StoreError> {
     let counts = stores.tasks.counts().await?;
     let living = stores.workers.living().await?;
-    set_queue(&counts, &living);
+    set_queue(&counts, &living, shown);
     set_workers(&living);
     Ok(())
 }
 
-/// Every model that somebody serves or waits for.
-fn set_queue(counts: &Counts, living: &[LivingWorker]) {
+/// Every model that somebody serves or waits for, or did.
+fn set_queue(counts: &Counts, living: &[LivingWorker], shown: &Shown) {
     let served = living.iter().flat_map(|one| &one.worker.models);
-    let mut models: BTreeMap<&str, bool> = served.map(|one| (one.model.as_str(), true)).collect();
-    for model in counts.models.keys() {
-        models.entry(model).or_insert(false);
-    }
-    for (model, is_served) in models {
+    let served: BTreeSet<&str> = served.map(|one| one.model.as_str()).collect();
+    let waited_for = counts.models.keys().cloned();
+    let now = served.iter().map(|model| (*model).to_owned());
+    let mut models = shown.0.lock().unwrap_or_else(PoisonError::into_inner);
+    models.extend(now.chain(waited_for));
+    for model in &*models {
         let count = counts.models.get(model).copied().unwrap_or_default();
         for (state, tasks) in [("waiting", count.waiting), ("running", count.running)] {
             gauge!("kinora_tasks", "model" => model.to_owned(), "state" => state).set(tasks as f64);
@@ -168,10 +178,12 @@ fn set_queue(counts: &Counts, living: &[LivingWorker]) {
             gauge!("kinora_tasks_waiting", "model" => model.to_owned(), "stage" => stage)
                 .set(tasks as f64);
         }
+        let is_served = served.contains(model.as_str());
         gauge!("kinora_model_served", "model" => model.to_owned()).set(number(is_served));
+        let oldest_ms = counts.oldest_waiting_ms.get(model).copied().unwrap_or(0);
+        gauge!("kinora_oldest_waiting_seconds", "model" => model.to_owned())
+            .set(oldest_ms as f64 / 1e3);
     }
-    let oldest_ms = counts.oldest_waiting_ms.unwrap_or(0);
-    gauge!("kinora_oldest_waiting_seconds").set(oldest_ms as f64 / 1e3);
 }
 
 fn set_workers(living: &[LivingWorker]) {

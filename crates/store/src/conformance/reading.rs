@@ -135,8 +135,8 @@ pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
     assert_eq!(listed, (vec![id(0), id(2), id(3)], false));
 }
 
-/// Waiting (also by what for) and running tasks by model and by project; the age of the oldest that waits, by the
-/// store's clock.
+/// Waiting (also by what for) and running tasks by model and by project; the age of the oldest that waits for each
+/// model, by the store's clock.
 pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Harness) {
     let [stores, other] = harness.open_both("store").await;
     assert_eq!(stores.tasks.counts().await.unwrap(), Counts::default());
@@ -151,7 +151,8 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
         stores.clock.advance(10);
     }
     type Counted = (u64, [u64; 2], u64);
-    let counts = async |models: [Counted; 2], projects: [Counted; 2], oldest| {
+    type Ages = [Option<u64>; 2];
+    let counts = async |models: [Counted; 2], projects: [Counted; 2], oldest: Ages| {
         let count = |(waiting, [unfetched, fetching], running): Counted| Count {
             waiting,
             unfetched,
@@ -162,10 +163,15 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
             let named = names.map(str::to_owned).into_iter().zip(counts.map(count));
             named.filter(|(_, one)| *one != Count::default()).collect()
         };
+        let aged = |oldest: Ages| -> BTreeMap<_, _> {
+            let aged = MODELS.map(str::to_owned).into_iter().zip(oldest);
+            aged.filter_map(|(model, age)| Some((model, age?)))
+                .collect()
+        };
         let wanted = Counts {
             models: named(MODELS, models),
             projects: named(["one", "two"], projects),
-            oldest_waiting_ms: oldest,
+            oldest_waiting_ms: aged(oldest),
         };
         for site in [&stores, &other] {
             assert_eq!(site.tasks.counts().await.unwrap(), wanted);
@@ -173,25 +179,31 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
     };
     let (no, one) = ([0, 0], [1, 0]);
     let models = [(3, one, 0), (1, no, 0)];
-    counts(models, [(2, no, 0), (2, one, 0)], Some(40)).await;
+    counts(models, [(2, no, 0), (2, one, 0)], [Some(40), Some(30)]).await;
     let claims = other.claim(3).await;
     assert_eq!(claims.len(), 3);
     let models = [(1, one, 2), (0, no, 1)];
-    counts(models, [(0, no, 2), (1, one, 1)], Some(20)).await;
+    let third = [Some(20), None];
+    counts(models, [(0, no, 2), (1, one, 1)], third).await;
     // A pause before the next try waits for a fetch as well.
     let fetched = other.take(1).await;
     let under_way = [0, 1];
     let models = [(1, under_way, 2), (0, no, 1)];
-    counts(models, [(0, no, 2), (1, under_way, 1)], Some(20)).await;
+    counts(models, [(0, no, 2), (1, under_way, 1)], third).await;
     let back = Fetched::Back { pause_ms: 5 };
     let settled = stores.work.settle_fetch(&fetched[0], back);
     settled.await.unwrap();
     let models = [(1, one, 2), (0, no, 1)];
-    counts(models, [(0, no, 2), (1, one, 1)], Some(20)).await;
+    counts(models, [(0, no, 2), (1, one, 1)], third).await;
     stores.clock.advance(5);
     stores.fetch_all().await;
     let last = stores.claim_one().await;
-    counts([(0, no, 3), (0, no, 1)], [(0, no, 2), (0, no, 2)], None).await;
+    counts(
+        [(0, no, 3), (0, no, 1)],
+        [(0, no, 2), (0, no, 2)],
+        [None; 2],
+    )
+    .await;
     // One that waits again is as old as it is.
     let release = stores.work.release(&last.lease, Attempt::Forgiven);
     release.await.unwrap();
@@ -200,9 +212,9 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
     }
     stores.clock.advance(1_000);
     let (model, project) = ([(1, no, 0), (0, no, 0)], [(0, no, 0), (1, no, 0)]);
-    counts(model, project, Some(1_025)).await;
+    counts(model, project, [Some(1_025), None]).await;
     stores.clock.set(NOW);
-    counts(model, project, Some(0)).await;
+    counts(model, project, [Some(0), None]).await;
     stores.cancel("two", 3, RETENTION_MS).await;
     assert_eq!(other.tasks.counts().await.unwrap(), Counts::default());
 }

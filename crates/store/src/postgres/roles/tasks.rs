@@ -1,6 +1,6 @@
 //! For the API.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -270,8 +270,7 @@ fn glances(found: &[tokio_postgres::Row]) -> Result<Vec<Glance>, Fault> {
 
 /// Reads model, project, place in the queue, whether they are fetched for, how many, and when the oldest was created.
 fn counts(found: &[tokio_postgres::Row], now_ms: u64) -> Result<Counts, Fault> {
-    let (mut models, mut projects) = (BTreeMap::new(), BTreeMap::new());
-    let mut oldest_ms: Option<u64> = None;
+    let mut counts = Counts::default();
     for row in found {
         let (model, project): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let (place, fetched_for): (i16, bool) = (row.try_get(2)?, row.try_get(3)?);
@@ -285,17 +284,11 @@ fn counts(found: &[tokio_postgres::Row], now_ms: u64) -> Result<Counts, Fault> {
             fetching: all_if(waits && fetched_for),
             running: all_if(!waits),
         };
-        let of_model: &mut Count = models.entry(model).or_default();
-        of_model.add(count);
-        let of_project: &mut Count = projects.entry(project).or_default();
-        of_project.add(count);
         if waits {
-            oldest_ms = Some(oldest_ms.map_or(created_ms, |oldest| oldest.min(created_ms)));
+            counts.waits_since(&model, created_ms, now_ms);
         }
+        counts.models.entry(model).or_default().add(count);
+        counts.projects.entry(project).or_default().add(count);
     }
-    Ok(Counts {
-        models,
-        projects,
-        oldest_waiting_ms: oldest_ms.map(|at_ms| now_ms.saturating_sub(at_ms)),
-    })
+    Ok(counts)
 }
