@@ -8,8 +8,8 @@
 //! `serve SECONDS` serves one finished task, for another client such as `wrk`, and says where.
 //!
 //! And what takes long, in front of the binary that `KINORA_E2E_BINARY` names (see `./soak`):
-//! `idle CLIENTS SECONDS`, `short TASKS`, `streams [STREAMS]`, 10,000 by default, and `metered`: submits and polls with
-//! metrics and without.
+//! `idle CLIENTS SECONDS`, `short TASKS`, `streams [STREAMS]`, 10,000 by default, and `metered` (see `./bench`): submits
+//! and polls with metrics and without.
 
 #![forbid(unsafe_code)]
 #![allow(

@@ -31,11 +31,7 @@ impl Window {
 /// The cells of a row: ours, theirs, the median of the ratios of neighbours, latencies.
 pub(crate) fn summary(ours: &[Window], theirs: &[Window]) -> String {
     let rate = |windows: &[Window]| median(windows.iter().map(|window| window.per_second));
-    let ratio = median(
-        ours.iter()
-            .zip(theirs)
-            .map(|(a, b)| a.per_second / b.per_second),
-    );
+    let ratio = median(ratios(ours, theirs));
     let ms = |windows: &[Window], pick: fn(&Window) -> Duration| {
         format!(
             "{:.2}",
@@ -57,8 +53,20 @@ pub(crate) fn summary(ours: &[Window], theirs: &[Window]) -> String {
     )
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
+/// The ratio of each window to its neighbour of the other side.
+pub(crate) fn ratios(ours: &[Window], theirs: &[Window]) -> Vec<f64> {
+    let pairs = ours.iter().zip(theirs);
+    pairs.map(|(a, b)| a.per_second / b.per_second).collect()
+}
+
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// The value below which this share of all lies.
+pub(crate) fn quantile(values: impl IntoIterator<Item = f64>, share: f64) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+    let place = (values.len() as f64 * share) as usize;
+    values.get(place).copied().unwrap_or(0.0)
 }
