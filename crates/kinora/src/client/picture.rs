@@ -184,7 +184,9 @@ mod tests {
             })
         };
         assert_eq!(of(&[("TERM", "xterm-kitty")]), Some(Protocol::Kitty));
-        assert_eq!(of(&[("TERM_PROGRAM", "iTerm.app")]), Some(Protocol::Iterm));
+        for program in ["iTerm.app", "WezTerm"] {
+            assert_eq!(of(&[("TERM_PROGRAM", program)]), Some(Protocol::Iterm));
+        }
         assert_eq!(of(&[("TERM", "foot-extra")]), Some(Protocol::Sixel));
         assert_eq!(of(&[("TERM", "xterm-256color")]), None);
         assert_eq!(of(&[("TERM", "xterm-kitty"), ("TMUX", "/tmp/x")]), None);
@@ -211,6 +213,20 @@ mod tests {
             );
             assert_eq!(keys.contains("a=T"), number == 0);
             data.push_str(chunk);
+        }
+        assert_eq!(STANDARD.decode(data).unwrap(), png);
+    }
+
+    #[test]
+    fn iterm_gets_the_picture_with_its_size_in_one_piece() {
+        let png: Vec<u8> = (0..10_000_u32).map(|n| (n % 251) as u8).collect();
+        let text = iterm(&png, 11);
+        let file = text.strip_prefix("\x1b]1337;File=").unwrap();
+        let (arguments, data) = file.strip_suffix('\x07').unwrap().split_once(':').unwrap();
+        let arguments: Vec<&str> = arguments.split(';').collect();
+        // Without `inline` it would be saved to a file.
+        for wanted in ["inline=1", "size=10000", "width=40", "height=11"] {
+            assert!(arguments.contains(&wanted), "{wanted}: {arguments:?}");
         }
         assert_eq!(STANDARD.decode(data).unwrap(), png);
     }
