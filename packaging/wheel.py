@@ -1,4 +1,4 @@
-"""Makes a wheel that holds nothing but the binary, so that `pip install kinora` and `uvx kinora serve` work.
+"""Makes a wheel of the binary with its man pages and completions, so that `pip install kinora` and `uvx kinora serve` work.
 
 The tag `manylinux_X_Y` promises that the binary runs with glibc X.Y and the libraries that every such system has;
 `packaging/check` asks auditwheel whether that is true.
@@ -31,7 +31,7 @@ Requires-Python: >=3.8
 Description-Content-Type: text/markdown
 
 `uvx kinora serve` creates `./kinora-data` and serves the API on `127.0.0.1:8080`; it prints an API key and commands to try.
-The wheel contains the program alone and no Python module. `kinora licences` prints the licences of everything in it.
+The wheel contains the program, its man pages and its completions, and no Python module. `kinora licences` prints the licences of everything in it.
 """
 
 
@@ -42,7 +42,7 @@ def digest(content: bytes) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("binary", "version", "glibc", "out"):
+    for name in ("binary", "share", "version", "glibc", "out"):
         parser.add_argument(f"--{name}", required=True)
     given = parser.parse_args()
     tag = f"py3-none-manylinux_{given.glibc.replace('.', '_')}_{platform.machine()}"
@@ -56,6 +56,9 @@ def main() -> None:
         f"{info}/METADATA": (0o644, METADATA.format(version=given.version).encode()),
         f"{info}/WHEEL": (0o644, f"Wheel-Version: 1.0\nGenerator: kinora\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()),
     }
+    share = Path(given.share)
+    for path in sorted(path for path in share.rglob("*") if path.is_file()):
+        files[f"{data}/data/share/{path.relative_to(share)}"] = (0o644, path.read_bytes())
     record = "".join(f"{name},{digest(content)},{len(content)}\n" for name, (_, content) in files.items())
     files[f"{info}/RECORD"] = (0o644, f"{record}{info}/RECORD,,\n".encode())
     moment = time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", time.time())))[:6]
