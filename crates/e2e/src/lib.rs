@@ -5,8 +5,7 @@
 //! [`Setup`] starts a [`Server`] on a [`DataFolder`]; [`Client`] speaks to it; [`Reply`] judges
 //! what came back; [`raw`] speaks to it below HTTP; [`media`] and
 //! [`compare`] look into files; [`Host`] serves what [`studio`] makes; [`Judge`] is an
-//! operator's policy service; [`WallClock`] and [`Hold`]
-//! [`compare`] look into files; [`Host`] serves what [`studio`] makes; [`Receiver`] takes webhooks; [`WallClock`] and [`Hold`]
+//! operator's policy service; [`Receiver`] takes webhooks; [`WallClock`] and [`Hold`]
 //! choose the moment; [`replay`] makes the disks that a power loss may leave.
 
 #![forbid(unsafe_code)]
@@ -41,7 +40,7 @@ pub mod studio;
 mod video;
 mod wait;
 
-pub use binary::workspace;
+pub use binary::{client_example, workspace};
 pub use client::{Client, Form, Request};
 pub use clock::WallClock;
 pub use command::{Running, keys, kinora, run, webhooks};

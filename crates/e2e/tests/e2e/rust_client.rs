@@ -1,9 +1,10 @@
 //! The crate `kinora-client` against the real service.
 
 use kinora_client::{Client, Edit, NewVideo, Seconds, Status, Variant};
-use kinora_e2e::media;
+use kinora_e2e::{client_example, media};
 
-use crate::support::shared;
+use crate::cli::bare;
+use crate::support::{shared, slow};
 
 /// Fields that repeat others, for clients of other services.
 const OTHER_NAMES: [&str; 4] = ["fail_reason", "object", "remixed_from_video_id", "url"];
@@ -109,6 +110,45 @@ fn finals_edits_lists_cancels_and_deletes() {
             Some("video_not_found")
         );
     });
+}
+
+#[test]
+fn the_examples_do_what_they_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let user = shared().newcomer();
+    let said = |name: &str, arguments: &[&str]| {
+        let mut example = bare(client_example(name).to_str().unwrap());
+        example
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("KINORA_URL", user.base_url())
+            .env("KINORA_API_KEY", user.key());
+        kinora_e2e::run(example).ok()
+    };
+    let submit = said("submit", &["A paper boat", "boat.mp4"]);
+    assert!(submit.contains("completed 100 %"), "{submit}");
+    let boat = folder.path().join("boat.mp4");
+    let bytes = std::fs::metadata(&boat).unwrap().len();
+    assert!(
+        submit.ends_with(&format!("boat.mp4: {bytes} bytes\n")),
+        "{submit}"
+    );
+    media::assert_decodes(&boat);
+
+    let draft = said("draft", &[]);
+    assert!(draft.ends_with("final.mp4, 1920x1080\n"), "{draft}");
+    let size = |name: &str| media::picture_size(&folder.path().join(name));
+    assert_eq!(size("final.mp4"), (1920, 1080));
+    assert!(size("draft.mp4").0 < 1920, "a draft is smaller");
+
+    let running = user.submit(&slow());
+    let tasks = said("tasks", &[]);
+    for wanted in ["kinora-a1: 2 to 15 s, drafts: true", running.id()] {
+        assert!(tasks.contains(wanted), "{wanted}: {tasks}");
+    }
+    assert_eq!(tasks.matches("video_").count(), 1, "the others have ended");
+    user.post(&format!("/v1/videos/{}/cancel", running.id()))
+        .ok();
 }
 
 #[test]
