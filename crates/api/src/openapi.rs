@@ -2,6 +2,7 @@
 //! `docs/openapi.json` is its golden copy, so every change of the API shows up as a diff.
 
 mod exact;
+mod webhooks;
 
 use kinora_contract::{Catalog, ErrorBody};
 use serde_json::Value;
@@ -22,6 +23,7 @@ use utoipa::openapi::{OpenApi, Server};
         (name = "videos", description = "Video tasks."),
         (name = "models", description = "The served models."),
         (name = "operations", description = "For operators of the service."),
+        (name = "webhooks", description = "What the service posts to its receivers."),
         (name = "health", description = "For load balancers; without a key.")
     )
 )]
@@ -44,5 +46,6 @@ pub(crate) fn text(described: OpenApi, catalog: &Catalog) -> String {
         Value::Null
     });
     exact::make_exact(&mut document, catalog);
+    webhooks::add(&mut document);
     format!("{document:#}")
 }

@@ -51,7 +51,7 @@ pub(crate) fn wait_logged(data: &DataFolder, id: &str, is_so: impl Fn(&Value) ->
 }
 
 /// Submits a task that takes long, and cancels it: it ends at once.
-fn end(server: &Server, body: &Value) -> String {
+pub(crate) fn end(server: &Server, body: &Value) -> String {
     let client = server.client();
     let video = client.submit(body);
     let cancelled = client.post(&format!("/v1/videos/{}/cancel", video.id()));

@@ -15,32 +15,42 @@ use crate::links::anchor;
 fn the_reference_is_what_the_openapi_document_says() {
     let text = fs::read_to_string(root().join("docs/openapi.json")).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
-    let calls = calls(&document);
-    let overview = table(["call", ""], calls.iter().map(Call::link));
-    let details: Vec<String> = calls.iter().map(Call::details).collect();
+    let (calls, webhooks) = (calls(&document, "paths"), calls(&document, "webhooks"));
+    let overview = table(["call", ""], calls.iter().chain(&webhooks).map(Call::link));
+    let details = |calls: &[Call]| -> String {
+        let details: Vec<String> = calls.iter().map(Call::details).collect();
+        details.join("\n")
+    };
     let blocks = [
         ("overview", overview),
-        ("calls", details.join("\n")),
+        ("calls", details(&calls)),
+        ("webhooks", details(&webhooks)),
         ("objects", objects(&document)),
     ];
     assert_tables("docs/reference.md", &blocks);
 }
 
-/// One method of one path.
+/// One method of one path, or of one webhook.
 struct Call<'d> {
     name: String,
     operation: &'d Value,
+    /// Whether the service makes it.
+    is_webhook: bool,
 }
 
-/// Every call, in the order of the document's tags.
-fn calls(document: &Value) -> Vec<Call<'_>> {
+/// Every call of this part of the document, in the order of its tags.
+fn calls<'d>(document: &'d Value, part: &str) -> Vec<Call<'d>> {
     let mut found = Vec::new();
     for tag in list(&document["tags"]) {
-        for (path, methods) in entries(&document["paths"]) {
+        for (path, methods) in entries(&document[part]) {
             for (method, operation) in entries(methods) {
                 if operation["tags"][0] == tag["name"] {
                     let name = format!("{} {path}", method.to_uppercase());
-                    found.push(Call { name, operation });
+                    found.push(Call {
+                        name,
+                        operation,
+                        is_webhook: part == "webhooks",
+                    });
                 }
             }
         }
@@ -57,21 +67,26 @@ impl Call<'_> {
         ]
     }
 
+    /// Who may make it.
+    fn access(&self) -> &'static str {
+        let security = list(&self.operation["security"]);
+        let open = security.is_empty();
+        let optional = security.iter().any(|way| entries(way).is_empty());
+        match (self.is_webhook, open, optional) {
+            (true, _, _) => "The service makes it, and signs it.",
+            (false, true, _) => "Needs no API key.",
+            (false, false, true) => "Takes an API key, or a signed address.",
+            (false, false, false) => "Needs an API key.",
+        }
+    }
+
     fn details(&self) -> String {
         let operation = self.operation;
         let mut written = format!("### `{}`\n\n{}\n", self.name, text(&operation["summary"]));
         if let Some(description) = operation["description"].as_str() {
             write!(written, "\n{description}\n").unwrap();
         }
-        let security = list(&operation["security"]);
-        let open = security.is_empty();
-        let optional = security.iter().any(|way| entries(way).is_empty());
-        let key = match (open, optional) {
-            (true, _) => "Needs no API key.",
-            (false, true) => "Takes an API key, or a signed address.",
-            (false, false) => "Needs an API key.",
-        };
-        write!(written, "\n{key}\n").unwrap();
+        write!(written, "\n{}\n", self.access()).unwrap();
         let parameters = list(&operation["parameters"]);
         if !parameters.is_empty() {
             let head = ["parameter", "in", "type", "meaning"];
