@@ -17,7 +17,7 @@ fn the_reference_is_what_the_openapi_document_says() {
     let document: Value = serde_json::from_str(&text).unwrap();
     let (calls, webhooks) = (calls(&document, "paths"), calls(&document, "webhooks"));
     let overview = table(["call", ""], calls.iter().chain(&webhooks).map(Call::link));
-    let details = |calls: &[Call]| -> String {
+    let details = |calls: &[Call<'_>]| -> String {
         let details: Vec<String> = calls.iter().map(Call::details).collect();
         details.join("\n")
     };
