@@ -64,17 +64,13 @@ impl Running {
         );
     }
 
-    /// Waits for a line of its output that holds `part`.
-    pub fn wait_for_output(&self, part: &str) {
+    /// Waits for a line of its output that holds `part`, and returns it.
+    pub fn wait_for_output(&self, part: &str) -> String {
         let found = self
             .0
             .stdout
-            .wait_for(|line| line.contains(part).then_some(()));
-        assert!(
-            found.is_some(),
-            "never printed: {part}\n{}",
-            self.0.stdout.text()
-        );
+            .wait_for(|line| line.contains(part).then(|| line.to_owned()));
+        found.unwrap_or_else(|| panic!("never printed: {part}\n{}", self.0.stdout.text()))
     }
 
     /// Waits for its end.

@@ -1,6 +1,6 @@
 //! The code blocks of the documents, which tests run as a reader would.
 //!
-//! A comment above a block says what it is, `<!-- KIND: NAME -->`; `<!-- untested: REASON -->` if no test can run it.
+//! A comment above a block says what it is, `<!-- KIND: NAME -->`.
 
 use crate::binary::workspace;
 
@@ -22,28 +22,25 @@ impl Block {
     pub fn is_run_by_readers(&self) -> bool {
         ["sh", "bash", "shell", "console", "python"].contains(&&*self.language)
     }
-
-    /// Why no test runs it, when none can.
-    pub fn reason_not_to_run(&self) -> Option<&str> {
-        (self.kind == "untested").then_some(&*self.name)
-    }
 }
 
 /// The blocks of a page, in its order; `page` is its path in the repository.
 pub fn blocks(page: &str) -> Vec<Block> {
     let text = std::fs::read_to_string(workspace().join(page)).unwrap();
-    let (mut found, mut open, mut above) = (Vec::new(), None::<Block>, "");
+    // A block in a list is indented.
+    let (mut found, mut open, mut above) = (Vec::new(), None::<(Block, usize)>, "");
     for line in text.lines() {
-        if let Some(language) = line.strip_prefix("```") {
+        let bare = line.trim_start();
+        if let Some(language) = bare.strip_prefix("```") {
             match open.take() {
-                Some(block) => found.push(block),
-                None => open = Some(begun(language, above)),
+                Some((block, _)) => found.push(block),
+                None => open = Some((begun(language, above), line.len() - bare.len())),
             }
-        } else if let Some(block) = &mut open {
-            block.text.push_str(line);
+        } else if let Some((block, indent)) = &mut open {
+            block.text.push_str(line.get(*indent..).unwrap_or_default());
             block.text.push('\n');
         }
-        above = line;
+        above = bare;
     }
     found
 }

@@ -1,13 +1,13 @@
-//! The README and the tutorial, walked through as a newcomer does: all blocks of a page, in its order, in one shell. And
-//! the rule that no block of the first pages goes untested silently.
+//! The README and the tutorial, walked through as a newcomer does: all blocks of a page, in its order, in one shell.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use kinora_e2e::{Block, Client, Finished, blocks, kinora, media, run, workspace};
+use kinora_e2e::{Client, Finished, kinora, media, run, workspace};
 use tempfile::TempDir;
 
 use crate::cli::bare;
+use crate::documents::to_run;
 use crate::support::shared;
 
 /// Where a newcomer stands: in a checkout after a build, with curl, Python and OpenAI's SDK.
@@ -25,10 +25,7 @@ fn checkout() -> TempDir {
 fn script(page: &str, client: &Client) -> String {
     let python = workspace().join(".venv/bin/python");
     let mut script = "curl() { command curl -sS --fail-with-body \"$@\"; }\n".to_owned();
-    for block in blocks(page) {
-        if !block.is_run_by_readers() || block.reason_not_to_run().is_some() {
-            continue;
-        }
+    for block in to_run(page) {
         script += &match &*block.language {
             "python" => format!("{} - <<'PYTHON'\n{}PYTHON\n", python.display(), block.text),
             _ => block.text,
@@ -97,28 +94,4 @@ fn the_tutorial_leads_to_its_videos() {
 fn the_readme_leads_to_its_videos() {
     let (done, _folder, films) = walk("README.md");
     assert_eq!(names(&films), ["balloon.mp4", "cat.mp4"], "{done:#?}");
-}
-
-/// The pages that a newcomer follows, and the kinds of blocks that other tests run. Pages without a kind are walked.
-const FIRST_PAGES: [(&str, &[&str]); 6] = [
-    ("README.md", &[""]),
-    ("docs/tutorial.md", &[""]),
-    ("docs/studio.md", &[]),
-    ("docs/api.md", &["example", "preparation", "call"]),
-    ("docs/cli.md", &["example"]),
-    ("docs/webhooks.md", &[""]),
-];
-
-#[test]
-fn every_block_of_the_first_pages_is_run_or_says_why_not() {
-    let is_run = |block: &Block, kinds: &[&str]| kinds.contains(&&*block.kind);
-    let says_why = |block: &Block| block.reason_not_to_run().is_some_and(|why| why.len() > 10);
-    for (page, kinds) in FIRST_PAGES {
-        let pages = blocks(page).into_iter().filter(Block::is_run_by_readers);
-        let untested: Vec<String> = pages
-            .filter(|block| !is_run(block, kinds) && !says_why(block))
-            .map(|block| block.text)
-            .collect();
-        assert!(untested.is_empty(), "{page}: no test runs {untested:#?}");
-    }
 }

@@ -3,13 +3,12 @@
 
 use std::process::Command;
 
-use kinora_e2e::{
-    Block, Client, DataFolder, Posted, Receiver, blocks, keys, kinora, run, workspace,
-};
+use kinora_e2e::{Block, Client, DataFolder, Posted, Receiver, keys, kinora, run, workspace};
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::cli::bare;
+use crate::documents::to_run;
 use crate::webhooks::{list, log, serve, verifies, wait_logged};
 
 /// What the page says where a reader puts values of their own.
@@ -155,10 +154,7 @@ fn the_page_of_webhooks_works_as_it_is() {
         folder,
         data,
     };
-    let page = blocks("docs/webhooks.md").into_iter();
-    let own: Vec<Block> = page
-        .filter(|block| block.is_run_by_readers() && block.reason_not_to_run().is_none())
-        .collect();
+    let own = to_run("docs/webhooks.md");
     assert!(own.len() > 7, "{own:#?}");
     own.iter().for_each(|block| reader.follow(block));
 
