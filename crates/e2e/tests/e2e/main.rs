@@ -50,6 +50,7 @@ mod neural;
 mod openapi;
 mod operator_walks;
 mod orders;
+mod otlp;
 mod own_models;
 mod page;
 mod policy;

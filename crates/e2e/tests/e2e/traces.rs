@@ -149,7 +149,7 @@ fn span(span: &Value, resource: &BTreeMap<String, String>) -> Span {
 }
 
 /// Stops a process in order.
-fn stop(server: Server) -> String {
+pub(crate) fn stop(server: Server) -> String {
     server.terminate();
     let (status, log) = server.wait();
     assert!(status.success(), "{status}:\n{log}");
