@@ -1,5 +1,6 @@
-//! Which models a living worker serves. The answer is up to a second old, so that no request pays for it: of those
-//! that find it old, one asks the store and the others take what was known.
+//! //! Which models a living worker serves. The answer may be a second old, so that requests need
+//! not wait for it: when it goes stale, one request asks the store and the others use the previous
+//! answer.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,12 +12,12 @@ use kinora_store::Workers;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// How old an answer may be.
+/// Maximum age of an answer.
 const AGE_MAX: Duration = Duration::from_secs(1);
-/// How long a request waits for the store: the answer is a courtesy.
+/// How long a request waits for the store. The answer is optional, so a short wait is enough.
 const ASK_MAX: Duration = Duration::from_millis(500);
 
-/// Which models are served. Clones share one answer.
+/// The set of served models. Clones share one answer.
 #[derive(Clone)]
 pub struct Availability(Arc<Asked>);
 
@@ -29,7 +30,7 @@ struct Asked {
 
 #[derive(Clone, Default)]
 struct Known {
-    /// By the steady clock.
+    /// Time of the last query, by the steady clock.
     asked: Option<Duration>,
     /// `None` until the store has answered once.
     models: Option<Arc<BTreeSet<String>>>,
@@ -42,7 +43,7 @@ impl fmt::Debug for Availability {
 }
 
 impl Availability {
-    /// By the registry `workers`; `clock` tells the age of an answer.
+    /// Reads the registry `workers`; `clock` measures the age of an answer.
     pub fn new(workers: Arc<dyn Workers>, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(Asked {
             workers,
@@ -52,8 +53,8 @@ impl Availability {
         }))
     }
 
-    /// Whether a living worker serves the model with this canonical identifier. While the store cannot say it stays
-    /// at the last answer; before the first, at yes.
+    /// Whether a living worker serves the model with this canonical identifier. While the store is
+    /// unavailable, returns the previous answer, or `true` if there is none.
     pub(crate) async fn serves(&self, model: &str) -> bool {
         self.refresh().await;
         let known = self.known();
@@ -78,8 +79,8 @@ impl Availability {
         known.asked = Some(clock.steady());
         match answer {
             Ok(Ok(models)) => known.models = Some(Arc::new(models)),
-            Ok(Err(error)) => tracing::debug!(%error, "living workers not read"),
-            Err(_) => tracing::debug!("living workers not read in time"),
+            Ok(Err(error)) => tracing::debug!(%error, "live workers not read"),
+            Err(_) => tracing::debug!("live workers not read in time"),
         }
     }
 

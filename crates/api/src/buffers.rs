@@ -38,7 +38,7 @@ struct Used {
     of: HashMap<Owner, u64>,
 }
 
-/// Who owns the bytes.
+/// The owner of bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     /// A client's IPv4 address, or its IPv6 site.

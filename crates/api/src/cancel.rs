@@ -13,7 +13,7 @@ use crate::wire::Answer;
 
 /// Cancel a video task.
 ///
-/// The task is `failed` with the code `cancelled` when the answer arrives; work on it stops
+/// When the answer arrives, the task is `failed` with the code `cancelled`; work on it stops
 /// within two seconds. A finished task is refused with `not_cancellable`.
 #[utoipa::path(
     post,

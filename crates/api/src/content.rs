@@ -33,9 +33,10 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
 ///
 /// `variant` is `video` (default, MP4), `thumbnail` (WebP) or `spritesheet` (JPEG). Supports
 /// `Range`, `If-Range`, `If-Match` and `If-None-Match`. Without a key, only the signed `result_url`
-/// and `thumbnail_url` of a task object open. With results in S3 a `GET` may be answered with 307 and a signed
-/// address of S3, which opens for five minutes. While a video is made, `thumbnail` is a preview, once
-/// there is one: at most 320 pixels wide or high, of `Cache-Control: no-store`.
+/// and `thumbnail_url` of a task object work. With results in S3, the answer to `GET` may be a 307
+/// to a signed S3 URL that is valid for five minutes. While the task runs, `thumbnail` is its
+/// latest
+/// preview, if there is one: at most 320 pixels wide or high, with `Cache-Control: no-store`.
 #[utoipa::path(
     get,
     path = "/v1/videos/{id}/content",
@@ -43,16 +44,16 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
     params(
         ("id" = String, Path, description = "Task identifier."),
         ("variant" = Option<String>, Query, description = "`video`, `thumbnail` or `spritesheet`."),
-        ("expires" = Option<u64>, Query, description = "Part of a signed address."),
-        ("signature" = Option<String>, Query, description = "Part of a signed address."),
+        ("expires" = Option<u64>, Query, description = "Part of a signed URL."),
+        ("signature" = Option<String>, Query, description = "Part of a signed URL."),
     ),
     responses(
         (status = 200, description = "The bytes.", content(
             (Vec<u8> = "video/mp4"), (Vec<u8> = "image/webp"), (Vec<u8> = "image/jpeg"),
         )),
         (status = 206, description = "The requested range of the bytes."),
-        (status = 307, description = "The bytes are at the address in `Location`, for a few minutes."),
-        (status = 304, description = "The client has these bytes already."),
+        (status = 307, description = "Redirect to the URL of the bytes, which is valid for a few minutes."),
+        (status = 304, description = "The client already has these bytes."),
         OfContent,
     ),
     security(("bearer" = []), ())
@@ -84,14 +85,14 @@ pub(crate) async fn content(
     send(&api, &task, variant, file, asked).await
 }
 
-/// How a client asks for a file.
+/// The parts of a request that decide which file is sent.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     method: &'a Method,
     headers: &'a HeaderMap,
 }
 
-/// The requested variant; the other parameters belong to the signature.
+/// The requested variant. All other parameters belong to the signature.
 fn variant(query: &str) -> Result<Variant, ApiError> {
     let mut variant = None;
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {

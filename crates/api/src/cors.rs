@@ -1,5 +1,5 @@
-//! CORS: which origins a browser lets call this service; none unless configured. Pages must send
-//! the key in a header themselves; cookies are never used.
+//! CORS: the origins whose pages may call this service, none unless configured. Pages must send the
+//! key in a header themselves; cookies are never used.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};

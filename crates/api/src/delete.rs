@@ -13,13 +13,13 @@ use crate::wire::Answer;
 
 /// Delete a video task.
 ///
-/// Task and files are gone when the answer arrives. Work on an unfinished task stops.
+/// Deletes the task and its files before the answer arrives. Work on an unfinished task stops.
 #[utoipa::path(
     delete,
     path = "/v1/videos/{id}",
     tag = "videos",
     params(("id" = String, Path, description = "Task identifier.")),
-    responses((status = 200, description = "The task is gone.", body = VideoDeleted), OfDelete),
+    responses((status = 200, description = "The task was deleted.", body = VideoDeleted), OfDelete),
     security(("bearer" = []))
 )]
 pub(crate) async fn delete(
@@ -58,6 +58,6 @@ async fn remove_files(api: &Api, files: Vec<Chore>) {
     if !done.is_empty()
         && let Err(error) = api.tasks.settle_deleted(done).await
     {
-        tracing::warn!(%error, "file removal not recorded; it will be repeated");
+        tracing::warn!(%error, "file removal not recorded; removal will be repeated");
     }
 }

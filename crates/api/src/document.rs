@@ -20,7 +20,7 @@ pub(crate) fn route(text: String) -> MethodRouter<SharedApi> {
 #[derive(Clone, Debug)]
 struct Document {
     text: Bytes,
-    /// With its quotes, as in `"abc"`.
+    /// Includes its quotes, as in `"abc"`.
     etag: String,
 }
 

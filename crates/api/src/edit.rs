@@ -18,14 +18,14 @@ use crate::refusals::{OfEdits, OfRemix};
 use crate::state::SharedApi;
 use crate::submit::{Submit, accept};
 
-/// What traces call them: method and route.
+/// The name of the endpoint in traces: method and route.
 const EDITS: &str = "POST /v1/videos/edits";
 const REMIX: &str = "POST /v1/videos/{id}/remix";
 
 /// Edit a video.
 ///
-/// The same as a submit with `edit_task_id`, on the first model that edits unless `model` names
-/// one.
+/// The same as a submit with `edit_task_id`. Without `model`, the first model that supports edits
+/// makes the edit.
 #[utoipa::path(
     post,
     path = "/v1/videos/edits",
@@ -52,7 +52,7 @@ pub(crate) async fn edits(
 
 /// Remix a video.
 ///
-/// The same as an edit; the path names the video.
+/// The same as an edit, with the video in the path.
 #[utoipa::path(
     post,
     path = "/v1/videos/{id}/remix",

@@ -1,5 +1,5 @@
-//! The id of an event: what its reader has been told when it has read it. It says so by itself, so that a stream
-//! goes on in any process, and none keeps a log. Clients send it back as they got it.
+//! The id of an event. It encodes everything the client has received once it has read the event, so
+//! any process can continue a stream and none keeps a log. Clients send it back unchanged.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,21 +7,21 @@ use std::str::FromStr;
 use kinora_contract::{Status, TaskId, UnixMs};
 use kinora_store::Glance;
 
-/// Follows the time in the id of a partial beginning.
+/// Follows the time in an id that belongs to a partial initial snapshot.
 const PARTIAL: &str = "p";
 
 /// The id of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventId {
-    /// The reader has been told of every end before this time of the store's clock.
+    /// The client has received every end before this time of the store's clock.
     pub(crate) since_ms: UnixMs,
-    /// Whether the reader has not been told yet of all tasks that had not ended when its stream began.
+    /// Whether some tasks that were unfinished when the stream began have not been sent yet.
     pub(crate) is_partial: bool,
-    /// Where the event's task stood.
+    /// The state of the event's task.
     pub(crate) told: Told,
 }
 
-/// Where a reader has been told that a task stands.
+/// The last state of a task that the client received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     task: TaskId,
@@ -96,7 +96,7 @@ impl FromStr for EventId {
 }
 
 fn number<T: FromStr>(text: &str) -> Result<T, NoEventId> {
-    // A sign would be taken too.
+    // `parse` would also accept a sign.
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = is_number.then(|| text.parse().ok()).flatten();
     number.ok_or(NoEventId)

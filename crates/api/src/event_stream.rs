@@ -1,6 +1,7 @@
-//! A stream of server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): updates of one
-//! task or of a project's, as their readers get them. It never falls behind in memory: an update is read from the store
-//! when it is sent.
+//! A stream of server-sent events
+//! (<https://html.spec.whatwg.org/multipage/server-sent-events.html>) with the updates of one task
+//! or of a whole project. Its memory does not grow with a slow client: each update is read from the
+//! store when it is sent.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -28,24 +29,24 @@ use crate::state::{Api, SharedApi};
 use crate::watch::{Letter, Place, Waiter};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(EVENT_KEEP_ALIVE_SECONDS);
-/// How soon a client connects again after a stream has ended, unless it decides otherwise.
+/// How soon a client reconnects after a stream has ended, unless it chooses another delay.
 const HELLO: &[u8] = b"retry: 3000\n\n";
-/// A line that says only that the stream is alive.
+/// A comment line that keeps the connection alive.
 const SIGN_OF_LIFE: &[u8] = b":\n\n";
 /// Pause after a failed read of the store.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
-/// How soon a client may ask again for a stream that there is no room for.
+/// How soon a client may retry after a stream was refused for lack of room.
 const RETRY_SECONDS: u64 = 15;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Keeps nginx from collecting events until it has a buffer full.
+/// Tells nginx not to buffer events.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// A client that opens a stream.
+/// A client's request to open a stream.
 pub(crate) struct Opening {
     /// The project whose tasks it sees.
     pub(crate) project: Arc<str>,
-    /// The last event that it has read, of an earlier stream.
+    /// The last event that the client received on an earlier stream.
     pub(crate) last: Option<EventId>,
     key_sha256: [u8; 32],
     _place: Place,
@@ -56,33 +57,33 @@ pub(crate) struct EventStream {
     api: SharedApi,
     opening: Opening,
     waiter: Waiter,
-    /// What the stream begins with, as far as it is not sent.
+    /// Tasks of the initial snapshot that are not sent yet.
     beginning: VecDeque<TaskId>,
     of: Of,
     told: RecentlyTold,
     progress: Progress,
-    /// When to look at the key, and to send a sign of life.
+    /// When to check the key again and send a keep-alive.
     alarm: Pin<Box<Sleep>>,
     step: Step,
 }
 
-/// How far the reader has been told.
+/// How much of the project's state the client has received.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
-    /// As the next id says.
+    /// Goes into the next id.
     since_ms: UnixMs,
-    /// As the next id says.
+    /// Goes into the next id.
     is_partial: bool,
-    /// Since when the stream tells of everything.
+    /// The time from which the stream reports everything.
     open_ms: UnixMs,
-    /// The last end told.
+    /// Time of the last reported end.
     ended_ms: UnixMs,
 }
 
-/// What a stream is about.
+/// The subject of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
-    /// A task.
+    /// One task.
     Task,
     /// All tasks of a project.
     Project,
@@ -96,13 +97,13 @@ enum Step {
 }
 
 impl Opening {
-    /// Takes a place for a stream of the client with this key.
+    /// Takes a place for a stream opened with this key.
     pub(crate) fn new(api: &Api, key: &NewKey, headers: &HeaderMap) -> Result<Self, ApiError> {
         let place = api.watch.streams.take(&key.id).map_err(no_room)?;
         let last = headers.get(LAST_EVENT_ID);
         Ok(Self {
             project: key.project.as_str().into(),
-            // One that is not ours says nothing: the stream begins anew.
+            // An id that we did not issue tells us nothing: start from the beginning.
             last: last.and_then(|id| id.to_str().ok()?.parse().ok()),
             key_sha256: key.sha256,
             _place: place,
@@ -125,7 +126,8 @@ fn no_room(full: Full) -> ApiError {
 }
 
 impl EventStream {
-    /// The updates of one task, which begin with its state, unless its reader knows it.
+    /// Streams the updates of one task, starting with its current state unless the client already
+    /// has it.
     pub(crate) fn of_task(api: SharedApi, opening: Opening, waiter: Waiter, id: TaskId) -> Self {
         let known = opening.last.map(|last| last.told);
         let known = known.filter(|told| told.task() == id);
@@ -142,8 +144,8 @@ impl EventStream {
         }
     }
 
-    /// The updates of a project's tasks, which begin with these tasks. `open_ms`: the stream tells of all that
-    /// ends then or later.
+    /// Streams the updates of a project's tasks, starting with the given tasks. The stream reports
+    /// every end from `open_ms` on.
     pub(crate) fn of_project(
         api: SharedApi,
         opening: Opening,
@@ -180,12 +182,12 @@ impl EventStream {
         }
     }
 
-    /// The answer with this stream.
+    /// The response that carries this stream.
     pub(crate) fn response(self) -> Response {
         let gradual = Gradual {
             stopping: self.api.stopping.clone(),
         };
-        // Boxed: the future of a piece would hold the stream several times over.
+        // Boxed: the future of a piece would contain the stream several times.
         let pieces = unfold(Box::new(self), async |mut stream| {
             let piece = stream.piece().await?;
             Some((Ok::<_, Infallible>(piece), stream))
@@ -199,14 +201,14 @@ impl EventStream {
         response
     }
 
-    /// The next piece, once there is one; `None` at the end.
+    /// Waits for the next piece; `None` at the end.
     async fn piece(&mut self) -> Option<Bytes> {
         if self.step == Step::Begun {
             self.step = Step::Open;
             return Some(Bytes::from_static(HELLO));
         }
         while self.step == Step::Open {
-            // Also where there is always something to tell.
+            // Checked first, so that a busy stream checks its key too.
             if self.alarm.as_mut().now_or_never().is_some() {
                 return self.sign_of_life().await;
             }
@@ -228,20 +230,20 @@ impl EventStream {
         None
     }
 
-    /// A sign of life, unless the key may not read any more.
+    /// A keep-alive, unless the key has lost the right to read.
     async fn sign_of_life(&mut self) -> Option<Bytes> {
         self.alarm.set(sleep(KEEP_ALIVE));
         let is_allowed = self.is_allowed().await;
         is_allowed.then(|| Bytes::from_static(SIGN_OF_LIFE))
     }
 
-    /// The next task to tell of.
+    /// The next task to report.
     fn letter(&mut self) -> Option<Letter> {
         let mailbox = self.waiter.mailbox();
         let Some(id) = self.beginning.pop_front() else {
             return mailbox.take();
         };
-        // What has changed so far is read now.
+        // The read below covers all changes up to now.
         mailbox.remove(id);
         if self.beginning.is_empty() {
             self.beginning = VecDeque::new();
@@ -249,7 +251,7 @@ impl EventStream {
         Some(Letter { id, task: None })
     }
 
-    /// The event of a task; none where there is nothing to tell.
+    /// The event for a task; `None` if there is nothing to report.
     async fn tell(&mut self, letter: Letter) -> Option<Bytes> {
         let id = letter.id;
         match self.event(letter).await {
@@ -285,7 +287,7 @@ impl EventStream {
         let position = self.api.position(&task).await?;
         let json = match self.of {
             Of::Task => self.api.object_json_once(&task, position)?.0,
-            // Others read it as well.
+            // Other clients read it as well, so it may use the cache.
             Of::Project => self.api.object_json(&task, position)?,
         };
         if self.of == Of::Task && told.has_ended() {
@@ -306,8 +308,8 @@ impl EventStream {
         Ok(Some(event.into()))
     }
 
-    /// Notes that the reader is told of `task`. As long as others wait, which may have ended before, it has not
-    /// been told of everything up to now.
+    /// Records that the client has received `task`. While other tasks wait, any of which may have
+    /// ended earlier, the client does not have everything up to this time.
     fn note_told(&mut self, task: &Task) {
         let progress = &mut self.progress;
         let ended_ms = task.finished_at_ms.unwrap_or(0);
@@ -325,7 +327,7 @@ impl EventStream {
         let found = self.api.keys.find_key(&self.opening.key_sha256, now_ms);
         match found.await {
             Ok(found) => found.is_some_and(|key| key.is_usable(now_ms)),
-            // It was allowed before, and nobody knows better.
+            // The key was valid before; assume that it still is while the store cannot answer.
             Err(_) => true,
         }
     }

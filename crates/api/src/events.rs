@@ -19,10 +19,14 @@ use crate::watch::Subject;
 
 /// Follow all video tasks.
 ///
-/// Server-sent events. Each `video.updated` has a task object of the key's project as its `data`, as
-/// `GET /v1/videos/{id}` renders it. The stream begins with the tasks that have not ended, and reports each change of
-/// `status` or `progress`. A client that connects again sends the id of the last event in `Last-Event-ID`: the stream
-/// then begins with the tasks that may have changed since, also ended ones. The stream does not report deleted tasks.
+/// Server-sent events. Each `video.updated` has a task object of the key's project as its `data`,
+/// as
+/// `GET /v1/videos/{id}` renders it. The stream begins with the unfinished tasks, and reports each
+/// change of
+/// `status` or `progress`. To resume, send the id of the last event in `Last-Event-ID`: the stream
+/// then begins
+/// with the tasks that may have changed since then, including ended ones. It does not report
+/// deleted tasks.
 #[utoipa::path(
     get,
     path = "/v1/videos/events",
@@ -42,19 +46,19 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let mut opening = Opening::new(&api, &key.key, &headers)?;
-    // One of a task's own stream may say nothing of other tasks.
+    // The id of a single task's stream says nothing about other tasks.
     opening.last = opening.last.filter(|last| last.since_ms > 0);
     let subject = Subject::Project(opening.project.clone());
-    // Joined before the tasks are read, so that no change falls between.
+    // Join before reading the tasks, so that no change is missed in between.
     let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
     let unfinished = api.tasks.unfinished(&opening.project).await?;
     let request = EndedRequest {
         project: opening.project.to_string(),
         since_ms: opening.last.map_or(0, |last| last.since_ms),
-        // Who begins to follow is told of no end of before.
+        // A new client does not receive earlier ends.
         limit: opening.last.map_or(0, |_| EVENTS_RESUMED_MAX),
     };
-    // After those that have not ended: one that ends between the two is told as ended.
+    // Read after the unfinished tasks, so that a task which ends in between is reported as ended.
     let ended = api.tasks.ended(request).await?;
     waiter.note(&unfinished, &ended);
     let open_ms = ended.next_ms;
@@ -66,8 +70,9 @@ pub(crate) async fn events(
     Ok(stream.response())
 }
 
-/// What a reader may not know yet: all that have ended or were accepted since, and all that are in progress. Only of the
-/// last event's task it is known for sure what the reader was told.
+/// The tasks that may have changed since the last event: all that ended or were accepted since
+/// then, and all that are in progress. Only for the task of the last event is the client's state
+/// known exactly.
 fn changed_since(last: EventId, unfinished: &[Glance], ended: &Ended) -> VecDeque<TaskId> {
     let is_known = |id: &TaskId| last.told.has_ended() && last.told.task() == *id;
     let ends = ended

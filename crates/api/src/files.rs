@@ -2,7 +2,7 @@
 
 use kinora_contract::{Artifact, StoredFile, TaskId};
 
-/// The caching of results, which never change.
+/// `Cache-Control` for results, which never change.
 pub(crate) const KEEPABLE: &str = "private, max-age=3600";
 
 /// One of a result's files.
@@ -31,7 +31,7 @@ impl Variant {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// What precedes the signature in a URL's query; empty for the default variant.
+    /// The part of a URL's query before the signature; empty for the default variant.
     pub(crate) const fn query(self) -> &'static str {
         match self {
             Self::Video => "",
@@ -57,7 +57,7 @@ impl Variant {
         }
     }
 
-    /// Lets browsers play a file, and save it under the name of its task.
+    /// Lets browsers play a file inline, and save it under the name of its task.
     pub(crate) fn disposition(self, task: TaskId) -> String {
         format!("inline; filename=\"{task}{}\"", self.ending())
     }

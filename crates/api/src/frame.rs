@@ -27,7 +27,7 @@ use crate::security::harden;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What every request passes through before and after its endpoint.
+/// Runs before and after every endpoint.
 #[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) router: Router,

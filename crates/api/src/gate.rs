@@ -1,5 +1,6 @@
-//! Asks the operator's policy service about a request before it becomes a task. Few questions are asked at a time, and
-//! a project has a share of them: slow answers to one project's requests delay no other project's.
+//! Asks the operator's policy service about a request before it becomes a task. The number of
+//! concurrent questions is limited, and so is each project's share of them, so slow answers for one
+//! project do not delay the others.
 
 use kinora_contract::ErrorCode;
 use kinora_contract::limits::{POLICY_QUESTIONS_MAX, POLICY_QUESTIONS_PER_PROJECT_MAX};
@@ -10,10 +11,10 @@ use crate::buffers::Full;
 use crate::error::ApiError;
 use crate::turns::Turns;
 
-/// How soon a client should send a request again about which there was no answer.
+/// How soon a client should retry a request for which the policy service gave no answer.
 const RETRY_SECONDS: u64 = 5;
 
-/// Lets requests pass that the operator's policy allows. Clones share its turns.
+/// Admits requests that the operator's policy allows. Clones share its turns.
 #[derive(Clone, Debug)]
 pub struct Gate {
     policy: Policy,
@@ -21,7 +22,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate that asks `policy`.
+    /// Creates a gate that asks `policy`.
     pub fn new(policy: Policy) -> Self {
         Self {
             policy,
@@ -29,8 +30,9 @@ impl Gate {
         }
     }
 
-    /// Refuses what the policy does not allow. Without a turn a request never passes, whatever the operator wants
-    /// for one without an answer: else a client could get past the policy by asking a lot.
+    /// Refuses requests that the policy does not allow. A request that gets no turn is always
+    /// refused, even if the operator allows requests without an answer; otherwise a client could
+    /// bypass the policy by flooding it.
     pub(crate) async fn check(&self, new: &NewTask) -> Result<(), ApiError> {
         let own = self.turns.own(&new.project).await?;
         let _turn = self.turns.next(own).await.map_err(|full| match full {

@@ -1,6 +1,6 @@
-//! `/healthz`: the process runs. `/readyz`: it can take and run tasks: the stores can be read and
-//! written, and the process is not stopping. Both are open to anyone, so neither writes: the
-//! components that write report their state.
+//! `/healthz`: the process runs. `/readyz`: it can accept and run tasks: the stores can be read and
+//! written, and the process is not stopping. Both need no key, so neither writes: the components
+//! that write report their state.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::refusals::{OfAlive, OfReady};
 use crate::state::SharedApi;
 use crate::wire::Answer;
 
-/// A sign of health.
+/// Health status.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Health)]
 pub(crate) struct Sign {
@@ -54,17 +54,17 @@ pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Sign>, 
     health.ready().await
 }
 
-/// The same of a process that runs tasks and serves no client.
+/// Readiness of a process that runs tasks but serves no clients.
 pub(crate) async fn worker_ready(State(health): State<Health>) -> Result<Answer<Sign>, ApiError> {
     health.ready().await
 }
 
-/// What `/readyz` looks at.
+/// The state that `/readyz` checks.
 #[derive(Clone, Debug)]
 pub struct Health {
     /// Tasks.
     pub tasks: Arc<dyn Tasks>,
-    /// Disk space that stays free.
+    /// The reserve of free disk space.
     pub reserve: Reserve,
     /// Whether accepted tasks can run, as reported by the worker of this process, if it has one.
     pub readiness: Readiness,

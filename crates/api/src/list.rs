@@ -26,7 +26,7 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(2);
 
 /// List video tasks.
 ///
-/// The project's own tasks, newest first. `after` takes the `last_id` of the page before. A page
+/// The project's own tasks, newest first. For the next page, pass `last_id` as `after`. A page
 /// may hold fewer tasks than `limit`; `has_more` says whether there are more.
 #[utoipa::path(
     get,

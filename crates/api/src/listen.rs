@@ -100,7 +100,7 @@ pub async fn serve_guarded(
     }
 }
 
-/// State shared by all connections of a listener.
+/// State that all connections of a listener share.
 struct Service {
     front: Front,
     proxies: TrustedProxies,
@@ -192,18 +192,21 @@ impl Service {
         let answering = service_fn(move |request| {
             let (service, room) = (self.clone(), room.clone());
             let busy = Arc::new(phase.answering());
-            // Boxed: a connection keeps the room of its service's future, also while it idles or streams.
+            // Boxed: a connection keeps the memory of its service's future even while it is idle or
+            // streaming.
             Box::pin(
                 async move { Ok::<_, Infallible>(service.answer(peer, room, busy, request).await) },
             )
         });
         let http = http1::Builder::new()
-            // [`PacedIo`] below keeps the deadlines, and tells a head from an idle connection.
+            // [`PacedIo`] below enforces the deadlines, and distinguishes a head in progress from
+            // an idle connection.
             .header_read_timeout(None)
-            // Above our own limit, whose refusal is an envelope that names the figures.
+            // Larger than our own limit, whose refusal is an envelope that names the limits.
             .max_buf_size(HEADER_BYTES_MAX * 2)
             .serve_connection(io, answering);
-        // Boxed: each future around it would hold a copy, as long as the connection lives.
+        // Boxed: otherwise each surrounding future would contain a copy for the life of the
+        // connection.
         if let Err(error) = connection.serve(Box::pin(http)).await {
             tracing::debug!(%error, client = %peer, "connection ended early");
         }

@@ -1,4 +1,4 @@
-//! The wait of a long poll: until the task's next change, or the end of the time that the client would wait.
+//! The wait of a long poll: until the task changes, or until the client's time limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,18 +11,19 @@ use crate::error::ApiError;
 use crate::state::Api;
 use crate::watch::{Subject, Waiter};
 
-/// The task at its next change, or as it stands after `wait`, and whether there was room to wait.
+/// The task after its next change, or in its state after `wait`; and whether there was room to
+/// wait.
 pub(crate) async fn changed(
     api: &Api,
     key: &NewKey,
     id: TaskId,
     wait: Duration,
 ) -> Result<(Arc<Task>, bool), ApiError> {
-    // Without room the answer comes at once: the client will ask again.
+    // Without room, answer immediately: the client will ask again.
     let Ok(_place) = api.watch.waits.take(&key.id) else {
         return Ok((api.own_task(&key.project, id).await?, false));
     };
-    // Joined before the task is read, so that no change falls between.
+    // Join before reading the task, so that no change is missed in between.
     let waiter = api.watch.join(Subject::Task(id), &api.tasks, &api.stopping);
     let task = api.own_task(&key.project, id).await?;
     let before = Glance::of(&task);
@@ -37,7 +38,7 @@ pub(crate) async fn changed(
     Ok((task, true))
 }
 
-/// The task as soon as it stands otherwise than `before`, or the service stops.
+/// Returns the task once its state differs from `before`, or the service stops.
 async fn next_change(
     api: &Api,
     (project, id): (&str, TaskId),

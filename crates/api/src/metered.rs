@@ -1,4 +1,4 @@
-//! Metrics of requests, by route: paths that clients make up are one.
+//! Metrics of requests, by route. Unknown paths share one label, so clients cannot create new ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,7 +11,7 @@ use axum::response::Response;
 use kinora_contract::{Clock, Stopwatch};
 use metrics::{Counter, Histogram, counter, histogram};
 
-/// The same routes, whose answers are counted and timed until their headers are ready.
+/// Wraps the routes so that their answers are counted, and timed until the headers are ready.
 pub fn metered(router: Router, clock: Arc<dyn Clock>) -> Router {
     let routes = Arc::new(Routes::default());
     router.layer(middleware::from_fn_with_state((clock, routes), measured))
@@ -32,7 +32,8 @@ async fn measured(
     response
 }
 
-/// The metrics of each route, looked up by name once: a look-up in the recorder costs as much as a poll's answer.
+/// The metrics of each route, looked up by name only once: a lookup in the recorder costs as much
+/// as answering a poll.
 #[derive(Default)]
 struct Routes(RwLock<HashMap<Arc<str>, Arc<Route>>>);
 
@@ -86,7 +87,7 @@ impl Route {
     }
 }
 
-/// Methods that clients make up are one.
+/// The method's label. Unknown methods share one.
 fn method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

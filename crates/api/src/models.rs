@@ -20,17 +20,17 @@ pub(crate) struct Model {
     /// Always `model`.
     #[schema(example = "model")]
     object: &'static str,
-    /// Always 0: the time of creation is not known. OpenAI's SDKs expect the field.
+    /// Always 0: the creation time is not known. OpenAI's SDKs expect the field.
     created: u64,
     /// Always `kinora`.
     owned_by: &'static str,
-    /// Other names under which it is accepted.
+    /// Other names for the model in requests.
     aliases: Vec<String>,
-    /// Whether a worker serves it, as of about a second ago. Tasks of an unavailable model are accepted and
-    /// wait.
+    /// Whether a worker serves the model; may be a second old. Tasks of an unavailable model are
+    /// accepted and wait.
     #[schema(example = true)]
     available: bool,
-    /// What it can do.
+    /// The model's capabilities.
     capabilities: Capabilities,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct ModelList {
     object: &'static str,
     /// The models that the key may use.
     data: Vec<Model>,
-    /// What the key may do: `videos:write`, `videos:read`, `operations:read`.
+    /// The key's scopes: `videos:write`, `videos:read`, `operations:read`.
     #[schema(example = json!(["videos:write", "videos:read"]))]
     scopes: Vec<&'static str>,
 }

@@ -1,5 +1,5 @@
-//! `GET /v1/operations`: the service as its operators see it, over all projects. Also the form in which `kinora top`
-//! shows it to programs.
+//! `GET /v1/operations`: the state of the service for its operators, over all projects. `kinora
+//! top` prints the same JSON for programs.
 
 use axum::extract::State;
 use kinora_store::{LivingWorker, ModelQueue, Overview, RunningTask, ServedModel};
@@ -12,25 +12,25 @@ use crate::refusals::OfOperations;
 use crate::state::SharedApi;
 use crate::wire::Answer;
 
-/// The service at one moment.
+/// The state of the service at one moment.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Operations {
     /// Always `operations`.
     #[schema(example = "operations")]
     object: &'static str,
-    /// The moment, in Unix seconds.
+    /// Time of the snapshot, in Unix seconds.
     at: u64,
-    /// Every model with unfinished tasks, in the order of the names.
+    /// Every model with unfinished tasks, sorted by name.
     queue: Vec<Queue>,
-    /// Running tasks, those that were started first come first; at most 200.
+    /// Running tasks, oldest first; at most 200.
     running: Vec<Running>,
     /// The living workers.
     workers: Vec<Worker>,
-    /// What has ended in the last 60 seconds.
+    /// Tasks that ended in the last 60 seconds.
     last_minute: LastMinute,
 }
 
-/// The unfinished tasks of a model.
+/// The unfinished tasks of one model.
 #[derive(Debug, Serialize, ToSchema)]
 struct Queue {
     /// The model.
@@ -38,51 +38,51 @@ struct Queue {
     model: String,
     /// Tasks that wait for references or for a worker.
     waiting: u64,
-    /// Tasks that a worker runs.
+    /// Tasks that are running.
     running: u64,
-    /// How long the oldest waiting task has waited, in seconds.
+    /// Age of the oldest waiting task, in seconds.
     oldest_waiting_seconds: Option<u64>,
 }
 
-/// A task that a worker runs.
+/// A running task.
 #[derive(Debug, Serialize, ToSchema)]
 struct Running {
     /// The task.
     id: String,
-    /// Whose it is.
+    /// The project that owns the task.
     project: String,
-    /// Its model.
+    /// The task's model.
     model: String,
     /// 0 to 99.
     progress: u8,
-    /// How many workers have taken it.
+    /// Number of times a worker has claimed the task.
     attempt: u32,
-    /// How long ago a worker first took it, in seconds.
+    /// Seconds since a worker first claimed the task.
     seconds: u64,
-    /// The worker that runs it, by its id.
+    /// Id of the worker that runs the task.
     worker: String,
 }
 
 /// A process that runs tasks.
 #[derive(Debug, Serialize, ToSchema)]
 struct Worker {
-    /// Its id.
+    /// The worker's id.
     id: String,
-    /// Name of its machine.
+    /// Name of the worker's machine.
     host: String,
-    /// `serving`, or `draining` while it finishes its tasks to end.
+    /// `serving`, or `draining` while the worker finishes its tasks before it stops.
     state: &'static str,
-    /// Version of its program.
+    /// Version of the worker's program.
     version: String,
-    /// What it serves.
+    /// The models that the worker serves.
     models: Vec<WorkerModel>,
-    /// How many tasks it runs at a time.
+    /// Maximum number of tasks that the worker runs at a time.
     slots: u32,
-    /// Tasks that it runs.
+    /// Number of tasks that the worker runs.
     running: u64,
-    /// When it started, in Unix seconds.
+    /// Start time of the worker, in Unix seconds.
     started_at: u64,
-    /// How long ago it announced itself, in seconds.
+    /// Seconds since the worker's last heartbeat.
     seen_seconds_ago: u64,
 }
 
@@ -91,9 +91,9 @@ struct Worker {
 struct WorkerModel {
     /// The model.
     model: String,
-    /// Its engine, as `name/version`.
+    /// The model's engine, as `name/version`.
     engine: String,
-    /// Where the engine computes; `null`: its own choice.
+    /// Device that the engine computes on; `null` if the engine chooses.
     device: Option<String>,
 }
 
@@ -171,8 +171,8 @@ impl From<LivingWorker> for Worker {
 
 /// See the whole service.
 ///
-/// What waits and runs in all projects, and who works. For keys that were created with `--operator`; any other is
-/// refused with 403.
+/// Waiting and running tasks of all projects, and the workers. Requires a key created with
+/// `--operator`; other keys get 403.
 #[utoipa::path(
     get,
     operation_id = "read_operations",

@@ -1,4 +1,4 @@
-//! The `Prefer` header (RFC 7240), of which one preference is known: `wait`, in seconds.
+//! Parses the `Prefer` header (RFC 7240). The only supported preference is `wait`, in seconds.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use axum::http::{HeaderMap, HeaderName};
 use kinora_contract::limits::WAIT_SECONDS_MAX;
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
-/// Says which preference was applied.
+/// Reports the preference that was applied.
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// How long the client would wait for a change, at most [`WAIT_SECONDS_MAX`]. A preference that makes no sense is
-/// ignored, as all preferences may be.
+/// How long the client is willing to wait for a change, at most [`WAIT_SECONDS_MAX`]. Invalid
+/// preferences are ignored, as the RFC allows.
 pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
     let lines = headers.get_all(PREFER).iter();
     let texts = lines.filter_map(|line| line.to_str().ok());
     let mut preferences = texts.flat_map(|text| text.split(','));
     let wait = preferences.find_map(|preference| {
-        // Parameters of a preference follow a semicolon; `wait` has none.
+        // Parameters follow a semicolon; `wait` has none.
         let (name, value) = preference.split(';').next()?.split_once('=')?;
         name.trim()
             .eq_ignore_ascii_case("wait")
@@ -27,7 +27,7 @@ pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
         .and_then(|quoted| quoted.strip_suffix('"'))
         .unwrap_or(wait);
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    // More digits than a number holds are a long time.
+    // A number too large for `u64` is simply a long time.
     let seconds = is_number.then(|| digits.parse().unwrap_or(u64::MAX))?;
     Some(Duration::from_secs(seconds.min(WAIT_SECONDS_MAX)))
 }

@@ -1,7 +1,7 @@
 //! Rate limits per key, in requests per minute: a token bucket that refills steadily. A key may
 //! spend a minute's worth at once, and then as fast as the bucket refills. Buckets live in memory,
-//! so a restart refills all of them. Where several processes serve one store, what they share decides
-//! (`share.rs`), and the bucket of this process only while the store does not answer.
+//! so a restart refills all of them. When several processes serve one store, a shared allowance
+//! decides (`share.rs`); the local bucket applies only while the store does not answer.
 
 mod share;
 
@@ -29,7 +29,7 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset-requests");
 pub(crate) struct RateLimits {
     /// For keys without their own limit; 0 is unlimited.
     default_per_minute: u32,
-    /// What several processes share; `None` where this is the only one.
+    /// The allowance shared between processes; `None` if this is the only process.
     allowances: Option<Arc<dyn Allowances>>,
     buckets: Mutex<Buckets>,
 }
@@ -46,7 +46,7 @@ struct Bucket {
     level: u64,
     per_minute: u32,
     at_ms: UnixMs,
-    /// What this process holds of the shared allowance.
+    /// This process's part of the shared allowance.
     share: Arc<Share>,
 }
 
@@ -96,12 +96,12 @@ impl RateLimits {
         let own = self.with_bucket(id, limit, now_ms, |bucket| bucket.take(limit, now_ms));
         Some(match spent {
             Spent::Admitted { left } => own.admitted(left),
-            // This process's own bucket bounds what it admits meanwhile.
+            // The local bucket limits this process in the meantime.
             _ => own,
         })
     }
 
-    /// Does this with the key's bucket, which is full if there was none.
+    /// Runs `f` with the key's bucket, creating a full one if there is none.
     fn with_bucket<T>(
         &self,
         id: &str,
@@ -171,7 +171,7 @@ impl Bucket {
 }
 
 impl Standing {
-    /// The same of a request that the processes together have room for, and `left` more.
+    /// The standing of a request that the shared allowance admits, with `left` more to come.
     fn admitted(self, left: u32) -> Self {
         let remaining = self.remaining.min(left);
         let missing = u64::from(self.limit - remaining) * REQUEST;
@@ -183,7 +183,7 @@ impl Standing {
         }
     }
 
-    /// Of a request that the processes together will have room for after this time.
+    /// The standing of a request that the shared allowance will admit after `retry_ms`.
     fn refused(limit: u32, retry_ms: u64) -> Self {
         let others = u64::from(limit.saturating_sub(1)) * REQUEST;
         Self {

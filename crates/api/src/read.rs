@@ -1,4 +1,5 @@
-//! `GET /v1/videos/{id}`: the current state of a task, or its next one. Never scans and never reads a file.
+//! `GET /v1/videos/{id}`: the current state of a task, or its next one. Never scans the store and
+//! never reads a file.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -23,10 +24,11 @@ const POLL_AFTER_MS_MAX: u64 = 10_000;
 
 /// Query a video task.
 ///
-/// Call again while `status` is `queued` or `in_progress`, after the milliseconds of
-/// `openai-poll-after-ms`. Only `completed` means that `result_url` may be read. With `Prefer: wait=30` the answer
-/// comes when `status` or `progress` has changed, or after 30 seconds; `Preference-Applied` says that the service
-/// waited.
+/// Call again while `status` is `queued` or `in_progress`, after the milliseconds in
+/// `openai-poll-after-ms`. Do not read `result_url` before `status` is `completed`. With `Prefer:
+/// wait=30` the service
+/// answers when `status` or `progress` changes, or after 30 seconds; `Preference-Applied` confirms
+/// the wait.
 #[utoipa::path(
     get,
     path = "/v1/videos/{id}",

@@ -1,24 +1,25 @@
-//! What a reader was told last, so that no state is told twice in a row: between the change of a task and its letter
-//! the stream may have read the task already.
+//! The states most recently sent to a client, so that a stream does not repeat one: the stream may
+//! read a task after the task has changed, but before the notification of that change arrives.
 
 use std::collections::VecDeque;
 
 use crate::event_id::Told;
 
-/// Tasks remembered. A letter comes within moments of a read that was ahead of it, so few others lie between.
+/// Number of remembered tasks. The notification arrives moments after such a read, so only a few
+/// others can come in between.
 const TASKS_MAX: usize = 64;
 
-/// The last state told of each of the latest tasks.
+/// The last state sent for each of the most recent tasks.
 #[derive(Debug, Default)]
 pub(crate) struct RecentlyTold(VecDeque<Told>);
 
 impl RecentlyTold {
-    /// Where the reader knows that these tasks stand.
+    /// Starts with a state that the client already has.
     pub(crate) fn from_known(known: Option<Told>) -> Self {
         Self(known.into_iter().collect())
     }
 
-    /// Whether the reader does not know this state yet; it knows it from now on. Nothing follows an end.
+    /// Records the state; returns whether it is new to the client. Nothing follows an end.
     pub(crate) fn is_news(&mut self, told: Told) -> bool {
         let of_task = |known: &Told| known.task() == told.task();
         if let Some(place) = self.0.iter().position(of_task) {

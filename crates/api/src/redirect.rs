@@ -1,5 +1,5 @@
-//! Sends a download to the result store itself, by an address that the store signs for a few minutes.
-//! The signed URL of the service stays the one that clients keep.
+//! Redirects a download to the result store, using a URL that the store signs for a few minutes.
+//! Clients keep using the service's own signed URL.
 
 use std::time::Duration;
 
@@ -12,12 +12,13 @@ use crate::error::ApiError;
 use crate::files::{KEEPABLE, Variant};
 use crate::state::Api;
 
-/// How long an address of the store opens; less where the task expires earlier.
+/// Lifetime of the store's URL; shorter if the task expires earlier.
 const TTL_SECONDS_MAX: u64 = 300;
-/// The store has other entity tags than we: these would fail there, or get the whole file.
+/// The store uses other entity tags than we do: with ours, these conditions would fail or return
+/// the whole file.
 const CONDITIONS: [HeaderName; 3] = [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_RANGE];
 
-/// The answer that leads to `file` in the store; `None` where the service itself has to send it.
+/// The redirect to `file` in the store; `None` if the service must send the file itself.
 pub(crate) async fn redirect(
     api: &Api,
     task: &Task,

@@ -13,8 +13,8 @@ use kinora_contract::{Task, TaskId};
 
 /// Number of locks, so polls on several cores rarely contend.
 const SHARDS: usize = 16;
-/// What an entry takes besides its text: its slots in the map, and the record's allocation, which
-/// the entry keeps from being reused.
+/// Memory of an entry besides its text: its slots in the map, and the allocation of the record,
+/// whose address it keeps from being reused.
 const ENTRY_BYTES: usize = 256 + size_of::<Task>();
 
 /// The cache of task objects. Clones share it.

@@ -31,13 +31,13 @@ pub struct Api {
     pub keys: Arc<dyn KeyStore>,
     /// Webhooks, and the deliveries to them.
     pub webhooks: Arc<dyn Deliveries>,
-    /// What operators ask.
+    /// Data for operators.
     pub operations: Arc<dyn Operations>,
     /// Results.
     pub blobs: Arc<dyn BlobStore>,
     /// The models that may be requested.
     pub catalog: Arc<Catalog>,
-    /// Which of them a living worker serves.
+    /// Which of these models a living worker serves.
     pub availability: Availability,
     /// Signs and verifies result URLs.
     pub signer: Arc<Signer>,
@@ -51,7 +51,7 @@ pub struct Api {
     pub settings: Arc<Settings>,
     /// Asks the operator's policy about submits, if there is one.
     pub gate: Option<Gate>,
-    /// Begins the traces of tasks.
+    /// Starts the traces of tasks.
     pub tracer: Tracer,
     /// Schedules the reading of lists.
     pub turns: Turns,
@@ -89,11 +89,11 @@ pub struct Settings {
     pub reserve: Reserve,
     /// Ports that reference URLs may use.
     pub reference_ports: Ports,
-    /// How long finished tasks and their files are kept, in milliseconds.
+    /// How long the service keeps finished tasks and their files, in milliseconds.
     pub retention_ms: u64,
-    /// Whether downloads are sent to the address of the result store itself, where it has one.
+    /// Whether to redirect downloads to the result store, if it can sign URLs.
     pub redirects: bool,
-    /// Whether the web page is served.
+    /// Whether to serve the web page.
     pub studio: bool,
 }
 
@@ -167,8 +167,8 @@ impl Api {
         Ok(json)
     }
 
-    /// Like [`Self::object_json`], for one reader: the cache does not keep it. Whether it was not there is the second
-    /// part.
+    /// Like [`Self::object_json`], but for a single client, so not added to the cache. The second
+    /// value is whether the cache lacked it.
     pub(crate) fn object_json_once(
         &self,
         task: &Arc<Task>,

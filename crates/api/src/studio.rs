@@ -1,5 +1,5 @@
-//! `/` and `/studio/…`: the web page of `kinora-pages`. Browsers ask `/` for HTML and get the page; other clients get
-//! what they get at every unknown path.
+//! `/` and `/studio/…`: the web page of `kinora-pages`. A browser that asks `/` for HTML gets the
+//! page; other clients get the same answer as for any unknown path.
 
 use axum::body::Body;
 use axum::extract::Path;
@@ -15,7 +15,7 @@ use crate::error::ApiError;
 
 /// A new version of the service changes the page: browsers revalidate it, but download it once.
 const REVALIDATED: &str = "no-cache";
-/// The address of a file changes with its bytes.
+/// For files whose address changes with their content.
 const KEPT: &str = "public, max-age=31536000, immutable";
 
 /// Adds the page to `routes`.
@@ -49,7 +49,7 @@ fn not_found() -> Response {
 
 fn send(file: File, caching: &'static str, asked: &HeaderMap) -> Response {
     let is_packed = takes(asked, header::ACCEPT_ENCODING, "gzip");
-    // The two forms of a file are different bytes, and so have different tags.
+    // The two forms of a file differ in their bytes, so each needs its own tag.
     let form = if is_packed { "-gzip" } else { "" };
     let etag = format!("\"{}{form}\"", kinora_pages::version());
     let refused = Condition::of(asked, &etag).refused();
@@ -76,7 +76,7 @@ fn send(file: File, caching: &'static str, asked: &HeaderMap) -> Response {
     response
 }
 
-/// Whether the list header `name` has the member `wanted`, and not with the weight 0.
+/// Whether the list header `name` contains `wanted` with a weight other than 0.
 fn takes(headers: &HeaderMap, name: header::HeaderName, wanted: &str) -> bool {
     let lines = headers.get_all(name).iter();
     let texts = lines.filter_map(|value| value.to_str().ok());

@@ -22,17 +22,17 @@ use crate::traced::Begun;
 use crate::wire::json_response;
 use crate::{body, idempotency};
 
-/// Names what a client may want to know of an accepted task.
+/// Header with a warning about an accepted task.
 const WARNING: &str = "x-kinora-warning";
-/// What traces call it: method and route.
+/// The name of the endpoint in traces: method and route.
 const SUBMIT: &str = "POST /v1/videos";
 const NOT_SERVED: &str = "no worker serves this model at the moment; the task waits";
 
 /// Submit a video task.
 ///
-/// The task is accepted, and durable, when the answer arrives; the video is made afterwards.
-/// Poll `GET /v1/videos/{id}` until `status` is `completed` or `failed`. The same fields are
-/// taken as JSON and as `multipart/form-data` text parts.
+/// The answer means that the task is accepted and durable; the video is made afterwards.
+/// Poll `GET /v1/videos/{id}` until `status` is `completed` or `failed`. The endpoint takes the
+/// same fields as JSON and as text parts of `multipart/form-data`.
 #[utoipa::path(
     post,
     path = "/v1/videos",
@@ -64,7 +64,8 @@ pub(crate) async fn submit(
     accept(&api, &key.key, &headers, &request, SUBMIT).await
 }
 
-/// Validates and stores `request`, which traces call `name`, and answers with its task.
+/// Validates and stores `request`, and answers with its task. `name` is the endpoint's name in
+/// traces.
 pub(crate) async fn accept(
     api: &Api,
     key: &NewKey,
@@ -114,7 +115,7 @@ impl<'a> Submit<'a> {
         new.trace = span.context();
         let inserted = self.api.tasks.insert(new).await;
         if !matches!(inserted, Ok(Insertion::Inserted(_))) {
-            // There is no task whose trace it would be.
+            // There is no new task that this trace could belong to.
             span.discard();
         }
         let insertion = inserted?;
@@ -205,7 +206,8 @@ fn check_submits_allowed(bounds: QueueBounds) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorCode::SubmitsNotAllowed, message))
 }
 
-/// Where the end of the task is told, if the request says so. Somebody must be able to verify what is sent there.
+/// The webhook to notify when the task ends, if the request names one. The project needs a secret
+/// that its receiver can verify with.
 async fn callback(
     api: &Api,
     project: &str,

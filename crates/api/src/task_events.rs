@@ -16,10 +16,13 @@ use crate::watch::Subject;
 
 /// Follow a video task.
 ///
-/// Server-sent events. Each `video.updated` has the task object as its `data`, as `GET /v1/videos/{id}` renders it. The
-/// stream begins with the present state, reports each change of `status` or `progress`, and ends after `completed`
-/// or `failed`. A client that connects again sends the id of the last event in `Last-Event-ID`: the stream then does
-/// not repeat that state, and once the client knows the last state the answer is 204.
+/// Server-sent events. Each `video.updated` has the task object as its `data`, as `GET
+/// /v1/videos/{id}` renders it. The
+/// stream begins with the current state, reports each change of `status` or `progress`, and ends
+/// after `completed`
+/// or `failed`. To resume, send the id of the last event in `Last-Event-ID`: the stream then does
+/// not repeat that
+/// state, and the answer is 204 if the task has ended and the client has its last event.
 #[utoipa::path(
     get,
     path = "/v1/videos/{id}/events",
@@ -30,7 +33,7 @@ use crate::watch::Subject;
     ),
     responses(
         (status = 200, description = "The events.", content_type = "text/event-stream", body = String),
-        (status = 204, description = "The client knows the last state: there will be no more events."),
+        (status = 204, description = "The task has ended and the client has its last event."),
         OfTaskEvents,
     ),
     security(("bearer" = []))
@@ -42,7 +45,7 @@ pub(crate) async fn task_events(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let opening = Opening::new(&api, &key.key, &headers)?;
-    // Joined before the task is read, so that no change falls between.
+    // Join before reading the task, so that no change is missed in between.
     let waiter = api.watch.join(Subject::Task(id), &api.tasks, &api.stopping);
     let task = api.own_task(&opening.project, id).await?;
     let glance = Glance::of(&task).ok_or_else(ApiError::expired)?;

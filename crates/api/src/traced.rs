@@ -1,4 +1,5 @@
-//! The span of a submit: the root of its task's trace, or below the span of a caller that sends `traceparent`.
+//! The span of a submit: the root of its task's trace, or a child of the caller's span if the
+//! request has `traceparent`.
 
 use axum::http::HeaderMap;
 use kinora_contract::{TraceContext, UnixMs};
@@ -10,7 +11,7 @@ use crate::state::Api;
 /// W3C Trace Context (<https://www.w3.org/TR/trace-context/>).
 const TRACEPARENT: &str = "traceparent";
 
-/// A submit that has begun.
+/// A submit in progress.
 #[derive(Debug)]
 pub(crate) struct Begun {
     name: &'static str,
@@ -19,7 +20,8 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// One to `name`, method and route, now. An invalid header is none, as the specification wants it.
+    /// Starts a span for `name`, method and route. An invalid header counts as absent, as the
+    /// specification requires.
     pub(crate) fn now(api: &Api, headers: &HeaderMap, name: &'static str) -> Self {
         let mut sent = headers.get_all(TRACEPARENT).iter();
         let only = sent.next().filter(|_| sent.next().is_none());
@@ -30,7 +32,7 @@ impl Begun {
         }
     }
 
-    /// Its span, if its trace is recorded.
+    /// The submit's span, if its trace is recorded.
     pub(crate) fn span(&self, api: &Api, new: &NewTask) -> Span {
         let span = api
             .tracer

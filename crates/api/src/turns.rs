@@ -44,7 +44,7 @@ pub(crate) struct OwnTurn {
     _permit: OwnedSemaphorePermit,
 }
 
-/// For lists.
+/// The turns for lists.
 impl Default for Turns {
     fn default() -> Self {
         Self::new(PAGES, PAGES_OF_PROJECT)
@@ -52,7 +52,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// `all_max` turns at a time, and at most `project_max` of one project.
+    /// Allows `all_max` turns at a time, and at most `project_max` of one project.
     pub(crate) fn new(all_max: usize, project_max: usize) -> Self {
         Self(Arc::new(Inner {
             all: Arc::new(Semaphore::new(all_max)),

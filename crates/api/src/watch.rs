@@ -1,5 +1,6 @@
-//! Clients that wait for changes of tasks instead of polling: by a long poll, or by an event stream. They join here,
-//! and the process's one watcher (`follower`) puts what has changed into their mailboxes.
+//! Clients that wait for changes of tasks instead of polling, by a long poll or an event stream.
+//! Each one joins here, and the one watcher of the process (`follower`) puts changed tasks into its
+//! mailbox.
 
 mod follower;
 mod hub;
@@ -21,17 +22,17 @@ pub(crate) use hub::Subject;
 pub(crate) use mailbox::Letter;
 pub(crate) use places::{Place, Places};
 
-/// The clients of a process that wait for changes. Clones share them.
+/// The waiting clients of a process. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Watch {
     hub: Arc<SharedHub>,
-    /// Of long polls.
+    /// Places for long polls.
     pub(crate) waits: Places,
-    /// Of event streams.
+    /// Places for event streams.
     pub(crate) streams: Places,
 }
 
-/// A place among those who wait; dropping it leaves.
+/// A client's place among the waiting; dropping it leaves.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     hub: Arc<SharedHub>,
@@ -50,8 +51,8 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Joins those who wait for changes of `subject`. Every change that cannot be read yet when this returns will be
-    /// told, until `stopping`.
+    /// Starts waiting for changes of `subject`. Delivers every change that is not yet readable when
+    /// this returns, until `stopping`.
     pub(crate) fn join(
         &self,
         subject: Subject,
@@ -77,12 +78,13 @@ impl Watch {
 }
 
 impl Waiter {
-    /// What has come.
+    /// The changes received so far.
     pub(crate) fn mailbox(&self) -> &Mailbox {
         &self.mailbox
     }
 
-    /// Notes what a follower of a project has read by itself, so that it is no news to it.
+    /// Records the tasks that a follower of a project has read itself, so that they are not
+    /// delivered again.
     pub(crate) fn note(&self, unfinished: &[Glance], ended: &Ended) {
         if let Subject::Project(name) = &self.subject {
             self.hub.lock().note(name, unfinished, ended);

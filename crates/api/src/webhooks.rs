@@ -1,5 +1,6 @@
-//! Delivers events to webhooks: takes what is due from the store, posts it through the guarded fetcher, and stores what
-//! became of it. Any number of processes deliver; a delivery is leased, and made again when its process dies.
+//! Delivers events to webhooks: takes due deliveries from the store, posts them through the guarded
+//! fetcher, and stores the outcome. Any number of processes may deliver. A delivery is leased, and
+//! another process repeats it if the first one dies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,41 +29,44 @@ use tokio_util::sync::CancellationToken;
 
 use crate::state::Api;
 
-/// Between two looks for deliveries that are due, while no task and no delivery ends: retries, and what commands beside
-/// the service ask for, wait half of it on average.
+/// Pause between two looks for due deliveries while no task and no delivery ends. Retries, and
+/// deliveries requested by commands beside the service, wait half of it on average.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
-/// Before a look after the end of a task: ends that follow each other closely are looked for together.
+/// Pause after the end of a task before a look, so that one look covers several ends in quick
+/// succession.
 const GATHER: Duration = Duration::from_millis(50);
-/// Longer than an attempt and the settlement take; after it another process makes the delivery.
+/// Longer than an attempt and its settlement take. When it ends, another process may take the
+/// delivery.
 const LEASE_MS: u64 = 60_000;
-/// Before a look at a task whose end this process cannot see yet.
+/// Pause before the next look at a task whose end this process does not see yet.
 const SOON_MS: u64 = 1_000;
 
-/// Makes the deliveries of a process.
+/// Makes the webhook deliveries of a process.
 #[derive(Debug)]
 pub struct Deliverer {
-    /// The service, whose task objects it sends.
+    /// The service that renders the task objects.
     pub api: Api,
-    /// Dials only what references may be fetched from.
+    /// Connects only to addresses from which references may be fetched.
     pub fetcher: Fetcher,
 }
 
-/// An event, and the trace of its task.
+/// An event, with the trace of its task.
 struct Message {
     body: Bytes,
     trace: Option<TraceContext>,
 }
 
-/// Why there is nothing to be sent.
+/// Why an event cannot be sent.
 enum Unsent {
-    /// There will never be.
+    /// It never can be.
     Gone(&'static str),
-    /// There will be, after so many milliseconds.
+    /// It can be, after this many milliseconds.
     NotYet(u64, String),
 }
 
 impl Deliverer {
-    /// Delivers until `stop`. Deliveries under way are then dropped, and made again when their leases have ended.
+    /// Delivers until `stop`, then drops deliveries in progress; they are repeated when their
+    /// leases end.
     pub async fn deliver(self, stop: CancellationToken) {
         let (own, outage) = (Arc::new(self), Outage::of("looks for webhook deliveries"));
         let mut hints = own.api.webhooks.delivery_hints();
@@ -104,11 +108,11 @@ impl Deliverer {
         };
         counter!("kinora_webhook_deliveries_total", "outcome" => outcome).increment(1);
         let (number, event) = (due.number, due.event);
-        // Not the URL: its path may be a secret.
+        // Omits the URL: its path may be a secret.
         match next {
-            DeliveryNext::Delivered => tracing::debug!(number, event, "webhook delivery made"),
+            DeliveryNext::Delivered => tracing::debug!(number, event, "webhook delivered"),
             DeliveryNext::Again { .. } => {
-                tracing::debug!(number, event, ?answer, "webhook delivery not made yet");
+                tracing::debug!(number, event, ?answer, "webhook delivery failed; retrying later");
             }
             DeliveryNext::Failed | DeliveryNext::Gone => {
                 tracing::warn!(number, event, ?answer, outcome, "webhook delivery given up");
@@ -121,7 +125,7 @@ impl Deliverer {
             next,
         };
         if let Err(error) = self.api.webhooks.settle_delivery(done).await {
-            tracing::warn!(%error, number, "webhook delivery not settled; it will be made again");
+            tracing::warn!(%error, number, "webhook delivery outcome not stored; delivery will be repeated");
         }
     }
 
@@ -171,7 +175,7 @@ impl Deliverer {
         }
     }
 
-    /// The event that ends a task, with the task object of this moment.
+    /// The event for the end of a task, with the current task object.
     async fn ending(&self, event: &str, task: TaskId) -> Result<Message, Unsent> {
         let later = |error: StoreError| Unsent::NotYet(SOON_MS, error.to_string());
         let found = self.api.tasks.task(task).await.map_err(later)?;
@@ -179,8 +183,9 @@ impl Deliverer {
         let Some(kind) = event_type(&task.state) else {
             return Err(match task.state {
                 State::Expired => Unsent::Gone("the task has expired"),
-                // Another process ended it a moment ago, and this one remembers how it stood before.
-                _ => Unsent::NotYet(SOON_MS, "the end of the task is not seen yet".to_owned()),
+                // Another process ended it a moment ago; this one still has the earlier state in
+                // its cache.
+                _ => Unsent::NotYet(SOON_MS, "this process does not see the end of the task yet".to_owned()),
             });
         };
         let object = self.api.object_at(&task, None);
@@ -193,7 +198,8 @@ impl Deliverer {
     }
 }
 
-/// Says what came of a delivery. Neither its URL nor its host: the receiver is the project's own affair.
+/// Records the outcome in the span, without the URL or its host: the receiver is the project's
+/// private business.
 fn describe(mut span: Span, sent: &Result<u16, FetchError>) {
     span.set("http.request.method", "POST");
     match sent {
@@ -207,13 +213,14 @@ fn describe(mut span: Span, sent: &Result<u16, FetchError>) {
     }
 }
 
-/// Waits until there may be something to deliver.
+/// Waits until a delivery may be due.
 async fn wait(hints: &mut watch::Receiver<u64>, under_way: &mut JoinSet<()>) {
     tokio::select! {
         biased;
-        // Its webhook has room for the next one. A panic was logged, and its lease ends.
+        // A slot of its webhook is free. If the delivery panicked, the panic is in the log and the
+        // lease will end.
         Some(_) = under_way.join_next() => {}
-        // Without hints the looks alone must do.
+        // Without hints, rely on the regular looks.
         Ok(()) = hinted(hints) => {}
         () = tokio::time::sleep(LOOK_EVERY) => {}
     }

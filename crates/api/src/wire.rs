@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
 
-/// About the number of headers in an answer: reserved at once, the map does not grow in steps.
+/// Typical number of headers in an answer: reserving them at once avoids growing the map in steps.
 const HEADERS: usize = 12;
 
-/// A JSON answer. Our own types always serialise; if one did not, the answer would be a bare 500.
+/// A JSON answer. Our own types always serialise; a failure would give a bare 500.
 pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => json_bytes(status, bytes),

@@ -1,25 +1,25 @@
 //! Model cards: each model is one declarative record. Validation, `GET /v1/models`, the OpenAPI
-//! document and the table in the docs derive from it; nothing else asks which model it has. How a card is
-//! written is [`crate::record`]'s.
+//! document and the table in the docs derive from it; no other code depends on a particular model.
+//! [`crate::record`] defines the file format of a card.
 
 use serde::Serialize;
 
 use crate::size::{AspectRatio, Resolution, Size};
 
-/// One model as served.
+/// A served model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelCard {
     /// The identifier that tasks carry.
     pub id: String,
-    /// Other names under which it is accepted.
+    /// Other names for the model in requests.
     pub aliases: Vec<String>,
-    /// The engine that serves it, by its configured name.
+    /// The engine that serves the model, by its configured name.
     pub engine: String,
-    /// What it can do.
+    /// The model's capabilities.
     pub capabilities: Capabilities,
 }
 
-/// What a model can do; also sent as the `capabilities` of `GET /v1/models`.
+/// The capabilities of a model; also sent as `capabilities` by `GET /v1/models`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Capabilities {
@@ -30,27 +30,27 @@ pub struct Capabilities {
     pub seconds_min: u32,
     /// Longest video in seconds.
     pub seconds_max: u32,
-    /// Length in seconds when none is asked for.
+    /// Default length in seconds.
     pub seconds_default: u32,
-    /// Allowed lengths in seconds, ascending, where they are not every whole second from the shortest to the
-    /// longest. The OpenAPI document has it only where a model has it.
+    /// Allowed lengths in seconds, ascending, unless every whole second from the shortest to the
+    /// longest is allowed. The OpenAPI document includes it only if a model has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(ignore))]
     pub seconds: Option<Vec<u32>>,
-    /// Features, which also depend on the engine.
+    /// Features, which the engine may restrict.
     #[serde(flatten)]
     pub features: Features,
 }
 
-/// What a model or an engine can take beyond text. A card is restricted to its engine's features.
+/// Features of a model or an engine beyond text. A card is restricted to its engine's features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Features {
-    /// Works from text alone; else an image must be given.
+    /// Works from text alone; otherwise an image is required.
     pub text_to_video: bool,
     /// Takes `first_frame` (and `input_reference`).
     pub first_frame: bool,
-    /// Takes `last_frame` beside the first.
+    /// Takes `last_frame` in addition to the first.
     pub last_frame: bool,
     /// Maximum number of `reference_images`.
     pub reference_images_max: u32,
@@ -68,10 +68,10 @@ pub struct Features {
     pub edit: bool,
 }
 
-/// Tells how much there is of a feature.
+/// Returns the amount of a feature.
 type Amount = fn(&Features) -> u32;
 
-/// Every feature, by its name.
+/// Every feature, by name.
 const AMOUNTS: [(&str, Amount); 10] = [
     ("text_to_video", |can| can.text_to_video.into()),
     ("first_frame", |can| can.first_frame.into()),
@@ -86,7 +86,7 @@ const AMOUNTS: [(&str, Amount); 10] = [
 ];
 
 impl Features {
-    /// Everything, without bounds.
+    /// Every feature, without bounds.
     pub const ALL: Self = Self {
         text_to_video: true,
         first_frame: true,
@@ -109,7 +109,7 @@ impl Features {
         more.map(|(name, _)| *name).collect()
     }
 
-    /// What both can do.
+    /// The features that both have.
     #[must_use]
     pub fn restricted_to(self, other: Self) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Features {
         }
     }
 
-    /// Whether any image can be given, so that a shape can follow it.
+    /// Whether the model takes any image, so that the shape can follow it.
     pub const fn takes_images(self) -> bool {
         self.first_frame || self.reference_images_max > 0
     }
@@ -168,13 +168,13 @@ impl Capabilities {
         self.sizes.contains(&resolution.size(ratio))
     }
 
-    /// The resolution when none is asked for: 720p, or else the smaller first, of those that `fit`.
+    /// The default resolution: 720p, or else the smallest one that `fits`.
     pub(crate) fn resolution_default(&self, fits: impl Fn(Resolution) -> bool) -> Resolution {
         let mut wished = [Resolution::P720, Resolution::P480, Resolution::P1080].into_iter();
         wished.find(|one| fits(*one)).unwrap_or(Resolution::P720)
     }
 
-    /// The shape when none is asked for: 16:9, or else the first that this resolution has.
+    /// The default shape: 16:9, or else the first one that the resolution has.
     pub(crate) fn ratio_default(&self, resolution: Resolution) -> AspectRatio {
         let mut ratios = AspectRatio::ALL.into_iter();
         ratios
@@ -182,7 +182,7 @@ impl Capabilities {
             .unwrap_or(AspectRatio::R16x9)
     }
 
-    /// The size when nothing is asked for: the default of a listed resolution, or else the first.
+    /// The default size: that of a listed resolution, or else the first size.
     pub(crate) fn size_default(&self) -> Size {
         let resolution = self.resolution_default(|one| self.offers(one));
         let listed = resolution.size(self.ratio_default(resolution));
@@ -194,7 +194,7 @@ impl Capabilities {
 }
 
 impl ModelCard {
-    /// Whether `name` means this model.
+    /// Whether `name` is this model's identifier or an alias.
     pub fn is_called(&self, name: &str) -> bool {
         self.id == name || self.aliases.iter().any(|alias| alias == name)
     }
@@ -206,19 +206,19 @@ pub struct Catalog {
     cards: Vec<ModelCard>,
 }
 
-/// Two models share a name, or there is none.
+/// Why cards do not form a catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogError {
-    /// A name means two models.
+    /// Two models share this name.
     #[error("the model name {0:?} is used twice")]
     NameTwice(String),
-    /// Nothing to serve.
+    /// There is no card.
     #[error("no model is configured")]
     Empty,
 }
 
 impl Catalog {
-    /// A catalog of `cards`.
+    /// Creates a catalog of `cards`.
     ///
     /// # Errors
     /// [`CatalogError`] when a name is ambiguous or there is no card.

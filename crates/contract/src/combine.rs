@@ -1,5 +1,5 @@
-//! The combination rules: which fields exclude or need each other. Checked after every single
-//! field was found in range; the first broken rule is reported, on the field to take away.
+//! The combination rules: which fields exclude or need each other. Checked once every single field
+//! is in range; the error names the field to remove.
 
 use crate::error::{ErrorCode, Refusal};
 use crate::limits::REFERENCES_MAX;

@@ -1,18 +1,18 @@
-//! Estimated work of a task, for fair turns and for telling waiting times. An estimate from the spec alone:
-//! it compares tasks, it does not measure them.
+//! The estimated work of a task, for fair turns and for estimated waiting times. The estimate uses
+//! the spec alone: it compares tasks and measures nothing.
 
 use crate::size::{AspectRatio, Resolution, Size};
 use crate::spec::{FrameSize, Seconds, VideoSpec};
 
-/// Work that every task makes: opening, muxing, publishing.
+/// Work common to every task: opening, muxing, publishing.
 const BASE: u64 = 10;
-/// Work of one reference: bringing it here and decoding it.
+/// Work for one reference: fetching and decoding it.
 const PER_REFERENCE: u64 = 5;
-/// Length that is assumed where the engine chooses: between the shortest and the longest.
+/// Length assumed when the engine chooses: between the shortest and the longest.
 const AUTO_SECONDS: u64 = 8;
-/// Frames of a second of a finished video.
+/// Frames per second of a finished video.
 const FPS: u64 = 24;
-/// Frames of a second that a draft renders; the others are in-betweens.
+/// Frames per second that a draft renders; the others are interpolated.
 const DRAFT_FPS: u64 = 12;
 
 impl VideoSpec {
@@ -32,7 +32,7 @@ impl VideoSpec {
             .saturating_add(references * PER_REFERENCE)
     }
 
-    /// The size that is rendered; of an adaptive shape the widescreen size of its resolution.
+    /// The rendered size; for an adaptive shape, the widescreen size of its resolution.
     fn cost_size(&self) -> Size {
         let widescreen = |resolution: Resolution| resolution.size(AspectRatio::R16x9);
         match (self.render_size(), self.frame) {

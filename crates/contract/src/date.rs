@@ -1,8 +1,8 @@
-//! Dates as machines and people read them, in UTC.
+//! Dates in UTC, for machines and people.
 
 use crate::time::UnixMs;
 
-/// The first day of the calendar below, March 1 of the year 0, lies so many days before 1970.
+/// Days from the start of the calendar below, March 1 of the year 0, to 1970.
 const BEFORE_1970: u64 = 719_468;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -14,7 +14,7 @@ pub fn iso_date(time_ms: UnixMs) -> String {
     format!("{day}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// A day of ISO 8601, so many days after 1970 began: `2026-11-22`. The calendar is computed as in
+/// A day of ISO 8601, given in days since 1970: `2026-11-22`. The algorithm is
 /// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>.
 pub fn iso_day(days: u64) -> String {
     let days = days.saturating_add(BEFORE_1970);
@@ -22,7 +22,7 @@ pub fn iso_day(days: u64) -> String {
     let year_of_era =
         (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Months from March on, so that the leap day is the year's last.
+    // Months count from March, so that the leap day is the last day of the year.
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let (month, later) = if month < 10 {
@@ -34,7 +34,7 @@ pub fn iso_day(days: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The day that [`iso_day`] writes so, in days since 1970 began; `None` if it is no day.
+/// Parses the output of [`iso_day`] into days since 1970; `None` if `text` is not a day.
 pub fn parse_iso_day(text: &str) -> Option<u64> {
     let mut parts = text.split('-').map(str::parse);
     let (Some(Ok(year)), Some(Ok(month)), Some(Ok(date)), None) =
@@ -45,7 +45,7 @@ pub fn parse_iso_day(text: &str) -> Option<u64> {
     days(year, month, date).filter(|found| iso_day(*found) == text)
 }
 
-/// As in <https://howardhinnant.github.io/date_algorithms.html#days_from_civil>.
+/// The algorithm is <https://howardhinnant.github.io/date_algorithms.html#days_from_civil>.
 fn days(year: u64, month: u64, date: u64) -> Option<u64> {
     if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&date) {
         return None;

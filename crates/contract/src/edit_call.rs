@@ -1,6 +1,6 @@
-//! OpenAI's spellings of an edit: `POST /v1/videos/edits` with `video: {id}`, and
-//! `POST /v1/videos/{id}/remix`. Both become a submit request with `edit_task_id`, and are judged
-//! as one; beside OpenAI's fields they take those of an edit here.
+//! OpenAI's endpoints for edits: `POST /v1/videos/edits` with `video: {id}`, and `POST
+//! /v1/videos/{id}/remix`. Both become a submit request with `edit_task_id` and are validated as
+//! one. They take OpenAI's fields and those of an edit.
 
 use serde_json::{Map, Value};
 
@@ -14,14 +14,14 @@ use crate::request::SubmitRequest;
 /// The body of `POST /v1/videos/edits`, which also takes the other fields of an edit.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EditVideo {
-    /// What to change.
+    /// The change to make.
     #[cfg_attr(feature = "openapi", schema(example = "The same scene in deep snow"))]
     pub prompt: String,
     /// A completed video of this project.
     pub video: VideoRef,
     /// A model that supports edits. Default: the first one.
     pub model: Option<String>,
-    /// 0.0 to 1.0 (default 0.6): how far the result may leave the source.
+    /// 0.0 to 1.0 (default 0.6): how far the result may depart from the source.
     #[cfg_attr(feature = "openapi", schema(minimum = 0.0, maximum = 1.0))]
     pub edit_strength: Option<f64>,
 }
@@ -36,7 +36,7 @@ pub struct VideoRef {
 /// The body of `POST /v1/videos/{id}/remix`, which also takes the other fields of an edit.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RemixVideo {
-    /// What to change.
+    /// The change to make.
     #[cfg_attr(feature = "openapi", schema(example = "The same scene at night"))]
     pub prompt: String,
 }
@@ -66,7 +66,7 @@ pub fn remix_request(
     into_edit(sent, Value::String(source.to_string()), catalog)
 }
 
-/// The name of the field that these calls have instead of `edit_task_id`.
+/// Renames `edit_task_id` in a refusal to the field that these endpoints have instead.
 #[must_use]
 pub fn in_words_of_edits(refusal: Refusal) -> Refusal {
     match refusal.param.as_deref() {
@@ -79,7 +79,7 @@ pub fn in_words_of_edits(refusal: Refusal) -> Refusal {
     }
 }
 
-/// `video: {"id": …}`, as which a form's part `video[id]` arrives.
+/// Takes `video: {"id": …}`, which a form sends as the part `video[id]`.
 fn take_video(sent: &mut Map<String, Value>) -> Result<Value, Refusal> {
     let id = match sent.remove("video") {
         Some(Value::Object(mut video)) => {
@@ -115,7 +115,7 @@ fn into_edit(
     };
     if sent.contains_key("edit_task_id") {
         let message =
-            "Unknown parameter: 'edit_task_id'. The video is named by 'video' or the path.";
+            "Unknown parameter: 'edit_task_id'. Name the source with 'video' or in the path.";
         return Err(Refusal::of(
             ErrorCode::UnknownParameter,
             "edit_task_id",

@@ -1,12 +1,12 @@
-//! Randomness as a value: everything that needs random bytes is handed an [`Entropy`].
-//! The generator of the machine lives in the binary; tests hold a seeded one.
+//! Randomness as a value: code that needs random bytes takes an [`Entropy`]. The binary holds the
+//! machine's generator; tests use a seeded one.
 
 /// Gives unpredictable bytes.
 pub trait Entropy: Send + Sync + std::fmt::Debug {
     /// Fills `bytes`.
     ///
     /// # Errors
-    /// [`NoEntropy`] when the source gives nothing; nothing may be made of such bytes.
+    /// [`NoEntropy`] if the source fails; then `bytes` must not be used.
     fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy>;
 }
 

@@ -1,6 +1,6 @@
 //! Every refusal of a request ([`ErrorCode`]) and every failure of an accepted task
-//! ([`FailureCode`]), each by its stable code. Adding one is adding one line of a table here;
-//! HTTP status and type follow from it. Private causes never enter these types.
+//! ([`FailureCode`]), each with its stable code. To add one, add a line to a table here; HTTP
+//! status and type follow from it. Private causes never enter these types.
 
 use std::fmt;
 
@@ -21,12 +21,12 @@ macro_rules! error_codes {
                 match self { $(Self::$variant => $code,)* }
             }
 
-            /// The HTTP status it is sent with.
+            /// Its HTTP status.
             pub const fn http_status(self) -> u16 {
                 match self { $(Self::$variant => $status,)* }
             }
 
-            /// The family it belongs to, sent as `type`.
+            /// Its family, sent as `type`.
             pub const fn kind(self) -> ErrorKind {
                 match self { $(Self::$variant => ErrorKind::$kind,)* }
             }
@@ -43,11 +43,11 @@ error_codes! {
     InvalidType = "invalid_type", 400, InvalidRequest;
     /// A field is out of its range or malformed.
     InvalidValue = "invalid_value", 400, InvalidRequest;
-    /// A value that other models take, but not this one.
+    /// A value that other models support, but not this one.
     UnsupportedValue = "unsupported_value", 400, InvalidRequest;
     /// No such field.
     UnknownParameter = "unknown_parameter", 400, InvalidRequest;
-    /// A known field that this model does not take.
+    /// A known field that this model does not support.
     UnsupportedParameter = "unsupported_parameter", 400, InvalidRequest;
     /// Fields that exclude or need each other.
     UnsupportedCombination = "unsupported_combination", 400, InvalidRequest;
@@ -59,13 +59,13 @@ error_codes! {
     InvalidUrl = "invalid_url", 400, InvalidRequest;
     /// A file was uploaded where a URL is expected.
     FileUploadUnsupported = "file_upload_unsupported", 400, InvalidRequest;
-    /// `draft_task_id` names nothing that can be made final.
+    /// `draft_task_id` does not name a usable draft.
     DraftNotUsable = "draft_not_usable", 400, InvalidRequest;
-    /// `edit_task_id` names nothing that can be edited.
+    /// `edit_task_id` does not name an editable video.
     EditSourceNotUsable = "edit_source_not_usable", 400, InvalidRequest;
     /// The operator's policy does not allow this request.
     ContentPolicy = "content_policy", 400, InvalidRequest;
-    /// The multipart body cannot be taken apart.
+    /// The multipart body cannot be parsed.
     MalformedBody = "malformed_body", 400, InvalidRequest;
     /// The key is missing, malformed, unknown, revoked or expired.
     InvalidApiKey = "invalid_api_key", 401, Authentication;
@@ -73,29 +73,29 @@ error_codes! {
     ModelNotAllowed = "model_not_allowed", 403, Permission;
     /// The key lacks the scope of this call.
     ScopeMissing = "scope_missing", 403, Permission;
-    /// The key, or the service, takes no tasks at all: waiting does not help.
+    /// The key, or the service, accepts no tasks at all: waiting does not help.
     SubmitsNotAllowed = "submits_not_allowed", 403, Permission;
     /// No such task, or another project's.
     VideoNotFound = "video_not_found", 404, InvalidRequest;
     /// No such route or object.
     NotFound = "not_found", 404, InvalidRequest;
-    /// The route exists, not with this method.
+    /// The route does not support this method.
     MethodNotAllowed = "method_not_allowed", 405, InvalidRequest;
-    /// The body did not arrive in time: nothing was done.
+    /// The body did not arrive in time; the request had no effect.
     RequestTimeout = "request_timeout", 408, InvalidRequest;
     /// The task is not completed yet.
     VideoNotReady = "video_not_ready", 409, InvalidRequest;
-    /// The task failed: there is no content.
+    /// The task failed and has no content.
     VideoFailed = "video_failed", 409, InvalidRequest;
-    /// The task is finished: there is nothing to cancel.
+    /// The task is finished and cannot be cancelled.
     NotCancellable = "not_cancellable", 409, InvalidRequest;
     /// The task and its content are past their retention.
     VideoExpired = "video_expired", 410, InvalidRequest;
-    /// The content is not what `If-Match` names.
+    /// The content does not match `If-Match`.
     PreconditionFailed = "precondition_failed", 412, InvalidRequest;
-    /// The body is over its limit.
+    /// The body exceeds its limit.
     RequestTooLarge = "request_too_large", 413, InvalidRequest;
-    /// The request line is over its limit.
+    /// The request line exceeds its limit.
     UriTooLong = "uri_too_long", 414, InvalidRequest;
     /// Neither JSON nor a form.
     UnsupportedMediaType = "unsupported_media_type", 415, InvalidRequest;
@@ -105,23 +105,23 @@ error_codes! {
     RangeNotSatisfiable = "range_not_satisfiable", 416, InvalidRequest;
     /// The idempotency key was used with another request.
     IdempotencyKeyReused = "idempotency_key_reused", 422, InvalidRequest;
-    /// Too many requests of this key.
+    /// The key has sent too many requests.
     RateLimitExceeded = "rate_limit_exceeded", 429, RateLimit;
     /// Too many unfinished tasks.
     QueueFull = "queue_full", 429, RateLimit;
-    /// Too much is stored already.
+    /// The quota for stored data is used up.
     StorageQuotaExceeded = "storage_quota_exceeded", 429, RateLimit;
-    /// Headers are over their limit.
+    /// The headers exceed their limit.
     HeadersTooLarge = "headers_too_large", 431, InvalidRequest;
-    /// A fault of the service.
+    /// An internal error of the service.
     InternalError = "internal_error", 500, Server;
-    /// A file of a completed task is gone or damaged, before its time.
+    /// A file of a completed task was lost or damaged before it expired.
     ContentLost = "content_lost", 500, Server;
-    /// The store cannot take or give anything at the moment.
+    /// The store cannot be read or written at the moment.
     StorageUnavailable = "storage_unavailable", 503, Server;
-    /// There is no room for a further connection.
+    /// There is no room for another connection.
     Overloaded = "overloaded", 503, Server;
-    /// The operator's policy service does not answer, and nothing is accepted without an answer.
+    /// The operator's policy service does not answer, and requests need its answer.
     PolicyUnavailable = "policy_unavailable", 503, Server;
     /// The process is stopping.
     ShuttingDown = "shutting_down", 503, Server;
@@ -130,20 +130,20 @@ error_codes! {
 /// The family of a refusal, sent as `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The request is at fault.
+    /// The request is wrong.
     InvalidRequest,
-    /// The key is at fault.
+    /// The key is wrong.
     Authentication,
-    /// The key's rights are at fault.
+    /// The key lacks a permission.
     Permission,
-    /// Too much at once.
+    /// Too many requests, or too much data.
     RateLimit,
-    /// The service is at fault.
+    /// The service failed.
     Server,
 }
 
 impl ErrorKind {
-    /// The family as sent.
+    /// The value sent as `type`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request_error",
@@ -155,7 +155,7 @@ impl ErrorKind {
     }
 }
 
-/// A refused request, with what the client sees of it and nothing else.
+/// A refused request; contains only what the client may see.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
 pub struct Refusal {
@@ -168,7 +168,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal that no single field is at fault for.
+    /// A refusal that no single field causes.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -177,7 +177,7 @@ impl Refusal {
         }
     }
 
-    /// A refusal because of `param`.
+    /// A refusal caused by `param`.
     pub fn of(code: ErrorCode, param: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -186,7 +186,7 @@ impl Refusal {
         }
     }
 
-    /// The body that is sent.
+    /// The response body.
     pub fn body(&self) -> ErrorBody {
         ErrorBody {
             error: ErrorDetail {
@@ -203,11 +203,11 @@ impl Refusal {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
-    /// What was wrong.
+    /// The error.
     pub error: ErrorDetail,
 }
 
-/// What was wrong.
+/// The error.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorDetail {
@@ -216,7 +216,7 @@ pub struct ErrorDetail {
     /// The family of the code.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// The field or header at fault, when it is one.
+    /// The field or header at fault, if there is one.
     pub param: Option<String>,
     /// The stable code.
     pub code: &'static str,
@@ -237,7 +237,7 @@ macro_rules! failure_codes {
                 match self { $(Self::$variant => $code,)* }
             }
 
-            /// The public sentence when nothing more particular is known.
+            /// The public sentence, unless a failure has its own.
             pub const fn sentence(self) -> &'static str {
                 match self { $(Self::$variant => $sentence,)* }
             }
@@ -246,15 +246,15 @@ macro_rules! failure_codes {
 }
 
 failure_codes! {
-    /// A reference could not be read.
+    /// A reference could not be fetched.
     ReferenceUnreachable = "reference_unreachable", "A reference could not be fetched from its URL.";
-    /// A reference lies where the service does not look.
+    /// A reference is at an address that the service does not fetch from.
     ReferenceForbiddenAddress = "reference_forbidden_address", "A reference is at an address that is not allowed.";
-    /// A reference is over its size in bytes.
+    /// A reference exceeds its size in bytes.
     ReferenceTooLarge = "reference_too_large", "A reference is larger than allowed.";
     /// A reference did not arrive in time.
     ReferenceTimeout = "reference_timeout", "A reference did not arrive in time.";
-    /// Not an image format that is read.
+    /// The image format is not supported.
     UnsupportedImage = "unsupported_image", "A reference image is not a readable JPEG, PNG, WebP or GIF.";
     /// A side is too short.
     ImageTooSmall = "image_too_small", "A reference image is smaller than allowed.";
@@ -262,7 +262,7 @@ failure_codes! {
     ImageTooLarge = "image_too_large", "A reference image is larger than allowed.";
     /// Too wide or too tall.
     InvalidAspectRatio = "invalid_aspect_ratio", "A reference image is too wide or too tall.";
-    /// Not an audio format that is read.
+    /// The audio format is not supported.
     UnsupportedAudio = "unsupported_audio", "A reference audio is not a readable WAV, MP3, M4A, FLAC or Ogg.";
     /// Shorter than allowed.
     AudioTooShort = "audio_too_short", "A reference audio is shorter than allowed.";
@@ -272,11 +272,11 @@ failure_codes! {
     GenerationFailed = "generation_failed", "The engine could not generate this video.";
     /// The engine ran out of memory.
     OutOfMemory = "out_of_memory", "The engine ran out of memory; a smaller size or fewer seconds may work.";
-    /// The engine stood still.
+    /// The engine made no progress.
     GenerationTimeout = "generation_timeout", "The engine made no progress in time.";
     /// The task waited too long.
     TaskExpired = "task_expired", "The task waited too long in the queue.";
-    /// Its workers were lost again and again.
+    /// The task's workers failed too often.
     WorkerLost = "worker_lost", "This task's workers failed too often.";
     /// The result could not be stored.
     StorageFailed = "storage_failed", "The result could not be stored.";
@@ -289,7 +289,7 @@ failure_codes! {
 }
 
 impl FailureCode {
-    /// The failure with this code.
+    /// The code with this text.
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|one| one.as_str() == code)
     }
@@ -307,7 +307,7 @@ impl fmt::Display for FailureCode {
 pub struct Failure {
     /// A stable code, such as `reference_unreachable`.
     pub code: String,
-    /// The public sentence, also given as `fail_reason`.
+    /// The public sentence, also sent as `fail_reason`.
     pub message: String,
     /// The field of the request that failed, with the index of an item: `reference_images[1]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -315,7 +315,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that says more than the usual sentence of its code.
+    /// A failure with a more specific sentence than its code's.
     pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
         Self {
             code: code.as_str().to_owned(),
@@ -324,7 +324,7 @@ impl Failure {
         }
     }
 
-    /// The same failure, of the field `param`, which the message then begins with.
+    /// The same failure for the field `param`, named at the start of the message.
     #[must_use]
     pub fn of(self, param: impl Into<String>) -> Self {
         let param = param.into();

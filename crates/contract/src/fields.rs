@@ -1,5 +1,5 @@
-//! How the fields of a request are read from JSON values and from a form's text.
-//! A wrong type is refused here; a wrong value is not this file's business.
+//! Reads the fields of a request from JSON values and from a form's text. Refuses wrong types;
+//! [`crate::ranges`] checks the values.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -28,12 +28,12 @@ pub(crate) enum Kind {
     InputReference,
 }
 
-/// A type of field: how its values are written and read.
+/// A type of field: its description, and how to read it.
 pub(crate) struct Reader<T> {
     pub(crate) kind: Kind,
     /// The type as the documents name it.
     pub(crate) type_name: &'static str,
-    /// The value of a field by its name; refuses another type.
+    /// Reads the value of the named field; refuses another type.
     pub(crate) read: fn(&str, &Value) -> Result<T, Refusal>,
     /// The URLs in a value.
     pub(crate) urls: fn(&T) -> &[String],
@@ -97,7 +97,8 @@ pub(crate) const PAIRS: Reader<BTreeMap<String, String>> = Reader {
     urls: |_| &[],
 };
 
-/// Fields of other services for features that no model here has: refused as unsupported, not as unknown.
+/// Other services' fields for features that no model here has: refused as unsupported, not as
+/// unknown.
 pub(crate) const NEVER_SUPPORTED: &[&str] = &[
     "reference_videos",
     "reference_video",
@@ -116,7 +117,7 @@ pub enum SecondsField {
     Number(i64),
     /// `"auto"` or -1.
     Auto,
-    /// Something else; refused with the other ranges, not as a wrong type.
+    /// Anything else; refused as out of range, not as a wrong type.
     Other(String),
 }
 
@@ -126,7 +127,7 @@ pub(crate) fn wrong_type(param: impl Into<String>, expected: &str) -> Refusal {
     Refusal::of(ErrorCode::InvalidType, param, message)
 }
 
-/// The field `name` among those sent; `None` where it is absent.
+/// Reads the field `name`; `None` if it is absent.
 pub(crate) fn read<T>(
     sent: &Map<String, Value>,
     name: &str,
@@ -148,8 +149,8 @@ fn flag(name: &str, value: &Value) -> Result<bool, Refusal> {
     flag.ok_or_else(|| wrong_type(name, "true or false"))
 }
 
-/// A whole number; like JSON Schema, `9.0` is one. Numbers past `i64` are clamped: every range
-/// refuses them all the same.
+/// A whole number; as in JSON Schema, `9.0` is one. Numbers past `i64` are clamped; every range
+/// refuses them anyway.
 fn whole(value: &Value) -> Option<i64> {
     let Value::Number(number) = value else {
         return None;
@@ -173,8 +174,9 @@ fn number(name: &str, value: &Value) -> Result<f64, Refusal> {
     number.ok_or_else(|| wrong_type(name, "a number"))
 }
 
-/// `seconds` is a number, or a string that holds one or "auto"; other strings are wrong values, not wrong types.
-/// A form sends text for both, so that text is parsed as a JSON number.
+/// `seconds` is a number, or a string that holds a number or "auto"; other strings are wrong
+/// values, not wrong types. A form sends text in both cases, so the text is parsed as a JSON
+/// number.
 fn seconds(name: &str, value: &Value) -> Result<SecondsField, Refusal> {
     let field = match value {
         Value::Number(number) => whole(value).map_or_else(

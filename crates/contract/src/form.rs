@@ -1,6 +1,6 @@
-//! A form becomes the same request as JSON: text parts are read by their field's kind.
+//! A form becomes the same request as JSON: each field's kind decides how its text part is read.
 //! The official OpenAI SDKs always send forms, with lists as repeated `name[]` and objects as
-//! `name[key]`. File parts are refused by the reader of the body, before they come here.
+//! `name[key]`. The body's parser has already refused file parts.
 
 use serde_json::{Map, Number, Value};
 
@@ -16,11 +16,11 @@ pub struct Form {
 }
 
 impl Form {
-    /// Takes one text part. The text `null` means absent, as `null` in JSON, except in prose.
+    /// Adds one text part. The text `null` means absent, like `null` in JSON, except in prose.
     ///
     /// # Errors
-    /// `invalid_value` when a field that is no list comes twice; `invalid_type` for a key within a
-    /// key.
+    /// `invalid_value` if a field that is not a list is sent twice; `invalid_type` for a key within
+    /// a key.
     pub fn push(&mut self, name: &str, text: String) -> Result<(), Refusal> {
         let (field, index) = split(name);
         if is_known(field) && index.is_some_and(|key| key.contains("][")) {
@@ -38,7 +38,7 @@ impl Form {
                 self.insert_pair(field, key, text)
             }
             (Some(kind), None) => self.insert_once(field, read(kind, text)),
-            // Known by name, but of no kind: refused as unsupported, or another call's field.
+            // A known name without a kind: unsupported, or a field of another endpoint.
             (None, Some("")) if is_known(field) => self.append(field, text),
             (None, Some(key)) if is_known(field) => self.insert_pair(field, key, text),
             _ => self.insert_once(name, Value::String(text)),
@@ -72,7 +72,7 @@ impl Form {
         }
     }
 
-    /// The request that the parts make.
+    /// The request that consists of these parts.
     ///
     /// # Errors
     /// As [`SubmitRequest::from_fields`].
@@ -92,14 +92,14 @@ fn twice(name: &str) -> Refusal {
     Refusal::of(ErrorCode::InvalidValue, shown, message)
 }
 
-/// `metadata[take]` into `metadata` and `take`.
+/// Splits `metadata[take]` into `metadata` and `take`.
 fn split(name: &str) -> (&str, Option<&str>) {
     let inner = name.strip_suffix(']').and_then(|open| open.split_once('['));
     inner.map_or((name, None), |(field, key)| (field, Some(key)))
 }
 
-/// Text into the JSON value that it would have been; text that is none stays a string, and is
-/// then refused as a wrong type like its JSON twin.
+/// Converts text to the JSON value that it stands for. Text that stands for none remains a string,
+/// which is then refused as a wrong type, like its JSON counterpart.
 fn read(kind: Kind, text: String) -> Value {
     match kind {
         Kind::Flag => match text.as_str() {

@@ -1,5 +1,5 @@
-//! Bytes as lower-case hexadecimal digits, by a table: signatures and request ids are written for
-//! every request.
+//! Bytes as lower-case hexadecimal digits, using a table: every request writes signatures and a
+//! request id.
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 

@@ -1,9 +1,9 @@
-//! The refusal of an unknown field, with a hint: what other services call what we take, or else the
-//! nearest known name.
+//! Refuses an unknown field with a hint: our name for another service's field, or the most similar
+//! known name.
 
 use crate::error::{ErrorCode, Refusal};
 
-/// Words of other video services, in small letters without separators, and what to do instead.
+/// Words of other video services, in lower case without separators, and what to use instead.
 const PEERS: &[(&[&str], &str)] = &[
     (
         &[
@@ -80,7 +80,7 @@ const PEERS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Refuses an unknown field, with a hint when there is one. `known` are the names that are taken.
+/// Refuses an unknown field, with a hint if there is one. `known` lists the accepted names.
 pub(crate) fn unknown_field(
     name: &str,
     known: impl Iterator<Item = &'static str> + Clone,

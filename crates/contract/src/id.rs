@@ -1,5 +1,5 @@
-//! Task identifiers: `video_` and 26 characters, sortable by time.
-//! Parsing refuses everything else, so that a store is never asked for a malformed id.
+//! Task identifiers: `video_` and 26 characters, sortable by time. Parsing refuses everything else,
+//! so a store never receives a malformed id.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const DIGITS: usize = 26;
 
 const NO_DIGIT: u8 = u8::MAX;
-/// The value of each byte as a digit, as a table, because every poll parses an id.
+/// The value of each byte as a digit; a table, because every poll parses an id.
 const WORTH: [u8; 256] = {
     let mut worth = [NO_DIGIT; 256];
     let mut value = 0;
@@ -30,7 +30,7 @@ const WORTH: [u8; 256] = {
 pub struct TaskId(u128);
 
 impl TaskId {
-    /// Makes an id of a creation time in milliseconds and ten random bytes.
+    /// Makes an id from a creation time in milliseconds and ten random bytes.
     pub fn from_parts(created_at_ms: u64, random: [u8; 10]) -> Self {
         let mut low = [0_u8; 16];
         low[6..].copy_from_slice(&random);
@@ -38,29 +38,30 @@ impl TaskId {
         Self(time | u128::from_be_bytes(low))
     }
 
-    /// The number that the digits write.
+    /// The id as a number.
     pub const fn number(self) -> u128 {
         self.0
     }
 
-    /// The creation time that the id carries, in milliseconds since 1970.
+    /// The creation time in the id, in milliseconds since 1970.
     pub fn created_at_ms(self) -> u64 {
         u64::try_from(self.0 >> 80).unwrap_or(0)
     }
 }
 
-/// Gives ids that sort in the order in which they were given, also within one millisecond and after a
-/// step back of the clock.
+/// Issues ids that sort in the order of their creation, even within one millisecond and after the
+/// clock was set back.
 #[derive(Debug, Default)]
 pub struct TaskIds(Mutex<u128>);
 
-/// An id that lies further ahead of the clock than this was made by a wrong one, and is not followed:
-/// lists would show the time of another year for ever.
+/// An id further ahead of the clock than this comes from a wrong clock, and new ids do not continue
+/// from it: otherwise lists would show a wrong year for ever.
 pub const ID_AHEAD_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 impl TaskIds {
-    /// The next id, for a creation at `now_ms` with ten random bytes. After one of the same or a later
-    /// millisecond it is that one and a random 32-bit number more, so that it cannot be guessed.
+    /// The next id, for a creation at `now_ms` with ten random bytes. If the previous id has the
+    /// same or a later millisecond, the new one is the previous plus a random 32-bit number, so
+    /// that it cannot be guessed.
     pub fn next(&self, now_ms: u64, random: [u8; 10]) -> TaskId {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = TaskId::from_parts(now_ms, random).0;
@@ -73,7 +74,7 @@ impl TaskIds {
         TaskId(*last)
     }
 
-    /// Lets further ids sort after `newest`, which an earlier process gave.
+    /// Makes further ids sort after `newest`, which an earlier process issued.
     pub fn follow(&self, newest: TaskId) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *last = newest.0.max(*last);
@@ -108,7 +109,7 @@ impl FromStr for TaskId {
 
     fn from_str(text: &str) -> Result<Self, IdSyntax> {
         let digits = text.strip_prefix(PREFIX).ok_or(IdSyntax)?.as_bytes();
-        // The first digit holds the top three bits only; a larger one would overflow.
+        // The first digit holds only the top three bits; a larger one would overflow.
         if digits.len() != DIGITS || digits[0] > b'7' {
             return Err(IdSyntax);
         }

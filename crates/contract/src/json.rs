@@ -1,5 +1,5 @@
-//! A JSON object, strictly: valid UTF-8, no duplicate names at any level, bounded depth
-//! (`serde_json` stops at 128). The messages never quote the input.
+//! Parses a JSON object strictly: valid UTF-8, no duplicate names at any level, bounded depth
+//! (`serde_json` stops at 128). Error messages never quote the input.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::error::{ErrorCode, Refusal};
 /// Reads `body` as one JSON object.
 ///
 /// # Errors
-/// `invalid_json`, saying where.
+/// `invalid_json`, with the position.
 pub fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let fields = reader
@@ -34,7 +34,7 @@ fn refusal(error: &serde_json::Error) -> Refusal {
     Refusal::new(ErrorCode::InvalidJson, message)
 }
 
-/// An object whose names are distinct.
+/// An object without duplicate names.
 struct UniqueFields;
 
 impl<'de> Visitor<'de> for UniqueFields {
@@ -55,8 +55,8 @@ impl<'de> Visitor<'de> for UniqueFields {
     }
 }
 
-/// A value in which every object's names are distinct; `Value` itself keeps the last of twins,
-/// and so would drop something that was sent.
+/// A value without duplicate names at any level; `Value` itself keeps only the last duplicate and
+/// would silently drop the others.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {

@@ -1,5 +1,5 @@
-//! API keys as text: `kinora_`, 30 base-62 characters, 6 characters of checksum.
-//! A typo is seen without a store; only the SHA-256 of a key is ever kept.
+//! API keys as text: `kinora_`, 30 base-62 characters, 6 characters of checksum. The checksum
+//! detects typos without a store; only the SHA-256 of a key is ever stored.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ const SECRET_CHARS: usize = 30;
 const CHECKSUM_CHARS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The whole text of an API key. `Debug` hides it; printing it is a deliberate act.
+/// The full text of an API key. `Debug` hides it; print it only deliberately, with `reveal`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyText(String);
 
 impl KeyText {
-    /// Makes a key of random bytes: 30 characters of 178 bits in all, each byte taken only where
-    /// it does not favour some characters.
+    /// Makes a key from random bytes: 30 characters, 178 bits in all. Bytes that would favour some
+    /// characters are skipped.
     ///
-    /// `None` when too few of the 64 bytes were usable (less than once in 10^20): draw again.
+    /// `None` if too few of the 64 bytes were usable (less than once in 10^20): draw again.
     pub fn from_random(random: &[u8; 64]) -> Option<Self> {
         // 248 is the largest multiple of 62 in a byte.
         let usable = random.iter().filter(|byte| **byte < 248);
@@ -34,22 +34,22 @@ impl KeyText {
         })
     }
 
-    /// Reads a key; `None` when its shape or checksum is wrong.
+    /// Parses a key; `None` if its shape or checksum is wrong.
     pub fn parse(text: &str) -> Option<Self> {
         is_well_formed(text).then(|| Self(text.to_owned()))
     }
 
-    /// SHA-256 of a key's text, without a copy of it; `None` when its shape or checksum is wrong.
+    /// SHA-256 of a key's text, without copying it; `None` if its shape or checksum is wrong.
     pub fn sha256_of(text: &str) -> Option<[u8; 32]> {
         is_well_formed(text).then(|| Sha256::digest(text.as_bytes()).into())
     }
 
-    /// SHA-256 of the whole text: what is stored.
+    /// SHA-256 of the full text, the form in which stores keep a key.
     pub fn sha256(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }
 
-    /// The text itself, to be shown once.
+    /// The text itself, to show once.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,13 +1,14 @@
 //! The pure domain of Kinora. Read it in the order in which a request crosses it:
 //!
-//! 1. [`request`]: the body as sent, JSON or form, into one [`SubmitRequest`].
-//! 2. [`card`]: the model cards, [`record`]: how they are written, and [`mod@validate`]: request and card into a [`VideoSpec`].
-//! 3. [`task`]: the states of a task; [`priority`]: which of a project's tasks go first; [`lifecycle`]: what may follow
-//!    what, and what follows from it; [`object`]: what a client sees; [`webhook`]: what a receiver is told of its end;
-//!    [`tally`]: what ended tasks add up to; [`trace`]: which trace it belongs to.
-//! 4. [`error`]: every refusal and every failure by its stable code; [`limits`]: every bound.
+//! 1. [`request`]: parses the body, JSON or form, into one [`SubmitRequest`].
+//! 2. [`card`]: the model cards, [`record`]: their file format, and [`mod@validate`]: turns request
+//!    and card into a [`VideoSpec`].
+//! 3. [`task`]: the states of a task; [`priority`]: its rank in its project; [`lifecycle`]: its
+//!    transitions and their effects; [`object`]: the task as clients see it; [`webhook`]: the event
+//!    at its end; [`tally`]: sums over ended tasks; [`trace`]: the trace that it belongs to.
+//! 4. [`error`]: every refusal and every failure by its stable code; [`limits`]: every limit.
 //!
-//! It refuses I/O, async, clocks and randomness: time and random bytes are arguments.
+//! It has no I/O, no async, no clocks and no randomness: time and random bytes are arguments.
 
 #![forbid(unsafe_code)]
 

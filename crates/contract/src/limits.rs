@@ -1,6 +1,6 @@
-//! Every bound of the public contract, in one table. A constant that is not here is not a limit;
-//! the table in `docs/api.md` is compared with [`TABLE`] by a test. What an operator may change
-//! is configuration, whose defaults refer to this file.
+//! Every limit of the public contract, in one table. A test compares the table in `docs/api.md`
+//! with [`TABLE`]. Limits that an operator may change are configuration, whose defaults refer to
+//! this file.
 
 macro_rules! limits {
     ($($name:ident: $kind:ty = $value:expr, $unit:literal, $meaning:literal;)*) => {
@@ -20,28 +20,28 @@ pub struct Limit {
     pub name: &'static str,
     /// Its value.
     pub value: f64,
-    /// The unit that is counted.
+    /// Its unit.
     pub unit: &'static str,
-    /// The thing that is bounded.
+    /// What it limits.
     pub meaning: &'static str,
 }
 
 limits! {
     BODY_BYTES_MAX: usize = 1 << 20, "bytes", "Largest request body";
-    FORM_PARTS_MAX: usize = 200, "parts", "Most parts of a multipart body";
+    FORM_PARTS_MAX: usize = 200, "parts", "Maximum number of parts in a multipart body";
     REQUEST_LINE_BYTES_MAX: usize = 8 * 1024, "bytes", "Longest request line: method, URL and version";
-    HEADERS_MAX: usize = 100, "headers", "Most headers of a request";
-    HEADER_BYTES_MAX: usize = 32 * 1024, "bytes", "Largest sum of a request's header names and values";
+    HEADERS_MAX: usize = 100, "headers", "Maximum number of request headers";
+    HEADER_BYTES_MAX: usize = 32 * 1024, "bytes", "Maximum total size of a request's header names and values";
     PROMPT_CHARS_MAX: usize = 5_000, "characters", "Longest prompt, after trimming";
     NEGATIVE_PROMPT_CHARS_MAX: usize = 2_500, "characters", "Longest negative prompt, after trimming";
     SECONDS_MIN: u32 = 2, "seconds", "Shortest video";
     SECONDS_MAX: u32 = 15, "seconds", "Longest video";
-    SECONDS_DEFAULT: u32 = 5, "seconds", "Length when none is asked for";
+    SECONDS_DEFAULT: u32 = 5, "seconds", "Default length";
     SIDE_MIN: u32 = 256, "pixels", "Shortest side of a video";
     SIDE_MAX: u32 = 2_520, "pixels", "Longest side of a video";
-    PIXELS_MAX: u64 = 2_721_600, "pixels", "Largest frame of a video: that of 2520x1080";
+    PIXELS_MAX: u64 = 2_721_600, "pixels", "Largest frame of a video: 2520x1080";
     SEED_MAX: u32 = u32::MAX, "", "Largest seed";
-    REFERENCES_MAX: usize = 12, "items", "Most reference items of one request";
+    REFERENCES_MAX: usize = 12, "items", "Maximum number of reference items in one request";
     REFERENCE_IMAGE_BYTES_MAX: u64 = 30_000_000, "bytes", "Largest file of a reference image";
     REFERENCE_IMAGE_SIDE_MIN: u32 = 256, "pixels", "Shortest side of a reference image";
     REFERENCE_IMAGE_SIDE_MAX: u32 = 6_000, "pixels", "Longest side of a reference image";
@@ -49,62 +49,62 @@ limits! {
     REFERENCE_IMAGE_RATIO_MAX: f64 = 2.5, "width / height", "Widest reference image";
     REFERENCE_AUDIO_BYTES_MAX: u64 = 15_000_000, "bytes", "Largest file of reference sound";
     REFERENCE_AUDIO_SECONDS_MIN: f64 = 1.0, "seconds", "Shortest reference sound";
-    REFERENCE_AUDIO_SECONDS_MAX: f64 = 15.0, "seconds", "Longest reference sound, one or all of a request together";
-    REFERENCE_LOOKUP_SECONDS: u64 = 10, "seconds", "How long looking up a reference's host name may take";
-    REFERENCE_CONNECT_SECONDS: u64 = 10, "seconds", "How long connecting to a reference's host may take";
-    REFERENCE_TURN_SECONDS: u64 = 60, "seconds", "How long one attempt at a fetch waits for its turn at a busy host";
-    REFERENCE_FETCH_SECONDS: u64 = 60, "seconds", "How long the whole fetch of a reference may take";
-    REFERENCE_FETCH_BASE_SECONDS: u64 = 10, "seconds", "Time for the body of a reference, on top of its declared size at the least rate";
-    REFERENCE_FETCH_UNSIZED_SECONDS: u64 = 30, "seconds", "How long the whole fetch of a reference may take while its size is not declared";
-    REFERENCE_RATE_WINDOW_SECONDS: u64 = 10, "seconds", "Time in which a reference must bring its least bytes";
-    REFERENCE_RATE_BYTES_MIN: u64 = 327_680, "bytes", "Least bytes of a reference in that time: 32 KiB a second";
-    REFERENCE_REDIRECTS_MAX: usize = 5, "redirects", "Most redirects on the way to a reference";
-    FETCHES_MAX: usize = 16, "tasks", "Most tasks whose references are fetched at a time";
-    FETCHES_PER_PROJECT_MAX: usize = 4, "tasks", "Most tasks of one project whose references are fetched at a time";
-    REFERENCE_DECODE_BYTES_MAX: u64 = 285_000_000, "bytes", "Most memory that reading one reference image may take";
+    REFERENCE_AUDIO_SECONDS_MAX: f64 = 15.0, "seconds", "Longest reference sound, alone or all of a request together";
+    REFERENCE_LOOKUP_SECONDS: u64 = 10, "seconds", "Maximum time to resolve a reference's host name";
+    REFERENCE_CONNECT_SECONDS: u64 = 10, "seconds", "Maximum time to connect to a reference's host";
+    REFERENCE_TURN_SECONDS: u64 = 60, "seconds", "Maximum wait of one fetch attempt for its turn at a busy host";
+    REFERENCE_FETCH_SECONDS: u64 = 60, "seconds", "Maximum time for the whole fetch of a reference";
+    REFERENCE_FETCH_BASE_SECONDS: u64 = 10, "seconds", "Time for the body of a reference, in addition to its declared size at the minimum rate";
+    REFERENCE_FETCH_UNSIZED_SECONDS: u64 = 30, "seconds", "Maximum time for the whole fetch of a reference whose size is not declared";
+    REFERENCE_RATE_WINDOW_SECONDS: u64 = 10, "seconds", "Period in which a reference must deliver its minimum bytes";
+    REFERENCE_RATE_BYTES_MIN: u64 = 327_680, "bytes", "Minimum bytes of a reference in that period: 32 KiB per second";
+    REFERENCE_REDIRECTS_MAX: usize = 5, "redirects", "Maximum number of redirects for a reference";
+    FETCHES_MAX: usize = 16, "tasks", "Maximum number of tasks whose references are fetched at a time";
+    FETCHES_PER_PROJECT_MAX: usize = 4, "tasks", "Maximum number of tasks of one project whose references are fetched at a time";
+    REFERENCE_DECODE_BYTES_MAX: u64 = 285_000_000, "bytes", "Maximum memory for decoding one reference image";
     URL_BYTES_MAX: usize = 2_048, "bytes", "Longest URL, as UTF-8";
-    REQUEST_TEXT_BYTES_MAX: usize = 64 * 1024, "bytes", "Longest text of a request in all, as UTF-8: prompts, URLs and metadata";
-    METADATA_PAIRS_MAX: usize = 16, "pairs", "Most metadata pairs";
+    REQUEST_TEXT_BYTES_MAX: usize = 64 * 1024, "bytes", "Maximum total text of a request, as UTF-8: prompts, URLs and metadata";
+    METADATA_PAIRS_MAX: usize = 16, "pairs", "Maximum number of metadata pairs";
     METADATA_KEY_CHARS_MAX: usize = 64, "characters", "Longest metadata key";
     METADATA_VALUE_CHARS_MAX: usize = 512, "characters", "Longest metadata value";
     MODEL_CHARS_MAX: usize = 128, "characters", "Longest model name";
-    WARNINGS_MAX: usize = 16, "warnings", "Most warnings of a task; further ones are left out";
+    WARNINGS_MAX: usize = 16, "warnings", "Maximum number of warnings on a task; further ones are omitted";
     PAGE_LIMIT_MIN: usize = 1, "tasks", "Smallest page of a list";
     PAGE_LIMIT_MAX: usize = 100, "tasks", "Largest page of a list";
-    PAGE_LIMIT_DEFAULT: usize = 20, "tasks", "Page of a list when none is asked for";
-    PAGE_BYTES_MAX: usize = 1 << 20, "bytes", "Most text in a page of several tasks; a page ends early rather than exceed it";
-    RENDERED_BYTES_MAX: usize = 16 << 20, "bytes", "Most memory for task objects that are kept as JSON for the next query";
-    WAIT_SECONDS_MAX: u64 = 60, "seconds", "Longest wait for a change of a task, by Prefer: wait";
-    WAITS_MAX: usize = 10_000, "requests", "Most requests that wait for a change; a further one is answered at once";
-    WAITS_PER_KEY_MAX: usize = 1_000, "requests", "Most requests of one API key that wait for a change";
-    EVENT_STREAMS_MAX: usize = 20_000, "streams", "Most open event streams";
-    EVENT_STREAMS_PER_KEY_MAX: usize = 1_000, "streams", "Most open event streams of one API key";
-    EVENT_KEEP_ALIVE_SECONDS: u64 = 15, "seconds", "Time between two signs of life of an event stream, and between two looks at its key";
-    EVENTS_UNREAD_MAX: usize = 1_024, "tasks", "Most tasks with updates that an event stream's client has not read; beyond it the stream ends, to be resumed";
-    EVENTS_RESUMED_MAX: usize = 1_000, "tasks", "Most ended tasks that a resumed event stream begins with";
+    PAGE_LIMIT_DEFAULT: usize = 20, "tasks", "Default page of a list";
+    PAGE_BYTES_MAX: usize = 1 << 20, "bytes", "Maximum text in a page of several tasks; a page ends early rather than exceed it";
+    RENDERED_BYTES_MAX: usize = 16 << 20, "bytes", "Maximum memory for task objects cached as JSON";
+    WAIT_SECONDS_MAX: u64 = 60, "seconds", "Longest wait for a change of a task, with Prefer: wait";
+    WAITS_MAX: usize = 10_000, "requests", "Maximum number of requests that wait for a change; further ones are answered at once";
+    WAITS_PER_KEY_MAX: usize = 1_000, "requests", "Maximum number of requests of one API key that wait for a change";
+    EVENT_STREAMS_MAX: usize = 20_000, "streams", "Maximum number of open event streams";
+    EVENT_STREAMS_PER_KEY_MAX: usize = 1_000, "streams", "Maximum number of open event streams of one API key";
+    EVENT_KEEP_ALIVE_SECONDS: u64 = 15, "seconds", "Interval of keep-alives on an event stream, and of checks of its key";
+    EVENTS_UNREAD_MAX: usize = 1_024, "tasks", "Maximum number of tasks with updates that an event stream's client has not read; beyond it the stream ends, and the client may resume it";
+    EVENTS_RESUMED_MAX: usize = 1_000, "tasks", "Maximum number of ended tasks at the start of a resumed event stream";
     IDEMPOTENCY_KEY_CHARS_MAX: usize = 255, "characters", "Longest Idempotency-Key";
-    IDEMPOTENCY_HOURS: u64 = 24, "hours", "How long an Idempotency-Key is remembered";
-    RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Longest Retry-After ever sent";
-    POLICY_QUESTIONS_MAX: usize = 64, "submits", "Most submits about which the operator's policy service is asked at a time";
-    POLICY_QUESTIONS_PER_PROJECT_MAX: usize = 8, "submits", "Most submits of one project about which it is asked at a time";
+    IDEMPOTENCY_HOURS: u64 = 24, "hours", "Lifetime of an Idempotency-Key";
+    RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Largest Retry-After";
+    POLICY_QUESTIONS_MAX: usize = 64, "submits", "Maximum number of submits at a time that wait for the operator's policy service";
+    POLICY_QUESTIONS_PER_PROJECT_MAX: usize = 8, "submits", "Maximum number of submits of one project at a time that wait for it";
     POLICY_ANSWER_BYTES_MAX: usize = 64 * 1024, "bytes", "Largest answer of the policy service";
-    POLICY_REASON_CHARS_MAX: usize = 500, "characters", "Longest reason of a refusal by policy; a longer one is cut";
-    POLICY_RESULT_SECONDS: u64 = 120, "seconds", "How long the policy service is asked about one result until it answers";
+    POLICY_REASON_CHARS_MAX: usize = 500, "characters", "Longest reason of a refusal by policy; longer ones are truncated";
+    POLICY_RESULT_SECONDS: u64 = 120, "seconds", "Maximum time to ask the policy service about one result";
     ATTEMPTS_MAX: u32 = 3, "attempts", "Runs of one task before it fails with worker_lost";
-    WEBHOOK_ATTEMPTS_MAX: u32 = 11, "attempts", "Most attempts at delivering an event to a webhook, over about 24 hours";
-    WEBHOOK_SECONDS: u64 = 10, "seconds", "How long one attempt at a delivery may take, from the look-up to the head of the answer";
-    WEBHOOK_DELIVERIES_MAX: usize = 64, "deliveries", "Most deliveries that one process makes at a time";
-    WEBHOOK_DELIVERIES_EACH_MAX: usize = 4, "deliveries", "Most deliveries to one webhook at a time";
-    WEBHOOK_LOG_MAX: u64 = 10_000, "deliveries", "Most deliveries of a webhook that are kept, the newest; older ones that were delivered or given up are forgotten";
-    WEBHOOK_ROTATION_HOURS: u64 = 24, "hours", "How long deliveries are also signed with the secret that a rotation replaced";
-    TRACE_SPANS_MAX: usize = 2_048, "spans", "Most spans that wait to be exported to the collector of traces; further ones are dropped";
-    WEBHOOKS_MAX: usize = 16, "webhooks", "Most webhooks of a project";
-    RETENTION_HOURS: u64 = 168, "hours", "How long a finished task and its files are kept";
-    CLOCK_SETTLE_SECONDS: u64 = 600, "seconds", "How long wall and monotonic clock must have agreed before anything ends by time";
-    CLOCK_STEP_SECONDS: u64 = 60, "seconds", "Difference from which they do not agree";
-    KEY_LOG_ENTRIES_MAX: usize = 10_000, "entries", "Most entries of the log of key changes; the oldest go first";
-    OVERVIEW_RUNNING_MAX: usize = 200, "tasks", "Most running tasks that operators are shown";
-    TOMBSTONE_DAYS: u64 = 30, "days", "How long an expired task still answers 410";
+    WEBHOOK_ATTEMPTS_MAX: u32 = 11, "attempts", "Maximum number of attempts to deliver an event to a webhook, over about 24 hours";
+    WEBHOOK_SECONDS: u64 = 10, "seconds", "Maximum time of one delivery attempt, from the DNS lookup to the headers of the answer";
+    WEBHOOK_DELIVERIES_MAX: usize = 64, "deliveries", "Maximum number of deliveries at a time, in one process";
+    WEBHOOK_DELIVERIES_EACH_MAX: usize = 4, "deliveries", "Maximum number of deliveries to one webhook at a time";
+    WEBHOOK_LOG_MAX: u64 = 10_000, "deliveries", "Number of deliveries kept for each webhook; older ones that were delivered or given up are deleted";
+    WEBHOOK_ROTATION_HOURS: u64 = 24, "hours", "How long deliveries are also signed with the old secret after a rotation";
+    TRACE_SPANS_MAX: usize = 2_048, "spans", "Maximum number of spans that wait for export to the trace collector; further ones are dropped";
+    WEBHOOKS_MAX: usize = 16, "webhooks", "Maximum number of webhooks of a project";
+    RETENTION_HOURS: u64 = 168, "hours", "Retention of a finished task and its files";
+    CLOCK_SETTLE_SECONDS: u64 = 600, "seconds", "How long the wall clock and the monotonic clock must agree before anything expires";
+    CLOCK_STEP_SECONDS: u64 = 60, "seconds", "Difference at which they disagree";
+    KEY_LOG_ENTRIES_MAX: usize = 10_000, "entries", "Maximum number of entries in the log of key changes; the oldest are deleted first";
+    OVERVIEW_RUNNING_MAX: usize = 200, "tasks", "Maximum number of running tasks shown to operators";
+    TOMBSTONE_DAYS: u64 = 30, "days", "How long requests for an expired task get 410";
 }
 
 #[cfg(test)]

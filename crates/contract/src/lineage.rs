@@ -1,5 +1,5 @@
-//! Specs that come from an earlier task: the final of a draft, and the edit of a video.
-//! The caller has looked the task up in its own project; unusable tasks are refused by code.
+//! Specs that derive from an earlier task: the final of a draft, and the edit of a video. The
+//! caller has looked the task up in its own project; unusable tasks are refused with a code.
 
 use crate::error::{ErrorCode, Refusal};
 use crate::size::Size;
@@ -8,12 +8,10 @@ use crate::task::{State, Task};
 use crate::time::UnixMs;
 use crate::validate::EditRequest;
 
-/// The spec of the final of `draft`: everything is the draft's, rendered at the size that the
-/// draft's request asked for.
+/// The spec of the final of `draft`: the draft's spec at the size that the draft's request named.
 ///
-/// # Errors
-/// `draft_not_usable` for an absent task, one that is no draft, not completed, of another model
-/// or expired.
+/// `draft_not_usable` if the task does not exist, is not a draft, is not completed, has another
+/// model, or has expired.
 pub fn final_spec(draft: Option<&Task>, model: &str, now_ms: UnixMs) -> Result<VideoSpec, Refusal> {
     let refuse = |message: &str| {
         Err(Refusal::of(
@@ -41,10 +39,9 @@ pub fn final_spec(draft: Option<&Task>, model: &str, now_ms: UnixMs) -> Result<V
     })
 }
 
-/// The spec of an edit of `source`: its length and size are the source's, as measured.
+/// The spec of an edit of `source`, with the measured length and size of the source.
 ///
-/// # Errors
-/// `edit_source_not_usable` for an absent task, one that is not completed, or expired.
+/// `edit_source_not_usable` if the task does not exist, is not completed, or has expired.
 pub fn edit_spec(
     source: Option<&Task>,
     edit: EditRequest,

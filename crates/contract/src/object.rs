@@ -1,5 +1,5 @@
-//! The task object: what submit, query and list answer. It serves the official OpenAI SDKs and
-//! clients that read `result_url` and `fail_reason`. `code`, `data` and `works` never appear.
+//! The task object, the answer to submit, query and list. It works for the official OpenAI SDKs and
+//! for clients that read `result_url` and `fail_reason`. `code`, `data` and `works` never appear.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::task::{State, Status, Task};
 use crate::time::UnixMs;
 use crate::warning::Warning;
 
-/// A video task as clients see it. Fields without a value are left out.
+/// A video task as clients see it. Fields without a value are omitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = Video))]
@@ -26,14 +26,14 @@ pub struct VideoObject {
     /// Always `video`.
     #[cfg_attr(feature = "openapi", schema(example = "video"))]
     pub object: &'static str,
-    /// The model that makes it.
+    /// The model that makes the video.
     pub model: String,
     /// State of the task.
     pub status: Status,
     /// 0 to 100; never falls; 100 only when completed.
     #[cfg_attr(feature = "openapi", schema(maximum = 100))]
     pub progress: u8,
-    /// When it was accepted, Unix seconds.
+    /// Time of acceptance, in Unix seconds.
     pub created_at: u64,
     /// The prompt.
     pub prompt: String,
@@ -45,33 +45,33 @@ pub struct VideoObject {
     pub size: String,
     /// The seed used.
     pub seed: u32,
-    /// The caller's notes.
+    /// The caller's own notes.
     pub metadata: BTreeMap<String, String>,
-    /// Its class among the project's waiting tasks; absent when `normal`.
+    /// The task's priority within its project; absent when `normal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// When work began, Unix seconds.
+    /// Time when work began, in Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<u64>,
-    /// When it was completed or failed, Unix seconds.
+    /// Time of completion or failure, in Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<u64>,
-    /// When the task and its files go, Unix seconds.
+    /// Time when the task and its files expire, in Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// Tasks that are expected to start before it, while queued; absent where unknown.
+    /// Number of tasks expected to start before this one, while queued; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
-    /// Address of the MP4; only when completed.
+    /// URL of the MP4; only when completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_url: Option<String>,
-    /// The same address; only when completed.
+    /// The same URL; only when completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Address of the poster image; only when completed.
+    /// URL of the poster image; only when completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thumbnail_url: Option<String>,
-    /// Why it failed; only when failed.
+    /// The reason for the failure; only when failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
     /// The message of `error`; only when failed.
@@ -80,13 +80,13 @@ pub struct VideoObject {
     /// `true` on a draft.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft: Option<bool>,
-    /// The draft that this renders.
+    /// The draft that this task renders as a final.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft_task_id: Option<String>,
-    /// The task whose video this edits.
+    /// The task whose video this task edits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edit_task_id: Option<String>,
-    /// OpenAI's name of `edit_task_id`.
+    /// OpenAI's name for `edit_task_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remixed_from_video_id: Option<String>,
     /// Length of the file in seconds; only when completed.
@@ -110,12 +110,12 @@ pub struct VideoObject {
     pub warnings: Vec<Warning>,
 }
 
-/// The addresses of a completed task's files.
+/// The URLs of a completed task's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Links {
-    /// Of the MP4.
+    /// URL of the MP4.
     pub video: String,
-    /// Of the poster image.
+    /// URL of the poster image.
     pub thumbnail: String,
 }
 
@@ -124,8 +124,8 @@ const fn seconds_of(ms: UnixMs) -> u64 {
 }
 
 impl VideoObject {
-    /// The object of `task`; `links` makes its file addresses and is asked only when completed.
-    /// `None` for an expired task.
+    /// The object of `task`; `links` makes the URLs of its files and is called only for a completed
+    /// task. `None` for an expired task.
     pub fn of(
         task: &Task,
         queue_position: Option<u64>,
@@ -214,7 +214,7 @@ pub struct VideoList {
     pub first_id: Option<String>,
     /// Identifier of the last one: `after` of the next page.
     pub last_id: Option<String>,
-    /// Whether there are more.
+    /// Whether there are more tasks.
     pub has_more: bool,
 }
 
@@ -222,7 +222,7 @@ pub struct VideoList {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VideoDeleted {
-    /// Identifier of the task that is gone.
+    /// Identifier of the deleted task.
     pub id: String,
     /// Always `video.deleted`.
     #[cfg_attr(feature = "openapi", schema(example = "video.deleted"))]

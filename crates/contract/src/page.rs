@@ -1,4 +1,4 @@
-//! The query of a list: `after`, `limit`, `order`. Anything else is refused by name.
+//! Parses the query of a list: `after`, `limit`, `order`. Refuses any other parameter by name.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use crate::error::{ErrorCode, Refusal};
 use crate::id::TaskId;
 use crate::limits::{PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN};
 
-/// A judged list query.
+/// A valid list query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageQuery {
     /// Only tasks after this one, in the order.
     pub after: Option<TaskId>,
-    /// How many at most.
+    /// Maximum number of tasks.
     pub limit: usize,
     /// Oldest first instead of newest first.
     pub ascending: bool,
 }
 
 impl PageQuery {
-    /// Judges the decoded pairs of a query string.
+    /// Validates the decoded pairs of a query string.
     ///
     /// # Errors
     /// `unknown_parameter` or `invalid_value`, with the name as `param`.

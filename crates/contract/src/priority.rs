@@ -1,21 +1,21 @@
-//! How urgent a task is among those of its own project. It decides nothing between projects.
+//! The urgency of a task among those of its own project. It has no effect between projects.
 
 use serde::{Deserialize, Serialize};
 
-/// A class among the waiting tasks of one project: `high` ones are taken first.
+/// A class among the waiting tasks of one project; `high` tasks start first.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-// The order of the variants is that in which tasks are taken.
+// Tasks start in the order of these variants.
 pub enum Priority {
     /// Before the project's other tasks.
     High,
-    /// That of a request that names none.
+    /// The default.
     #[default]
     Normal,
-    /// When nothing else of the project waits.
+    /// After the project's other tasks.
     Low,
 }
 
@@ -33,13 +33,13 @@ impl Priority {
         }
     }
 
-    /// The class with this name.
+    /// The priority with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// Its number in a database, by which tasks are sorted: the least is taken first.
+    /// Its number in a database; tasks with smaller numbers start first.
     #[must_use]
     pub const fn rank(self) -> i16 {
         match self {
@@ -49,13 +49,13 @@ impl Priority {
         }
     }
 
-    /// The class with this number.
+    /// The priority with this number.
     #[must_use]
     pub fn from_rank(rank: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.rank() == rank)
     }
 
-    /// Whether a request without a priority has it.
+    /// Whether this is the default.
     #[must_use]
     pub fn is_normal(&self) -> bool {
         *self == Self::Normal

@@ -1,5 +1,5 @@
-//! The ranges of single fields, each judged alone and read with its default. Which fields go
-//! together is decided by [`crate::combine`]; support by the model was checked before.
+//! Checks the range of each field by itself, and fills in defaults. [`crate::combine`] checks
+//! combinations; whether the model supports a field was checked before.
 
 use crate::card::ModelCard;
 use crate::error::{ErrorCode, Refusal};
@@ -13,7 +13,7 @@ use crate::request::{SecondsField, SubmitRequest};
 use crate::size::{AspectRatio, Resolution, Size};
 use crate::spec::{FrameSize, Seconds};
 
-/// `edit_strength` when none is given.
+/// Default of `edit_strength`.
 pub(crate) const EDIT_STRENGTH_DEFAULT: f64 = 0.6;
 
 /// The fields that have a range, within it and with their defaults.
@@ -29,7 +29,7 @@ pub(crate) struct Ranged {
     pub(crate) priority: Priority,
 }
 
-/// Judges every field in the order of the public table.
+/// Checks every field, in the order of the public table.
 pub(crate) fn check(
     request: &SubmitRequest,
     card: &ModelCard,
@@ -84,8 +84,8 @@ fn prompt(request: &SubmitRequest) -> Result<Option<String>, Refusal> {
     }
 }
 
-/// The text without white space around it, when it is not over `limit` characters (Unicode
-/// scalar values).
+/// The text without surrounding white space, if it has at most `limit` characters (Unicode scalar
+/// values).
 fn trimmed(param: &str, text: Option<&String>, limit: usize) -> Result<Option<String>, Refusal> {
     let Some(text) = text.map(|text| text.trim()) else {
         return Ok(None);
@@ -135,7 +135,7 @@ fn frame(request: &SubmitRequest, card: &ModelCard) -> Result<FrameSize, Refusal
             let sizes = joined(&card.capabilities.sizes);
             return Err(invalid("size", format!("'size' must be one of {sizes}.")));
         };
-        // The other two are judged as well, so that a wrong one is named before the clash.
+        // Check the other two as well, so that an invalid one is reported before the combination.
         resolution(request)?;
         shape(request)?;
         return Ok(FrameSize::Fixed(size));
@@ -143,7 +143,7 @@ fn frame(request: &SubmitRequest, card: &ModelCard) -> Result<FrameSize, Refusal
     frame_of_parts(resolution(request)?, shape(request)?, card)
 }
 
-/// The frame that `resolution` and `aspect_ratio` name; what is not named is the card's choice.
+/// The frame that `resolution` and `aspect_ratio` name; the card supplies an omitted one.
 fn frame_of_parts(
     resolution: Option<Resolution>,
     shape: Option<Shape>,
@@ -273,7 +273,7 @@ fn task_id(text: Option<&String>, param: &str, code: ErrorCode) -> Result<Option
     };
     let id = text
         .parse()
-        .map_err(|_| Refusal::of(code, param, format!("'{param}' names no usable task.")))?;
+        .map_err(|_| Refusal::of(code, param, format!("'{param}' is not a valid task id.")))?;
     Ok(Some(id))
 }
 

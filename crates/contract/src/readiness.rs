@@ -1,10 +1,10 @@
-//! Whether accepted tasks can be run at the moment: a worker says so, and `/readyz` tells it. The two know
-//! nothing else of each other.
+//! Whether accepted tasks can run at the moment: a worker sets this, and `/readyz` reports it. They
+//! share nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether tasks can be run; at first they can. Clones share one state.
+/// Whether tasks can run; initially they can. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness(Arc<State>);
 
@@ -14,33 +14,33 @@ struct State {
     worker_dead: AtomicBool,
 }
 
-/// Why no accepted task is run.
+/// Why accepted tasks do not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standstill {
-    /// Results cannot be stored. It ends by itself.
+    /// Results cannot be stored. The worker recovers by itself.
     Results,
-    /// The worker of this process is dead. Only a restart ends it.
+    /// The worker of this process has died. Only a restart helps.
     Worker,
 }
 
-/// A part of the worker without which nothing is run. The worker counts as dead once one of them is dropped.
+/// An essential part of the worker. The worker counts as dead once one of them is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Alive(Readiness);
 
 impl Readiness {
-    /// Says whether results can be stored from now on.
+    /// Sets whether results can be stored.
     pub fn set_storable(&self, storable: bool) {
         self.0.results_away.store(!storable, Ordering::Release);
     }
 
-    /// Counts the caller as a part of the worker, for as long as the value lives. Without one, as in a process that
-    /// has no worker, none can die.
+    /// Registers the caller as a part of the worker, until the returned value is dropped. A process
+    /// without a worker registers none.
     pub fn alive(&self) -> Alive {
         Alive(self.clone())
     }
 
-    /// The reason why no task is run, if there is one.
+    /// The reason why no task runs, if there is one.
     pub fn standstill(&self) -> Option<Standstill> {
         if self.0.worker_dead.load(Ordering::Acquire) {
             return Some(Standstill::Worker);

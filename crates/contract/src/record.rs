@@ -1,5 +1,6 @@
-//! Model cards as they are written: TOML records. The built-in cards (`crates/contract/cards`) and those of an
-//! operator's configuration (`[[models]]`) are the same records, and the same checks hold for both.
+//! The file format of model cards: TOML records. The built-in cards (`crates/contract/cards`) and
+//! those of an operator's configuration (`[[models]]`) use the same format and pass the same
+//! checks.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -19,7 +20,7 @@ const BUILT_IN: &[&str] = &[
     include_str!("../cards/kinora-b1.toml"),
 ];
 
-/// One card as it is written.
+/// A card in its file format.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardRecord {
@@ -30,15 +31,15 @@ pub struct CardRecord {
     pub aliases: Vec<String>,
     /// The engine that serves the model, by its configured name.
     pub engine: String,
-    /// The built-in card that supplies the fields this record leaves out. Without it, that is every listed size,
-    /// every allowed length, and the engine's features.
+    /// The built-in card that supplies the omitted fields. Without it, the defaults are every
+    /// listed size, every allowed length, and the engine's features.
     pub card: Option<String>,
     /// Allowed sizes; excludes `resolutions` and `aspect_ratios`.
     pub sizes: Option<Vec<Size>>,
-    /// Listed sizes of these resolutions alone. Empty: of all.
+    /// Only the listed sizes of these resolutions. Empty: all resolutions.
     #[serde(default)]
     pub resolutions: Vec<Resolution>,
-    /// Listed sizes of these shapes alone. Empty: of all.
+    /// Only the listed sizes of these shapes. Empty: all shapes.
     #[serde(default)]
     pub aspect_ratios: Vec<AspectRatio>,
     /// Allowed lengths in seconds; excludes `seconds_min` and `seconds_max`.
@@ -47,14 +48,14 @@ pub struct CardRecord {
     pub seconds_min: Option<u32>,
     /// Longest video in seconds.
     pub seconds_max: Option<u32>,
-    /// Length in seconds when none is asked for.
+    /// Default length in seconds.
     pub seconds_default: Option<u32>,
-    /// Features beyond text. Features that the table leaves out are off.
+    /// Features beyond text. Features omitted from the table are off.
     #[serde(default, deserialize_with = "features")]
     pub features: Option<Features>,
 }
 
-/// How [`Features`] are written. Their public form has every field.
+/// The file format of [`Features`]; their public form always has every field.
 #[derive(Deserialize)]
 #[serde(
     remote = "Features",
@@ -78,10 +79,10 @@ fn features<'de, D: Deserializer<'de>>(table: D) -> Result<Option<Features>, D::
     FeaturesRecord::deserialize(table).map(Some)
 }
 
-/// Why a record is no card: a sentence without the model's name and a full stop.
+/// Why a record is not a valid card: a sentence without the model's name and without a full stop.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CardError {
-    /// Clients could not send it, or people could not read it.
+    /// Clients could not send this name, or people could not read it.
     #[error(
         "{0:?} is no name for a model: 1 to {MODEL_CHARS_MAX} characters, no control characters, \
          and no spaces around them"
@@ -90,37 +91,37 @@ pub enum CardError {
     /// There is no such built-in card.
     #[error("there is no card '{0}'; there are: {1}")]
     UnknownCard(String, String),
-    /// Two settings say the same thing.
+    /// The two settings contradict each other.
     #[error("{0} and {1} exclude each other")]
     Excluded(&'static str, &'static str),
-    /// A list must name something.
+    /// The list must not be empty.
     #[error("{0} is empty")]
     Empty(&'static str),
-    /// An entry of a list is there twice.
+    /// The list contains an entry twice.
     #[error("{0} names {1} twice")]
     Twice(&'static str, String),
-    /// No video can have this size.
+    /// The size is not supported.
     #[error(
         "the size {0} cannot be served: sides are even and from {SIDE_MIN} to {SIDE_MAX} pixels, and a \
          frame has at most {PIXELS_MAX}"
     )]
     Size(Size),
-    /// A length that no video can have, or that is out of order.
+    /// The length is out of range or out of order.
     #[error("{0} must be from {1} to {2}")]
     Length(&'static str, u32, u32),
-    /// The default is not a length that the model makes.
+    /// The default is not among the model's lengths.
     #[error("seconds_default must be one of the lengths that the model makes, and is {0}")]
     Default(u32),
-    /// One feature is useless without another.
+    /// The first feature requires the second.
     #[error("{0} needs {1}")]
     Needs(&'static str, &'static str),
-    /// More than a request may carry.
+    /// More references than a request may carry.
     #[error("{0} must be at most {REFERENCES_MAX}")]
     References(&'static str),
-    /// No request could be served.
+    /// The model could serve no request.
     #[error("one of text_to_video, first_frame, reference_images_max and edit must be there")]
     Useless,
-    /// `"auto"` could give a length that the card does not allow.
+    /// `"auto"` could produce a length that the card does not allow.
     #[error("auto_duration needs every length from {SECONDS_MIN} to {SECONDS_MAX} s")]
     Auto,
     /// The record promises a feature that the engine lacks.
@@ -128,9 +129,9 @@ pub enum CardError {
     Engine(String, String),
 }
 
-/// The models of the specification, as they are before an operator or an engine restricts them. Parsed once.
+/// The built-in models, before an operator or an engine restricts them. Parsed once.
 pub fn built_in_cards() -> Vec<ModelCard> {
-    // A test reads every text; none is left out.
+    // A test parses every text, so none is skipped here.
     static CARDS: LazyLock<Vec<ModelCard>> = LazyLock::new(|| {
         let records = BUILT_IN.iter().filter_map(|text| toml::from_str(text).ok());
         let cards = records.filter_map(|record: CardRecord| record.card(Features::ALL).ok());
@@ -140,7 +141,7 @@ pub fn built_in_cards() -> Vec<ModelCard> {
 }
 
 impl CardRecord {
-    /// The card that this record describes, for an engine that can do `engine`.
+    /// The card that this record describes, for an engine with the features `engine`.
     ///
     /// # Errors
     /// The first contradiction.
@@ -160,7 +161,7 @@ impl CardRecord {
         })
     }
 
-    /// The fields that the record leaves out.
+    /// The defaults for omitted fields.
     fn base(&self, engine: Features) -> Result<Capabilities, CardError> {
         let Some(name) = &self.card else {
             return Ok(Capabilities {
@@ -180,7 +181,7 @@ impl CardRecord {
         })
     }
 
-    /// The sizes, of those that the base has where none are named.
+    /// The sizes; all sizes of the base unless some are named.
     fn sizes(&self, mut base: Vec<Size>) -> Result<Vec<Size>, CardError> {
         let Some(sizes) = &self.sizes else {
             base.retain(|size| {
@@ -203,7 +204,7 @@ impl CardRecord {
         }
     }
 
-    /// Puts the lengths over those of the base.
+    /// Replaces the base's lengths.
     fn set_lengths(&self, can: &mut Capabilities) -> Result<(), CardError> {
         if let Some(lengths) = &self.seconds {
             if self.seconds_min.is_some() || self.seconds_max.is_some() {
@@ -252,14 +253,14 @@ impl CardRecord {
     }
 }
 
-/// Judges a length by its bounds: at least `min`, at most what any video may have.
+/// Checks that a length is at least `min` and at most the maximum of any video.
 fn within(name: &'static str, seconds: u32, min: u32) -> Result<(), CardError> {
     let is_within = (min..=SECONDS_MAX).contains(&seconds);
     let error = CardError::Length(name, min, SECONDS_MAX);
     is_within.then_some(()).ok_or(error)
 }
 
-/// Whether `list` names `item`; an empty one names all.
+/// Whether `list` contains `item`; an empty list contains everything.
 fn has<T: PartialEq>(list: &[T], item: T) -> bool {
     list.is_empty() || list.contains(&item)
 }
@@ -285,7 +286,7 @@ fn check_list<T: Ord + ToString>(name: &'static str, list: &[T]) -> Result<(), C
     }
 }
 
-/// Whether frames of this size can be encoded, and were tried.
+/// Whether frames of this size can be encoded; only such sizes were tested.
 fn is_servable(size: Size) -> bool {
     let side = |pixels: u32| pixels.is_multiple_of(2) && (SIDE_MIN..=SIDE_MAX).contains(&pixels);
     side(size.width) && side(size.height) && size.pixels() <= PIXELS_MAX

@@ -1,4 +1,4 @@
-//! What records become, and what no card can be.
+//! Valid records and their cards, and invalid records.
 
 use super::*;
 use crate::card::Catalog;

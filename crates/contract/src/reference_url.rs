@@ -1,5 +1,5 @@
-//! The syntax of reference URLs: http or https, a host, no user info, bounded length.
-//! Where the host leads is not judged here but at the time of the fetch, on its addresses.
+//! Checks the syntax of reference URLs: http or https, a host, no user information, bounded length.
+//! The fetch, not this file, checks the addresses that the host resolves to.
 
 use url::Url;
 
@@ -15,7 +15,7 @@ pub fn check(text: &str, param: &str) -> Result<(), Refusal> {
     if text.len() > URL_BYTES_MAX {
         return refuse(&format!("The URL is longer than {URL_BYTES_MAX} bytes."));
     }
-    // The parser of browsers strips these; a caller who sends them means something else.
+    // Browsers' parsers remove these, so a caller who sends them means another URL.
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return refuse("The URL contains white space or control characters.");
     }
@@ -34,26 +34,26 @@ pub fn check(text: &str, param: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Ports at which a reference may be asked.
+/// Ports that reference URLs may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ports {
     named: Vec<u16>,
 }
 
 impl Ports {
-    /// The usual ports and those that an operator names.
+    /// The usual ports and those that the operator names.
     pub const fn usual_and(named: Vec<u16>) -> Self {
         Self { named }
     }
 
-    /// Whether `port` can be asked somewhere. Port 0 cannot be dialled at all.
+    /// Whether `port` may be used with some host. Port 0 never works.
     pub fn contains(&self, port: u16) -> bool {
         port != 0 && (is_usual_port(port) || self.named.contains(&port))
     }
 }
 
-/// Whether a public host is asked at `port`: below 1024 live the protocols that a crafted HTTP
-/// request could speak to by accident.
+/// Whether references on public hosts may use `port`. Ports below 1024 belong to other protocols,
+/// which a crafted HTTP request could speak by accident.
 pub const fn is_usual_port(port: u16) -> bool {
     matches!(port, 80 | 443 | 1024..)
 }
@@ -61,7 +61,7 @@ pub const fn is_usual_port(port: u16) -> bool {
 /// Checks the port of the URL `text`, sent as `param`, which has passed [`check`].
 ///
 /// # Errors
-/// `invalid_url` for a port that is asked nowhere.
+/// `invalid_url` for a port that no host may use.
 pub fn check_port(text: &str, param: &str, ports: &Ports) -> Result<(), Refusal> {
     let port = Url::parse(text)
         .ok()
@@ -75,7 +75,7 @@ pub fn check_port(text: &str, param: &str, ports: &Ports) -> Result<(), Refusal>
     }
 }
 
-/// Whether the authority holds an `@`, which an empty user leaves no trace of after parsing.
+/// Whether the authority contains an `@`; parsing leaves no trace of an empty user.
 fn has_user_info(text: &str) -> bool {
     let after_scheme = text.split_once(':').map_or("", |(_, rest)| rest);
     let authority = after_scheme.trim_start_matches(['/', '\\']);

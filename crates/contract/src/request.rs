@@ -1,7 +1,8 @@
-//! The submit request as sent, and the one table of its fields: name, type, which models take it, what it excludes
-//! and needs. Parsing, forms, the rules of combination, the OpenAPI document and the table of the documents derive
-//! from it. [`SubmitRequest::from_json`] checks syntax, types and field names, nothing else; a form
-//! ([`crate::form`]) takes the same way. Judgement is [`mod@crate::validate`]'s.
+//! The submit request as sent, and the one table of its fields: name, type, which models take it,
+//! which fields it excludes and needs. Parsing, forms, the rules of combination, the OpenAPI
+//! document and the table in the docs derive from it. [`SubmitRequest::from_json`] checks syntax,
+//! types and field names and nothing else, and so does a form ([`crate::form`]).
+//! [`mod@crate::validate`] checks the rest.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,22 +21,22 @@ use crate::fields::{
 use crate::hints::unknown_field;
 use crate::json;
 
-/// A field beside others. The rules are checked by [`crate::combine`].
+/// The rules for a field. [`crate::combine`] checks them.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
-    /// Whether a model takes the field at all.
+    /// Whether a model takes the field.
     pub(crate) taken: fn(&Features) -> bool,
-    /// Fields beside which this one is refused.
+    /// Fields that this one cannot be combined with.
     pub(crate) excludes: &'static [&'static str],
-    /// Fields of which one must be there; none where empty.
+    /// Requires at least one of these fields; empty: none.
     pub(crate) needs: &'static [&'static str],
-    /// Whether it may accompany `draft_task_id`: the final takes all else from the draft.
+    /// Whether it may accompany `draft_task_id`; the final takes all other fields from the draft.
     pub(crate) in_final: bool,
-    /// Whether it may accompany `edit_task_id`: an edit keeps the source's form.
+    /// Whether it may accompany `edit_task_id`; an edit keeps the source's form.
     pub(crate) in_edit: bool,
 }
 
-/// A field that every model takes and that goes with every other, except in a final.
+/// A field that every model takes and that can be combined with every other, except in a final.
 const FREE: Rules = Rules {
     taken: |_| true,
     excludes: &[],
@@ -44,7 +45,7 @@ const FREE: Rules = Rules {
     in_edit: true,
 };
 
-/// A field of the form of a video, which an edit takes from its source.
+/// A field that determines the form of a video, which an edit takes from its source.
 const OF_FORM: Rules = Rules {
     in_edit: false,
     ..FREE
@@ -64,13 +65,13 @@ pub struct Field {
 }
 
 impl Field {
-    /// What it means, in Markdown.
+    /// Its meaning, in Markdown.
     pub fn about(&self) -> &'static str {
         self.about.trim_start()
     }
 
-    /// The fields that cannot be combined with it, in the order of the table; not those that a final or an edit
-    /// takes from elsewhere.
+    /// The fields that cannot be combined with it, in the order of the table; without those that a
+    /// final or an edit takes from elsewhere.
     pub fn excludes(&self) -> impl Iterator<Item = &'static str> {
         let clash = |other: &&Field| {
             other.rules.excludes.contains(&self.name) || self.rules.excludes.contains(&other.name)
@@ -83,7 +84,7 @@ impl Field {
         self.rules.in_edit
     }
 
-    /// The fields of which it needs one.
+    /// The fields of which it requires one.
     pub fn needs(&self) -> &'static [&'static str] {
         self.rules.needs
     }
@@ -92,7 +93,8 @@ impl Field {
         (self.sent)(request)
     }
 
-    /// The URLs in this field of `request`, each with its param: `first_frame`, `reference_images[2]`.
+    /// The URLs in this field of `request`, each with its param, such as `first_frame` or
+    /// `reference_images[2]`.
     pub(crate) fn urls<'r>(
         &self,
         request: &'r SubmitRequest,
@@ -112,7 +114,7 @@ impl fmt::Debug for Field {
     }
 }
 
-/// Makes [`SubmitRequest`], its parser and [`FIELDS`] of rows `name: TYPE = READER, RULES;`.
+/// Generates [`SubmitRequest`], its parser and [`FIELDS`] from rows `name: TYPE = READER, RULES;`.
 macro_rules! request_fields {
     ($($(#[doc = $about:literal])+ $(#[schema($($schema:tt)+)])? $(#[serde($($serde:tt)+)])?
        $name:ident: $value:ty = $reader:ident, $rules:expr;)+) => {
@@ -124,13 +126,13 @@ macro_rules! request_fields {
         pub struct SubmitRequest {
             $($(#[doc = $about])+ $(#[cfg_attr(feature = "openapi", schema($($schema)+))])? $(#[serde($($serde)+)])?
             pub $name: Option<$value>,)+
-            /// The first field present that no model takes, by name; such a request is refused by name.
+            /// The first field, by name, that no model takes; such a request is refused.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[cfg_attr(feature = "openapi", schema(ignore))]
             pub never_supported: Option<&'static str>,
         }
 
-        /// Every field that some model takes, in the order in which they are judged.
+        /// Every field that some model takes, in the order of validation.
         pub static FIELDS: &[Field] = &[$(Field {
             name: stringify!($name),
             type_name: $reader.type_name,
@@ -155,20 +157,22 @@ request_fields! {
     #[schema(required, example = "kinora-a1")]
     model: String = TEXT, Rules { in_final: true, ..FREE };
 
-    /// What to show; 1 to 5,000 characters after trimming. Required, except with `draft_task_id`.
+    /// Description of the video; 1 to 5,000 characters after trimming. Required, except with
+    /// `draft_task_id`.
     #[schema(example = "A red balloon drifts over the sea at dawn")]
     prompt: String = PROSE, FREE;
 
-    /// What to avoid; up to 2,500 characters after trimming. Empty is none.
+    /// Things to avoid; up to 2,500 characters after trimming. Empty is the same as absent.
     negative_prompt: String = PROSE, Rules { taken: |can| can.negative_prompt, ..FREE };
 
-    /// Length in seconds, as a number or a numeric string, in the range of the model; `"auto"` (or -1) where the
-    /// model chooses itself. Default 5, or the model's `seconds_default`.
+    /// Length in seconds, as a number or a numeric string, within the model's range; `"auto"` (or
+    /// -1) lets the model choose, where it supports this. Default 5, or the model's
+    /// `seconds_default`.
     #[schema(value_type = Option<String>)]
     seconds: SecondsField = SECONDS, OF_FORM;
 
-    /// One of the model's listed sizes, `"WIDTHxHEIGHT"`. Default: that of the next two fields, or the first size
-    /// of a model that does not have it.
+    /// One of the model's listed sizes, `"WIDTHxHEIGHT"`. Default: the size that the next two
+    /// fields name, or the model's first size if it does not have that one.
     #[schema(example = "1280x720")]
     size: String = TEXT, OF_FORM;
 
@@ -176,8 +180,9 @@ request_fields! {
     #[schema(example = "720p")]
     resolution: String = TEXT, Rules { excludes: &["size"], ..OF_FORM };
 
-    /// `16:9` (default), `9:16`, `1:1`, `4:3`, `3:4`, `21:9`, or `adaptive`: the shape nearest to the first
-    /// image, of which there must be one, on models that offer every shape of the resolution.
+    /// `16:9` (default), `9:16`, `1:1`, `4:3`, `3:4`, `21:9`, or `adaptive`: the shape nearest to
+    /// that of the first image. `adaptive` requires an image, and a model that offers every shape
+    /// of the resolution.
     #[schema(example = "16:9")]
     aspect_ratio: String = TEXT, Rules { excludes: &["size"], ..OF_FORM };
 
@@ -198,56 +203,61 @@ request_fields! {
         ..OF_FORM
     };
 
-    /// URLs of images to show: at least one, and as many as the model takes.
+    /// URLs of images to show: at least one, at most as many as the model takes.
     reference_images: Vec<String> = URLS, Rules {
         taken: |can| can.reference_images_max > 0,
         excludes: &["input_reference", "first_frame", "last_frame"],
         ..FREE
     };
 
-    /// URLs of sound to hear: at least one, and 15 seconds in all.
+    /// URLs of sound to hear: at least one, 15 seconds in all.
     reference_audios: Vec<String> = URLS, Rules {
         taken: |can| can.reference_audios_max > 0,
         needs: &["reference_images"],
         ..OF_FORM
     };
 
-    /// Whether the result has a sound track. Default `true` on models with sound; no others take it.
+    /// Whether the result has a sound track. Default `true` on models with sound; other models do
+    /// not take it.
     generate_audio: bool = FLAG, Rules { taken: |can| can.audio_output, ..OF_FORM };
 
     /// 0 to 4,294,967,295, or -1 (default) for a random one. The seed used is returned.
     seed: i64 = INTEGER, FREE;
 
-    /// `true` for a quick preview at 480p in the shape of the video, which keeps the seed and the inputs for its final.
+    /// `true` for a quick preview at 480p in the shape of the video. The seed and the inputs are
+    /// kept for its final.
     draft: bool = FLAG, Rules { taken: |can| can.draft, ..OF_FORM };
 
-    /// A completed draft of this project and model to render as a final. Only `model`, `metadata`, `callback_url` and `priority` may accompany it.
+    /// A completed draft of this project and model, to render as a final. Only `model`, `metadata`,
+    /// `callback_url` and `priority` may accompany it.
     draft_task_id: String = TEXT, Rules { taken: |can| can.draft, in_final: true, ..FREE };
 
-    /// A completed task of this project, of any model, whose video is to be edited. Length and size come from it; an edit has no sound.
+    /// A completed task of this project, of any model, whose video to edit. The edit takes its
+    /// length and size, and has no sound.
     edit_task_id: String = TEXT, Rules { taken: |can| can.edit, ..FREE };
 
-    /// 0.0 to 1.0 (default 0.6): how far an edit may leave its source.
+    /// 0.0 to 1.0 (default 0.6): how far an edit may depart from its source.
     edit_strength: f64 = NUMBER, Rules { taken: |can| can.edit, needs: &["edit_task_id"], ..FREE };
 
-    /// Up to 16 pairs of strings, given back unchanged: keys of 1 to 64, values of up to 512 characters.
+    /// Up to 16 pairs of strings, returned unchanged: keys of 1 to 64, values of up to 512
+    /// characters.
     metadata: BTreeMap<String, String> = PAIRS, Rules { in_final: true, ..FREE };
 
-    /// URL to which the end of the task is told, by a signed POST (see `docs/webhooks.md`). The operator must have made
-    /// a signing secret for the callbacks of the project.
-    // Absent from the fingerprint where it is not sent: that of earlier versions stays the same.
+    /// URL that receives a signed POST when the task ends (see `docs/webhooks.md`). The operator
+    /// must have created a signing secret for the project's callbacks.
+    // Omitted from the fingerprint if absent, so that fingerprints of earlier versions stay valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     callback_url: String = URL, Rules { in_final: true, ..FREE };
 
-    /// `low`, `normal` (default) or `high`: which of the project's own waiting tasks are taken first. It changes nothing
-    /// between projects, and is not taken over from a draft or from the source of an edit.
+    /// `low`, `normal` (default) or `high`: the order of the project's own waiting tasks. It has no
+    /// effect between projects; finals and edits do not inherit it.
     #[schema(example = "normal")]
-    // Absent from the fingerprint as well.
+    // Omitted from the fingerprint if absent, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: String = TEXT, Rules { in_final: true, ..FREE };
 }
 
-/// The type of the field `name`. `video` is known to `edits` alone, which takes an object.
+/// The type of the field `name`. Only `edits` has `video`, an object.
 pub(crate) fn kind(name: &str) -> Option<Kind> {
     if name == "video" {
         return Some(Kind::Pairs);
@@ -261,7 +271,7 @@ pub(crate) fn is_known(name: &str) -> bool {
 }
 
 impl SubmitRequest {
-    /// Reads a JSON body.
+    /// Parses a JSON body.
     ///
     /// # Errors
     /// `invalid_json`, `invalid_type` or `unknown_parameter`, in this order.
@@ -269,14 +279,14 @@ impl SubmitRequest {
         Self::from_fields(json::object(body)?)
     }
 
-    /// Reads fields that are JSON values already.
+    /// Reads fields that are already JSON values.
     ///
     /// # Errors
     /// `invalid_type` or `unknown_parameter`, in this order.
     pub fn from_fields(mut sent: Map<String, Value>) -> Result<Self, Refusal> {
         sent.retain(|_, value| !value.is_null());
         let request = read(&sent)?;
-        // The least by name, so that the answer does not depend on how the map is ordered.
+        // The first by name, so that the answer does not depend on the order of the map.
         match sent.keys().filter(|name| !is_known(name)).min() {
             Some(name) => Err(unknown_field(name, FIELDS.iter().map(|field| field.name))),
             None => Ok(request),
@@ -288,18 +298,18 @@ impl SubmitRequest {
         FIELDS.iter().flat_map(|field| field.urls(self))
     }
 
-    /// Whether there is an image for the shape of the video to follow.
+    /// Whether the request has an image that the shape of the video can follow.
     pub(crate) fn has_image(&self) -> bool {
         self.first_frame.is_some()
             || self.input_reference.is_some()
             || self.reference_images.is_some()
     }
 
-    /// SHA-256 of the request in a normal form: the same for the same fields, whether they came
-    /// as JSON or as a form, in whatever order.
+    /// SHA-256 of the request in a normal form: equal for equal fields, in any order, as JSON or as
+    /// a form.
     ///
     /// # Errors
-    /// `invalid_value` when a field cannot be written down, which no parsed request shows.
+    /// `invalid_value` if a field cannot be serialised, which never happens to a parsed request.
     pub fn fingerprint(&self) -> Result<[u8; 32], Refusal> {
         let normal = serde_json::to_vec(self)
             .map_err(|_| Refusal::new(ErrorCode::InvalidValue, "the request cannot be written"))?;

@@ -1,5 +1,5 @@
-//! Frame sizes: the listed sizes, and how `resolution` and `aspect_ratio` name them.
-//! A size is never snapped to a neighbour: sizes that are not listed are refused.
+//! Frame sizes: the listed sizes, and how `resolution` and `aspect_ratio` name them. A size is
+//! never rounded to a listed one: other sizes are refused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ impl Size {
         self.width as u64 * self.height as u64
     }
 
-    /// The resolution and aspect ratio that name this size, when it is a listed one.
+    /// The resolution and aspect ratio that name this size, if it is a listed one.
     pub fn named(self) -> Option<(Resolution, AspectRatio)> {
         Resolution::ALL.into_iter().find_map(|resolution| {
             let ratio = AspectRatio::ALL
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-/// The short side of a frame, in the field's usual names.
+/// The short side of a frame, by its usual name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Resolution {
     /// Short side 480 pixels.
@@ -131,7 +131,7 @@ impl Resolution {
         }
     }
 
-    /// The size of this resolution in the shape of `size`: the listed one, where its shape is listed.
+    /// The size of this resolution in the shape of `size`; the listed one if that shape is listed.
     pub fn shaped_like(self, size: Size) -> Size {
         if let Some((_, ratio)) = size.named() {
             return self.size(ratio);

@@ -1,6 +1,6 @@
-//! `VideoSpec`: a request after judgement, complete, with every default resolved.
-//! Stores keep it and engines get it. Only two things may be undecided in it, since an engine or a fetched
-//! reference decides them: an automatic length and an adaptive shape.
+//! `VideoSpec`: a validated request with every default filled in. Stores keep it and engines
+//! receive it. Only two values may be open, since an engine or a fetched reference determines them:
+//! an automatic length and an adaptive shape.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,17 +10,17 @@ use crate::size::{Resolution, Size};
 /// Version of the serialised form; a store refuses to read a newer one.
 pub const SPEC_VERSION: u32 = 1;
 
-/// Everything that decides what the video will be.
+/// The complete description of the video to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VideoSpec {
     /// [`SPEC_VERSION`] of the writer.
     pub version: u32,
-    /// Canonical identifier of the model card (an alias is resolved before).
+    /// Canonical identifier of the model card, with aliases resolved.
     pub model: String,
-    /// What to show; trimmed, never empty.
+    /// The content to show; trimmed, never empty.
     pub prompt: String,
-    /// What to avoid.
+    /// Things to avoid.
     pub negative_prompt: Option<String>,
     /// Length of the result.
     pub seconds: Seconds,
@@ -44,7 +44,7 @@ pub struct VideoSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seconds {
-    /// So many whole seconds.
+    /// Length in whole seconds.
     Fixed(u32),
     /// The engine chooses.
     Auto,
@@ -67,7 +67,7 @@ pub enum Inputs {
     /// Text alone.
     #[default]
     Text,
-    /// The result starts with this image, and ends with the other where one is given.
+    /// The result starts with one image, and ends with the other if there is one.
     Frames {
         /// URL of the first frame.
         first: String,
@@ -83,7 +83,7 @@ pub enum Inputs {
     },
 }
 
-/// What an edit starts from.
+/// The source of an edit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
@@ -103,7 +103,7 @@ pub enum Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Where it lies.
+    /// Its URL.
     pub const fn url(self) -> &'a str {
         match self {
             Self::Image(url) | Self::Audio(url) => url,
@@ -128,9 +128,9 @@ impl Inputs {
         }
     }
 
-    /// The request's name of the item at `index` of [`Inputs::references`], `reference_images[1]`.
-    /// A first frame is `first_frame`, whichever of its two names it was sent under. `None` past
-    /// the last item.
+    /// The request's name for the item at `index` of [`Inputs::references`], such as
+    /// `reference_images[1]`. A first frame is always `first_frame`, under whichever of its two
+    /// names it was sent. `None` past the last item.
     pub fn param(&self, index: usize) -> Option<String> {
         match self {
             Self::Frames { .. } if index == 0 => Some("first_frame".to_owned()),
@@ -147,8 +147,8 @@ impl Inputs {
 }
 
 impl VideoSpec {
-    /// The size in which frames are made: that of the request, or for a draft the 480p size
-    /// of the same shape, where that is smaller. `None` while an adaptive shape waits for its image.
+    /// The size of the rendered frames: the requested size, or for a draft the 480p size of the
+    /// same shape, if that is smaller. `None` while an adaptive shape waits for its image.
     pub fn render_size(&self) -> Option<Size> {
         let FrameSize::Fixed(size) = self.frame else {
             return None;

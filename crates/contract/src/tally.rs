@@ -1,5 +1,5 @@
-//! What ended tasks add up to. The sums by project, model and day outlive the tasks: they answer how much video was
-//! made and how long engines worked for it.
+//! Sums over ended tasks, by project, model and day. They outlive the tasks, and show how much
+//! video was made and how long engines worked for it.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,20 +11,20 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tally {
-    /// Tasks with a result.
+    /// Tasks that completed.
     pub completed: u64,
-    /// Tasks without one, cancelled ones apart.
+    /// Tasks that failed, without cancelled ones.
     pub failed: u64,
     /// Tasks that their owners cancelled.
     pub cancelled: u64,
     /// Length of the results in milliseconds.
     pub video_ms: u64,
-    /// Milliseconds from the moment a worker first took each task to its end, whatever came of it.
+    /// Milliseconds from the first claim of each task to its end, whatever the outcome.
     pub engine_ms: u64,
 }
 
 impl Tally {
-    /// Adds another.
+    /// Adds `other`.
     pub const fn add(&mut self, other: Self) {
         self.completed = self.completed.saturating_add(other.completed);
         self.failed = self.failed.saturating_add(other.failed);

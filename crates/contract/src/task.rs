@@ -1,6 +1,5 @@
-//! A task's life: the record that a store keeps, its states, and what may follow what.
-//! It refuses impossible states by shape: a result exists only when completed, a failure
-//! only when failed.
+//! A task: the record that a store keeps, its states, and the allowed transitions. Its types rule
+//! out impossible states: only a completed task has a result, only a failed one has a failure.
 
 use std::collections::BTreeMap;
 
@@ -19,48 +18,48 @@ use crate::warning::Warning;
 pub struct Task {
     /// Its identifier.
     pub id: TaskId,
-    /// Whose it is; keys of one project share their tasks.
+    /// The project that owns the task; all keys of a project share its tasks.
     pub project: String,
-    /// What to make.
+    /// The video to make.
     pub spec: VideoSpec,
-    /// The caller's own notes, given back unchanged.
+    /// The caller's own notes, returned unchanged.
     pub metadata: BTreeMap<String, String>,
-    /// Its class among the project's waiting tasks.
+    /// Priority within the project.
     pub priority: Priority,
     /// State of the task.
     pub state: State,
     /// 0 to 100; never falls; 100 only when completed.
     pub progress: u8,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub created_at_ms: UnixMs,
-    /// When a worker first took it.
+    /// Time of the first claim.
     pub started_at_ms: Option<UnixMs>,
-    /// When it reached its terminal state.
+    /// Time of the terminal state.
     pub finished_at_ms: Option<UnixMs>,
-    /// When its files go; set with the terminal state.
+    /// Time when the files expire; set with the terminal state.
     pub expires_at_ms: Option<UnixMs>,
-    /// How many workers have taken it.
+    /// Number of times a worker has claimed the task.
     pub attempt: u32,
     /// The engine that made or makes it, as `name/version`.
     pub engine: Option<String>,
-    /// What that engine did not or could not do of the request.
+    /// Parts of the request that the engine did not or could not satisfy.
     pub warnings: Vec<Warning>,
-    /// The span of its submit, if its trace is recorded.
+    /// The span of the submit, if its trace is recorded.
     pub trace: Option<TraceContext>,
 }
 
-/// Where a task stands.
+/// The state of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     /// Waits for a worker, for the first time or again.
     Waiting,
     /// A worker holds its lease.
     Running,
-    /// There is a result.
+    /// The task has a result.
     Completed(Box<Artifact>),
-    /// There is none, and there will be none.
+    /// The task has no result and will have none.
     Failed(Failure),
-    /// It was finished; its files are gone by age.
+    /// The task was finished; its files have expired.
     Expired,
 }
 
@@ -89,7 +88,7 @@ impl Phase {
         Self::Expired,
     ];
 
-    /// Whether a task may go from this phase to `next` in one step.
+    /// Whether a task may change from this phase to `next` in one step.
     pub const fn may_become(self, next: Self) -> bool {
         use Phase::{Completed, Expired, Failed, Running, Waiting};
         matches!(
@@ -147,8 +146,8 @@ impl State {
 }
 
 impl Task {
-    /// The public status; `None` for an expired task, which is answered with 410.
-    /// A task that lost its worker and waits again still shows `in_progress`.
+    /// The public status; `None` for an expired task, which gets 410. A task that lost its worker
+    /// and waits again still shows `in_progress`.
     pub const fn status(&self) -> Option<Status> {
         match self.state {
             State::Waiting if self.started_at_ms.is_none() => Some(Status::Queued),
@@ -160,7 +159,7 @@ impl Task {
     }
 }
 
-/// A finished video: where its bytes lie and what was measured on them.
+/// A finished video: its files and their measured properties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
@@ -191,7 +190,7 @@ impl Artifact {
     }
 }
 
-/// Bytes in the blob store.
+/// A file in the blob store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredFile {

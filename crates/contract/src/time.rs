@@ -1,5 +1,5 @@
-//! Time as a value: everything that needs the hour is handed a [`Clock`].
-//! The clock of the machine lives in the binary; tests hold a [`ManualClock`].
+//! Time as a value: code that needs the time takes a [`Clock`]. The binary holds the machine's
+//! clock; tests use a [`ManualClock`].
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,29 +10,30 @@ use std::time::Duration;
 /// Milliseconds since 1970-01-01 00:00 UTC.
 pub type UnixMs = u64;
 
-/// Milliseconds by a clock that is never set, since a moment of its own. It says nothing to another
+/// Milliseconds of a clock that is never set, from an arbitrary start. Meaningless in another
 /// process.
 pub type SteadyMs = u64;
 
-/// 2026-01-01, or the day of the last release in `CHANGELOG.md` (a test compares them): a wall clock that
-/// shows less is wrong. A constant of the source, so that builds are reproducible.
+/// 2026-01-01, or the day of the last release in `CHANGELOG.md` (a test compares them): a wall
+/// clock that shows an earlier time is wrong. A constant in the source, so that builds are
+/// reproducible.
 pub const RELEASED_MS: UnixMs = 1_767_225_600_000;
 
-/// Tells wall time, which may jump, and steady time, by which durations are measured.
+/// Provides wall time, which may jump, and steady time, which measures durations.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// The present, in milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     fn now_ms(&self) -> UnixMs;
 
-    /// The present by a monotonic clock.
+    /// The current time of the monotonic clock.
     fn steady_ms(&self) -> SteadyMs;
 
-    /// The present by the monotonic clock, as the time since a moment of its own.
+    /// The current time of the monotonic clock, since an arbitrary start.
     fn steady(&self) -> Duration {
         Duration::from_millis(self.steady_ms())
     }
 }
 
-/// Measures how long something takes, by the steady time of a clock.
+/// Measures a duration with a clock's steady time.
 #[derive(Clone, Debug)]
 pub struct Stopwatch {
     clock: Arc<dyn Clock>,
@@ -40,7 +41,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Begins now.
+    /// Starts measuring now.
     pub fn start(clock: &Arc<dyn Clock>) -> Self {
         Self {
             clock: clock.clone(),
@@ -48,12 +49,12 @@ impl Stopwatch {
         }
     }
 
-    /// The time since it began.
+    /// The time since the start.
     pub fn elapsed(&self) -> Duration {
         self.clock.steady().saturating_sub(self.begun)
     }
 
-    /// Begins again, now.
+    /// Starts again now.
     pub fn restart(&mut self) {
         self.begun = self.clock.steady();
     }
@@ -78,7 +79,7 @@ impl dyn Clock + '_ {
     }
 }
 
-/// A clock that moves only by its methods.
+/// A clock that moves only when its methods are called.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     wall: AtomicU64,
@@ -86,7 +87,7 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that stands at `now_ms`.
+    /// A clock stopped at `now_ms`.
     pub const fn at(now_ms: UnixMs) -> Self {
         Self {
             wall: AtomicU64::new(now_ms),
@@ -94,12 +95,12 @@ impl ManualClock {
         }
     }
 
-    /// Sets the wall clock, forward or back, while no time passes.
+    /// Sets the wall clock, forward or back; no steady time passes.
     pub fn set(&self, now_ms: UnixMs) {
         self.wall.store(now_ms, Ordering::SeqCst);
     }
 
-    /// Lets time pass.
+    /// Lets time pass on both clocks.
     pub fn advance(&self, by_ms: u64) {
         self.steady.fetch_add(by_ms, Ordering::SeqCst);
         self.wall.fetch_add(by_ms, Ordering::SeqCst);
@@ -116,15 +117,14 @@ impl Clock for ManualClock {
     }
 }
 
-/// A manual clock whose steady time also passes with another clock, which it is given. For tests whose
-/// subjects wait in real time.
+/// A manual clock whose steady time also follows another clock. For tests that wait in real time.
 pub struct RunningClock {
     manual: ManualClock,
     passed: Box<dyn Fn() -> Duration + Send + Sync>,
 }
 
 impl RunningClock {
-    /// A clock that stands at `now_ms`; `passed` tells the time since its beginning.
+    /// A clock at `now_ms`; `passed` returns the time since its creation.
     pub fn at(now_ms: UnixMs, passed: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self {
             manual: ManualClock::at(now_ms),

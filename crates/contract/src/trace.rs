@@ -1,13 +1,14 @@
-//! The place of a task in a distributed trace, as W3C Trace Context writes it in the header `traceparent`
-//! (<https://www.w3.org/TR/trace-context/>). It says nothing about the task itself.
+//! A task's position in a distributed trace, in the format of the W3C Trace Context header
+//! `traceparent` (<https://www.w3.org/TR/trace-context/>). It contains nothing about the task
+//! itself.
 
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroU128};
 use std::str::FromStr;
 
-/// The bit of the flags that says that the spans of a trace are recorded.
+/// The flag for a recorded trace.
 const SAMPLED: u128 = 1;
-/// No version that will ever be used.
+/// The version that the specification forbids.
 const VERSION_INVALID: u128 = 0xff;
 
 /// A span of a trace, as the parent of others.
@@ -55,7 +56,7 @@ impl FromStr for TraceContext {
     }
 }
 
-/// The number that a field says in exactly so many lower-case hexadecimal digits.
+/// Parses a field of exactly `digits` lower-case hexadecimal digits.
 fn number(field: Option<&str>, digits: usize) -> Option<u128> {
     let field = field.filter(|field| field.len() == digits)?;
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

@@ -1,6 +1,6 @@
-//! Judgement: a request and the catalog into a [`Submission`], or the first thing that is wrong.
-//! The order of the checks is part of the contract: model, fields that the model does not
-//! take, ranges, combinations, URL syntax, text in all (syntax, types and unknown fields came
+//! Validation: turns a request and the catalog into a [`Submission`], or returns the first error.
+//! The order of the checks is part of the contract: model, fields that the model does not take,
+//! ranges, combinations, URL syntax, total text (syntax, types and unknown fields were checked
 //! before).
 
 use std::collections::BTreeMap;
@@ -16,20 +16,20 @@ use crate::reference_url::{self, Ports};
 use crate::request::{FIELDS, SecondsField, SubmitRequest};
 use crate::spec::{Inputs, SPEC_VERSION, VideoSpec};
 
-/// A judged request.
+/// A valid request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Submission {
-    /// What to make.
+    /// The video to make.
     pub intent: Intent,
-    /// The caller's notes.
+    /// The caller's own notes.
     pub metadata: BTreeMap<String, String>,
-    /// Where the end of the task is to be told.
+    /// The webhook to call when the task ends.
     pub callback_url: Option<String>,
-    /// Its class among the project's tasks.
+    /// Priority within the project.
     pub priority: Priority,
 }
 
-/// The kind of video that a request asks for.
+/// The kind of the requested video.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Intent {
     /// A new video; the spec is complete.
@@ -41,22 +41,22 @@ pub enum Intent {
         /// The draft.
         draft: TaskId,
     },
-    /// An edit: length and size come from the source ([`crate::lineage::edit_spec`]).
+    /// An edit: its length and size come from the source ([`crate::lineage::edit_spec`]).
     EditOf(Box<EditRequest>),
 }
 
-/// An edit, before its source is known.
+/// An edit whose source has not been looked up yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditRequest {
     /// Canonical identifier of the model.
     pub model: String,
     /// The source.
     pub source: TaskId,
-    /// What it shall become.
+    /// The change to make.
     pub prompt: String,
-    /// What to avoid.
+    /// Things to avoid.
     pub negative_prompt: Option<String>,
-    /// How far it may leave the source.
+    /// How far the edit may depart from the source.
     pub strength: f64,
     /// Images to show.
     pub reference_images: Vec<String>,
@@ -75,7 +75,7 @@ impl Submission {
     }
 }
 
-/// Judges `request`. `random_seed` is the seed to use where the caller wants a random one.
+/// Validates `request`. `random_seed` is used if the caller asks for a random seed.
 ///
 /// # Errors
 /// The first violation in the documented order, with its `param`.
@@ -117,7 +117,7 @@ fn find_model<'c>(request: &SubmitRequest, catalog: &'c Catalog) -> Result<&'c M
     })
 }
 
-/// Fields, and values that name a capability, that the model does not take.
+/// Refuses fields, and values that name a capability, that the model does not take.
 fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal> {
     let can: &Features = &card.capabilities.features;
     let unsupported = |param: &str| {
@@ -147,7 +147,7 @@ fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refu
     check_image(request, card)
 }
 
-/// Whether an image is there for a model that starts from one.
+/// Requires an image if the model starts from one.
 fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal> {
     let can = &card.capabilities.features;
     let is_of_another = request.draft_task_id.is_some() || request.edit_task_id.is_some();
@@ -173,7 +173,7 @@ fn check_urls(request: &SubmitRequest) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a URL whose port is not among `ports`, which every other check of it has passed.
+/// Refuses a URL whose port is not among `ports`. Every other check of the URL has passed.
 ///
 /// # Errors
 /// `invalid_url`.
@@ -184,7 +184,7 @@ pub fn check_ports(request: &SubmitRequest, ports: &Ports) -> Result<(), Refusal
     Ok(())
 }
 
-/// Whether all that is kept of the text is within its bound: each part is within its own.
+/// Refuses a request whose texts exceed the total limit although each part is within its own.
 fn check_text(request: &SubmitRequest) -> Result<(), Refusal> {
     let prompts = [&request.prompt, &request.negative_prompt];
     let prompts = prompts.into_iter().flatten().map(|text| text.trim().len());

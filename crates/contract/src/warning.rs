@@ -1,16 +1,17 @@
-//! What an engine did not or could not do of a request, although the task goes on: told with the
-//! task, by a stable code. What cannot be done at all is a [`crate::Failure`] instead.
+//! Parts of a request that an engine did not or could not satisfy although the task continues. The
+//! task reports them by a stable code. If the task cannot continue, it gets a [`crate::Failure`]
+//! instead.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a result is not all that was asked for. Stable: clients branch on it.
+/// Why a result differs from the request. Stable: clients branch on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WarningCode {
-    /// The engine takes no seed.
+    /// The engine ignores the seed.
     SeedIgnored,
-    /// Nothing was drawn for words of the prompt.
+    /// Some words of the prompt were not drawn.
     NotDrawn,
-    /// Captions leave out characters that no font sets.
+    /// Captions omit characters that no font has.
     CharactersNotSet,
 }
 
@@ -27,7 +28,7 @@ impl WarningCode {
         }
     }
 
-    /// The public sentence when nothing more particular is known.
+    /// The public sentence, unless a warning has its own.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::SeedIgnored => {
@@ -53,7 +54,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// A warning that says more than the usual sentence of its code.
+    /// A warning with a more specific sentence than its code's.
     pub fn new(code: WarningCode, message: impl Into<String>) -> Self {
         Self {
             code: code.as_str().to_owned(),

@@ -1,6 +1,7 @@
-//! What a webhook is told of the end of a task, in the form of OpenAI's events, and how it is signed: Standard Webhooks
-//! 1.0 (<https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>), which the
-//! OpenAI SDKs verify. Pure: times are arguments, and nothing is sent here.
+//! The event at the end of a task, in the form of OpenAI's events, and its signature: Standard
+//! Webhooks 1.0
+//! (<https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>),
+//! which the OpenAI SDKs verify. Pure: times are arguments, and nothing is sent here.
 
 use std::fmt;
 
@@ -14,7 +15,7 @@ use crate::id::TaskId;
 use crate::limits::WEBHOOK_ATTEMPTS_MAX;
 use crate::task::State;
 
-/// The header with the event's id, the same at each attempt.
+/// The header with the event's id, the same for each attempt.
 pub const ID_HEADER: &str = "webhook-id";
 /// The header with the time of the attempt, in Unix seconds.
 pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
@@ -26,28 +27,29 @@ pub const TEST_EVENT: &str = "webhook.test";
 
 const SECRET_PREFIX: &str = "whsec_";
 
-/// Signs the events of one webhook: 32 bytes. `Debug` hides them; printing them is a deliberate act.
+/// Signs the events of one webhook: 32 bytes. `Debug` hides them; print them only deliberately,
+/// with `reveal`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret([u8; 32]);
 
 impl WebhookSecret {
-    /// A secret of these bytes, which must be random.
+    /// A secret made of these bytes, which must be random.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes, to be stored.
+    /// The bytes to store.
     pub const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Its text as SDKs take it, `whsec_` and base64; to be shown once.
+    /// The secret in the form that SDKs take, `whsec_` and base64; to show once.
     pub fn reveal(&self) -> String {
         format!("{SECRET_PREFIX}{}", STANDARD.encode(self.0))
     }
 
-    /// One signature: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`. `None` never happens, since
-    /// HMAC takes keys of any length.
+    /// One signature: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`. Never `None`,
+    /// since HMAC takes keys of any length.
     fn sign(&self, id: &str, timestamp_s: u64, body: &[u8]) -> Option<String> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
         mac.update(format!("{id}.{timestamp_s}.").as_bytes());
@@ -65,7 +67,7 @@ impl fmt::Debug for WebhookSecret {
     }
 }
 
-/// The value of [`SIGNATURE_HEADER`]: one signature by each secret, separated by spaces.
+/// The value of [`SIGNATURE_HEADER`]: one signature per secret, separated by spaces.
 pub fn signatures(secrets: &[WebhookSecret], id: &str, timestamp_s: u64, body: &[u8]) -> String {
     let signed = secrets
         .iter()
@@ -73,14 +75,15 @@ pub fn signatures(secrets: &[WebhookSecret], id: &str, timestamp_s: u64, body: &
     signed.collect::<Vec<_>>().join(" ")
 }
 
-/// The id of the event that ends this task. A task ends once, so no other event has it.
+/// The id of the event for the end of this task. A task ends only once, so the id is unique.
 pub fn event_id(task: TaskId) -> String {
     let text = task.to_string();
     let number = text.split_once('_').map_or("", |(_, number)| number);
     format!("evt_{number}")
 }
 
-/// The type of the event that ends a task in this state; `None` of one that has not ended, or whose end is forgotten.
+/// The type of the event for a task that ended in this state; `None` if it is unfinished or
+/// expired.
 pub const fn event_type(state: &State) -> Option<&'static str> {
     match state {
         State::Completed(_) => Some("video.completed"),
@@ -89,14 +92,14 @@ pub const fn event_type(state: &State) -> Option<&'static str> {
     }
 }
 
-/// An event as it is sent.
+/// An event in its wire form.
 #[derive(Clone, Debug, Serialize)]
 pub struct Event<'a, T> {
-    /// Its id, also in [`ID_HEADER`].
+    /// The event's id, also in [`ID_HEADER`].
     pub id: &'a str,
     /// Always `event`.
     pub object: &'static str,
-    /// When it happened, in Unix seconds.
+    /// Time of the event, in Unix seconds.
     pub created_at: u64,
     /// [`event_type`], or [`TEST_EVENT`].
     #[serde(rename = "type")]
@@ -105,9 +108,10 @@ pub struct Event<'a, T> {
     pub data: T,
 }
 
-/// The pause after so many failed attempts at a delivery, in milliseconds; `None` after the last one.
+/// The pause after `attempts` failed attempts, in milliseconds; `None` after the last one.
 pub fn pause_ms(attempts: u32) -> Option<u64> {
-    /// Seconds. Short at first, for a receiver that restarts, and a day in all, for one whose operator sleeps.
+    /// Seconds. Short at first, for a receiver that restarts; a day in all, for one that stays down
+    /// overnight.
     const PAUSES: [u64; WEBHOOK_ATTEMPTS_MAX as usize - 1] =
         [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 28_800];
     let place = usize::try_from(attempts.saturating_sub(1)).ok()?;

@@ -1,19 +1,19 @@
-//! How many bytes a task takes in a list: what a page is bounded by, since a hundred tasks may be
-//! a hundred words or several megabytes.
+//! The bytes that a task takes in a list. Pages are limited by bytes, since a hundred tasks may
+//! have a hundred words or several megabytes.
 
 use crate::spec::Inputs;
 use crate::task::{State, Task};
 
-/// Numbers, identifiers, names of fields and three signed addresses.
+/// Numbers, identifiers, field names and three signed URLs.
 const FIXED_BYTES: usize = 2048;
 
-/// An estimate from above of the JSON of the task's object (up to addresses of a few hundred
-/// characters), and of the reference URLs that are held while it is written.
+/// An upper estimate of the task object's JSON (with URLs of up to a few hundred characters), and
+/// of the reference URLs held while it is written.
 pub fn listed_bytes(task: &Task) -> usize {
     let spec = &task.spec;
     let metadata = task.metadata.iter();
     let failure = match &task.state {
-        // Sent twice: in `error` and as `fail_reason`.
+        // Sent twice: as `error` and as `fail_reason`.
         State::Failed(failure) => 2 * json_bytes(&failure.message),
         _ => 0,
     };
@@ -40,7 +40,7 @@ fn input_bytes(inputs: &Inputs) -> usize {
 
 /// The length of `text` within the quotes of a JSON string.
 fn json_bytes(text: &str) -> usize {
-    // Most have nothing to escape, which a pass without branches tells many bytes at a time.
+    // Most texts need no escapes; a loop without branches checks many bytes at a time.
     let special = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
     if !text
         .as_bytes()

@@ -184,7 +184,7 @@ pub(super) struct Holding<H> {
     body: Body,
     /// The remainder of a large piece.
     rest: Bytes,
-    /// Of an answer that goes out gradually.
+    /// Set for an answer that is sent gradually.
     outlet: Option<Outlet>,
     _held: H,
 }

@@ -28,7 +28,7 @@ pub struct Guards {
     pub buffered_bytes_max: u64,
     /// Requests per minute of a key without its own limit; 0 is unlimited.
     pub requests_per_minute: u32,
-    /// What this process shares of all keys' limits with others, if there are others.
+    /// Shares all keys' limits with other processes, if there are any.
     pub allowances: Option<Arc<dyn Allowances>>,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: TrustedProxies,

@@ -1,4 +1,4 @@
-//! The way out of an answer that is [`Gradual`]: one piece at a time.
+//! Sends a [`Gradual`] answer one piece at a time.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,12 +10,12 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::pace::{Answering, Unsent};
 use crate::gradual::Gradual;
 
-/// The client does not read, and the service stops.
+/// The service stops, and the client does not read its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the service stops, and the client does not read")]
 pub(super) struct Unread;
 
-/// Lets one piece out when the one before is sent.
+/// Releases a piece only after the previous one is sent.
 pub(super) struct Outlet {
     answering: Arc<Answering>,
     stopping: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -29,7 +29,8 @@ impl Outlet {
         }
     }
 
-    /// Ready when the next piece may follow. The socket wakes the connection when it has sent what there was.
+    /// Ready when the next piece may follow. The socket wakes the connection once everything is
+    /// sent.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unread>> {
         let unsent = self.answering.unsent();
         if unsent == Unsent::Nothing {
@@ -41,7 +42,7 @@ impl Outlet {
         }
     }
 
-    /// A piece follows.
+    /// Records that a piece follows.
     pub(super) fn note_piece(&self) {
         self.answering.note_piece();
     }

@@ -36,11 +36,11 @@ pub(crate) struct Deadlines {
     pub(crate) head: Duration,
     /// From the end of an answer to the first byte of the next request.
     pub(crate) idle: Duration,
-    /// How long a client may stop reading what is sent to it.
+    /// How long a client may stop reading its answer.
     pub(crate) write: Duration,
 }
 
-/// What a connection is doing, and since when; shared between its socket and its service.
+/// The connection's current step, and since when; shared between its socket and its service.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase(Arc<Mutex<Now>>);
 
@@ -56,7 +56,7 @@ struct Now {
     unsent: Unsent,
 }
 
-/// What of the pieces of a gradual answer is still here.
+/// The pieces of a gradual answer that have not reached the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsent {
     /// Everything was sent.
@@ -128,7 +128,7 @@ impl Phase {
         *now = Now::since_now(Step::Silent, now.request);
     }
 
-    /// Notes that the socket took everything, or no more; returns whether a gradual answer waits for that.
+    /// Records whether the socket took everything; returns whether a gradual answer waits for that.
     fn note_sent(&self, unsent: Unsent) -> bool {
         let mut now = self.lock();
         let is_news = now.unsent != Unsent::Nothing && now.unsent != unsent;
@@ -158,7 +158,7 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// The answer has `bytes`, all in memory until the client reads them.
+    /// Requires the client to read an answer of `bytes`, all in memory until then.
     pub(crate) fn must_be_taken(&self, bytes: u64) {
         let each = usize::try_from(bytes / WRITE_WINDOWS_MAX).unwrap_or(usize::MAX);
         if each > WRITE_BYTES_MIN {
@@ -168,12 +168,12 @@ impl Answering {
 }
 
 impl Answering {
-    /// A piece of a gradual answer follows.
+    /// Records that a piece of a gradual answer follows.
     pub(crate) fn note_piece(&self) {
         self.phase.lock().unsent = Unsent::Piece;
     }
 
-    /// What of the answer's pieces is still here.
+    /// The state of the answer's pieces.
     pub(crate) fn unsent(&self) -> Unsent {
         self.phase.lock().unsent
     }
@@ -299,7 +299,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
             Poll::Ready(Ok(count)) => {
                 self.taken(count, bytes.len());
                 if count == bytes.len() && self.phase.note_sent(Unsent::Nothing) {
-                    // The connection asks for the next piece before it writes, so that it must be told to ask again.
+                    // The connection asks for the next piece before it writes, so wake it to ask
+                    // again.
                     cx.waker().wake_by_ref();
                 }
                 Poll::Ready(Ok(count))

@@ -120,7 +120,7 @@ impl Room {
     }
 }
 
-/// The memory that a large answer needs.
+/// Memory for a large answer.
 struct Wanted {
     /// Bytes in memory that its endpoint has not already taken memory for.
     bytes: u64,
@@ -129,7 +129,8 @@ struct Wanted {
 impl Wanted {
     fn of(response: &Response) -> Option<Self> {
         if response.extensions().get::<Gradual>().is_some() {
-            // One piece at a time, mostly a small one: the bound on such answers is enough.
+            // Pieces are sent one at a time and mostly small: the limit on the number of such
+            // answers is enough.
             return None;
         }
         let in_memory = in_memory(response.body());

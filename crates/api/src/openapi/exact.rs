@@ -76,7 +76,7 @@ fn parameter_schema(path: &str, name: &str) -> Option<Value> {
 
 fn schemas(catalog: &Catalog) -> Value {
     let submit = submit_fields(catalog);
-    // What the forms of an edit name otherwise: the source is in the path or in `video`.
+    // In an edit, the path or `video` names the source instead.
     let is_named = |name: &str| ["draft_task_id", "edit_task_id"].contains(&name);
     let taken = FIELDS
         .iter()
@@ -199,7 +199,7 @@ fn seconds(catalog: &Catalog) -> Value {
         ],
         "description": format!(
             "Length in seconds, {shortest} to {longest}, as a number or a numeric string; `\"auto\"` (or -1) \
-             where the model chooses itself. {default}"
+             lets the model choose, where it supports this. {default}"
         ),
         "example": cards().next().map_or(SECONDS_DEFAULT, |can| can.seconds_default),
     })

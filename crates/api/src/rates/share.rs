@@ -1,6 +1,6 @@
-//! What a process holds of a key's rate limit where several processes serve one store. It takes a second's worth of
-//! requests from the shared allowance at a time and spends them without asking. While the store does not answer, each
-//! process falls back to a limit of its own.
+//! A process's part of a key's rate limit when several processes serve one store. It takes a
+//! second's worth of requests from the shared allowance at a time, and spends them without asking.
+//! While the store does not answer, each process falls back to its own limit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,21 +9,22 @@ use kinora_contract::UnixMs;
 use kinora_store::{Allowances, Taken};
 use tokio::time::timeout;
 
-/// Requests are taken in batches of this part of a minute's worth: the bound on what a process may hold unspent.
+/// A batch is a minute's worth of requests divided by this. It bounds how many a process holds
+/// unspent.
 const BATCHES_PER_MINUTE: u32 = 60;
-/// How long requests wait for the store: a limit is no reason to keep them waiting.
+/// How long requests wait for the store: a rate limit must not delay them for long.
 const ASK_MAX: Duration = Duration::from_millis(500);
-/// How long the store is left alone after it did not answer.
+/// How long to wait before asking the store again after it did not answer.
 const AWAY_MS: u64 = 1_000;
 
-/// What became of a request.
+/// The decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spent {
-    /// It is admitted; so many more are left, as far as this process knows.
+    /// Admitted; about `left` more requests are available.
     Admitted { left: u32 },
-    /// The allowance is used up; there will be room after this time.
+    /// Refused: the allowance is used up, with room again after this time.
     Refused { retry_ms: u64 },
-    /// The store does not say.
+    /// The store did not answer.
     Away,
 }
 
@@ -31,20 +32,20 @@ pub(super) enum Spent {
 #[derive(Debug, Default)]
 pub(super) struct Share {
     held: Mutex<Held>,
-    /// One request asks the store; those behind it find what it brought.
+    /// Only one request at a time asks the store; the others use its result.
     asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Held {
-    /// Requests that may be spent without asking.
+    /// Requests that may be spent without asking the store.
     requests: u32,
-    /// Requests that the other processes can still take.
+    /// Requests that remain in the shared allowance.
     left: u32,
     pause: Option<Pause>,
 }
 
-/// A time in which the store need not be asked.
+/// A period in which the store is not asked.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     since_ms: UnixMs,
@@ -94,7 +95,7 @@ impl Share {
 }
 
 impl Held {
-    /// `None` where the store must be asked.
+    /// `None` if the store must be asked.
     fn spend(&mut self, now_ms: UnixMs) -> Option<Spent> {
         if let Some(requests) = self.requests.checked_sub(1) {
             self.requests = requests;
@@ -102,7 +103,7 @@ impl Held {
             return Some(Spent::Admitted { left });
         }
         let pause = self.pause?;
-        // A clock that was set back ends the pause.
+        // If the clock was set back, the pause ends.
         let passed_ms = now_ms.checked_sub(pause.since_ms)?;
         let retry_ms = pause
             .for_ms
@@ -114,7 +115,7 @@ impl Held {
         })
     }
 
-    /// Keeps the store's answer; `None`: it gave none.
+    /// Records the store's answer; `None` if there was none.
     fn keep(&mut self, taken: Option<Taken>, now_ms: UnixMs) {
         let pause = |for_ms, away| {
             Some(Pause {
@@ -128,7 +129,7 @@ impl Held {
             Some(taken) => {
                 self.requests = taken.granted;
                 self.left = taken.left;
-                // Only a refusal is remembered.
+                // Only refusals are remembered.
                 self.pause = match taken.granted {
                     0 => pause(taken.next_ms.max(1), false),
                     _ => None,

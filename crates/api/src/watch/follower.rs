@@ -1,5 +1,5 @@
-//! The one watcher of a process: it hears which tasks have changed, reads them once for all who wait, and looks at
-//! everything that is waited for now and then, in case something was not heard.
+//! The one watcher of a process. It follows the store's changes, reads each changed task once for
+//! all waiting clients, and periodically checks every awaited task in case a change was missed.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -15,19 +15,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::hub::SharedHub;
 
-/// Changes that are read together.
+/// Maximum number of changes that are read together.
 const HEARD_AT_ONCE: usize = 256;
-/// Tasks of one question of a look.
+/// Maximum number of tasks in one query of a check.
 const LOOKED_AT_ONCE: usize = 1_000;
-/// Pause between two looks, at least.
+/// Minimum pause between two checks.
 const LOOK_PAUSE: Duration = Duration::from_secs(2);
-/// Added to it for each task that is waited for, and for each project: a look is to cost the store little.
+/// Added to that pause for each awaited task and each project, so that checks cost the store
+/// little.
 const LOOK_PAUSE_PER_TASK: Duration = Duration::from_millis(1);
 const LOOK_PAUSE_PER_PROJECT: Duration = Duration::from_millis(20);
-/// Pause before a look, when something was missed.
+/// Pause before a check when a change was missed.
 const MISSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// Follows `changes` until nobody waits any more, or the service stops.
+/// Follows `changes` until no client waits or the service stops.
 pub(super) async fn follow(
     hub: Weak<SharedHub>,
     tasks: Arc<dyn Tasks>,
@@ -35,7 +36,7 @@ pub(super) async fn follow(
     stopping: CancellationToken,
 ) {
     let mut look = pin!(sleep(LOOK_PAUSE));
-    // Whether the next look was brought forward.
+    // Whether the next check was brought forward.
     let mut is_early = false;
     loop {
         let heard = tokio::select! {
@@ -73,7 +74,7 @@ pub(super) async fn follow(
     }
 }
 
-/// Tells of `first` and what else has changed by now; returns whether nothing was missed.
+/// Delivers `first` and all other changes received by now; returns whether none was missed.
 async fn hear(
     shared: &SharedHub,
     tasks: &dyn Tasks,
@@ -109,7 +110,7 @@ async fn hear(
     is_complete
 }
 
-/// Tells of everything that was not heard.
+/// Delivers all changes that were missed.
 async fn look_at_all(shared: &SharedHub, tasks: &dyn Tasks) -> Result<(), StoreError> {
     let (ids, projects) = {
         let mut hub = shared.lock();
@@ -129,7 +130,7 @@ async fn look_at_all(shared: &SharedHub, tasks: &dyn Tasks) -> Result<(), StoreE
             since_ms,
             limit: EVENTS_RESUMED_MAX,
         };
-        // Those that end between the two are told as ended.
+        // Read before the ended tasks, so that a task which ends in between is reported as ended.
         let unfinished = tasks.unfinished(&project).await?;
         let ended = tasks.ended(request).await?;
         shared.lock().tell_project(&project, &unfinished, &ended);
@@ -137,7 +138,7 @@ async fn look_at_all(shared: &SharedHub, tasks: &dyn Tasks) -> Result<(), StoreE
     Ok(())
 }
 
-/// The pause before the next look.
+/// The pause before the next check.
 fn look_pause(hub: &SharedHub) -> Duration {
     let hub = hub.lock();
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);

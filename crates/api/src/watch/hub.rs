@@ -1,5 +1,5 @@
-//! Who waits for which tasks, and what they were told last. It decides whom a state that was read concerns, and
-//! reads nothing itself.
+//! The mailboxes of all waiting clients, and the last state delivered to each subject. It decides
+//! who receives a state that was read, and reads nothing itself.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,20 +9,20 @@ use kinora_store::{Ended, Glance};
 
 use super::mailbox::Mailbox;
 
-/// Looks for which an ended task of a project is remembered as told. Together they last longer than the time for
-/// which the store tells ends again.
+/// Number of checks for which an ended task of a project is remembered as delivered. Together they
+/// last longer than the period for which the store reports ends again.
 const LOOKS_REMEMBERED: u64 = 60;
 
-/// Whose changes somebody waits for.
+/// The subject of a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// One task's.
+    /// Changes of one task.
     Task(TaskId),
-    /// Those of all tasks of a project.
+    /// Changes of all tasks of a project.
     Project(Arc<str>),
 }
 
-/// The hub of a process, shared by its watcher and those who wait.
+/// The hub of a process, shared by its watcher and its waiting clients.
 #[derive(Debug, Default)]
 pub(super) struct SharedHub(Mutex<Hub>);
 
@@ -31,7 +31,7 @@ impl SharedHub {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody waits any more; then changes need not be followed until somebody joins.
+    /// Whether no client waits, so that changes need not be followed until one joins.
     pub(super) fn is_abandoned(&self) -> bool {
         let mut hub = self.lock();
         hub.is_followed = !hub.is_empty();
@@ -39,12 +39,12 @@ impl SharedHub {
     }
 }
 
-/// All mailboxes, by their subjects.
+/// All mailboxes, by subject.
 #[derive(Debug, Default)]
 pub(super) struct Hub {
     tasks: HashMap<TaskId, Watched>,
     projects: HashMap<Arc<str>, Project>,
-    /// Looks at everything so far.
+    /// Number of checks so far.
     looks: u64,
     /// Whether changes are being followed.
     pub(super) is_followed: bool,
@@ -59,9 +59,10 @@ struct Watched {
 #[derive(Debug, Default)]
 struct Project {
     told: HashMap<TaskId, Told>,
-    /// Since when the project is followed; `None` until its first follower has read how it stands.
+    /// Time from which the project is followed; `None` until its first follower has read the
+    /// current state.
     since_ms: Option<UnixMs>,
-    /// Ends before this time are told.
+    /// The next check asks for ends from this time on.
     next_ms: UnixMs,
     boxes: Vec<Arc<Mailbox>>,
 }
@@ -69,7 +70,7 @@ struct Project {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Stands(Glance),
-    /// At the look of this number.
+    /// Ended, as of the check with this number.
     Ended(u64),
 }
 
@@ -105,7 +106,7 @@ impl Hub {
         }
     }
 
-    /// Nobody hears of anything from now on.
+    /// Closes all mailboxes; later changes are delivered to nobody.
     pub(super) fn close(&mut self) {
         let tasks = std::mem::take(&mut self.tasks).into_values();
         let projects = std::mem::take(&mut self.projects).into_values();
@@ -119,17 +120,17 @@ impl Hub {
         self.tasks.is_empty() && self.projects.is_empty()
     }
 
-    /// Whether a change of this task may concern somebody.
+    /// Whether a change of this task may concern a waiting client.
     pub(super) fn may_concern(&self, id: TaskId) -> bool {
         !self.projects.is_empty() || self.tasks.contains_key(&id)
     }
 
-    /// The tasks that somebody waits for.
+    /// The tasks that clients wait for.
     pub(super) fn tasks(&self) -> Vec<TaskId> {
         self.tasks.keys().copied().collect()
     }
 
-    /// The projects that somebody follows, and the time since when their ends are to be told.
+    /// The projects that clients follow, and the time from which their ends must be delivered.
     pub(super) fn projects(&self) -> Vec<(Arc<str>, UnixMs)> {
         let projects = self.projects.iter();
         let projects = projects.filter(|(_, one)| one.since_ms.is_some());
@@ -138,7 +139,7 @@ impl Hub {
             .collect()
     }
 
-    /// Tells of a task that was read; `None` where it is gone.
+    /// Delivers a task that was read; `None` if it no longer exists.
     pub(super) fn tell(&mut self, id: TaskId, task: Option<&Arc<Task>>) {
         let glance = task.and_then(|task| Glance::of(task));
         self.tell_glance(id, glance, task);
@@ -151,7 +152,7 @@ impl Hub {
         }
     }
 
-    /// Tells those who wait for one task where it stands.
+    /// Delivers a task's state to the clients that wait for it.
     pub(super) fn tell_glance(
         &mut self,
         id: TaskId,
@@ -170,7 +171,7 @@ impl Hub {
         }
     }
 
-    /// Remembers what a new follower of a project learns by itself.
+    /// Records the tasks that a new follower of a project reads itself.
     pub(super) fn note(&mut self, name: &str, unfinished: &[Glance], ended: &Ended) {
         let looks = self.looks;
         let Some(project) = self.projects.get_mut(name) else {
@@ -189,7 +190,7 @@ impl Hub {
         }
     }
 
-    /// Tells the followers of a project what a look at it has found.
+    /// Delivers the results of a check to the followers of a project.
     pub(super) fn tell_project(&mut self, name: &str, unfinished: &[Glance], ended: &Ended) {
         let looks = self.looks;
         let Some(project) = self.projects.get_mut(name) else {
@@ -204,7 +205,7 @@ impl Hub {
             gone.remove(&glance.id);
             project.tell(*glance, None, looks);
         }
-        // Ended or removed since; those that follow will see.
+        // Ended or removed since then; the clients' own reads will show which.
         for id in gone {
             project.told.remove(&id);
             project.put(id, None);
@@ -216,7 +217,7 @@ impl Hub {
         project.told.retain(|_, told| is_remembered(told));
     }
 
-    /// A look at everything begins.
+    /// Starts a check of everything.
     pub(super) const fn begin_look(&mut self) {
         self.looks += 1;
     }
@@ -232,7 +233,7 @@ impl Project {
         }
         let told = Told::Stands(glance);
         let before = self.told.get(&glance.id);
-        // Nothing unfinished follows an end: this was read before it.
+        // An unfinished state after an end is outdated: it was read before the end.
         if before.is_some_and(|before| *before == told || matches!(before, Told::Ended(_))) {
             return;
         }
@@ -240,7 +241,8 @@ impl Project {
         self.put(glance.id, task);
     }
 
-    /// One that ended before the project was followed is news only where it was told as unfinished.
+    /// A task that ended before the project was followed is news only if it was delivered as
+    /// unfinished.
     fn tell_end(&mut self, id: TaskId, at_ms: UnixMs, looks: u64) {
         let was_told = self.told.contains_key(&id);
         let is_past = self.since_ms.is_some_and(|since_ms| at_ms < since_ms);
@@ -249,13 +251,13 @@ impl Project {
         }
     }
 
-    /// Notes that a task has ended; returns whether that is news.
+    /// Records that a task has ended; returns whether that is news.
     fn note_end(&mut self, id: TaskId, looks: u64) -> bool {
         let before = self.told.insert(id, Told::Ended(looks));
         !matches!(before, Some(Told::Ended(_)))
     }
 
-    /// Tasks that were unfinished when they were told last.
+    /// Tasks whose last delivered state is unfinished.
     fn standing(&self) -> HashSet<TaskId> {
         let standing = self.told.iter();
         let standing = standing.filter(|(_, told)| matches!(told, Told::Stands(_)));

@@ -1,5 +1,6 @@
-//! A mailbox: the changed tasks that one waiting request or stream has not looked at yet. Each task is in it once,
-//! however often it changes, so that a slow reader loses states in between, never the last one, and costs little.
+//! A mailbox: the changed tasks that one waiting request or stream has not handled yet. It holds
+//! each task only once, however often the task changes. So a slow reader misses intermediate states
+//! but never the last one, and uses little memory.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,19 +9,19 @@ use kinora_contract::limits::EVENTS_UNREAD_MAX;
 use kinora_contract::{Task, TaskId};
 use tokio::sync::Notify;
 
-/// Room that an empty mailbox keeps, in letters.
+/// Capacity that an empty mailbox keeps, in letters.
 const KEPT_CAPACITY: usize = 8;
 
-/// A task that has changed.
+/// A changed task.
 #[derive(Clone, Debug)]
 pub(crate) struct Letter {
-    /// Which one.
+    /// The task's id.
     pub(crate) id: TaskId,
-    /// The task as it stood then; `None` where it is to be read.
+    /// The task after the change; `None` if the reader must read it.
     pub(crate) task: Option<Arc<Task>>,
 }
 
-/// The letters of one reader.
+/// The letters for one reader.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     letters: Mutex<Letters>,
@@ -34,8 +35,8 @@ struct Letters {
 }
 
 impl Mailbox {
-    /// Puts in that a task has changed. Only the first letter carries its task: those that wait behind it would
-    /// hold memory for a reader that does not read.
+    /// Adds a changed task. Only the first letter carries the task itself: the others would hold
+    /// memory for a reader that does not read.
     pub(super) fn put(&self, id: TaskId, task: Option<&Arc<Task>>) {
         let mut letters = self.lock();
         if letters.is_over {
@@ -53,7 +54,7 @@ impl Mailbox {
         self.moved.notify_one();
     }
 
-    /// Nothing comes any more; what is there can still be taken.
+    /// Closes the mailbox to new letters; the remaining ones can still be taken.
     pub(super) fn close(&self) {
         self.lock().is_over = true;
         self.moved.notify_one();
@@ -69,7 +70,7 @@ impl Mailbox {
         next
     }
 
-    /// Takes out the letter about this task: its reader is about to read the task anyway.
+    /// Removes the letter about this task, which its reader is about to read anyway.
     pub(crate) fn remove(&self, id: TaskId) {
         self.lock().waiting.retain(|letter| letter.id != id);
     }
@@ -79,12 +80,12 @@ impl Mailbox {
         self.lock().waiting.is_empty()
     }
 
-    /// Whether nothing comes any more: the service stops, or the reader has let too much wait.
+    /// Whether no more letters will come: the service stops, or the reader fell too far behind.
     pub(crate) fn is_over(&self) -> bool {
         self.lock().is_over
     }
 
-    /// Returns when there is a letter, or nothing comes any more.
+    /// Waits until there is a letter, or no more will come.
     pub(crate) async fn moved(&self) {
         loop {
             let moved = self.moved.notified();
@@ -101,7 +102,8 @@ impl Mailbox {
 }
 
 impl Letters {
-    /// Ends it without what waits: who goes on later is told of it then.
+    /// Closes the mailbox and drops its letters; a client that reconnects receives their tasks
+    /// then.
     fn end(&mut self) {
         self.waiting = VecDeque::new();
         self.is_over = true;

@@ -1,4 +1,4 @@
-//! How many requests wait, or streams are open: a bound for all, and one per API key.
+//! Limits on waiting requests and open streams: one for all, and one per API key.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

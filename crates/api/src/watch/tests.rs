@@ -1,4 +1,4 @@
-//! The whole way of a change, from a store to those who wait for it.
+//! A change's whole path, from the store to the waiting clients.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use kinora_store::{EndedRequest, Renewal, Stores};
 
 use super::*;
 
-/// Only a failing test waits so long.
+/// Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A store with its clients that wait.
+/// A store and its waiting clients.
 struct World {
     site: Site,
-    /// As the clients see the store.
+    /// The store as clients see it.
     tasks: Arc<dyn Tasks>,
     plan: Arc<Plan<Method>>,
     watch: Watch,
@@ -54,7 +54,7 @@ async fn next(waiter: &Waiter) -> TaskId {
     waiter.mailbox().take().expect("a letter").id
 }
 
-/// Lets everything happen that can happen now.
+/// Runs everything that can run now.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -111,7 +111,7 @@ async fn what_is_not_heard_is_found_by_a_look() {
     world.site.cancel("one", 1, RETENTION_MS).await;
     assert_eq!(next(&own).await, id(1));
     assert_eq!(next(&project).await, id(1));
-    // It comes and goes between two looks.
+    // Created and removed between two checks.
     world.site.submit(4, "one").await;
     world.site.cancel("one", 4, RETENTION_MS).await;
     assert_eq!(next(&project).await, id(4));

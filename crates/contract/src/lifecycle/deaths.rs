@@ -1,22 +1,23 @@
-//! Consequences of a worker's death for the tasks that it ran. A death counts against a task while it has
-//! another attempt; its last attempt is used up only by a death at which it ran alone, so that a neighbour that
-//! kills the process ends no innocent task. That it comes to run alone is the claims' part ([`runs_alone`]), and
-//! so is that this happens only in a process that has lived for a while or completed a task since the last death:
-//! a crash loop has other causes. Pure: every store asks here.
+//! Consequences of a worker's death for the tasks that it ran. A death counts against a task while
+//! it has another attempt. The last attempt is used up only by a death during which the task ran
+//! alone, so that an innocent task does not fail because of a neighbour that kills the process. The
+//! claims ensure that such a task runs alone ([`runs_alone`]), and that it does so only in a
+//! process that has lived for a while or has completed a task since the last death: a crash loop
+//! has other causes. Pure: every store uses this.
 
-/// The fate of a task whose worker died or hung.
+/// The verdict on a task whose worker died or hung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It waits again, and the attempt counts.
+    /// The task waits again, and the attempt counts.
     Again,
-    /// It waits again as if the attempt had not been: others that ran may have been the cause.
+    /// The task waits again, and the attempt does not count: another running task may be the cause.
     Spared,
     /// It was the last attempt: the task fails with `worker_lost`.
     Lost,
 }
 
-/// Judges a death in attempt number `attempt` of at most `attempts_max`; `alone` says whether the worker ran
-/// nothing else.
+/// Judges a death in attempt number `attempt` of at most `attempts_max`; `alone` is whether the
+/// worker ran nothing else.
 pub const fn judge_death(attempt: u32, attempts_max: u32, alone: bool) -> Verdict {
     match (attempt < attempts_max, alone) {
         (true, _) => Verdict::Again,
@@ -25,8 +26,8 @@ pub const fn judge_death(attempt: u32, attempts_max: u32, alone: bool) -> Verdic
     }
 }
 
-/// Whether the attempt after `attempts` others is made while the worker runs nothing else: it is the last one
-/// of a task that has met a death.
+/// Whether the task's next attempt must be the worker's only run: it is the last attempt of a task
+/// whose worker has died before.
 pub const fn runs_alone(deaths: u32, attempts: u32, attempts_max: u32) -> bool {
     deaths > 0 && attempts.saturating_add(1) >= attempts_max
 }

@@ -9,49 +9,50 @@ use crate::lifecycle::record::Record;
 use crate::task::State;
 use crate::time::UnixMs;
 
-/// Work for the store in the transaction of a change, besides storing the task.
+/// Work for the store in the same transaction as the change, besides storing the task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Blob keys of unneeded files, some of which may not exist.
+    /// Blob keys of files that are no longer needed; some may not exist.
     pub garbage: Vec<String>,
-    /// Work that goes on elsewhere for a task that ended without a result.
+    /// Work in progress elsewhere, for a task that ended without a result.
     pub call_off: Option<CallOff>,
-    /// The task, if it has come to its end: webhooks are to be told.
+    /// The task, if it has ended: webhooks must be notified.
     pub ended: Option<TaskId>,
-    /// Change of the bytes with which the project is charged.
+    /// Change of the project's charged bytes.
     pub bytes: i64,
-    /// Change of the number of the project's tasks that are not expired.
+    /// Change of the project's number of unexpired tasks.
     pub tasks: i64,
-    /// Whether texts of clients were removed that are to leave the disk soon.
+    /// Whether clients' texts were removed that must leave the disk soon.
     pub erases: bool,
-    /// What the task adds to the sums over ended tasks, where it ends.
+    /// The task's part in the sums over ended tasks, if it ends.
     pub ending: Option<Ending>,
 }
 
-/// An upstream job that is to be called off.
+/// An upstream job to cancel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallOff {
-    /// The task; it may be gone.
+    /// The task, which may no longer exist.
     pub task: TaskId,
-    /// Its model, whose engine understands the ticket.
+    /// Its model, which determines the engine that understands the ticket.
     pub model: String,
     /// The engine's own name for the work ([`crate::lifecycle::Renewal::ticket`]).
     pub ticket: String,
 }
 
-/// Whom a change may concern.
+/// The parties that a change may concern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// There may be something to claim or to fetch.
+    /// A task may be ready to claim or to fetch.
     pub work: bool,
-    /// Somebody's lease, of a run or of a fetch, was taken away.
+    /// A lease of a run or a fetch was withdrawn.
     pub withdrawn: bool,
-    /// A task has come to its end: deliveries to webhooks may be due.
+    /// A task has ended: webhook deliveries may be due.
     pub ended: bool,
 }
 
 impl Effects {
-    /// The effects of a change from `before` to `after`; `None` stands for an absent task.
+    /// The effects of a change from `before` to `after`; `None` stands for a task that does not
+    /// exist.
     #[must_use]
     pub fn of(before: Option<&Record>, after: Option<&Record>) -> Self {
         let charged = |record: &Record| i64::try_from(record.charged_bytes).unwrap_or(i64::MAX);
@@ -83,7 +84,7 @@ impl Effects {
 }
 
 impl Hints {
-    /// All of both.
+    /// Combines two hints.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self {
@@ -93,19 +94,19 @@ impl Hints {
         }
     }
 
-    /// Whom a task's way from `before` to `after` may concern.
+    /// The parties concerned by a task's change from `before` to `after`.
     #[must_use]
     pub fn of(before: Option<&Record>, after: Option<&Record>) -> Self {
         let was_held = |record: &Record| {
             record.is_running() || record.is_waiting() && record.references.fetch().is_some()
         };
-        // That a fetch begins is no news to anybody.
+        // The start of a fetch concerns nobody.
         let work =
             after.is_some_and(|after| after.is_waiting() && after.references.fetch().is_none());
         let withdrawn = before.is_some_and(was_held)
             && match after {
                 None => true,
-                // Only a cancel keeps the lease of a run that it ends.
+                // Only a cancel keeps the lease of the run that it ends.
                 Some(after) if after.is_terminal() => {
                     after.lease.is_some() || before.is_some_and(Record::is_waiting)
                 }
@@ -119,12 +120,12 @@ impl Hints {
     }
 }
 
-/// Whether the task has come to its end: removed, if `after` is absent.
+/// Whether the task has ended; removed if `after` is absent.
 fn ends(before: &Record, after: Option<&Record>) -> bool {
     !before.is_terminal() && after.is_none_or(Record::is_terminal)
 }
 
-/// Keys of the files that `before` needed or may have put there, and `after` does not need.
+/// Keys of files that `before` needed or may have created, and `after` does not need.
 fn garbage(before: &Record, after: Option<&Record>) -> Vec<String> {
     let mut keys = Vec::new();
     if let Some(lease) = before.running_lease() {

@@ -1,4 +1,4 @@
-//! The end of a task, as the sums over ended tasks count it.
+//! The end of a task, for the sums over ended tasks.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ const CANCELLED: Tally = Tally {
     engine_ms: 0,
 };
 
-/// What the end of one task adds to the sums.
+/// One ended task's part in the sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// Whose task it was.
+    /// The project that owned the task.
     pub project: String,
     /// Canonical identifier of its model.
     pub model: String,
-    /// When it ended, in whole days since 1970 (UTC).
+    /// Day of the end, in days since 1970 (UTC).
     pub day: u64,
-    /// What it adds.
+    /// The amounts to add.
     pub tally: Tally,
 }
 
 impl Ending {
-    /// Of a change from `before` to `after`, if the task ends by it.
+    /// For a change from `before` to `after`, if the task ends with it.
     pub(super) fn of(before: &Record, after: &Record) -> Option<Self> {
         let task = &after.task;
         let counted = match &task.state {
@@ -49,7 +49,7 @@ impl Ending {
         (!before.is_terminal()).then(|| Self::at(task, task.finished_at_ms.unwrap_or(0), counted))
     }
 
-    /// Of a task that is deleted: one that is unfinished counts as cancelled.
+    /// For a deleted task; an unfinished one counts as cancelled.
     pub(super) fn of_deletion(before: &Record, now_ms: UnixMs) -> Option<Self> {
         (!before.is_terminal()).then(|| Self::at(&before.task, now_ms, CANCELLED))
     }

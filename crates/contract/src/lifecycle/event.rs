@@ -8,19 +8,19 @@ use crate::task::Artifact;
 use crate::time::{SteadyMs, UnixMs};
 use crate::warning::Warning;
 
-/// An event in a task's life. Tokens identify who acts; times are those of the store's clock.
+/// An event in a task's life. Tokens identify the actor; times are those of the store's clock.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A worker takes the task.
     Claimed {
         /// The new lease.
         held: Held,
-        /// The present.
+        /// The current time.
         now_ms: UnixMs,
     },
     /// The worker reports, and extends its lease.
     Renewed {
-        /// Of its lease.
+        /// Token of its lease.
         token: u64,
         /// New end of the lease by the wall clock.
         until_ms: UnixMs,
@@ -31,18 +31,18 @@ pub enum Event {
     },
     /// The worker ends the task.
     Finished {
-        /// Of its lease.
+        /// Token of its lease.
         token: u64,
-        /// The result or the reason why there is none.
+        /// The result, or the failure.
         outcome: Outcome,
-        /// The present.
+        /// The current time.
         now_ms: UnixMs,
-        /// How long an ended task is kept, in milliseconds.
+        /// How long to keep an ended task, in milliseconds.
         retention_ms: u64,
     },
     /// The worker gives the task back.
     Released {
-        /// Of its lease.
+        /// Token of its lease.
         token: u64,
         /// Whether the attempt counts.
         attempt: Attempt,
@@ -51,14 +51,14 @@ pub enum Event {
     WorkerLost {
         /// The verdict on the task ([`crate::lifecycle::judge_death`]).
         verdict: Verdict,
-        /// The present.
+        /// The current time.
         now_ms: UnixMs,
-        /// How long an ended task is kept, in milliseconds.
+        /// How long to keep an ended task, in milliseconds.
         retention_ms: u64,
     },
     /// A fetch of the task's references begins.
     FetchBegun {
-        /// Tells this fetch from earlier and later ones.
+        /// Distinguishes this fetch from earlier and later ones.
         token: u64,
         /// End of its lease by the steady clock.
         until_ms: SteadyMs,
@@ -67,38 +67,38 @@ pub enum Event {
     FetchDue,
     /// A fetch ended.
     FetchEnded {
-        /// Of the fetch.
+        /// Token of the fetch.
         token: u64,
-        /// How.
+        /// How the fetch ended.
         outcome: FetchOutcome,
     },
-    /// The references were stored, and take so many bytes.
+    /// The references were stored, with their total size.
     ReferencesStored {
-        /// Of all references together.
+        /// Size of all references.
         bytes: u64,
     },
     /// The owner cancels the task.
     Cancelled {
         /// The failure of the task.
         failure: Failure,
-        /// The present.
+        /// The current time.
         now_ms: UnixMs,
-        /// How long an ended task is kept, in milliseconds.
+        /// How long to keep an ended task, in milliseconds.
         retention_ms: u64,
     },
-    /// The task has waited longer than it may for its first worker.
+    /// The task has exceeded its maximum wait for the first worker.
     WaitedTooLong {
-        /// The present.
+        /// The current time.
         now_ms: UnixMs,
-        /// How long an ended task is kept, in milliseconds.
+        /// How long to keep an ended task, in milliseconds.
         retention_ms: u64,
     },
-    /// The time for which the task was kept is over.
+    /// The retention of the task is over.
     Expired {
-        /// The present, from which a tombstone's time counts.
+        /// The current time, from which the tombstone's time counts.
         now_ms: UnixMs,
     },
-    /// The task is kept until another time.
+    /// The task's expiry is postponed.
     Postponed {
         /// The new expiry.
         expires_at_ms: UnixMs,
@@ -116,20 +116,20 @@ pub type Outcome = Result<Artifact, Failure>;
 /// How a fetch ended.
 #[derive(Clone, Debug)]
 pub enum FetchOutcome {
-    /// Every reference is stored: the task can be claimed.
+    /// Every reference is stored: workers can claim the task.
     AtHand,
     /// A reference cannot be fetched or used: the task fails.
     Failed {
         /// The failure of the task.
         failure: Failure,
-        /// The present.
+        /// The current time.
         now_ms: UnixMs,
-        /// How long an ended task is kept, in milliseconds.
+        /// How long to keep an ended task, in milliseconds.
         retention_ms: u64,
     },
-    /// The server is at fault: the references may be fetched again later.
+    /// The server is at fault: another fetch of the references may follow.
     Back {
-        /// Not before then, by the steady clock.
+        /// Earliest time of that fetch, by the steady clock.
         not_before_ms: SteadyMs,
     },
 }
@@ -137,31 +137,31 @@ pub enum FetchOutcome {
 /// A worker's report with a renewal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Renewal {
-    /// 0 to 99; less than before changes nothing.
+    /// 0 to 99; a lower value than before changes nothing.
     pub progress: u8,
     /// The engine at work, as `name/version`.
     pub engine: Option<String>,
-    /// The spec with the choices that were left to the engine or to a reference (length, shape); it replaces the
-    /// task's. Nothing else of it may differ.
+    /// The spec with the values that an engine or a reference determined (length, shape); it
+    /// replaces the task's. It may differ in nothing else.
     pub decided: Option<Box<VideoSpec>>,
-    /// The engine's own text for a later attempt at this task, in the place of an earlier one. It goes when the
-    /// task ends, and no client sees it.
+    /// The engine's own text for a later attempt at this task; it replaces an earlier one. It is
+    /// dropped when the task ends, and clients never see it.
     pub ticket: Option<String>,
-    /// What the engine will not or cannot do of the request, in the place of what was known before; `None` leaves
-    /// that as it is.
+    /// Parts of the request that the engine will not or cannot satisfy; they replace the previous
+    /// ones. `None` changes nothing.
     pub warnings: Option<Vec<Warning>>,
 }
 
-/// Why an event did not happen. The task is as before.
+/// Why an event was refused. The task is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The token is not the one of the task's present run or fetch.
+    /// The token is not that of the task's current run or fetch.
     #[error("the lease is lost: {0}")]
     LeaseLost(LeaseLost),
-    /// The task has reached its end.
+    /// The task has ended.
     #[error("the task has ended")]
     Ended,
-    /// The task is in no state in which this can happen.
+    /// The task's state does not allow the event.
     #[error("not possible in the task's present state")]
     Impossible,
 }

@@ -1,5 +1,5 @@
-//! The blob keys of all files: the one place that knows how they are made. Both sides use it: the worker
-//! puts the files there, and the store notes them as garbage in the transaction that makes them useless.
+//! The blob keys of all files; no other code knows their layout. The worker uses them to store
+//! files, and the store records them as garbage in the transaction that makes them useless.
 
 use super::lease::Lease;
 use crate::id::TaskId;
@@ -10,15 +10,15 @@ use crate::task::{State, Task};
 const RESULTS: &str = "videos/";
 /// Fetched references: `references/TASK/INDEX`.
 const REFERENCES: &str = "references/";
-/// The keys of tasks' files begin with one of these.
+/// Every key of a task's file begins with one of these.
 pub const TASK_FILES: [&str; 2] = [RESULTS, REFERENCES];
-/// The keys of stores' marks begin with this.
+/// Every key of a store's mark begins with this.
 pub const MARKS: &str = "stores/";
 
 impl Lease {
-    /// Files that a run under this lease publishes: video, thumbnail, spritesheet. The keys carry the
-    /// token, so that no two attempts share one; they are garbage once the lease ended otherwise
-    /// than in a completed task.
+    /// Files that a run under this lease publishes: video, thumbnail, spritesheet. The keys contain
+    /// the token, so no two attempts share one. They are garbage if the lease ends in any other way
+    /// than with a completed task.
     #[must_use]
     pub fn file_keys(&self) -> [String; 3] {
         ["video.mp4", "thumbnail.webp", "spritesheet.jpg"]
@@ -26,15 +26,15 @@ impl Lease {
     }
 }
 
-/// The fetched references of a task, in the order of [`crate::Inputs::references`].
-/// They serve every attempt, and are garbage once the task has ended; those of a completed draft
-/// are kept as long as the draft, for its final.
+/// The fetched references of a task, in the order of [`crate::Inputs::references`]. All attempts
+/// use them, and they are garbage once the task has ended; those of a completed draft are kept as
+/// long as the draft, for its final.
 #[must_use]
 pub fn reference_keys(task: &Task) -> Vec<String> {
     reference_keys_of(task.id, &task.spec)
 }
 
-/// The same of a task of which only the identifier and the spec are known.
+/// The same for a task of which only the identifier and the spec are known.
 #[must_use]
 pub fn reference_keys_of(task: TaskId, spec: &VideoSpec) -> Vec<String> {
     (0..spec.inputs.references().len())
@@ -42,13 +42,14 @@ pub fn reference_keys_of(task: TaskId, spec: &VideoSpec) -> Vec<String> {
         .collect()
 }
 
-/// The mark that a store leaves beside its results: an empty file, named after the store's own number.
+/// The mark that a store leaves beside its results: an empty file, named after the store's own
+/// number.
 #[must_use]
 pub fn mark_key(identity: u64) -> String {
     format!("{MARKS}{identity:016x}")
 }
 
-/// The task that a file of this key belongs to; `None` for keys that are no task's.
+/// The task that a file with this key belongs to; `None` if the key is not a task's.
 #[must_use]
 pub fn task_of_file(key: &str) -> Option<TaskId> {
     let rest = TASK_FILES
@@ -57,12 +58,12 @@ pub fn task_of_file(key: &str) -> Option<TaskId> {
     rest.split_once('/')?.0.parse().ok()
 }
 
-/// Bytes that a reference is charged with until it is known what it takes: what most pictures take
-/// once they are cut down to their frame, and 15 s of stereo in 16 bits.
+/// Bytes charged for a reference until its size is known: the size of most pictures once cropped to
+/// their frame, and of 15 s of 16-bit stereo.
 const IMAGE_ALLOWANCE_BYTES: u64 = 4 << 20;
 const AUDIO_ALLOWANCE_BYTES: u64 = 3 << 20;
 
-/// Charge for a task's references before they are fetched, bytes.
+/// Charge for a task's references before they are fetched, in bytes.
 pub(crate) fn reference_allowance(task: &Task) -> u64 {
     let references = task.spec.inputs.references();
     let allowance = |reference: &Reference<'_>| match reference {
@@ -72,7 +73,7 @@ pub(crate) fn reference_allowance(task: &Task) -> u64 {
     references.iter().map(allowance).sum()
 }
 
-/// Whether `key` is a file that `task` has, or may still get while it is unfinished.
+/// Whether `key` is a file that `task` has, or may still get if it is unfinished.
 #[must_use]
 pub fn names_file(task: &Task, key: &str) -> bool {
     match &task.state {

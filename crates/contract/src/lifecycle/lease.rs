@@ -1,5 +1,5 @@
-//! Leases: the right of one worker to one task until a time, with a fencing token that
-//! grows at every claim, so that a late worker's write changes nothing.
+//! Leases: the right of one worker to one task for a limited time, with a fencing token that grows
+//! with every claim, so that a late worker's write changes nothing.
 
 use std::fmt;
 
@@ -22,31 +22,33 @@ pub struct Held {
     pub token: u64,
     /// End of the lease by the wall clock, for operators.
     pub until_ms: UnixMs,
-    /// End of the lease by the clock that is never set, which alone counts. 0 of a lease that an
-    /// earlier process of an embedded store gave: it is over.
+    /// End of the lease by the clock that is never set; only this one decides. 0 for a lease from
+    /// an earlier process of an embedded store: it is over.
     pub until_steady_ms: SteadyMs,
     /// Name of the worker.
     pub worker: String,
 }
 
-/// How an attempt counts whose task goes back to the queue.
+/// Whether an attempt counts whose task returns to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// It counts: something broke.
     Counts,
-    /// It does not count, but its project has had its turn: an orderly stop, or a fault of this machine.
+    /// It does not count, but its project has used its turn: an orderly stop, or a fault of this
+    /// machine.
     Forgiven,
-    /// It is as if it had not been, and the task's references are to be fetched again: they are gone.
+    /// It does not count at all, and the task's references must be fetched again, since they are
+    /// lost.
     ReferencesLost,
 }
 
 /// How a lease was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseLost {
-    /// The task was cancelled or deleted by its owner.
+    /// The owner cancelled or deleted the task.
     Withdrawn,
-    /// The lease ran out, and the task went back to the queue or to another worker, or it is
-    /// already finished.
+    /// The lease expired and the task returned to the queue or went to another worker, or the task
+    /// is already finished.
     Superseded,
 }
 

@@ -1,6 +1,7 @@
-//! A task's life as values: the events that may happen to it ([`Event`]), its state afterwards, and the effects on files,
-//! upstream jobs, usage and waiting workers ([`Effects`]). [`Record::apply`] is pure and total: a store calls it
-//! inside its own transaction and stores the result, and has no rules of its own.
+//! A task's life as values: the events that may happen to it ([`Event`]), the state afterwards, and
+//! the effects on files, upstream jobs, usage and waiting workers ([`Effects`]). [`Record::apply`]
+//! is pure and total: a store calls it in its own transaction and stores the result; stores have no
+//! rules of their own.
 
 mod deaths;
 mod effects;

@@ -1,5 +1,5 @@
 //! A task with the fields that only stores know: its place in the queue, its lease, its charge.
-//! Records never change; a change makes a new one.
+//! Records are immutable; a change makes a new one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use crate::spec::Inputs;
 use crate::task::{State, Task};
 use crate::time::SteadyMs;
 
-/// Size of a task besides its texts, bytes: its row with its index entries, and its record in memory.
+/// Size of a task without its texts, in bytes: its row with its index entries, and its record in
+/// memory.
 const ROW_BYTES: u64 = 1024;
 
 /// A task as a store keeps it.
@@ -20,44 +21,46 @@ pub struct Record {
     pub seq: u64,
     /// The task.
     pub task: Arc<Task>,
-    /// While running. A cancel keeps it, so that a worker can tell a withdrawal from a lease that ran out.
+    /// Set while running. A cancel keeps it, so that a worker can distinguish a withdrawal from an
+    /// expired lease.
     pub lease: Option<Held>,
     /// The engine's own text for a later attempt, while the task is unfinished.
     pub ticket: Option<Arc<str>>,
-    /// Bytes of its stored references; an allowance until it is known.
+    /// Size of the stored references; an allowance until it is known.
     pub reference_bytes: u64,
-    /// Bytes that it adds to its project's usage.
+    /// Bytes charged to the project.
     pub charged_bytes: u64,
-    /// How far its references are, while it waits.
+    /// State of the references, while the task waits.
     pub references: References,
-    /// Deaths of its worker so far.
+    /// Number of deaths of its workers.
     pub deaths: u32,
 }
 
-/// How far a task's references are. An embedded store writes down only whether they are at hand: its fetches end
-/// with its process.
+/// The state of a task's references. An embedded store records only whether they are stored: its
+/// fetches end with its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
     /// There are none, or all are stored.
     AtHand,
-    /// They are to be fetched.
+    /// They must be fetched.
     Wanted {
-        /// Fetches begun so far.
+        /// Number of fetches begun.
         tries: u32,
     },
-    /// Nobody may take them before a time: they are being fetched, or the last try was our fault.
+    /// Not available until a time: a fetch is in progress, or the last one failed because of this
+    /// service.
     Away {
-        /// Fetches begun so far.
+        /// Number of fetches begun.
         tries: u32,
-        /// They are wanted again from then on, by the steady clock.
+        /// The end of that time, by the steady clock.
         until_ms: SteadyMs,
-        /// Of the fetch under way.
+        /// Token of the fetch in progress.
         token: Option<u64>,
     },
 }
 
 impl References {
-    /// Of a task as it is stored.
+    /// The state for a stored task.
     #[must_use]
     pub fn stored(ready: bool, task: &Task) -> Self {
         if ready || task.spec.inputs == Inputs::Text {
@@ -67,7 +70,7 @@ impl References {
         }
     }
 
-    /// The token of the fetch under way.
+    /// Token of the fetch in progress.
     #[must_use]
     pub const fn fetch(self) -> Option<u64> {
         match self {
@@ -76,7 +79,7 @@ impl References {
         }
     }
 
-    /// Fetches begun since the references were last at hand.
+    /// Number of fetches begun since the references were last complete.
     #[must_use]
     pub const fn tries(self) -> u32 {
         match self {
@@ -103,7 +106,7 @@ impl Record {
         }
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Its approximate size in memory, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let failure = match &self.task.state {
@@ -113,19 +116,19 @@ impl Record {
         ROW_BYTES + text_bytes(&self.task) + failure
     }
 
-    /// Whether it waits, for its references or for a worker.
+    /// Whether the task waits for its references or for a worker.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         matches!(self.task.state, State::Waiting)
     }
 
-    /// Whether it waits and no worker has had it yet.
+    /// Whether the task waits and no worker has claimed it yet.
     #[must_use]
     pub fn awaits_first_worker(&self) -> bool {
         self.is_waiting() && self.task.started_at_ms.is_none()
     }
 
-    /// Whether a worker may claim it.
+    /// Whether a worker may claim the task.
     #[must_use]
     pub fn is_claimable(&self) -> bool {
         self.is_waiting() && self.references == References::AtHand
@@ -137,13 +140,13 @@ impl Record {
         matches!(self.task.state, State::Running)
     }
 
-    /// Whether it has reached its end.
+    /// Whether the task has ended.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.task.state.phase().is_terminal()
     }
 
-    /// Token of the last lease, as long as it is known.
+    /// Token of the last lease, while it is known.
     #[must_use]
     pub fn token(&self) -> Option<u64> {
         self.lease.as_ref().map(|held| held.token)
@@ -157,10 +160,10 @@ impl Record {
         Some(Lease { task, token })
     }
 
-    /// Whether the task is held by the run with this token.
+    /// Checks that the run with this token holds the task.
     ///
     /// # Errors
-    /// [`LeaseLost`]: how that run lost it.
+    /// [`LeaseLost`] with the way in which that run lost it.
     pub fn judge(&self, token: u64) -> Result<(), LeaseLost> {
         if self.token() != Some(token) {
             Err(LeaseLost::Superseded)
@@ -172,18 +175,18 @@ impl Record {
         }
     }
 
-    /// Whether a lease still holds, judged by the record of its task, if there is one.
+    /// Checks that a lease still holds, given the record of its task, if there is one.
     ///
     /// # Errors
-    /// [`LeaseLost`]: how it was lost.
+    /// [`LeaseLost`] with the way in which it was lost.
     pub fn judge_lease(record: Option<&Self>, lease: &Lease) -> Result<(), LeaseLost> {
         record.map_or(Err(LeaseLost::Withdrawn), |record| {
             record.judge(lease.token)
         })
     }
 
-    /// The successor of this record with a changed task and the lease given. An ended task keeps only
-    /// what can still be asked for.
+    /// A copy of this record with a changed task and the given lease. An ended task keeps only data
+    /// that clients can still request.
     pub(super) fn with(&self, lease: Option<Held>, change: impl FnOnce(&mut Task)) -> Self {
         let mut task = Task::clone(&self.task);
         change(&mut task);
@@ -203,7 +206,7 @@ impl Record {
         }
     }
 
-    /// The successor of this record whose references are so far.
+    /// A copy of this record with another state of its references.
     pub(super) fn with_references(&self, references: References) -> Self {
         Self {
             references,
@@ -212,8 +215,8 @@ impl Record {
     }
 }
 
-/// Drops what nobody can ask for any more: of an ended task its inputs, unless it is a draft whose final
-/// may be made of them; of an expired one, which only answers that it is gone, all texts.
+/// Drops data that nobody can request any more: the inputs of an ended task, unless it is a draft
+/// whose final may need them; and all texts of an expired one, which only answers 410.
 fn shed(task: &mut Task) {
     if keeps_references(task) {
         return;
@@ -226,7 +229,7 @@ fn shed(task: &mut Task) {
     }
 }
 
-/// Size of a task on disk, bytes.
+/// Size of a task on disk, in bytes.
 fn cost(task: &Task, reference_bytes: u64) -> u64 {
     let result = match &task.state {
         State::Completed(artifact) => artifact.files().iter().map(|file| file.bytes).sum(),

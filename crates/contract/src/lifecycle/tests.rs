@@ -1,4 +1,4 @@
-//! Every event in every state: what may happen, what the task is then, and what follows.
+//! Every event in every state: whether it is allowed, the task afterwards, and the effects.
 
 mod fixtures;
 
@@ -15,7 +15,7 @@ use super::*;
 use crate::tally::Tally;
 use crate::task::{Phase, State};
 
-/// Each event, with the names of the states in which it can happen.
+/// Each event, with the names of the states that allow it.
 fn events() -> Vec<(Event, Vec<&'static str>)> {
     let unfinished = ["ready", "wanted", "fetching", "paused", "running", "again"];
     let ended = ["completed", "failed", "cancelled"];
@@ -129,7 +129,8 @@ fn files_become_garbage_when_nobody_needs_them_any_more() {
     assert_eq!(keys(&failed), &of_run | &references);
     assert_eq!(keys(&effects(&run, cancel())), &of_run | &references);
     assert_eq!(keys(&effects(&run, deleted())), &of_run | &references);
-    // A result stays, its references do not, but for a draft, whose final may be made of them.
+    // The result stays; its references are dropped, except those of a draft, whose final may need
+    // them.
     let completed = effects(&run, finish(TOKEN, Ok(artifact())));
     assert_eq!(keys(&completed), references);
     let mut draft = run.clone();
@@ -264,8 +265,8 @@ fn hints_go_to_those_whom_a_change_concerns() {
 }
 
 proptest! {
-    /// Whatever happens, in whatever order: only steps that `may_become` allows, progress never falls, ends are
-    /// final, and the charge is what all changes add up to.
+    /// For any events in any order: only steps that `may_become` allows, progress never falls, ends
+    /// are final, and the charge equals the sum of all changes.
     #[test]
     fn no_sequence_of_events_breaks_the_rules(
         images in 0_usize..3,
@@ -305,7 +306,7 @@ proptest! {
     }
 }
 
-/// Whether there is, or was, a result.
+/// Whether the task has or had a result.
 fn was_completed(record: &Record) -> bool {
     match record.task.state {
         State::Completed(_) => true,

@@ -1,4 +1,4 @@
-//! Which events may happen to which tasks, and the task afterwards.
+//! Which events a task accepts in which state, and the task afterwards.
 
 use super::deaths::Verdict;
 use super::effects::Effects;
@@ -12,13 +12,13 @@ use crate::time::{SteadyMs, UnixMs};
 /// A change of a task.
 #[derive(Clone, Debug)]
 pub struct Transition {
-    /// The task afterwards; `None` when it is gone.
+    /// The task afterwards; `None` if it is removed.
     pub after: Option<Record>,
     /// The effects outside the task.
     pub effects: Effects,
 }
 
-/// When a task ends, and for how long it is kept then.
+/// When a task ends, and how long it is kept then.
 #[derive(Clone, Copy)]
 struct End {
     now_ms: UnixMs,
@@ -29,7 +29,7 @@ impl Record {
     /// The record after `event`, with its effects.
     ///
     /// # Errors
-    /// [`Refused`] when the event cannot happen to a task in this state: nothing is to be changed.
+    /// [`Refused`] if the task's state does not allow the event; then nothing may change.
     pub fn apply(&self, event: Event) -> Result<Transition, Refused> {
         let deletion = match &event {
             Event::Deleted { now_ms } => Some(Effects::of_deletion(self, *now_ms)),
@@ -134,7 +134,7 @@ impl Record {
             ..held
         });
         let mut after = self.with(held, |task| {
-            // Never downward, and 100 is for completed tasks.
+            // Never falls, and only completed tasks have 100.
             task.progress = task.progress.max(renewal.progress.min(99));
             if renewal.engine.is_some() {
                 task.engine = renewal.engine;
@@ -214,7 +214,7 @@ impl Record {
         Ok(self.with_references(References::Wanted { tries }))
     }
 
-    /// A fetch ends only a task that still waits for this very fetch, never the run of another process.
+    /// Ends a task only if it still waits for this very fetch, never during another process's run.
     fn fetch_ended(&self, token: u64, outcome: FetchOutcome) -> Result<Self, Refused> {
         if self.is_terminal() {
             return Err(LeaseLost::Withdrawn.into());
@@ -265,7 +265,7 @@ impl Record {
         Ok(self.failed(FailureCode::TaskExpired.into(), at))
     }
 
-    /// The task answers 410 from now on, and for as long as any other, however late this happens.
+    /// From now on the task answers 410, for the full time however late this happens.
     fn expired(&self, now_ms: UnixMs) -> Result<Self, Refused> {
         self.expect(self.has_files_to_expire())?;
         Ok(self.with(self.lease.clone(), |task| {
@@ -301,15 +301,15 @@ impl Record {
     }
 }
 
-/// Notes that a worker has the task; the first one counts. Times never run backwards within a task, whatever the
-/// clock did meanwhile.
+/// Records the claim; the first one sets the start. Times never run backwards within a task,
+/// whatever the clock did.
 fn start(task: &mut Task, now_ms: UnixMs) {
     let at_ms = now_ms.max(task.created_at_ms);
     task.started_at_ms.get_or_insert(at_ms);
 }
 
-/// Notes that the task has ended, after a step back of the clock when it began. From then on it is kept for as long
-/// as any other: should the step back be the mistake, its result does not go the sooner.
+/// Records the end of the task; not before its start, even if the clock was set back. The retention
+/// counts from that time: if the step back is wrong, the result does not expire too early.
 fn end(task: &mut Task, at: End) {
     let begun_ms = task.started_at_ms.unwrap_or(0).max(task.created_at_ms);
     let ended_ms = at.now_ms.max(begun_ms);

@@ -1,4 +1,4 @@
-//! Several processes that share one allowance, by a clock of the tests.
+//! Several processes that share one allowance, on a test clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use super::*;
 
 const NOW: UnixMs = 1_800_000_000_000;
 
-/// A store of one key's allowance, which may be away.
+/// A store with one key's allowance, which may be unavailable.
 #[derive(Debug)]
 struct Pool {
     clock: ManualClock,
@@ -75,7 +75,7 @@ impl Allowances for Pool {
     }
 }
 
-/// One of them.
+/// One of the processes.
 struct Process(RateLimits, Arc<Pool>);
 
 impl Process {
@@ -84,7 +84,7 @@ impl Process {
         standing.unwrap()
     }
 
-    /// Where the store answers at once.
+    /// Whether it admits a request while the store answers at once.
     fn admits(&self, limit: u32) -> bool {
         let standing = self.ask(limit).now_or_never().unwrap();
         standing.retry_after_seconds.is_none()

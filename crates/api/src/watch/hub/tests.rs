@@ -1,4 +1,4 @@
-//! Whom a state concerns, and that each is told of it once.
+//! Which clients receive a state, and that each receives it once.
 
 use kinora_contract::Status;
 
@@ -17,7 +17,7 @@ fn glance(id: TaskId, status: Status, progress: u8) -> Glance {
     }
 }
 
-/// These ended when the project was followed.
+/// These tasks had ended when the project was first followed.
 fn ended(tasks: &[TaskId]) -> Ended {
     Ended {
         tasks: tasks.iter().map(|id| (9, *id)).collect(),
@@ -31,7 +31,7 @@ fn project(hub: &mut Hub) -> Arc<Mailbox> {
     hub.join(&Subject::Project("one".into()))
 }
 
-/// Looks at the project as the follower does.
+/// Checks the project as the follower does.
 fn look(hub: &mut Hub, unfinished: &[Glance], ended_tasks: &[TaskId]) {
     hub.begin_look();
     hub.tell_project("one", unfinished, &ended(ended_tasks));
@@ -81,7 +81,7 @@ fn a_look_tells_what_was_not_heard() {
         &[id(2)],
     );
     assert_eq!(taken(&mailbox), [id(1), id(3)]);
-    // One has ended, one was removed, and one came and ended in between.
+    // One has ended, one was removed, and one was created and ended in between.
     look(&mut hub, &[], &[id(2), id(1), id(4)]);
     let mut told = taken(&mailbox);
     told.sort_unstable();
@@ -103,7 +103,7 @@ fn ends_of_before_are_no_news_to_those_who_begin_to_follow() {
         ..ended(&[])
     };
     hub.tell_project("one", &[], &past);
-    // The first ended while it was read, and carries an earlier time.
+    // The first one ended while it was being read, and has an earlier time.
     assert_eq!(taken(&mailbox), [1, 3].map(id));
 }
 

@@ -133,7 +133,7 @@ pub(super) fn fetch_failed(token: u64) -> Event {
     )
 }
 
-/// The record after these events, each of which can happen.
+/// Applies the events, each of which must be allowed.
 pub(super) fn after(record: Record, events: impl IntoIterator<Item = Event>) -> Record {
     events.into_iter().fold(record, |record, event| {
         let shown = format!("{event:?}");
@@ -147,7 +147,7 @@ pub(super) fn running() -> Record {
     after(waiting(0), [claim(TOKEN)])
 }
 
-/// A record in each state that there is, with a name.
+/// A named record in each state.
 pub(super) fn records() -> Vec<(&'static str, Record)> {
     let begun = Event::FetchBegun {
         token: FETCH,
