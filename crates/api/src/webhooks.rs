@@ -112,7 +112,12 @@ impl Deliverer {
         match next {
             DeliveryNext::Delivered => tracing::debug!(number, event, "webhook delivered"),
             DeliveryNext::Again { .. } => {
-                tracing::debug!(number, event, ?answer, "webhook delivery failed; retrying later");
+                tracing::debug!(
+                    number,
+                    event,
+                    ?answer,
+                    "webhook delivery failed; retrying later"
+                );
             }
             DeliveryNext::Failed | DeliveryNext::Gone => {
                 tracing::warn!(number, event, ?answer, outcome, "webhook delivery given up");
@@ -185,7 +190,10 @@ impl Deliverer {
                 State::Expired => Unsent::Gone("the task has expired"),
                 // Another process ended it a moment ago; this one still has the earlier state in
                 // its cache.
-                _ => Unsent::NotYet(SOON_MS, "this process does not see the end of the task yet".to_owned()),
+                _ => Unsent::NotYet(
+                    SOON_MS,
+                    "this process does not see the end of the task yet".to_owned(),
+                ),
             });
         };
         let object = self.api.object_at(&task, None);

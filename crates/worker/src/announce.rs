@@ -1,5 +1,6 @@
-//! Announces the worker in the store's registry as long as it lives, so that operators see it and the API knows which
-//! models are served. No task depends on it: a store that refuses announcements costs no run.
+//! Announces the worker in the store's registry while it lives, so that operators see it and the
+//! API knows which models are served. No task depends on it: a store that refuses announcements
+//! affects no run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +16,23 @@ use crate::worker::Worker;
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 /// Pause after a renewal that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// How long an announcement lasts, in milliseconds: three renewals may fail.
+/// Lifetime of an announcement, in milliseconds: three renewals may fail.
 const LENGTH_MS: u64 = 20_000;
-/// How long the end of a worker waits for a store that does not answer.
+/// How long a stopping worker waits for a store that does not answer.
 const WITHDRAW_MAX: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Announces the worker once, before it works: a submit that comes at once is not told that nobody serves its
-    /// model.
+    /// Announces the worker once, before it starts work, so that a submit which arrives immediately
+    /// gets no warning that nobody serves its model.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now; the worker tries again while it works.
+    /// [`StoreError`] if the store cannot be written now; the worker retries while it runs.
     pub async fn announce(&self) -> Result<(), StoreError> {
         renew(self, WorkerState::Serving).await
     }
 }
 
-/// Announces the worker from now on; ends when the value is dropped.
+/// Keeps announcing the worker until the returned value is dropped.
 pub(crate) fn begin(worker: &Arc<Worker>, shutdown: &Shutdown) -> JoinSet<()> {
     let mut service = JoinSet::new();
     service.spawn(announce(worker.clone(), shutdown.clone()));
@@ -71,13 +72,13 @@ async fn renew(worker: &Worker, state: WorkerState) -> Result<(), StoreError> {
     worker.workers.announce(&announcement, LENGTH_MS).await
 }
 
-/// Ends the announcement. Where that fails, it ends by itself.
+/// Withdraws the announcement; if that fails, it expires.
 pub(crate) async fn withdraw(worker: &Worker) {
     let withdrawn = worker.workers.withdraw(&worker.settings.name);
     match tokio::time::timeout(WITHDRAW_MAX, withdrawn).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "announcement not withdrawn; it ends by itself"),
-        Err(_) => tracing::debug!("announcement not withdrawn in time; it ends by itself"),
+        Ok(Err(error)) => tracing::debug!(%error, "announcement not withdrawn; it will expire"),
+        Err(_) => tracing::debug!("announcement not withdrawn in time; it will expire"),
     }
 }
 

@@ -1,6 +1,7 @@
-//! Holds claims back after a fault of this machine, so that no task is rendered in vain: after a pause the
-//! result store is probed ([`crate::probe`]), with doubling pauses until it takes a file; then one task at a
-//! time is claimed, again with doubling pauses, until one is completed. Meanwhile `/readyz` says so.
+//! Holds claims back after a fault of this machine, so that no task is rendered in vain. After a
+//! pause, [`crate::probe`] tests the result store, with doubling pauses until it accepts a file.
+//! Then the worker claims one task at a time, again with doubling pauses, until one completes.
+//! Meanwhile `/readyz` reports the fault.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,32 +12,32 @@ use kinora_contract::{Clock, Readiness};
 use tokio::sync::Notify;
 
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// Between two claims that end with a fault although the probe before them went well.
+/// Longest pause between two claims that end with a fault although the probe before them succeeded.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Between two probes: they cost little, and somebody waits for the service.
+/// Longest pause between two probes: they cost little, and clients wait for the service.
 const PROBE_PAUSE_MAX: Duration = Duration::from_secs(10);
-/// How often the claim loop looks whether a probe has ended.
+/// How often the claim loop checks whether a probe has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How a worker fares with its machine; clones share one state.
+/// The state of this machine from the worker's point of view; clones share it.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     /// Measures the pauses.
     clock: Arc<dyn Clock>,
     trouble: Arc<Mutex<Option<Trouble>>>,
-    /// Woken when a trouble begins.
+    /// Woken when trouble begins.
     begun: Arc<Notify>,
     readiness: Readiness,
 }
 
-/// There was a fault, and no task was completed since.
+/// There was a fault, and no task has completed since.
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
     stage: Stage,
     pause: Duration,
-    /// By the steady time of the clock.
+    /// End of the current pause, by the steady time of the clock.
     until: Duration,
-    /// Probes that failed, for the log.
+    /// Number of failed probes, for the log.
     failed: u32,
 }
 
@@ -45,25 +46,25 @@ struct Trouble {
 enum Stage {
     /// Nothing, or a probe that failed.
     Away,
-    /// A probe that went well.
+    /// A probe that succeeded.
     Probed,
-    /// A task was claimed to see how things stand, and has not failed yet.
+    /// A test task was claimed and has not failed yet.
     Trying,
 }
 
 /// How many tasks the worker may claim now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// As much as there are slots for.
+    /// As many as there are free slots.
     All,
-    /// One task, to see whether the fault is over.
+    /// One task, to test whether the fault is over.
     One,
-    /// Nothing for so long.
+    /// None for this long.
     Wait(Duration),
 }
 
 impl Backoff {
-    /// One that tells `readiness` whether tasks can be run, and measures its pauses by `clock`.
+    /// Creates a state that reports to `readiness` and measures its pauses by `clock`.
     #[must_use]
     pub fn new(readiness: Readiness, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -74,17 +75,18 @@ impl Backoff {
         }
     }
 
-    /// Where the worker says whether it can run tasks.
+    /// Where the worker reports whether it can run tasks.
     pub(crate) const fn readiness(&self) -> &Readiness {
         &self.readiness
     }
 
-    /// Notes that a fault of this machine ended a run. Several that meet it together count as one.
+    /// Records that a fault of this machine ended a run. Several runs that meet the same fault
+    /// count as one.
     pub(crate) fn note_fault(&self, error: &dyn Error) {
         self.note_fault_at(self.clock.steady(), error);
     }
 
-    /// Notes that a task was completed.
+    /// Records that a task completed.
     pub(crate) fn note_success(&self) {
         if let Some(trouble) = self.trouble().take() {
             self.readiness.set_storable(true);
@@ -95,23 +97,23 @@ impl Backoff {
         }
     }
 
-    /// Notes the result of a probe of the result store.
+    /// Records the result of a probe of the result store.
     pub(crate) fn note_probe(&self, probed: &Result<(), BlobError>) {
         self.note_probe_at(self.clock.steady(), probed);
     }
 
-    /// How many tasks the worker may claim now.
+    /// The number of tasks that the worker may claim now.
     pub(crate) fn turn(&self) -> Turn {
         self.turn_at(self.clock.steady())
     }
 
-    /// How long to wait before the result store is probed; `None` while there is no reason to.
+    /// Time until the next probe of the result store; `None` if none is needed.
     pub(crate) fn next_probe(&self) -> Option<Duration> {
         let trouble = (*self.trouble()).filter(|trouble| trouble.stage == Stage::Away)?;
         Some(trouble.until.saturating_sub(self.clock.steady()))
     }
 
-    /// Waits for the begin of a trouble.
+    /// Waits until trouble begins.
     pub(crate) async fn trouble_begins(&self) {
         self.begun.notified().await;
     }
@@ -120,7 +122,7 @@ impl Backoff {
         let mut state = self.trouble();
         let (pause, failed) = match *state {
             None => {
-                tracing::error!(%error, "storage failing; claims are held back until it recovers");
+                tracing::error!(%error, "storage failing; claims paused until it recovers");
                 (PAUSE_MIN, 0)
             }
             Some(Trouble {
@@ -129,7 +131,7 @@ impl Backoff {
                 failed,
                 ..
             }) => ((pause * 2).min(PAUSE_MAX), failed),
-            // Others that met the same fault.
+            // Other runs that met the same fault.
             Some(_) => return,
         };
         *state = Some(Trouble {
@@ -154,11 +156,11 @@ impl Backoff {
                 self.readiness.set_storable(true);
                 tracing::info!(
                     probes_failed = trouble.failed,
-                    "result store takes files; claiming one task"
+                    "result store accepts files; claiming one task"
                 );
             }
             Err(error) => {
-                tracing::debug!(%error, "result store takes no files yet");
+                tracing::debug!(%error, "result store still failing");
                 trouble.failed += 1;
                 trouble.pause = trouble.pause.max((trouble.pause * 2).min(PROBE_PAUSE_MAX));
                 trouble.until = now + trouble.pause;

@@ -1,5 +1,5 @@
-//! Leased chores outside the store: files to remove and upstream jobs to cancel. Any process may take them, and the
-//! one that does settles them.
+//! Leased chores outside the store: files to remove and upstream jobs to cancel. Any process may
+//! take them, and the process that does the work settles them.
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
@@ -8,21 +8,22 @@ use kinora_store::{CallOff, Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork
 use crate::lineup::Maker;
 use crate::worker::Worker;
 
-/// Files that one look removes at most.
+/// Maximum number of files removed in one round.
 const FILES: usize = 200;
-/// Files that are removed at a time: each waits for a sync.
+/// Maximum number of concurrent removals: each waits for a sync.
 const REMOVALS: usize = 4;
-/// Upstream jobs that are called off at a time: each takes two seconds at most, and a sweep has other work.
+/// Maximum number of upstream jobs cancelled at a time: each takes at most two seconds, and a sweep
+/// has other work.
 const CALL_OFFS: usize = 16;
 /// Long enough for a batch on a slow disk or network.
 const LEASE_MS: u64 = 10 * 60 * 1000;
 /// Pause after the first failure; it doubles up to the longest.
 const FIRST_PAUSE_MS: u64 = 5_000;
 const LONGEST_PAUSE_MS: u64 = 5 * 60 * 1000;
-/// After so many failures, more than an hour, an upstream job is left alone: it has long ended.
+/// After this many failures, over more than an hour, give up on an upstream job: it has long ended.
 const CALL_OFF_ATTEMPTS_MAX: u32 = 20;
 
-/// Removes unneeded files; returns whether more are due at once.
+/// Removes files that are no longer needed; returns whether more are due now.
 pub(crate) async fn remove_files(worker: &Worker) -> Result<bool, StoreError> {
     let chores = take(worker, ChoreKind::RemoveFile, FILES).await?;
     let is_full = chores.len() == FILES;
@@ -50,9 +51,9 @@ async fn remove_file(worker: &Worker, chore: Chore) -> ChoreDone {
     }
 }
 
-/// Cancels upstream jobs of tasks that ended without a result: they are unwanted and may cost money. The
-/// run of a cancelled task does so at once; this is for tasks that had no run just then, and for servers that did
-/// not hear.
+/// Cancels upstream jobs of tasks that ended without a result: nobody needs them and they may cost
+/// money. The run of a cancelled task does this itself; this covers tasks that had no run at that
+/// moment, and servers that did not answer.
 pub(crate) async fn call_off_jobs(worker: &Worker) -> Result<(), StoreError> {
     let kind = ChoreKind::CallOff {
         models: worker.lineup.models(),
@@ -72,20 +73,20 @@ async fn call_off(worker: &Worker, chore: Chore) -> ChoreDone {
         return chore.again(LONGEST_PAUSE_MS);
     };
     let Some(Maker::Film(engine)) = worker.lineup.of(model).map(|served| &served.engine) else {
-        // Its engine was changed: this one begins nothing elsewhere.
+        // The model has another engine now, which starts no jobs elsewhere.
         return chore.done();
     };
     match engine.call_off(ticket).await {
         Ok(()) => {
-            tracing::info!(%task, "upstream job called off");
+            tracing::info!(%task, "upstream job cancelled");
             chore.done()
         }
         Err(error) if chore.attempts >= CALL_OFF_ATTEMPTS_MAX => {
-            tracing::warn!(%task, %error, "upstream job could not be called off; given up");
+            tracing::warn!(%task, %error, "upstream job not cancelled; giving up");
             chore.done()
         }
         Err(error) => {
-            tracing::debug!(%task, %error, "upstream job not called off yet");
+            tracing::debug!(%task, %error, "upstream job not cancelled yet");
             let pause_ms = pause_ms(chore.attempts);
             chore.again(pause_ms)
         }
@@ -108,7 +109,7 @@ async fn settle(worker: &Worker, done: Vec<ChoreDone>) -> Result<(), StoreError>
     worker.chores.settle_chores(done).await
 }
 
-/// How long to wait after so many attempts, in milliseconds.
+/// The pause after `attempts` attempts, in milliseconds.
 fn pause_ms(attempts: u32) -> u64 {
     let doubled = FIRST_PAUSE_MS << attempts.saturating_sub(1).min(16);
     doubled.min(LONGEST_PAUSE_MS)

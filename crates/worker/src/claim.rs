@@ -1,6 +1,6 @@
-//! Asks the store for work while there is a free slot, and a free seat at the engine where these are
-//! bounded, and starts a run for each claim.
-//! The store's change counter saves waiting; the poll is the truth.
+//! Claims tasks while there is a free slot, and a free seat at an engine with a limit, and starts a
+//! run for each claim. The store's change counter only shortens the wait; polling does not depend
+//! on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,11 @@ use crate::run::{Claimed, run_task};
 use crate::slot::EnginePermits;
 use crate::worker::Worker;
 
-/// How often the store is asked although it gave no hint.
+/// How often to poll the store without a hint.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// Claims and runs tasks until a drain, then waits for the running ones; returns their number.
+/// Claims and runs tasks until a drain, then waits for the running ones; returns how many there
+/// were.
 pub(crate) async fn claim_until_drain(
     worker: Arc<Worker>,
     keeper: Arc<LeaseKeeper>,
@@ -40,7 +41,7 @@ pub(crate) async fn claim_until_drain(
             () = shutdown.draining() => break,
             permit = slots.clone().acquire_owned() => permit,
         };
-        // The semaphore is never closed, so there is always a permit in the end.
+        // The semaphore is never closed, so a permit always comes eventually.
         let Ok(first) = first else { break };
         hints.mark_unchanged();
         let mut permits = match worker.backoff.turn() {
@@ -77,7 +78,7 @@ pub(crate) async fn claim_until_drain(
             }
         }
         drop(permits);
-        // Where slots are few, every queue is asked first in its turn.
+        // With few slots, each queue gets its turn to be first.
         if queues.len() > 1 {
             queues.rotate_left(1);
         }
@@ -96,7 +97,7 @@ pub(crate) async fn claim_until_drain(
 async fn wait_for_work(hints: &mut watch::Receiver<u64>, freed: &Notify, shutdown: &Shutdown) {
     tokio::select! {
         biased;
-        // Without hints the poll alone must do.
+        // Without hints, rely on polling.
         Ok(()) = hints.changed() => {}
         () = freed.notified() => {}
         () = tokio::time::sleep(POLL_EVERY) => {}
@@ -104,7 +105,7 @@ async fn wait_for_work(hints: &mut watch::Receiver<u64>, freed: &Notify, shutdow
     }
 }
 
-/// `first` and a permit for every other slot that is free at the moment.
+/// `first`, and a permit for every other slot that is free now.
 fn with_free_slots(
     first: OwnedSemaphorePermit,
     slots: &Arc<Semaphore>,
@@ -135,7 +136,7 @@ async fn ask(worker: &Worker, models: &[String], count: usize, outage: &Outage) 
     }
 }
 
-/// Waits for the runs up to the drain limit; then asks them to give their tasks back.
+/// Waits for the runs up to the drain limit, then tells them to give their tasks back.
 async fn finish_runs(worker: &Worker, mut runs: JoinSet<()>, shutdown: &Shutdown) {
     if !runs.is_empty() {
         let limit = worker.settings.drain_limit;

@@ -1,5 +1,5 @@
-//! Asks the operator's policy service about a result before anything of it is published. Only a [`Cleared`] one is
-//! published, so that a result about which nobody answered never is, whenever the process ends.
+//! Asks the operator's policy service about a result before any part of it is published. Only a
+//! [`Cleared`] result can be published, so an unchecked one never is, even if the process dies.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Cleared {
     }
 }
 
-/// Clears the recording of `task`, while the lease is kept.
+/// Clears the recording of `task`, while the lease is held.
 pub(crate) async fn clear(
     recorded: Recorded,
     task: &Task,
@@ -48,13 +48,13 @@ pub(crate) async fn clear(
             )))
         }
         Err(error) => {
-            tracing::error!(%error, "policy service did not answer; the task fails");
+            tracing::error!(%error, "policy service did not answer; task failed");
             Err(Unmade::Refused(FailureCode::PolicyUnavailable.into()))
         }
     }
 }
 
-/// Asks until there is an answer, or time is up.
+/// Asks until there is an answer or the time is up.
 async fn judge(
     policy: &Policy,
     recorded: &Recorded,
@@ -84,13 +84,13 @@ async fn judge(
         if begun.elapsed() + pause > Duration::from_secs(POLICY_RESULT_SECONDS) {
             return Err(error);
         }
-        tracing::warn!(%error, ?pause, "policy service did not answer; asking again");
+        tracing::warn!(%error, ?pause, "policy service did not answer; retrying");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
-/// The scratch folder may be relative to this process's.
+/// The scratch folder may be relative to this process's working directory.
 fn absolute(path: &Path) -> String {
     let absolute = std::path::absolute(path);
     let path = absolute.as_deref().unwrap_or(path);

@@ -11,12 +11,12 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Asks for the first step: nothing new is begun.
+    /// Starts the first step: no new work begins.
     pub fn drain(&self) {
         self.drain.cancel();
     }
 
-    /// Asks for the second step: running tasks go back to the queue. Implies the first.
+    /// Starts the second step: running tasks return to the queue. Implies the first.
     pub fn now(&self) {
         self.drain.cancel();
         self.now.cancel();
@@ -32,7 +32,7 @@ impl Shutdown {
         self.now.cancelled().await;
     }
 
-    /// Whether the first step was asked for.
+    /// Whether the first step has started.
     pub fn is_draining(&self) -> bool {
         self.drain.is_cancelled()
     }

@@ -1,4 +1,4 @@
-//! The end of a run, whatever became of it: its task is completed, has failed, or goes back to the queue.
+//! The end of a run: its task completes, fails, or returns to the queue.
 
 use std::error::Error;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::worker::Worker;
 /// Sooner than the next sweep, which would count the attempt once the store works again.
 const RELEASE_AGAIN_EVERY: Duration = Duration::from_secs(1);
 
-/// A run on its way to its end.
+/// A run that is about to end.
 pub(crate) struct Run<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) claim: &'a Claim,
@@ -28,7 +28,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Ends a run that came to nothing before its engine was asked: its task waits, runs again, or has failed.
+    /// Ends a run that failed before its engine started: its task waits, runs again, or fails.
     pub(crate) async fn end_unprepared(mut self, error: &PrepareError) {
         let failure = error.failure(&self.claim.task.spec);
         self.span.fail(failure.code.clone());
@@ -45,7 +45,7 @@ impl Run<'_> {
         }
     }
 
-    /// Ends a run whose engine was asked.
+    /// Ends a run whose engine has started.
     pub(crate) async fn end(self, made: Result<Artifact, Unmade>) {
         let worker = self.worker;
         match made {
@@ -59,7 +59,7 @@ impl Run<'_> {
         }
     }
 
-    /// Ends a run that came to nothing: its task runs again, or has failed.
+    /// Ends a run without a result: its task runs again, or fails.
     async fn end_failed(mut self, error: &RecordError) {
         self.span.fail(error.code().as_str());
         let (worker, lease, shutdown) = (self.worker, &self.claim.lease, self.shutdown);
@@ -72,7 +72,7 @@ impl Run<'_> {
         }
     }
 
-    /// Ends a run before its time.
+    /// Ends a run early.
     pub(crate) async fn give_up(mut self, stop: Stop) {
         tracing::info!(?stop, "run stopped");
         self.span.fail(stop.code());
@@ -88,16 +88,16 @@ impl Run<'_> {
                 release_again_and_again(worker, lease, shutdown).await;
             }
             Stop::Shutdown => {
-                // Withdrawn first: after the release another worker may hold the task.
+                // Withdraw first: after the release another worker may hold the task.
                 publish::withdraw(&*worker.blobs, lease).await;
                 if let Err(error) = worker.work.release(lease, Attempt::Forgiven).await {
-                    tracing::warn!(%error, "task not given back; its lease will run out");
+                    tracing::warn!(%error, "task not returned to the queue; lease will expire");
                 }
             }
         }
     }
 
-    /// Writes the outcome.
+    /// Stores the outcome.
     async fn finish(mut self, outcome: Result<Artifact, Failure>) {
         if let Err(failure) = &outcome {
             self.span.fail(failure.code.clone());
@@ -107,14 +107,14 @@ impl Run<'_> {
     }
 }
 
-/// The failure for the client; the cause goes to the log.
+/// The failure for the client; the log gets the cause.
 fn public_failure(error: &RecordError) -> Failure {
     let code = error.code();
-    tracing::error!(%error, %code, "the run failed");
+    tracing::error!(%error, %code, "run failed");
     code.into()
 }
 
-/// Whether something broke that another attempt may spare the task, and there is one.
+/// Whether another attempt may succeed, and there is one left.
 fn is_worth_another(error: &RecordError, attempt: u32, worker: &Worker) -> bool {
     let crashed = matches!(
         error,
@@ -123,17 +123,17 @@ fn is_worth_another(error: &RecordError, attempt: u32, worker: &Worker) -> bool 
     crashed && attempt < worker.settings.attempts_max
 }
 
-/// Gives the task back with one attempt less.
+/// Gives the task back; the attempt counts.
 async fn try_again(worker: &Worker, lease: &Lease, error: &(dyn Error + Sync + 'static)) {
-    tracing::warn!(%error, "the run broke; the task will run again");
-    // Withdrawn first: after the release another worker may hold the task.
+    tracing::warn!(%error, "run crashed; task requeued");
+    // Withdraw first: after the release another worker may hold the task.
     publish::withdraw(&*worker.blobs, lease).await;
     if let Err(error) = worker.work.release(lease, Attempt::Counts).await {
-        tracing::warn!(%error, "the task was not given back; its lease will run out");
+        tracing::warn!(%error, "task not returned to the queue; lease will expire");
     }
 }
 
-/// Gives the task back: this machine was at fault. A full disk may refuse that as well.
+/// Gives the task back because of a fault of this machine. A full disk may prevent that too.
 async fn give_back(
     worker: &Worker,
     lease: &Lease,
@@ -141,23 +141,24 @@ async fn give_back(
     shutdown: &Shutdown,
 ) {
     worker.backoff.note_fault(error);
-    tracing::warn!(%error, "the run met a fault of this machine; the task goes back to the queue");
-    // Withdrawn first: after the release another worker may hold the task.
+    tracing::warn!(%error, "run failed because of this machine; task requeued");
+    // Withdraw first: after the release another worker may hold the task.
     publish::withdraw(&*worker.blobs, lease).await;
     release_again_and_again(worker, lease, shutdown).await;
 }
 
-/// Gives the task back as if it had not been claimed, until the store takes it or the lease is gone.
+/// Gives the task back as if it had not been claimed; retries until the store accepts that or the
+/// lease is gone.
 async fn release_again_and_again(worker: &Worker, lease: &Lease, shutdown: &Shutdown) {
     loop {
         match worker.work.release(lease, Attempt::Forgiven).await {
             Ok(()) | Err(StoreError::LeaseLost(_)) => return,
             Err(StoreError::Corrupt(cause)) => {
-                tracing::error!(cause, "task not given back; its lease will run out");
+                tracing::error!(cause, "task not returned to the queue; lease will expire");
                 return;
             }
             Err(StoreError::Unavailable(cause)) => {
-                tracing::debug!(%cause, "task not given back yet; trying again");
+                tracing::debug!(%cause, "task not returned to the queue; retrying");
             }
         }
         tokio::select! {
@@ -168,11 +169,11 @@ async fn release_again_and_again(worker: &Worker, lease: &Lease, shutdown: &Shut
     }
 }
 
-/// Gives the slot back: references are fetched before a run, not in it.
+/// Gives the slot back: references are fetched before a run, not during it.
 async fn give_back_for_references(worker: &Worker, lease: &Lease) {
-    tracing::warn!("references are gone; the task waits until they are fetched again");
+    tracing::warn!("references lost; task waits for another fetch");
     let given_back = worker.work.release(lease, Attempt::ReferencesLost);
     if let Err(error) = given_back.await {
-        tracing::warn!(%error, "the task was not given back; its lease will run out");
+        tracing::warn!(%error, "task not returned to the queue; lease will expire");
     }
 }

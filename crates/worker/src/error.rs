@@ -1,5 +1,4 @@
-//! Why a run has no result: the errors of its stages with the failures that clients see, and the reasons to
-//! stop it.
+//! The errors of a run's stages, with the failures that clients see, and the reasons to stop a run.
 
 use std::time::Duration;
 
@@ -14,41 +13,41 @@ use kinora_store::{LeaseLost, StoreError};
 
 use crate::retry::Transient;
 
-/// Why the references of a task are not at hand.
+/// Why the references of a task are not available.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GatherError {
-    /// One of them cannot be had: the task has failed.
+    /// A reference cannot be fetched: the task has failed.
     #[error("reference {index}: {error}")]
     Fetch {
         index: usize,
         #[source]
         error: FetchError,
     },
-    /// One of them is not usable: the task has failed.
+    /// A reference is not usable: the task has failed.
     #[error("reference {index}: {error}")]
     Judge {
         index: usize,
         #[source]
         error: DecodeError,
     },
-    /// Nothing is wrong with the reference: the task waits.
+    /// The reference is not at fault: the task waits.
     #[error("reference {index} cannot be fetched at the moment: {error}")]
     Later {
         index: usize,
         #[source]
         error: FetchError,
     },
-    #[error("the reference sounds are {0:.1} s long together")]
+    #[error("the reference sounds are {0:.1} s long in total")]
     AudioTooLong(f64),
     #[error("disk space below the reserve")]
     NoRoom,
     #[error("references could not be stored: {0}")]
     Blobs(#[from] BlobError),
-    #[error("references could not be looked after: {0}")]
+    #[error("references could not be looked up: {0}")]
     Store(#[from] StoreError),
     #[error("the task has ended meanwhile")]
     Ended,
-    #[error("references that were at hand are gone")]
+    #[error("stored references are missing")]
     Missing,
 }
 
@@ -61,7 +60,7 @@ impl GatherError {
         matches!(error, FetchError::Storage(_))
     }
 
-    /// How long to wait at least before the next try, where that is known.
+    /// Minimum pause before the next try, if known.
     pub(crate) const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Later { error, .. } => error.retry_after(),
@@ -69,7 +68,7 @@ impl GatherError {
         }
     }
 
-    /// The stable code, also of an error that fails no task.
+    /// The stable code, even of an error that fails no task.
     pub(crate) fn code(&self, spec: &VideoSpec) -> String {
         match self {
             Self::Later { error, .. } => error.failure().code,
@@ -78,7 +77,7 @@ impl GatherError {
         }
     }
 
-    /// The failure for the client of the task with this `spec`; it names the reference.
+    /// The client's failure of the task with this `spec`; it names the reference.
     pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
             Self::Fetch { index, error } => named(error.failure(), spec, *index),
@@ -89,7 +88,7 @@ impl GatherError {
     }
 }
 
-/// `failure` as one of the reference at `index`.
+/// The same failure, for the reference at `index`.
 fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure {
     match spec.inputs.param(index) {
         Some(param) => failure.of(param),
@@ -103,7 +102,7 @@ impl Transient for GatherError {
             Self::Blobs(error) => error.is_transient(),
             Self::Store(error) => error.is_transient(),
             Self::Later { .. } => true,
-            // Room takes a while.
+            // Space does not become free that quickly.
             Self::NoRoom => false,
             Self::Fetch { .. }
             | Self::Judge { .. }
@@ -114,7 +113,7 @@ impl Transient for GatherError {
     }
 }
 
-/// Why there is nothing to record.
+/// Why a run could not be prepared.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrepareError {
     #[error(transparent)]
@@ -125,13 +124,13 @@ pub(crate) enum PrepareError {
         #[source]
         error: DecodeError,
     },
-    #[error("the reference sounds are {0:.1} s long together")]
+    #[error("the reference sounds are {0:.1} s long in total")]
     AudioTooLong(f64),
-    #[error("the source of the edit is gone")]
+    #[error("the source of the edit no longer exists")]
     SourceGone,
     #[error("the source of the edit: {0}")]
     Source(#[from] MediaError),
-    #[error("files could not be brought here: {0}")]
+    #[error("files could not be copied to this machine: {0}")]
     Blobs(#[from] BlobError),
     #[error("the source could not be looked up: {0}")]
     Store(#[from] StoreError),
@@ -142,17 +141,17 @@ pub(crate) enum PrepareError {
 }
 
 impl PrepareError {
-    /// Whether references that were at hand are gone: the fetch stage brings them again.
+    /// Whether references that were stored are gone: the fetch stage must fetch them again.
     pub(crate) const fn is_missing(&self) -> bool {
         matches!(self, Self::Gather(GatherError::Missing))
     }
 
-    /// Whether the process that read the source came to its end: another attempt may fare better.
+    /// Whether the process that read the source died: another attempt may succeed.
     pub(crate) const fn is_lost(&self) -> bool {
         matches!(self, Self::Source(MediaError::Lost(_)))
     }
 
-    /// Logs it as an error, or as information where the client's input is at fault.
+    /// Logs the error, at the level of information if the client's input is the cause.
     pub(crate) fn log(&self) {
         match self {
             Self::Decode { .. } | Self::AudioTooLong(_) | Self::SourceGone => {
@@ -162,7 +161,7 @@ impl PrepareError {
         }
     }
 
-    /// The failure for the client of the task with this `spec`; it names the field.
+    /// The client's failure of the task with this `spec`; it names the field.
     pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
             Self::Gather(error) => error.failure(spec),
@@ -185,28 +184,28 @@ impl PrepareError {
     }
 }
 
-/// The failure of a task whose sounds are too long together.
+/// The failure of a task whose sounds are too long in total.
 fn audio_too_long_failure(seconds: f64) -> Failure {
     let message = format!(
-        "the sounds last {seconds:.1} s together; at most {REFERENCE_AUDIO_SECONDS_MAX} s are taken."
+        "the sounds last {seconds:.1} s in total; at most {REFERENCE_AUDIO_SECONDS_MAX} s are allowed."
     );
     Failure::new(FailureCode::AudioTooLong, message).of("reference_audios")
 }
 
-/// Why there is no file.
+/// Why there is no recording.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error("recording: {0}")]
     Media(#[from] MediaError),
-    #[error("the file is not what was asked for: {0}")]
+    #[error("the file does not match the request: {0}")]
     Mismatch(#[from] Mismatch),
     #[error("the result could not be stored: {0}")]
     Publish(#[source] BlobError),
     #[error("the engine panicked")]
     Panicked,
-    #[error("no thread for the engine: {0}")]
+    #[error("no thread available for the engine: {0}")]
     Thread(#[from] std::io::Error),
 }
 
@@ -222,8 +221,8 @@ impl RecordError {
                 *code
             }
             Self::Media(MediaError::Io(_)) | Self::Publish(_) => FailureCode::StorageFailed,
-            // A `Cancelled` that nobody asked for is the engine's fault as well: runs that were
-            // told to stop never come here.
+            // An engine that returns `Cancelled` without a request is at fault too: runs that were
+            // told to stop never get here.
             _ => FailureCode::GenerationFailed,
         }
     }
@@ -235,16 +234,16 @@ fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.is_some_and(|cause| !matches!(cause, MediaError::Io(_)))
 }
 
-/// Why a run must end before it is done.
+/// Why a run must stop early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The lease is no longer ours: nothing of this run may be written.
+    /// The lease is lost: this run must not write anything.
     Lost(LeaseLost),
-    /// The engine stands still.
+    /// The engine makes no progress.
     Stalled,
-    /// The lease ran out while the store could not be reached: somebody else may have the task.
+    /// The lease expired while the store was unreachable: another worker may hold the task.
     RanOut,
-    /// The process stops: the task goes back to the queue.
+    /// The process stops: the task returns to the queue.
     Shutdown,
 }
 
@@ -261,8 +260,8 @@ impl Stop {
     }
 }
 
-/// Why a run has no result: the engine or the recording failed, the operator's policy refused it, or there was a
-/// reason to stop.
+/// Why a run has no result: the engine or the recording failed, the operator's policy refused the
+/// result, or the run had to stop.
 pub(crate) enum Unmade {
     Failed(RecordError),
     Refused(Failure),

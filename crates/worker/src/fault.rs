@@ -1,5 +1,6 @@
-//! Tells faults of this machine from faults of a task: no room, no descriptors, a store that is away.
-//! A run that meets one goes back to the queue, and its attempt does not count.
+//! Distinguishes faults of this machine from faults of a task: no space, no file descriptors, an
+//! unavailable store. A run that meets one returns its task to the queue, and the attempt does not
+//! count.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -15,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::error::{GatherError, PrepareError, RecordError};
 
-/// Whether this machine is at fault: looks at `error` and at every cause of it.
+/// Whether this machine is at fault; checks `error` and its whole chain of causes.
 pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -27,7 +28,7 @@ pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Whether a reference is at fault, and its task fails: otherwise this service is.
+/// Whether the reference is at fault and its task fails; otherwise this service is.
 pub(crate) fn is_theirs(error: &GatherError) -> bool {
     let theirs = match error {
         GatherError::Fetch { error, .. } => error.is_final(),
@@ -37,7 +38,7 @@ pub(crate) fn is_theirs(error: &GatherError) -> bool {
     theirs && !is_ours(error)
 }
 
-/// Whether a fetch only waits for its turn, or for its project's share: nothing is wrong with this machine.
+/// Whether a fetch only waits for its turn or its project's share, with no fault of this machine.
 pub(crate) fn is_postponed(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -81,7 +82,7 @@ fn is_ours_alone(error: &(dyn Error + 'static)) -> bool {
         })) => return true,
         _ => {}
     }
-    // Both read and write files of this machine alone: an error of the system is the system's fault.
+    // Both read and write only files of this machine, so a system error is this machine's fault.
     match (error.downcast_ref(), error.downcast_ref()) {
         (Some(MediaError::Io(error)), _) | (_, Some(DecodeError::Io(error))) => {
             error.raw_os_error().is_some()
@@ -90,8 +91,8 @@ fn is_ours_alone(error: &(dyn Error + 'static)) -> bool {
     }
 }
 
-/// Whether an operation failed for want of something that this machine has too little of, or because
-/// a disk of it failed. Wherever that happens, also in a call to somebody else, it is ours.
+/// Whether an operation failed because this machine ran out of a resource or a disk failed. That is
+/// this machine's fault even in a call to another host.
 fn is_exhausted(error: &io::Error) -> bool {
     let kind = error.kind();
     let told = matches!(

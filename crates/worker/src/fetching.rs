@@ -1,6 +1,6 @@
-//! The fetch stage: brings the references of waiting tasks before a worker may claim them, so that a host that
-//! drips holds no slot, and short-lived addresses still work when one comes free. Projects take turns, and none
-//! holds all places. A reference that cannot be had fails its task at once.
+//! The fetch stage: fetches the references of waiting tasks before a worker may claim them. So a
+//! slow host holds no slot, and short-lived URLs are still valid. Projects take turns, and none can
+//! occupy all places. A reference that cannot be fetched fails its task immediately.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +16,22 @@ use crate::fault::{is_postponed, is_theirs};
 use crate::metered::{self, Stage, timed};
 use crate::worker::Worker;
 
-/// How often the store is asked although it gave no hint.
+/// How often to poll the store without a hint.
 const POLL_EVERY: Duration = Duration::from_secs(1);
-/// How long a fetch may take in all, storing included; each reference has a shorter limit of its own, and those that were
-/// stored are not fetched again. So long a process that dies while it fetches keeps its tasks from the others.
+/// Maximum time of a fetch, storing included; each reference has a shorter limit of its own, and
+/// references that are already stored are not fetched again. If a process dies, its fetches block
+/// their tasks for this long.
 const LEASE: Duration = Duration::from_secs(180);
-/// The longest pause that a host may ask for.
+/// Longest pause that a host may ask for.
 const ASKED_MAX: Duration = Duration::from_secs(600);
-/// How long a stop waits for a fetch to be settled.
+/// How long a stop waits for a fetch's result to be stored.
 const STOP_GRACE: Duration = Duration::from_secs(1);
-/// The first pause after a fault of ours; it doubles up to the longest.
+/// The first pause after a fault of this service; it doubles up to the longest.
 const FIRST_PAUSE_MS: u64 = 500;
 const LONGEST_PAUSE_MS: u64 = 60_000;
 
-/// Fetches until a drain is asked for. Fetches under way are given back then: the next process begins them anew.
+/// Fetches until a drain begins. Fetches in progress are then given back, and the next process
+/// starts them again.
 pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     let mut hints = worker.work.work_hints();
     let places = Arc::new(Semaphore::new(FETCHES_MAX));
@@ -95,7 +97,7 @@ async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
     }
 }
 
-/// Brings a task's references here. `None` when the task has ended meanwhile.
+/// Fetches a task's references. `None` if the task has ended meanwhile.
 async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
     let (tasks, blobs) = (&*worker.work, &*worker.blobs);
     let files = &worker.pools.files;
@@ -109,7 +111,7 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
         Ok(Ok(_)) => Some(Fetched::AtHand),
         Ok(Err(GatherError::Ended)) => None,
         Ok(Err(error)) if is_theirs(&error) => {
-            tracing::info!(%task, %error, "a reference cannot be had; the task fails");
+            tracing::info!(%task, %error, "reference unusable; task failed");
             Some(Fetched::Failed {
                 failure: error.failure(&fetch.task.spec),
                 retention_ms: worker.settings.retention_ms,
@@ -127,40 +129,41 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
     }
 }
 
-/// How long to wait after a fetch that is no fault of the reference, in milliseconds; without an error it took
-/// too long.
+/// The pause after a fetch that failed through no fault of the reference, in milliseconds; without
+/// an error, the fetch took too long.
 fn pause_after(fetch: &Fetch, error: Option<GatherError>) -> u64 {
     let (task, pause_ms) = (fetch.task.id, pause_ms(fetch.tries));
     match error {
-        // It waits for its turn at a host, or for its project's share: that says when it is worth another try.
+        // It waits for its turn at a host or for its project's share, and the error says when to
+        // retry.
         Some(error) if is_postponed(&error) => {
             let asked = error.retry_after().unwrap_or_default();
             let pause_ms = pause_ms.max(asked.min(ASKED_MAX).as_millis() as u64);
             tracing::debug!(%task, %error, pause_ms, "references not fetched yet");
             pause_ms
         }
-        // The reserve logs that it is passed: many tasks may wait for its end.
+        // The reserve logs its own state; many tasks may wait for space.
         Some(GatherError::NoRoom) => pause_ms,
         Some(error) => {
-            tracing::warn!(%task, %error, pause_ms, "references could not be stored; trying again");
+            tracing::warn!(%task, %error, pause_ms, "references could not be stored; retrying");
             pause_ms
         }
         None => {
-            tracing::warn!(%task, pause_ms, "fetching took too long; trying again");
+            tracing::warn!(%task, pause_ms, "reference fetch timed out; retrying");
             pause_ms
         }
     }
 }
 
-/// Writes the result of a fetch, and retries while the store is away and the lease may hold. A stop does not
-/// wait for a store: the next process takes the fetch in any case.
+/// Stores the result of a fetch; retries while the store is unavailable and the lease may still
+/// hold. A stop does not wait for the store: the next process repeats the fetch anyway.
 async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched, shutdown: &Shutdown) {
     let settled = async {
         let mut pause = Duration::from_millis(FIRST_PAUSE_MS);
         while let Err(error @ StoreError::Unavailable(_)) =
             worker.work.settle_fetch(fetch, fetched.clone()).await
         {
-            tracing::warn!(%error, ?pause, "a fetch could not be settled; trying again");
+            tracing::warn!(%error, ?pause, "fetch result not stored; retrying");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(LONGEST_PAUSE_MS));
         }
@@ -177,7 +180,7 @@ async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched, shutdown: &Shu
     }
 }
 
-/// How long to wait after so many tries, in milliseconds.
+/// The pause after `tries` tries, in milliseconds.
 fn pause_ms(tries: u32) -> u64 {
     let doubled = FIRST_PAUSE_MS << tries.saturating_sub(1).min(16);
     doubled.min(LONGEST_PAUSE_MS)

@@ -1,6 +1,6 @@
-//! A film that is made elsewhere: ordered or followed, brought into a file, and looked into before it
-//! is believed, and labelled with its provenance. A run that ends because the process does, or because another run has the task, tells
-//! nobody: the work goes on where it is done, and what was kept finds it again.
+//! A film made elsewhere: orders or follows it, downloads it into a file, checks it, and adds its
+//! provenance label. A run that ends because the process stops, or because another run has the
+//! task, does not cancel the work: it continues elsewhere, and the stored ticket leads back to it.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ use crate::record::{Recorded, Staged};
 use crate::retry::retry_unavailable;
 use crate::watch::Watch;
 
-/// Engines pass a cancel on within 2 s; one that does not must not hold its slot.
+/// Engines pass on a cancel within 2 s; one that does not must not hold its slot.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Everything that a film needs, owned.
+/// Everything that a film needs, as owned values.
 pub(crate) struct FilmOrder {
     pub(crate) engine: Arc<dyn FilmEngine>,
     pub(crate) spec: VideoSpec,
     pub(crate) references: Vec<OpenedReference>,
-    /// Of an earlier attempt.
+    /// From an earlier attempt.
     pub(crate) ticket: Option<String>,
     pub(crate) provenance: Provenance,
     pub(crate) staged: Staged,
     pub(crate) control: Control,
 }
 
-/// Has the film made, and looks into it, while the lease is kept.
+/// Has the film made, and checks it, while the lease is held.
 pub(crate) async fn film(
     order: FilmOrder,
     watch: &Watch<'_>,
@@ -46,7 +46,7 @@ pub(crate) async fn film(
 ) -> Result<Recorded, Unmade> {
     make(&order, watch, silence_max).await?;
     let spec = order.spec.clone();
-    // Set when this future is dropped or done.
+    // Set when this future completes or is dropped.
     let stopped = StopOnDrop::default();
     let (stop, films) = (stopped.0.clone(), watch.worker.films.clone());
     let files = &watch.worker.pools.files;
@@ -57,7 +57,7 @@ pub(crate) async fn film(
         stop = watch.until_stop(Some(silence_max)) => return Err(stop.into()),
     };
     if spec.seconds == Seconds::Auto {
-        // Whole seconds are the unit of a length; the exact one is measured on the file.
+        // Lengths are in whole seconds; the exact length is measured on the file.
         let seconds = Seconds::Fixed(recorded.recording.info.duration_seconds.round() as u32);
         watch.decide(VideoSpec { seconds, ..spec }).await;
     }
@@ -88,9 +88,9 @@ async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Re
         stop = watch.until_stop(Some(silence_max)) => {
             if is_final(stop) {
                 cancel.cancel();
-                // The result is not wanted, only that the cancel reaches the engine.
+                // The result does not matter, only that the engine receives the cancel.
                 if timeout(CANCEL_LIMIT, making).await.is_err() {
-                    tracing::warn!("the engine did not pass a cancel on in time");
+                    tracing::warn!("engine did not pass on a cancel in time");
                 }
             }
             Err(stop.into())
@@ -98,7 +98,7 @@ async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Re
     }
 }
 
-/// Whether the film is no longer wanted.
+/// Whether the film is no longer needed.
 const fn is_final(stop: Stop) -> bool {
     matches!(stop, Stop::Lost(LeaseLost::Withdrawn) | Stop::Stalled)
 }
@@ -109,8 +109,8 @@ impl Keeper for Watch<'_> {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
         match retry_unavailable(&never, || self.keep_ticket(ticket)).await {
-            // The run that has the task now may follow the same work, which must not be cancelled:
-            // this one is about to be stopped without a word.
+            // The run that now holds the task may follow the same job, so do not cancel it: this
+            // run is about to be stopped anyway.
             Err(StoreError::LeaseLost(LeaseLost::Superseded)) => std::future::pending().await,
             stored => Ok(stored?),
         }
@@ -125,7 +125,7 @@ fn look_into(
     let asked = format(&order.spec, &*order.engine)?;
     let control = &order.control;
     let mut go_on = || {
-        // The film is there: only signs of life are left to report.
+        // The film is complete: only report that the run is alive.
         let _ = control.report(Stage::Finishing, 0.5);
         !stopped.load(Ordering::Relaxed)
     };
@@ -134,7 +134,8 @@ fn look_into(
     if !films.label(path, &mut recording, &order.provenance)? {
         tracing::info!("film left without a label: its maker has signed it, or it has no room");
     }
-    // Written by an engine, or by a process that it started: its bytes did not pass through this process.
+    // An engine, or a process that it started, wrote the file: its bytes did not pass through this
+    // process.
     let (bytes, sha256) = measure_file(path).map_err(MediaError::Io)?;
     Ok(Recorded {
         recording,
@@ -164,7 +165,7 @@ fn format(spec: &VideoSpec, engine: &dyn FilmEngine) -> Result<FilmFormat, Recor
     })
 }
 
-/// Tells a thread that its result is no longer wanted.
+/// Signals a thread that its result is no longer needed.
 #[derive(Default)]
 struct StopOnDrop(Arc<AtomicBool>);
 

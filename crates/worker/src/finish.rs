@@ -1,5 +1,5 @@
-//! The terminal state of a run: written once. If it does not stand, the run's published files are removed.
-//! An answer that was lost on the way from the store is looked up, never guessed.
+//! The terminal state of a run, written once. If it cannot be written, the run's published files
+//! are removed. If the store's answer is lost, the state is looked up, never guessed.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::drain::Shutdown;
 use crate::publish;
 use crate::worker::Worker;
 
-/// Writes the outcome, again and again while the store is unavailable and the lease may hold.
+/// Stores the outcome; retries while the store is unavailable and the lease may still hold.
 pub(crate) async fn finish(
     worker: &Worker,
     lease: &Lease,
@@ -18,7 +18,7 @@ pub(crate) async fn finish(
     shutdown: &Shutdown,
 ) {
     if outcome.is_err() {
-        // Before the state: nothing refers to these files, and nothing will.
+        // Before the state: nothing refers to these files, now or later.
         publish::withdraw(&*worker.blobs, lease).await;
     }
     kinora_crash::point("worker.before_finish");
@@ -32,24 +32,24 @@ pub(crate) async fn finish(
                 return;
             }
             Ok(Attempted::Unwanted(how)) => {
-                tracing::info!(%how, "the result was not wanted any more");
+                tracing::info!(%how, "result discarded: lease lost");
                 publish::withdraw(&*worker.blobs, lease).await;
                 return;
             }
             Err(error @ StoreError::Corrupt(_)) => {
-                tracing::error!(%error, "the outcome cannot be written; the lease will run out");
+                tracing::error!(%error, "task outcome not stored; lease will expire");
                 return;
             }
             Err(error) => {
-                tracing::warn!(%error, ?pause, "the outcome could not be written; trying again");
+                tracing::warn!(%error, ?pause, "task outcome not stored; retrying");
             }
         }
         tokio::select! {
             biased;
             () = tokio::time::sleep(pause) => {}
             () = shutdown.at_once() => {
-                // The files stay, since the last try may have been written all the same.
-                tracing::warn!("stopped before the outcome was written; the task will run again");
+                // Keep the files: the last try may have been written after all.
+                tracing::warn!("stopped before the task outcome was stored; the task will run again");
                 return;
             }
         }
@@ -61,11 +61,11 @@ pub(crate) async fn finish(
 enum Attempted {
     /// The outcome is the task's state.
     Stands,
-    /// The task is not this run's any more.
+    /// The task no longer belongs to this run.
     Unwanted(LeaseLost),
 }
 
-/// One try.
+/// Makes one try.
 async fn write(
     worker: &Worker,
     lease: &Lease,
@@ -76,7 +76,7 @@ async fn write(
     match work.finish(lease, outcome.clone(), retention_ms).await {
         Ok(()) => Ok(Attempted::Stands),
         Err(StoreError::LeaseLost(how)) => {
-            // An earlier try may have been written although the store could not say so.
+            // An earlier try may have been written although its answer was lost.
             let found = work.task(lease.task).await?;
             let stands = found.is_some_and(|task| is_outcome(&task.state, outcome));
             Ok(if stands {
@@ -89,8 +89,8 @@ async fn write(
     }
 }
 
-/// Whether the task was completed by the run with this outcome: keys carry the lease's token,
-/// so that no other run's are equal. A failure has no files to keep.
+/// Whether the run with this outcome completed the task: keys contain the lease's token, so no
+/// other run has the same ones. A failure has no files to keep.
 fn is_outcome(state: &State, outcome: &Result<Artifact, Failure>) -> bool {
     match (state, outcome) {
         (State::Completed(stored), Ok(artifact)) => stored.video.key == artifact.video.key,

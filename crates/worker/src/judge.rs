@@ -1,6 +1,6 @@
-//! Judges references when they arrive, while their task still waits, and keeps of each only what will be
-//! used: a large picture as the pixels of its frame, a large sound as 16-bit samples. Small files that are
-//! good stay as they were sent.
+//! Checks references when they arrive, while their task still waits, and keeps only the part that
+//! the task will use: a large picture as the pixels of its frame, a large sound as 16-bit samples.
+//! Small valid files are kept unchanged.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,23 +16,23 @@ use tokio::sync::Semaphore;
 
 use crate::error::GatherError;
 
-/// Files of up to so many bytes are kept as they were sent: there is little to win.
+/// Files of up to this size are kept unchanged: shrinking them gains little.
 const AS_SENT_BYTES_MAX: u64 = 512 << 10;
 
-/// A lossy codec's padding must not make three sounds of 5 s too long.
+/// Tolerance for the padding of lossy codecs, so that three sounds of 5 s are not too long.
 const PADDING_SECONDS: f64 = 0.25;
 
-/// Judges the references of one task, one at a time.
+/// Checks the references of one task, one at a time.
 pub(crate) struct Judge {
     cover: Size,
-    /// One picture is decoded at a time in the whole process: it takes 150 MB for a moment.
+    /// The whole process decodes one picture at a time, since that takes 150 MB for a moment.
     decoding: Arc<Semaphore>,
-    /// Of this one a single place is asked for at a time by all arrivals together, so that a run that
-    /// decodes its files waits for one picture of theirs at most.
+    /// All arrivals together wait for only one place of `decoding`, so a run that decodes its files
+    /// waits for at most one arriving picture.
     arrivals: Arc<Semaphore>,
-    /// A task waits for one place, whatever it has to be judged.
+    /// A task waits for only one place, however many files it has.
     own: Semaphore,
-    /// Where files are judged.
+    /// Where files are checked.
     files: Pool,
     sound_seconds: Mutex<f64>,
 }
@@ -54,8 +54,8 @@ impl Judge {
         }
     }
 
-    /// Judges the file at `path`, replaces it by the part of it that the task will use, and returns the
-    /// length and SHA-256 of that.
+    /// Checks the file at `path`, replaces it by the part that the task will use, and returns the
+    /// length and SHA-256 of that part.
     pub(crate) async fn keep(
         &self,
         index: usize,
@@ -69,7 +69,7 @@ impl Judge {
         let (read, cover) = (path.to_owned(), self.cover);
         let is_image = matches!(reference, Reference::Image(_));
         let judged = self.files.run(move || {
-            // Decoding goes on when the fetch is dropped: its turn is over when it is.
+            // Decoding continues when the fetch is dropped: its turn ends when it does.
             let _turns = (arrival, turn);
             if is_image {
                 judge_image(&read, cover)
@@ -83,12 +83,12 @@ impl Judge {
             smaller,
             measured,
         } = judged.map_err(|error| match error {
-            // The fetched file cannot be read back, or the kept part cannot be written.
+            // The fetched file cannot be read, or the kept part cannot be written.
             DecodeError::Io(error) => GatherError::Blobs(BlobError::Unavailable(error)),
             error => GatherError::Judge { index, error },
         })?;
         if let Some(smaller) = smaller {
-            // Not by the thread: the fetch, and its file, may be gone when that comes to its end.
+            // Not on the thread: the fetch and its file may be gone when the thread ends.
             std::fs::rename(&smaller.0, path).map_err(BlobError::from)?;
         }
         let mut together = self
@@ -103,13 +103,13 @@ impl Judge {
     }
 }
 
-/// Whether sounds of so many seconds are too long together.
+/// Whether sounds with this total length are too long.
 pub(crate) fn audio_too_long(seconds: f64) -> bool {
     seconds > REFERENCE_AUDIO_SECONDS_MAX + PADDING_SECONDS
 }
 
-/// The size that every picture of the task must cover: that of its frame, also where a draft is made
-/// smaller first. A shape that is not decided yet may be any of its resolution.
+/// The size that every picture of the task must cover: that of its frame, even if a draft is
+/// rendered at a smaller size first. An undecided shape may be any of its resolution.
 fn cover(frame: FrameSize) -> Size {
     match frame {
         FrameSize::Fixed(size) => size,
@@ -125,9 +125,9 @@ fn widest(resolution: Resolution) -> Size {
     Size::new(width.unwrap_or(1), height.unwrap_or(1))
 }
 
-/// A reference that is good.
+/// A valid reference.
 struct Judged {
-    /// Of a sound.
+    /// Length of a sound.
     seconds: f64,
     /// The bytes to keep instead of the file.
     smaller: Option<KeptPart>,
@@ -156,7 +156,7 @@ fn judged(path: &Path, seconds: f64, smaller: Option<KeptPart>) -> Result<Judged
     })
 }
 
-/// What `write` makes of a large file, unless that is no smaller.
+/// The output of `write` for a large file, if it is smaller.
 fn smaller(
     path: &Path,
     write: impl FnOnce(BufWriter<File>) -> std::io::Result<()>,
@@ -171,17 +171,18 @@ fn smaller(
     Ok((bytes < sent).then_some(kept))
 }
 
-/// A file that goes unless it was renamed.
+/// A file that is removed unless it was renamed.
 struct KeptPart(PathBuf);
 
 impl Drop for KeptPart {
     fn drop(&mut self) {
-        // Absent when it was renamed; what cannot be removed goes with the scratch folder.
+        // Absent if it was renamed. If the removal fails, the scratch folder's removal takes the
+        // file along.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// RGB of 8 bits without loss: engines get the same pixels as of the file that was sent.
+/// Lossless 8-bit RGB: engines get the same pixels as from the original file.
 fn write_png(file: BufWriter<File>, image: &Image) -> std::io::Result<()> {
     let mut encoder = png::Encoder::new(file, image.width, image.height);
     encoder.set_color(png::ColorType::Rgb);
@@ -200,7 +201,7 @@ fn write_wav(mut file: BufWriter<File>, sound: &Sound) -> std::io::Result<()> {
     const CHANNELS: u16 = 2;
     const SAMPLE_BYTES: u16 = 2;
     let frame_bytes = CHANNELS * SAMPLE_BYTES;
-    // 15 s at most: far from the format's bound.
+    // 15 s at most: far below the format's limit.
     let data_bytes = u32::try_from(sound.pcm.len()).unwrap_or(0) * u32::from(SAMPLE_BYTES);
     file.write_all(b"RIFF")?;
     file.write_all(&(36 + data_bytes).to_le_bytes())?;

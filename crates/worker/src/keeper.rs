@@ -1,7 +1,7 @@
-//! Keeps the leases of all runs of the process, on a thread and a runtime of its own: work that blocks the others
-//! cannot cost a lease. Each look is one call for all leases; renewals follow for those that are due. A run whose
-//! lease has run out by the monotonic clock is stopped also when the store cannot be reached: by then another
-//! worker may have the task.
+//! Keeps the leases of all runs of the process, on a separate thread and runtime, so that blocking
+//! work elsewhere cannot cost a lease. Each round checks all leases with one call, then renews
+//! those that are due. A run whose lease has expired by the monotonic clock is stopped even if the
+//! store is unreachable: by then another worker may hold the task.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,35 +24,35 @@ use crate::worker::Worker;
 /// How a lease ended before its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gone {
-    /// The store says so.
+    /// The store reports it as lost.
     Lost(LeaseLost),
-    /// It ran out while the store could not be reached.
+    /// It expired while the store was unreachable.
     RanOut,
 }
 
 /// The leases of the process.
 #[derive(Debug)]
 pub(crate) struct LeaseKeeper {
-    /// In an order, so that looks are repeatable.
+    /// Sorted, so that rounds are repeatable.
     leases: Mutex<BTreeMap<Lease, Arc<Kept>>>,
     clock: Arc<dyn Clock>,
     lease_ms: u64,
 }
 
-/// One lease that is kept.
+/// A lease in the keeper's care.
 #[derive(Debug)]
 struct Kept {
     engine: String,
     control: Control,
-    /// It ends no sooner at the store.
+    /// The store keeps the lease at least until then.
     until_ms: AtomicU64,
-    /// When it was renewed last, and with which progress; `u8::MAX` before the first time.
+    /// Time and progress of the last renewal; `u8::MAX` before the first one.
     renewed_ms: AtomicU64,
     told: AtomicU8,
     gone: watch::Sender<Option<Gone>>,
 }
 
-/// A run's part in its lease: it is kept as long as this lives.
+/// A run's handle to its lease: the keeper renews the lease until this is dropped.
 #[derive(Debug)]
 pub(crate) struct KeptLease {
     keeper: Arc<LeaseKeeper>,
@@ -69,7 +69,7 @@ impl LeaseKeeper {
         })
     }
 
-    /// Keeps a lease that was asked for at `asked_ms`.
+    /// Keeps a lease that was requested at `asked_ms`.
     pub(crate) fn keep(
         self: &Arc<Self>,
         lease: Lease,
@@ -98,7 +98,7 @@ impl LeaseKeeper {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks after all leases once.
+    /// Checks and renews all leases once.
     async fn look(&self, work: &dyn Work, outage: &Outage) {
         let held: Vec<(Lease, Arc<Kept>)> = {
             let leases = self.lock();
@@ -110,7 +110,7 @@ impl LeaseKeeper {
             return;
         }
         let leases: Vec<Lease> = held.iter().map(|(lease, _)| lease.clone()).collect();
-        // A store that does not answer must not hold up the judgement below.
+        // A store that does not answer must not delay the check for expiry below.
         let patience = Duration::from_millis((self.lease_ms / 6).max(1));
         if let Ok(Ok(lost)) = timeout(patience, work.lost(&leases)).await {
             for (place, how) in lost {
@@ -130,7 +130,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// A third of the lease has passed, or there is progress to tell.
+    /// Whether a third of the lease has passed, or there is progress to report.
     fn is_due(&self, kept: &Kept) -> bool {
         let told = kept.told.load(Ordering::Acquire);
         let since_ms = kept.renewed_ms.load(Ordering::Acquire);
@@ -182,11 +182,11 @@ impl KeptLease {
         &self.lease
     }
 
-    /// Waits until the lease is no longer this run's.
+    /// Waits until the run has lost its lease.
     pub(crate) async fn gone(&self) -> Gone {
         let mut gone = self.gone.clone();
         let ended = gone.wait_for(Option::is_some).await;
-        // The sender lives in the keeper as long as this does.
+        // The keeper owns the sender as long as this exists.
         ended
             .ok()
             .and_then(|how| *how)
@@ -200,10 +200,10 @@ impl Drop for KeptLease {
     }
 }
 
-/// A keeper at work. It ends with this.
+/// A running keeper; it stops when this is dropped.
 #[derive(Debug)]
 pub(crate) enum KeeperService {
-    /// On a thread and a runtime of its own.
+    /// On a separate thread and runtime.
     Thread {
         ended: CancellationToken,
         thread: Option<JoinHandle<()>>,
@@ -213,16 +213,16 @@ pub(crate) enum KeeperService {
 }
 
 impl KeeperService {
-    /// Starts looking after the leases of `keeper`.
+    /// Starts the keeper.
     ///
     /// # Errors
-    /// [`io::Error`] when there is no thread to be had.
+    /// [`io::Error`] if no thread can be created.
     pub(crate) fn start(keeper: Arc<LeaseKeeper>, worker: &Worker) -> io::Result<Self> {
         let ended = CancellationToken::new();
         let (work, every) = (worker.work.clone(), worker.settings.heartbeat_every);
         let (alive, until) = (worker.backoff.readiness().alive(), ended.clone());
         let keeping = async move {
-            // Dropped by a panic as well: leases that nobody renews are runs in vain.
+            // Dropped even on a panic: without renewals, runs are in vain.
             let _alive = alive;
             keep_all(keeper, work, every, until).await;
         };
@@ -269,7 +269,7 @@ async fn keep_all(
             biased;
             () = ended.cancelled() => return,
             _ = tick.tick() => {}
-            // Without hints the tick alone must do.
+            // Without hints, rely on the ticks.
             Ok(()) = withdrawals.changed() => {}
         }
         tokio::select! {
@@ -280,7 +280,7 @@ async fn keep_all(
     }
 }
 
-/// Whole percent, never 100: that is for completed tasks.
+/// In whole percent, never 100, which is for completed tasks.
 pub(crate) fn percent(progress: &Progress) -> u8 {
     (progress.fraction() * 100.0).clamp(0.0, 99.0) as u8
 }

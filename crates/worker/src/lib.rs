@@ -82,13 +82,14 @@ pub use trust::{Move, Trust, Verdict};
 pub use worker::{Origin, Settings, Worker};
 
 impl Worker {
-    /// Works until `shutdown` says so: claims, runs, sweeps. Returns when every task it held is
-    /// finished or given back: how many tasks still ran when the stop was asked for. When this is dropped,
-    /// everything ends at once, as when the process dies, but for an engine that makes frames.
+    /// Works until `shutdown`: claims, runs, sweeps. Returns when every task it held is finished or
+    /// given back, with the number of tasks that still ran when the stop began. Dropping the future
+    /// ends everything immediately, like the death of the process, except for an engine that makes
+    /// frames.
     pub async fn work(self, shutdown: Shutdown) -> usize {
         let worker = Arc::new(self);
         let alive = worker.backoff.readiness().alive();
-        // Before the first claim, so that tasks of a dead worker go before younger ones.
+        // Before the first claim, so that tasks of a dead worker run before newer ones.
         let mut sweeper = Sweeper::new(&worker);
         sweeper.sweep_once(&worker).await;
         let announcing = announce::begin(&worker, &shutdown);
@@ -104,21 +105,22 @@ impl Worker {
         let running = match KeeperService::start(keeper.clone(), &worker) {
             Ok(_service) => claim::claim_until_drain(worker.clone(), keeper, shutdown).await,
             Err(error) => {
-                tracing::error!(%error, "no thread for the lease keeper; no task is claimed");
+                tracing::error!(%error, "no thread available for the lease keeper; no tasks will be claimed");
                 drop(alive);
                 shutdown.draining().await;
                 0
             }
         };
-        // They end with the drain; a panic in them was logged by their task.
+        // They end with the drain; their tasks have logged any panic.
         while services.join_next().await.is_some() {}
         drop(announcing);
         announce::withdraw(&worker).await;
         running
     }
 
-    /// Does only the chores that need no engine, until `shutdown` says so: sweeps, removals of files, the look for
-    /// orphans. For a process that serves the API alone: its store must not wait for a worker to be tidied.
+    /// Does only the chores that need no engine, until `shutdown`: sweeps, file removals, the
+    /// search for orphans. For a process that serves only the API: its store must be tidied even
+    /// without a worker.
     pub async fn tend(self, shutdown: Shutdown) {
         let worker = Arc::new(self);
         let mut sweeper = Sweeper::new(&worker);
@@ -128,7 +130,7 @@ impl Worker {
     }
 }
 
-/// The services that need no engine, which end with the drain.
+/// The services that need no engine; they end with the drain.
 fn tending(sweeper: Sweeper, worker: &Arc<Worker>, shutdown: &Shutdown) -> JoinSet<()> {
     let both = || (worker.clone(), shutdown.clone());
     let mut services = JoinSet::new();

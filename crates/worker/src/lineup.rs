@@ -1,4 +1,5 @@
-//! Which engine serves which model. Made once at start; a model without an engine is not served.
+//! The engine of each served model. Built once at the start; a model without an engine is not
+//! served.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,9 +12,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// An engine of either kind.
 #[derive(Clone)]
 pub enum Maker {
-    /// Makes frames, which are recorded here.
+    /// Makes frames, which this worker records.
     Frames(Arc<dyn Engine>),
-    /// Hands over finished films.
+    /// Delivers finished films.
     Film(Arc<dyn FilmEngine>),
 }
 
@@ -30,28 +31,28 @@ impl Maker {
 /// A served model's engine.
 #[derive(Clone)]
 pub struct Served {
-    /// Makes the videos.
+    /// The engine itself.
     pub engine: Maker,
-    /// A run whose engine reports nothing for so long is given up.
+    /// A run whose engine reports nothing for this long is stopped.
     pub progress_timeout: Duration,
-    /// How many tasks the engine takes at a time, one permit each, where that is fewer than there
-    /// may be slots. Shared by all models of the engine.
+    /// Maximum number of tasks that the engine takes at a time, one permit each, if that is less
+    /// than the slots. All models of the engine share it.
     pub seats: Option<Arc<Semaphore>>,
-    /// Where the engine computes, in its own words; `None`: its own choice.
+    /// Device that the engine computes on, as the engine names it; `None` if it chooses itself.
     pub device: Option<String>,
 }
 
-/// Models whose tasks are claimed together, since they share an engine's seats or need none.
+/// Models whose tasks are claimed together, because they share an engine's seats or need none.
 pub(crate) struct Queue {
     pub(crate) models: Vec<String>,
     seats: Option<Arc<Semaphore>>,
 }
 
-/// A task's right to its engine, where that is bounded.
+/// A task's seat at its engine, if the engine has a limit.
 pub(crate) type EngineSeat = Option<OwnedSemaphorePermit>;
 
 impl Queue {
-    /// Seats that are free now, up to `count`.
+    /// Takes up to `count` free seats.
     pub(crate) fn free_seats(&self, count: usize) -> Vec<EngineSeat> {
         let seat = || match &self.seats {
             None => Some(None),
@@ -92,7 +93,7 @@ impl Served {
 pub struct Lineup(BTreeMap<String, Served>);
 
 impl Lineup {
-    /// A lineup of models by canonical identifier.
+    /// Creates a lineup of models by canonical identifier.
     pub fn new(models: impl IntoIterator<Item = (String, Served)>) -> Self {
         Self(models.into_iter().collect())
     }

@@ -1,16 +1,16 @@
-//! The operator's mark on the frames that are recorded here: drawn once for a clip, and blended into each frame.
+//! The operator's mark on recorded frames: drawn once per clip, and blended into each frame.
 
 use std::fmt;
 use std::sync::Arc;
 
 use kinora_contract::Size;
 
-/// Draws the mark for frames of a size; `None` where they have no room for it.
+/// Draws the mark for frames of a given size; `None` if it does not fit.
 #[derive(Clone)]
 pub struct Marker(Arc<dyn Fn(Size) -> Option<Mark> + Send + Sync>);
 
 impl Marker {
-    /// A marker that draws by `draw`.
+    /// Creates a marker that uses `draw`.
     pub fn new(draw: impl Fn(Size) -> Option<Mark> + Send + Sync + 'static) -> Self {
         Self(Arc::new(draw))
     }
@@ -57,7 +57,7 @@ impl Marked {
         }
     }
 
-    /// `rgb [height][width][3] u8` with the mark. A part of the mark outside the frame is left out.
+    /// `rgb [height][width][3] u8` with the mark, clipped to the frame.
     pub(crate) fn on(&mut self, rgb: &[u8]) -> &[u8] {
         let Self {
             mark,

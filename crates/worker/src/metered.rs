@@ -1,5 +1,5 @@
-//! Metrics and spans of the stages of a task, by the process that goes through them. Without a recorder and a collector
-//! they cost next to nothing.
+//! Metrics and spans of a task's stages, in the process that runs them. Without a recorder and a
+//! collector they cost almost nothing.
 
 use kinora_contract::Stopwatch;
 use kinora_store::Fetched;
@@ -8,14 +8,14 @@ use metrics::{counter, histogram};
 
 use crate::worker::Worker;
 
-/// What a worker does with a task, in this order.
+/// A worker's stages of a task, in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stage {
-    /// Brings its references.
+    /// Fetches the references.
     Fetch,
-    /// Decodes them, and plans.
+    /// Decodes them, and plans the clip.
     Prepare,
-    /// Has the engine make it.
+    /// Runs the engine.
     Make,
     /// Asks the policy service.
     Clear,
@@ -35,8 +35,8 @@ impl Stage {
     }
 }
 
-/// Does this `work` of a stage in a span below `trail`, whose own trail it is given, and records how long it took if it
-/// came to its end. `code` is the stable code of an error.
+/// Runs the `work` of a stage in a span below `trail` and passes it the span's own trail. Records
+/// the duration if the work completes. `code` is the stable code of an error.
 pub(crate) async fn timed<T, E, W>(
     worker: &Worker,
     trail: &Trail,

@@ -1,7 +1,8 @@
-//! Removes files that no task names, such as those that a run put after its lease was lost and the sweep was
-//! over. Usually the store's chores remove files; this finds the ones they miss. Files of
-//! tasks that the store cannot know, since a copy of it accepted them, are left until an operator
-//! says otherwise; so is everything where another store has left its mark beside ours.
+//! Removes files that no task refers to, such as those of a run that stored them after its lease
+//! was lost and the sweep was over. Usually the store's chores remove files; this finds the ones
+//! they miss. Files of tasks that this store cannot know, because a copy of it accepted them, are
+//! left until an operator decides; and so are all files if another store has left its mark beside
+//! ours.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,22 +20,22 @@ use kinora_store::{
 use crate::drain::Shutdown;
 use crate::worker::Worker;
 
-/// Younger files may be of a run whose task has just changed hands.
+/// Newer files may belong to a run whose task has just changed hands.
 const YOUNG_MS: u64 = 60 * 60 * 1000;
-/// How often all files are looked through, in milliseconds.
+/// How often to check all files, in milliseconds.
 const EVERY_MS: u64 = 60 * 60 * 1000;
-/// A process that looks for longer may get company.
+/// If a check takes longer, another process may start one too.
 const LOOK_LEASE_MS: u64 = EVERY_MS;
-/// How often the store is asked whether a look is due.
+/// How often to ask the store whether a check is due.
 const ASK_EVERY: Duration = Duration::from_mins(1);
 
-/// Why the look came to an end early.
+/// Why a check ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum OrphanError {
     /// The blob store could not be listed.
     #[error("files could not be listed: {0}")]
     Blobs(#[from] BlobError),
-    /// The store did not say which tasks there are.
+    /// The store did not return the known tasks.
     #[error("their tasks could not be looked up: {0}")]
     Store(#[from] StoreError),
 }
@@ -42,25 +43,26 @@ pub enum OrphanError {
 /// A source of known tasks: the store itself, or a reader beside the running service.
 #[async_trait::async_trait]
 pub trait Known: Send + Sync {
-    /// The tasks with these ids, each in its place. One that this version cannot read is an error of its own.
+    /// Looks up these ids, in order. A task that this version cannot read gives an error for that
+    /// id alone.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if the tasks cannot be read.
     async fn known(
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError>;
 
-    /// What is not known, as [`Chores::gaps`].
+    /// The ids that this store cannot know, as [`Chores::gaps`].
     ///
     /// # Errors
-    /// [`StoreError`] when that cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn gaps(&self) -> Result<Vec<Gap>, StoreError>;
 
     /// As [`Chores::identity`].
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     fn identity(&self) -> Result<u64, StoreError>;
 }
 
@@ -100,10 +102,10 @@ impl Known for Inspection {
     }
 }
 
-/// Files that no task names, counted.
+/// The number and size of files that no task refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orphans {
-    /// How many there are.
+    /// Number of files.
     pub files: u64,
     /// Their total size in bytes.
     pub bytes: u64,
@@ -123,45 +125,46 @@ impl Orphans {
     }
 }
 
-/// A file that no task names.
+/// A file that no task refers to.
 #[derive(Debug)]
 struct Orphan {
     key: String,
     bytes: u64,
     modified_at_ms: UnixMs,
     task: TaskId,
-    /// Whether the store has the task, which names other files: one of its runs may be about to.
+    /// Whether the store has the task, with other files: one of its runs may be about to use this
+    /// one.
     is_known: bool,
 }
 
 impl Orphan {
-    /// Whether its task may be one of another history of the store.
+    /// Whether the task may belong to another history of the store.
     fn is_strange(&self, gaps: &[Gap]) -> bool {
         !self.is_known && gaps.iter().any(|gap| gap.holds(self.task))
     }
 
-    /// Whether no run can be about to finish with it.
+    /// Whether the file is too old for a run that has yet to finish.
     fn is_old(&self, now_ms: UnixMs) -> bool {
         self.modified_at_ms.saturating_add(YOUNG_MS) < now_ms
     }
 }
 
-/// Result of a look for orphans.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
-    /// Files that were removed.
+    /// Number of removed files.
     pub removed: u64,
-    /// Files of tasks that the store cannot know, which were left.
+    /// Files that were left, because the store cannot know their tasks.
     pub left: Orphans,
 }
 
-/// Looks at the start and every hour, until a drain: one process at a time, whichever is free.
+/// Checks at the start and every hour, until a drain: in one process at a time.
 pub(crate) async fn sweep_orphans_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     while !shutdown.is_draining() {
         tokio::select! {
             biased;
             looked = look_when_due(&worker) => if let Err(error) = looked {
-                tracing::warn!(%error, "look for orphans failed; trying again");
+                tracing::warn!(%error, "search for orphans failed; retrying later");
             },
             () = shutdown.draining() => return,
         }
@@ -184,7 +187,7 @@ async fn look_when_due(worker: &Worker) -> Result<(), OrphanError> {
     };
     let now_ms = worker.chores.clock().await?.wall_ms;
     let looked = remove_orphans(&*worker.chores, &*worker.blobs, now_ms).await;
-    // Also after a failure: the whole look is repeated no sooner than in its turn.
+    // After a failure too: the whole check is repeated at its regular time.
     worker
         .chores
         .settle_chores(vec![chore.again(EVERY_MS)])
@@ -196,7 +199,7 @@ async fn look_when_due(worker: &Worker) -> Result<(), OrphanError> {
 fn tell(looked: &Looked) {
     if looked.removed > 0 {
         let files = looked.removed;
-        tracing::info!(files, "files that no task names were removed");
+        tracing::info!(files, "removed files that no task refers to");
     }
     let Orphans { files, bytes, .. } = looked.left;
     if files > 0 {
@@ -210,10 +213,12 @@ fn tell(looked: &Looked) {
     }
 }
 
-/// Removes every file of `blobs` that is an hour old at `now_ms` and that no task of `tasks`
-/// names, unless the store cannot know its task. One that cannot be removed is left for the next look.
+/// Removes every file of `blobs` that is an hour old at `now_ms` and that no task of `tasks` refers
+/// to, unless the store cannot know its task. A file that cannot be removed is left for the next
+/// check.
 ///
 /// # Errors
+/// [`OrphanError`] if not all files could be checked.
 /// [`OrphanError`] when not all files could be looked at.
 pub async fn remove_orphans(
     tasks: &dyn Chores,
@@ -248,7 +253,8 @@ pub async fn remove_orphans(
     }
     let closed = gaps.into_iter().zip(open).filter(|(_, open)| !open);
     let closed: Vec<Gap> = closed.map(|(gap, _)| gap).collect();
-    // An empty folder may be a volume that is away: it shows nothing of gaps, and is not ours for being there.
+    // An empty folder may be an unmounted volume: it proves no gaps, and emptiness does not make it
+    // ours.
     let marked = is_marked(tasks, blobs).await?;
     if marked && !closed.is_empty() {
         tasks.close_gaps(&closed).await?;
@@ -259,11 +265,12 @@ pub async fn remove_orphans(
     Ok(looked)
 }
 
-/// Counts what no task of `tasks` names, or removes it: an operator's word, which goes also for
-/// files of tasks that the store cannot know. `None` where another store uses the same results.
+/// Counts the files that no task of `tasks` refers to, or removes them on an operator's order,
+/// including those of tasks that the store cannot know. `None` if another store uses the same
+/// results.
 ///
 /// # Errors
-/// [`OrphanError`] when not all files could be looked at.
+/// [`OrphanError`] if not all files could be checked.
 pub async fn look_for_orphans(
     tasks: &(impl Known + ?Sized),
     blobs: &dyn BlobStore,
@@ -293,13 +300,13 @@ pub async fn look_for_orphans(
 async fn remove(blobs: &dyn BlobStore, key: &str) -> bool {
     let removed = blobs.delete(key).await;
     if let Err(error) = &removed {
-        // It must not keep those behind it.
+        // One failure must not block the files after it.
         tracing::warn!(%error, %key, "orphan not removed");
     }
     removed.is_ok()
 }
 
-/// Whether the results are those of this store, by its mark.
+/// Whether the results carry this store's mark.
 ///
 /// # Errors
 /// [`OrphanError`] if the store or the blob store cannot be read.
@@ -314,7 +321,7 @@ pub async fn is_marked(
 /// Leaves the store's mark beside its results.
 ///
 /// # Errors
-/// [`BlobError`] when it could not be put there.
+/// [`BlobError`] if the mark could not be stored.
 pub async fn put_mark(tasks: &dyn Chores, blobs: &dyn BlobStore) -> Result<(), BlobError> {
     let mark = kinora_store::mark_key(Chores::identity(tasks));
     match blobs.put_bytes(&mark, Bytes::new()).await {
@@ -323,8 +330,8 @@ pub async fn put_mark(tasks: &dyn Chores, blobs: &dyn BlobStore) -> Result<(), B
     }
 }
 
-/// Whether no other store has left its mark. A wrong or new database beside old results must not take
-/// them all for orphans.
+/// Whether no other store has left its mark. With a wrong or new database, the results of another
+/// one must not be taken for orphans.
 async fn are_ours(
     tasks: &(impl Known + ?Sized),
     blobs: &dyn BlobStore,
@@ -342,8 +349,8 @@ async fn are_ours(
     Ok(ours)
 }
 
-/// Those of `page` whose task does not name them, or is not there. Keys that we did not
-/// generate are ignored.
+/// The files of `page` that their task does not refer to, or whose task does not exist. Keys that
+/// we did not generate are ignored.
 async fn orphans(
     tasks: &(impl Known + ?Sized),
     page: Vec<BlobEntry>,
@@ -360,7 +367,7 @@ async fn orphans(
     for (id, entry) in page {
         let task = match known.get(&id) {
             Some(Ok(task)) => task.as_deref(),
-            // It is there, and this version cannot say which files it names.
+            // The task exists, but this version cannot read which files it has.
             Some(Err(StoreError::Corrupt(_))) => continue,
             Some(Err(error)) => {
                 return Err(StoreError::Unavailable(error.to_string().into()).into());

@@ -1,5 +1,6 @@
-//! Where a worker blocks: shares of the runtime's threads by kind of work, so that none takes another's, and the
-//! thread that keeps leases. A simulation has everything done on the spot.
+//! The threads that a worker blocks: a share of the runtime's threads per kind of work, so that one
+//! kind cannot starve another, and the thread that keeps leases. A simulation does everything on
+//! the spot.
 
 use kinora_pool::Pool;
 
@@ -7,19 +8,19 @@ const PREVIEW_THREADS: usize = 2;
 /// References are decoded one task at a time, see [`crate::References`].
 const DECODING_THREADS: usize = 1;
 
-/// The shares of a worker.
+/// A worker's shares.
 #[derive(Clone, Debug)]
 pub struct Pools {
     /// Encoding previews.
     pub previews: Pool,
-    /// Writing, opening and examining files of this machine.
+    /// Writing, opening and examining local files.
     pub(crate) files: Pool,
-    /// Whether leases are kept on a thread of their own.
+    /// Whether leases are kept on a separate thread.
     pub(crate) keeps_leases_apart: bool,
 }
 
 impl Pools {
-    /// Those of a worker with so many slots.
+    /// The shares of a worker with this many slots.
     pub fn new(slots: usize) -> Self {
         Self {
             previews: Pool::new(PREVIEW_THREADS),
@@ -28,8 +29,9 @@ impl Pools {
         }
     }
 
-    /// No threads: a worker that blocks its runtime, so that the order of what happens does not depend on threads.
-    /// For simulations, whose engines deliver films: one that makes frames has a thread in any case.
+    /// No threads: the worker blocks its runtime, so that the order of events does not depend on
+    /// threads. For simulations, whose engines deliver films; an engine that makes frames always
+    /// has a thread.
     pub const fn on_the_spot() -> Self {
         Self {
             previews: Pool::on_the_spot(),
@@ -38,13 +40,13 @@ impl Pools {
         }
     }
 
-    /// Threads of the runtime that a worker with so many slots blocks at most.
+    /// Maximum number of runtime threads that a worker with this many slots blocks.
     pub const fn threads(slots: usize) -> usize {
         PREVIEW_THREADS + Self::file_threads(slots)
     }
 
-    /// Besides the one that decodes, each run moves or examines one file at a time, and one thread probes the
-    /// scratch folder.
+    /// Besides the decoding one, each run moves or examines one file at a time, and one thread
+    /// probes the scratch folder.
     const fn file_threads(slots: usize) -> usize {
         DECODING_THREADS + slots + 1
     }

@@ -1,5 +1,5 @@
-//! From a claimed task to an engine's materials: references and source at hand, decoded one
-//! task at a time so that memory stays bounded, the spec decided, the clip planned.
+//! Turns a claimed task into an engine's materials: gets references and source, decodes one task at
+//! a time so that memory stays bounded, completes the spec and plans the clip.
 
 use std::sync::Arc;
 
@@ -25,37 +25,37 @@ use crate::worker::Worker;
 
 /// The materials and the plan of a run.
 pub(crate) struct Prepared {
-    /// Nothing in it is undecided, but the length of a film.
+    /// Fully decided, except for the length of a film.
     pub(crate) spec: VideoSpec,
     pub(crate) work: EngineWork,
-    /// The origin that the files will state.
+    /// The provenance that the files will state.
     pub(crate) provenance: Provenance,
-    /// Parts of the spec that the engine will not or cannot do.
+    /// Parts of the spec that the engine will not or cannot satisfy.
     pub(crate) warnings: Vec<Warning>,
 }
 
 /// The work for an engine of either kind.
 pub(crate) enum EngineWork {
-    /// Frames are to be recorded.
+    /// Record frames.
     Frames {
         engine: Arc<dyn Engine>,
         materials: Materials,
         clip: Clip,
     },
-    /// A film is to be made of these references.
+    /// Order a film with these references.
     Film {
         engine: Arc<dyn FilmEngine>,
         references: Vec<OpenedReference>,
     },
 }
 
-/// A reference that can be read, as a file of this machine.
+/// A readable reference, as a local file.
 pub(crate) struct OpenedReference {
     pub(crate) file: Staged,
     pub(crate) media_type: &'static str,
 }
 
-/// Brings everything here, opens it, and asks the engine for its plan.
+/// Gets and opens all materials, and asks the engine for its plan.
 pub(crate) async fn prepare(
     worker: &Worker,
     task: &Task,
@@ -88,14 +88,14 @@ pub(crate) async fn prepare(
     let turn = worker.references.decoding.clone().acquire_owned().await;
     let (spec, films) = (task.spec.clone(), worker.films.clone());
     let opened = worker.pools.files.run(move || {
-        // Decoding goes on when the run is dropped: its turn is over when it is.
+        // Decoding continues when the run is dropped: its turn ends when it does.
         let _turn = turn;
         open(spec, files, source, maker, films, provenance)
     });
     opened.await.unwrap_or(Err(PrepareError::Panicked))
 }
 
-/// A blob as a file of this machine, in the scratch folder.
+/// Copies a blob to a local file in the scratch folder.
 async fn bring(worker: &Worker, key: &str, name: &str) -> Result<Staged, BlobError> {
     let file = Staged::new(&worker.scratch, name);
     download(&*worker.blobs, key, file.path(), &worker.pools.files).await?;
@@ -138,7 +138,7 @@ fn open(
                 clip,
             }
         }
-        // It was decoded to be judged: what is passed on are the files.
+        // The decoding above was only a check: the engine gets the files.
         Maker::Film(engine) => EngineWork::Film {
             engine,
             references: typed(files)?,

@@ -1,5 +1,5 @@
-//! Previews of an engine's work, encoded for clients. Nothing depends on them: the worker drops one that it
-//! cannot encode, and never waits for one.
+//! Previews of an engine's work, encoded for clients. Nothing depends on them: the worker drops one
+//! that it cannot encode, and never waits for one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use kinora_engine::{Picture, Preview};
 use kinora_pool::Pool;
 use tokio::task::JoinSet;
 
-/// A shorter interval would be invisible, and each preview costs a write.
+/// A shorter interval would not be visible, and each preview costs a write.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The previews of one run, a second apart.
@@ -17,14 +17,14 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Previews {
     threads: Pool,
     clock: Arc<dyn Clock>,
-    /// Since the last one.
+    /// Time since the last one.
     last: Option<Stopwatch>,
-    /// The one that is being encoded; given up with this.
+    /// The preview being encoded; dropped with this value.
     encoding: JoinSet<Option<Arc<[u8]>>>,
 }
 
 impl Previews {
-    /// Previews that `threads` encode, a second apart by `clock`.
+    /// Previews encoded by `threads`, a second apart by `clock`.
     pub(crate) fn new(threads: Pool, clock: Arc<dyn Clock>) -> Self {
         Self {
             threads,
@@ -34,8 +34,8 @@ impl Previews {
         }
     }
 
-    /// The next one as WebP, once it is encoded. Has one encoded where it is time for it. It never
-    /// waits: the lease is renewed with a preview or without, however busy the threads are.
+    /// The next encoded preview as WebP, if it is ready. Starts an encoding if one is due. Never
+    /// waits: the lease is renewed with or without a preview, however busy the threads are.
     pub(crate) fn next(&mut self, preview: &Preview) -> Option<Arc<[u8]>> {
         if !self.encoding.is_empty() {
             let encoded = self.encoding.try_join_next()?;

@@ -1,5 +1,5 @@
-//! Probes the scratch folder and the result store after a fault, beside the claim loop, so that it is done
-//! although all slots are taken.
+//! Probes the scratch folder and the result store after a fault, independently of the claim loop,
+//! so that it works even if all slots are taken.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use kinora_blobs::BlobError;
 use crate::drain::Shutdown;
 use crate::worker::Worker;
 
-/// Probes while there is a reason to ([`crate::Backoff`]), until a drain is asked for.
+/// Probes whenever [`crate::Backoff`] asks for it, until a drain begins.
 pub(crate) async fn probe_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     tokio::select! {
         biased;
@@ -30,7 +30,7 @@ async fn probe_when_due(worker: &Worker) {
     }
 }
 
-/// A run needs both: its file is made in one and stored in the other.
+/// A run needs both: it makes its file in one and stores it in the other.
 async fn probe(worker: &Worker) -> Result<(), BlobError> {
     let scratch = worker.scratch.clone();
     worker.pools.files.run(move || scratch.probe()).await??;

@@ -1,5 +1,5 @@
-//! Where a result comes from, as its files will state it: a function of the task and its engine, so that every
-//! attempt at a task states the same.
+//! The provenance of a result, as its files state it: a function of the task and its engine, so all
+//! attempts at a task state the same.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use kinora_contract::{Task, VideoSpec, iso_date};
 use kinora_engine::Description;
 use kinora_media::{DigitalSource, Provenance};
 
-/// The program, for readers of files.
+/// The name of the program in files.
 const TOOL: &str = concat!("Kinora ", env!("CARGO_PKG_VERSION"));
 
-/// The provenance of the task's result by `engine`. `script`: that of the source video, if there is one
-/// ([`kinora_engine::Materials::script`]).
+/// The provenance of the task's result by `engine`. `script` is that of the source video, if there
+/// is one ([`kinora_engine::Materials::script`]).
 pub(crate) fn provenance(
     task: &Task,
     engine: &Description,
@@ -23,7 +23,7 @@ pub(crate) fn provenance(
     Provenance {
         source: digital_source(engine, edited.is_some().then(|| script.unwrap_or_default())),
         tool: TOOL.to_owned(),
-        // The first attempt's start.
+        // The start of the first attempt.
         created: iso_date(task.started_at_ms.unwrap_or(task.created_at_ms)),
         model: spec.model.clone(),
         engine: engine.full_name(),
@@ -32,14 +32,14 @@ pub(crate) fn provenance(
     }
 }
 
-/// `edited`: the script of the video that is edited.
+/// `edited` is the script of the edited video.
 fn digital_source(engine: &Description, edited: Option<&[Arc<VideoSpec>]>) -> DigitalSource {
     match edited {
         None if engine.is_trained => DigitalSource::TrainedAlgorithmicMedia,
         None => DigitalSource::AlgorithmicMedia,
-        // An untrained engine made every version of it, as the script tells.
+        // The script shows that an untrained engine made every version of it.
         Some([_, ..]) if !engine.is_trained => DigitalSource::AlgorithmicMedia,
-        // The engine is trained, or nobody knows that none had a part in the source.
+        // The engine is trained, or the source may involve a trained one.
         Some(_) => DigitalSource::CompositeWithTrainedAlgorithmicMedia,
     }
 }

@@ -1,5 +1,5 @@
-//! File to blob store: bytes before state. Keys carry the lease's token, so that no two attempts
-//! share one. If an attempt publishes files and cannot finish, it removes them.
+//! Copies files to the blob store: bytes before state. Keys contain the lease's token, so no two
+//! attempts share one. An attempt that publishes files and cannot finish removes them.
 
 use std::io::ErrorKind;
 
@@ -13,8 +13,8 @@ use crate::clear::Cleared;
 use crate::record::Recorded;
 use crate::retry::retry_unavailable;
 
-/// Publishes the three files of a recording. After `stopped` no further one is begun, but the
-/// one under way is waited for: what comes later may rely on nothing being written any more.
+/// Publishes the three files of a recording. After `stopped` it begins no further file, but waits
+/// for the one in progress: the next step may rely on no more writes.
 pub(crate) async fn publish(
     blobs: &dyn BlobStore,
     lease: &Lease,
@@ -90,12 +90,12 @@ fn go_on_unless(stopped: &CancellationToken) -> Result<(), BlobError> {
     }
 }
 
-/// Removes whatever an attempt may have published. The store has noted the same files as garbage
-/// when it ended the lease, but may have swept before the last of them was put.
+/// Removes all files that an attempt may have published. The store recorded the same files as
+/// garbage when it ended the lease, but its sweep may have run before the last file was stored.
 pub(crate) async fn withdraw(blobs: &dyn BlobStore, lease: &Lease) {
     for key in lease.file_keys() {
         if let Err(error) = blobs.delete(&key).await {
-            tracing::warn!(%error, %key, "an unpublished file was left behind");
+            tracing::warn!(%error, %key, "unpublished file not removed");
         }
     }
 }

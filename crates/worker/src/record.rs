@@ -1,5 +1,5 @@
-//! Engine to file: runs the engine on a thread of its own, its frames and sound straight into
-//! the recorder, so that encoding overlaps generation. The async side only waits.
+//! Engine to file: runs the engine on a separate thread and feeds its frames and sound directly
+//! into the recorder, so that encoding overlaps generation. The async side only waits.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use crate::error::RecordError;
 use crate::mark::{Marked, Marker};
 
-/// Everything that a recording thread needs, owned.
+/// Everything that a recording thread needs, as owned values.
 pub(crate) struct RecordJob {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) spec: VideoSpec,
@@ -42,11 +42,11 @@ pub(crate) struct Recorded {
     pub(crate) written: Written,
 }
 
-/// The place of one file in the scratch folder. Dropping it removes the file: nothing
-/// of a failed or unwanted run stays, wherever the run was when it ended.
+/// A file in the scratch folder. Dropping this removes it, so a failed or unneeded run leaves
+/// nothing behind, wherever it ended.
 pub(crate) struct Staged {
     path: PathBuf,
-    /// It stays as long as it has files.
+    /// The folder exists as long as it has files.
     _scratch: Arc<Scratch>,
 }
 
@@ -67,15 +67,15 @@ impl Drop for Staged {
     fn drop(&mut self) {
         match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                tracing::warn!(%error, "a file stays in the scratch folder until the next start");
+                tracing::warn!(%error, "scratch file not removed; the next start removes it");
             }
             _ => {}
         }
     }
 }
 
-/// Makes the file on a thread of its own. `held` is dropped when that thread ends, however late:
-/// it keeps the slot of an engine that does not come back.
+/// Makes the file on a separate thread. `held` is dropped when that thread ends, however late: it
+/// keeps the slot occupied by an engine that does not return.
 pub(crate) async fn record<T: Send + 'static>(
     job: RecordJob,
     held: T,
@@ -84,7 +84,7 @@ pub(crate) async fn record<T: Send + 'static>(
     let name = format!("engine-{}", job.spec.model);
     std::thread::Builder::new().name(name).spawn(move || {
         let _held = held;
-        // Nobody listens when the run was given up; the file goes with the answer.
+        // If the run was stopped nobody receives this, and the file is removed with the answer.
         let _ = answer.send(record_blocking(job));
     })?;
     answered.await.unwrap_or(Err(RecordError::Panicked))
@@ -140,9 +140,10 @@ struct RecorderSink {
     marked: Option<Marked>,
     size: Size,
     preview: Preview,
-    /// `open` until the first frame, `render` until the last, and `encode` for the encoding that is left then.
+    /// `open` until the first frame, `render` until the last, then `encode` for the remaining
+    /// encoding.
     span: Span,
-    /// Where `render` begins, until then.
+    /// Where `render` starts; taken when it does.
     trail: Option<Trail>,
 }
 
@@ -155,7 +156,7 @@ impl Sink for RecorderSink {
             Some(marked) => marked.on(rgb),
             None => rgb,
         };
-        // The frame at work is the best picture of a clip that is not done.
+        // The current frame is the best picture of an unfinished clip.
         if self.preview.is_wanted() {
             self.preview.show(Picture {
                 size: self.size,

@@ -1,11 +1,11 @@
-//! Where references come from.
+//! The source of references.
 
 use std::fmt::Debug;
 
 use async_trait::async_trait;
 use kinora_fetch::{FetchError, Fetcher};
 
-/// Where references come from: the network, or a simulation of it.
+/// The source of references: the network, or a simulation of it.
 #[async_trait]
 pub trait ReferenceSource: Send + Sync + Debug {
     /// As [`Fetcher::fetch`].

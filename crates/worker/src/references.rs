@@ -1,5 +1,6 @@
-//! A task's references: fetched once, under guard, by the fetch stage, and kept in the blob store until the task
-//! has ended, so that a rerun does not fetch again. A run only looks for them.
+//! A task's references. The fetch stage fetches them once, with all checks, and the blob store
+//! keeps them until the task has ended, so that a rerun does not fetch again. A run only looks them
+//! up.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,20 +25,20 @@ use crate::judge::Judge;
 use crate::record::Staged;
 use crate::reference_source::ReferenceSource;
 
-/// How often a fetch looks whether its task has ended although there was no hint.
+/// How often a fetch checks whether its task has ended without a hint.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Fetches references, and knows which tasks' are being fetched at the moment.
+/// Fetches references, and tracks the tasks whose references are being fetched.
 #[derive(Debug)]
 pub struct References {
     source: Arc<dyn ReferenceSource>,
     gates: Mutex<HashMap<TaskId, Weak<Gate>>>,
-    /// One task's files are decoded at a time: a large image takes 150 MB for a moment.
+    /// Only one task's files are decoded at a time: a large image takes 150 MB for a moment.
     pub(crate) decoding: Arc<Semaphore>,
-    /// One file that arrives is judged at a time.
+    /// Only one arriving file is checked at a time.
     arrivals: Arc<Semaphore>,
     reserve: Reserve,
-    /// Where they arrive.
+    /// Where files arrive.
     scratch: Arc<Scratch>,
 }
 
@@ -45,7 +46,7 @@ pub struct References {
 type Gate = tokio::sync::Mutex<()>;
 
 impl References {
-    /// References that `source` brings into `scratch`.
+    /// References that `source` fetches into `scratch`.
     pub fn new(source: impl ReferenceSource + 'static, scratch: Arc<Scratch>) -> Self {
         Self {
             source: Arc::new(source),
@@ -57,20 +58,20 @@ impl References {
         }
     }
 
-    /// Stores none while there is no room besides `reserve`.
+    /// Stores none while there is no space beyond `reserve`.
     #[must_use]
     pub fn with_reserve(mut self, reserve: Reserve) -> Self {
         self.reserve = reserve;
         self
     }
 
-    /// Whether there is room for more.
+    /// Whether there is space for more.
     pub(crate) fn has_room(&self) -> bool {
         self.reserve.has_room()
     }
 
-    /// The keys of the references of `task`, in the spec's order, or [`GatherError::Missing`]: a run fetches
-    /// nothing.
+    /// The keys of the references of `task`, in the spec's order, or [`GatherError::Missing`]: a
+    /// run never fetches.
     pub(crate) async fn at_hand(
         tasks: &dyn Work,
         blobs: &dyn BlobStore,
@@ -81,8 +82,8 @@ impl References {
         keys.ok_or(GatherError::Missing)
     }
 
-    /// Makes sure that every reference of `task` is in the blob store, and returns their keys in
-    /// the spec's order. The final of a draft takes the draft's, while they are kept.
+    /// Ensures that every reference of `task` is in the blob store, and returns their keys in the
+    /// spec's order. The final of a draft uses the draft's, while they are kept.
     pub(crate) async fn gather(
         &self,
         tasks: &dyn Work,
@@ -115,14 +116,14 @@ impl References {
             let (reference, key) = (references[*index], &own[*index]);
             self.fetch(blobs, task, *index, reference, key, &judge)
         });
-        // Nobody waits for the references of a task that has ended.
+        // Nobody needs the references of a task that has ended.
         let fetched = tokio::select! {
             biased;
             fetched = join_fetches(fetched.collect()) => fetched,
             () = ended(tasks, task.id) => Err(GatherError::Ended),
         };
-        // A task that ended meanwhile has had its files swept before these came. What came of one that waits for
-        // another try is not fetched again.
+        // If the task ended meanwhile, its files were swept before these arrived, so remove them.
+        // References that arrived for a task which retries are kept, and not fetched again.
         let of_no_use = match &fetched {
             Ok(()) => false,
             Err(error) => is_theirs(error) || matches!(error, GatherError::Ended),
@@ -193,8 +194,8 @@ impl References {
     }
 }
 
-/// Waits for all fetches of a task. One that only waits for its turn ends no other, so that what is under way is
-/// not asked for twice; whatever else goes wrong ends all at once.
+/// Waits for all fetches of a task. A fetch that only waits for its turn does not end the others,
+/// so that those in progress are not repeated; any other error ends all at once.
 async fn join_fetches(
     mut fetches: FuturesUnordered<impl Future<Output = Result<(), GatherError>>>,
 ) -> Result<(), GatherError> {
@@ -208,7 +209,8 @@ async fn join_fetches(
     later.map_or(Ok(()), Err)
 }
 
-/// Counts what the task's own references take, now that they are there. Those of a draft are the draft's.
+/// Records the size of the task's own references, now that they are stored. Those of a draft belong
+/// to the draft.
 async fn charge(
     tasks: &dyn Work,
     blobs: &dyn BlobStore,
@@ -226,7 +228,7 @@ async fn charge(
     Ok(())
 }
 
-/// For each reference of `task` the key under which it is stored, its own or its draft's.
+/// The stored key of each reference of `task`, its own or its draft's.
 async fn find(
     tasks: &dyn Work,
     blobs: &dyn BlobStore,
@@ -267,7 +269,7 @@ async fn is_unfinished(tasks: &dyn Work, id: TaskId) -> Result<bool, StoreError>
 /// Waits for the end of a task.
 async fn ended(tasks: &dyn Work, id: TaskId) {
     let mut hints = tasks.withdrawals();
-    // A store that cannot say so now is asked again.
+    // If the store cannot answer now, ask it again.
     while is_unfinished(tasks, id).await.unwrap_or(true) {
         tokio::select! {
             biased;
@@ -277,16 +279,16 @@ async fn ended(tasks: &dyn Work, id: TaskId) {
     }
 }
 
-/// Removes the file if it exists. If that fails, the end of the task notes it as garbage.
+/// Removes the files that exist. If that fails, the end of the task records them as garbage.
 async fn remove(blobs: &dyn BlobStore, keys: &[String]) {
     for key in keys {
         if let Err(error) = blobs.delete(key).await {
-            tracing::warn!(%error, %key, "a reference that is not needed any more was left behind");
+            tracing::warn!(%error, %key, "unneeded reference not removed");
         }
     }
 }
 
-/// Copies a blob to a file of this machine.
+/// Copies a blob to a local file.
 pub(crate) async fn download(
     blobs: &dyn BlobStore,
     key: &str,

@@ -1,5 +1,5 @@
-//! Retries calls while a store is full or away: an outage of seconds costs no task. Persistent
-//! errors are returned unchanged.
+//! Retries calls while a store is full or unavailable, so that an outage of seconds costs no task.
+//! Persistent errors are returned unchanged.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use kinora_blobs::BlobError;
 use kinora_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
-/// How often a full or absent store is asked before the error is returned.
+/// Number of calls to a full or unavailable store before the error is returned.
 const TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// An error that may go away by itself.
+/// An error that may be temporary.
 pub(crate) trait Transient: std::error::Error {
-    /// Whether the same call is worth another try.
+    /// Whether a retry may succeed.
     fn is_transient(&self) -> bool;
 }
 
@@ -29,8 +29,8 @@ impl Transient for StoreError {
     }
 }
 
-/// Does `call`, and does it again with doubling pauses while its error is transient. After `stopped`
-/// it is not begun again, but the one under way is waited for.
+/// Makes `call`, and repeats it with doubling pauses while its error is transient. After `stopped`
+/// it starts no new call, but waits for the one in progress.
 pub(crate) async fn retry_unavailable<T, E, Call>(
     stopped: &CancellationToken,
     call: impl Fn() -> Call,
@@ -43,7 +43,7 @@ where
     for _ in 1..TRIES {
         match call().await {
             Err(error) if error.is_transient() => {
-                tracing::warn!(%error, ?pause, "a store is away; trying again");
+                tracing::warn!(%error, ?pause, "store unavailable; retrying");
                 tokio::select! {
                     biased;
                     () = tokio::time::sleep(pause) => {}

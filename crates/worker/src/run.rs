@@ -1,5 +1,5 @@
-//! The straight line of one task: prepare, make, clear, publish, finish. Every stage may be repeated from the
-//! claim without harm, and nothing is written once the lease is lost.
+//! The straight line of one task: prepare, make, clear, publish, finish. Every stage can safely be
+//! repeated from the claim, and nothing is written once the lease is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::slot::{EnginePermits, SlotHold};
 use crate::watch::Watch;
 use crate::worker::Worker;
 
-/// A claimed task, and when the claim was asked for, by the worker's steady clock.
+/// A claimed task, and the time of the claim's request by the worker's steady clock.
 pub(crate) struct Claimed {
     pub(crate) claim: Claim,
     pub(crate) asked_ms: SteadyMs,
@@ -43,7 +43,7 @@ pub(crate) async fn run_task(
     let Some(served) = worker.lineup.of(&claim.task.spec.model).cloned() else {
         tracing::error!(
             model = claim.task.spec.model,
-            "claimed a model that is not served"
+            "claimed a task whose model is not served"
         );
         return;
     };
@@ -108,11 +108,11 @@ pub(crate) async fn run_task(
     run.end(made).await;
 }
 
-/// The span of a run. Before that of the first one, the task's time in the queue.
+/// The span of a run; the first run also gets a span for the task's time in the queue.
 fn begin_span(worker: &Worker, claim: &Claim, engine_name: &str) -> Span {
     let task = &claim.task;
     let trail = worker.tracer.trail(task.trace);
-    // A first attempt that was forgiven has left the name of its engine.
+    // An earlier attempt that was forgiven has left its engine's name.
     if let (1, None, Some(started_at_ms)) = (task.attempt, &task.engine, task.started_at_ms) {
         trail.past("queue", task.created_at_ms, started_at_ms);
     }
@@ -152,7 +152,7 @@ async fn make_and_publish(
     timed(worker, trail, Stage::Publish, code, publishing).await
 }
 
-/// Makes the video, by an engine of either kind, while the lease is kept.
+/// Makes the video with an engine of either kind, while the lease is held.
 async fn make(job: MakeJob, watch: &Watch<'_>, trail: Trail) -> Result<Recorded, Unmade> {
     let MakeJob {
         prepared:
@@ -212,8 +212,8 @@ async fn make(job: MakeJob, watch: &Watch<'_>, trail: Trail) -> Result<Recorded,
     }
 }
 
-/// Publishes while the lease is kept. A reason to stop is returned only after nothing is being
-/// written any more, so that a withdrawal leaves nothing.
+/// Publishes while the lease is held. Returns a reason to stop only after all writes have ended, so
+/// that a withdrawal leaves nothing behind.
 async fn publish_watched(
     watch: &Watch<'_>,
     cleared: Cleared,

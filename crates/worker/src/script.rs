@@ -1,5 +1,5 @@
-//! Where an earlier video that a task starts from lies, and the specs that it was made from. It reads
-//! the store only.
+//! Finds the earlier video that a task starts from, and the specs that it was made from. Reads only
+//! the store.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) enum Start {
     Source(Source),
 }
 
-/// An earlier video, as the store knows it.
+/// An earlier video, as stored.
 pub(crate) struct Source {
     /// The key of its MP4.
     pub(crate) key: String,
@@ -28,7 +28,8 @@ pub(crate) struct Source {
     pub(crate) script: Vec<Arc<VideoSpec>>,
 }
 
-/// The stored video that an edit starts from, or a draft's that its final is made from by `engine`.
+/// The stored video that an edit starts from, or the draft's video if `engine` makes the final from
+/// it.
 pub(crate) async fn start(
     worker: &Worker,
     task: &Task,
@@ -60,8 +61,8 @@ async fn look_up(
     Ok(found.filter(|task| task.project == project))
 }
 
-/// The specs that led to the video of `last`, oldest first; none where one is not known, was
-/// followed by another engine than `engine` (its full name), or where there are too many.
+/// The specs that led to the video of `last`, oldest first. Empty if one is unknown, was rendered
+/// by another engine than `engine` (its full name), or there are too many.
 async fn script(
     worker: &Worker,
     last: Arc<Task>,
@@ -84,7 +85,7 @@ async fn script(
     Ok(Vec::new())
 }
 
-/// The spec with its references in number only: engines see no URLs of other tasks.
+/// The spec with placeholders for its references: engines see no URLs of other tasks.
 fn without_urls(mut spec: VideoSpec) -> VideoSpec {
     match &mut spec.inputs {
         Inputs::Text => {}

@@ -1,5 +1,5 @@
-//! A run's slot at this worker and its seat at the engine. The run and its engine hold them, and wake the claim loop
-//! when they free them.
+//! A run's slot at this worker and its seat at the engine. The run and its engine hold them;
+//! freeing them wakes the claim loop.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::lineup::EngineSeat;
 
-/// Resources of a run's engine. Dropped, in this order, when the engine has ended.
+/// Resources of a run's engine, dropped in this order when the engine has ended.
 pub(crate) struct EnginePermits {
     slot: Arc<Slot>,
     _seat: EngineSeat,
@@ -15,8 +15,8 @@ pub(crate) struct EnginePermits {
 }
 
 impl EnginePermits {
-    /// `slot` and `seat`; the claim loop hears from `freed` when they are free again. Up to `leftovers` runs
-    /// may free their slot before their last write is done.
+    /// `slot` and `seat`; `freed` wakes the claim loop when they are free again. Up to `leftovers`
+    /// runs may free their slot before their last write ends.
     pub(crate) fn new(
         slot: OwnedSemaphorePermit,
         seat: EngineSeat,
@@ -30,21 +30,23 @@ impl EnginePermits {
         }
     }
 
-    /// The slot, for the run itself: it is free when neither the run nor its engine has it any more.
+    /// The slot for the run itself; it becomes free when both the run and its engine have dropped
+    /// it.
     pub(crate) fn hold(&self) -> SlotHold {
         SlotHold::Slot(self.slot.clone())
     }
 }
 
-/// A run's hold on its slot until its outcome is written: otherwise results would pile up behind a slow disk.
+/// A run holds its slot until its outcome is stored: otherwise results would pile up behind a slow
+/// disk.
 pub(crate) enum SlotHold {
     Slot(Arc<Slot>),
     Leftover { _permit: OwnedSemaphorePermit },
 }
 
 impl SlotHold {
-    /// Frees the slot although an unwanted result is still being written. At most as many writes as there are
-    /// slots may be left like this; later ones keep their slots.
+    /// Frees the slot although an unneeded result is still being written. At most as many writes as
+    /// there are slots may continue like this; later ones keep their slots.
     pub(crate) fn leave(&mut self) {
         if let Self::Slot(slot) = self
             && let Ok(permit) = slot.leftovers.clone().try_acquire_owned()
@@ -75,7 +77,7 @@ impl Slot {
     }
 }
 
-/// Tells the loop that there may be a slot, or a seat at an engine, again.
+/// Wakes the claim loop: a slot or a seat may be free.
 struct Freed(Arc<Notify>);
 
 impl Drop for Freed {

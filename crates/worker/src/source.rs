@@ -1,5 +1,5 @@
-//! An earlier video as an engine's footage: decoded frame by frame from its own copy of the file, wherever
-//! films are decoded.
+//! An earlier video as an engine's footage, decoded frame by frame from its own copy of the file,
+//! in the process that decodes films.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use kinora_media::{Films, MediaError, PlayedFilm, ProbeInfo};
 
 use crate::record::Staged;
 
-/// An earlier video that was brought here.
+/// A local copy of an earlier video.
 pub(crate) struct Origin {
     pub(crate) file: Staged,
     /// See [`kinora_engine::Materials::script`].
     pub(crate) script: Vec<Arc<VideoSpec>>,
 }
 
-/// A stored video; its file goes with it.
+/// A stored video; its file is removed with it.
 pub(crate) struct StoredVideo {
     file: Staged,
     info: ProbeInfo,
@@ -71,7 +71,7 @@ fn unreadable(error: &MediaError) -> EngineError {
             code: FailureCode::GenerationFailed,
             cause,
         },
-        // The file is this machine's own: an error of the system is no fault of the video.
+        // The file is local: a system error is no fault of the video.
         MediaError::Io(error) if error.raw_os_error().is_some() => EngineError::Told {
             code: FailureCode::StorageFailed,
             cause,

@@ -1,5 +1,6 @@
-//! Notices that the process stood still: stopped, starved, or waiting for a store that answers late. Leases may
-//! have run out then although their runs are well, so that for one lease the heartbeats come first.
+//! Detects that the process stood still: stopped, starved, or waiting for a slow store. Leases of
+//! healthy runs may have expired during that time, so for the length of one lease heartbeats take
+//! precedence over expiry.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Stall {
     lease: Duration,
-    /// As all moments here: by a steady clock, since a moment of its own.
+    /// Like all times here: steady time, from an arbitrary start.
     looked: Duration,
     spares_until: Option<Duration>,
 }
@@ -21,29 +22,33 @@ impl Stall {
         }
     }
 
-    /// How long to sleep between two looks.
+    /// The sleep between two checks.
     pub(crate) fn slice(&self) -> Duration {
         (self.lease / 6).max(Duration::from_millis(1))
     }
 
-    /// Looks at the clock, at least once a slice. A renewal is never older than a third of the lease: a stall that
-    /// ends the lease lasts for the rest of it, and makes the time between two looks longer than half of the lease.
+    /// Checks the clock; call it at least once per slice. A renewal is never older than a third of
+    /// the lease, so a stall that outlasts the lease makes the time between two checks longer than
+    /// half of it.
     pub(crate) fn look(&mut self, now: Duration) {
         let stood = now.saturating_sub(self.looked);
         if stood > self.lease / 2 {
-            tracing::warn!(?stood, "process stood still; leases are spared for a while");
+            tracing::warn!(
+                ?stood,
+                "process was stalled; expired leases spared for a while"
+            );
             self.spares_until = now.checked_add(self.lease);
         }
         self.looked = now;
     }
 
-    /// Passes over work for which no renewal waits, such as the removal of files. A pause follows it, in which
-    /// renewals come even if the process stood still meanwhile.
+    /// Skips work that no renewal waits for, such as file removals. A pause follows it, during
+    /// which renewals arrive even if the process stood still.
     pub(crate) const fn pass_over(&mut self, now: Duration) {
         self.looked = now;
     }
 
-    /// Whether leases that have run out by `now` may be those of runs that are well.
+    /// Whether leases that have expired by `now` may belong to healthy runs.
     pub(crate) fn spares_leases(&self, now: Duration) -> bool {
         self.spares_until.is_some_and(|until| now < until)
     }

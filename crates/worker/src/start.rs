@@ -1,5 +1,5 @@
-//! Starts after a crash: a service that dies again and again waits before it claims, longer each time, so that
-//! its tasks are not used up while whatever ails it is repaired.
+//! Starts after a crash: a service that keeps dying waits before it claims, longer each time, so
+//! that its tasks do not use up their attempts while someone repairs the cause.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::worker::Worker;
 
 /// The first pause; it doubles with each further death.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// Between tries to note that the process has settled.
+/// Pause between tries to record that the process has settled.
 const SETTLE_AGAIN_EVERY: Duration = Duration::from_secs(5);
 
-/// Waits where the last starts, two or more in a row, followed a death of the process.
+/// Waits if two or more starts in a row followed a death of the process.
 pub(crate) async fn pause_after_unclean_starts(worker: &Worker, shutdown: &Shutdown) {
     let unclean_starts = worker.work.unclean_starts();
     let pause = pause(unclean_starts, worker.settings.start_pause_max);
@@ -30,7 +30,7 @@ pub(crate) async fn pause_after_unclean_starts(worker: &Worker, shutdown: &Shutd
     }
 }
 
-/// How long claims wait after so many deaths in a row.
+/// The pause before claims after this many deaths in a row.
 fn pause(unclean_starts: u64, pause_max: Duration) -> Duration {
     let Some(doublings) = unclean_starts.checked_sub(2) else {
         return Duration::ZERO;
@@ -39,7 +39,7 @@ fn pause(unclean_starts: u64, pause_max: Duration) -> Duration {
     doubled.map_or(pause_max, |times| (PAUSE_MIN * times).min(pause_max))
 }
 
-/// Ends the row of unclean starts once the process has lived long enough.
+/// Ends the series of unclean starts once the process has lived long enough.
 pub(crate) async fn settle(worker: &Worker, shutdown: &Shutdown) {
     let unclean_starts = worker.work.unclean_starts();
     if unclean_starts == 0 {
@@ -49,12 +49,12 @@ pub(crate) async fn settle(worker: &Worker, shutdown: &Shutdown) {
     tracing::info!(
         unclean_starts,
         ?after,
-        "started after a crash; no last attempt is made until this process has lived for a while or completed a task"
+        "started after a crash; last attempts wait until this process has run for a while or completed a task"
     );
     let settle = async {
         tokio::time::sleep(after).await;
         while let Err(error) = worker.work.settle().await {
-            tracing::debug!(%error, "end of unclean starts not noted yet");
+            tracing::debug!(%error, "end of unclean starts not recorded yet");
             tokio::time::sleep(SETTLE_AGAIN_EVERY).await;
         }
     };

@@ -1,6 +1,6 @@
-//! Picks up expired leases, expired results, and the chores outside the store that belong to tasks that
-//! are gone ([`chores`]). Any number of sweepers may run; each change is the store's own compare-and-set.
-//! Nothing expires while the wall clock is not trusted.
+//! Handles expired leases, expired results, and the chores outside the store for tasks that are
+//! gone ([`chores`]). Any number of sweepers may run; each change is the store's own
+//! compare-and-set. Nothing expires while the wall clock is not trusted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::stall::Stall;
 use crate::trust::Trust;
 use crate::worker::Worker;
 
-/// Rows of each kind that one sweep takes up at most, so that submits never wait for long.
+/// Maximum number of rows of each kind in one sweep, so that submits never wait for long.
 const BATCH: usize = 200;
-/// How long an idempotency key is bound.
+/// Lifetime of an idempotency key.
 const KEY_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
 
 /// State carried from one sweep to the next.
@@ -27,11 +27,11 @@ pub(crate) struct Sweeper {
     stall: Stall,
     /// Measures pauses and stalls.
     clock: Arc<dyn Clock>,
-    /// Where the move that is under way goes on.
+    /// Where the postponement in progress continues.
     below: ExpiryCursor,
-    /// Whether the store refused the last one: then leases could not be renewed either.
+    /// Whether the store failed the last sweep: then leases could not be renewed either.
     failed: bool,
-    /// How long the last one took, if there is more to do at once.
+    /// Duration of the last sweep, if there is more to do immediately.
     more: Option<Duration>,
 }
 
@@ -49,9 +49,9 @@ impl Sweeper {
         }
     }
 
-    /// Sweeps at the configured pace, the first pause first, until a drain is asked for. While there is more to
-    /// do at once it pauses for as long as it took: clients can make files to be removed faster than the pace, and
-    /// half of the store is for others.
+    /// Sweeps at the configured interval, after one such pause, until a drain begins. While there
+    /// is more to do, it pauses for as long as the last sweep took: clients can create files to
+    /// remove faster than the interval allows, and half of the store's time belongs to others.
     pub(crate) async fn sweep_until_drain(mut self, worker: Arc<Worker>, shutdown: Shutdown) {
         let every = worker.settings.sweep_every;
         while !shutdown.is_draining() {
@@ -65,7 +65,7 @@ impl Sweeper {
         }
     }
 
-    /// Sleeps, and looks whether the process stood still.
+    /// Sleeps, and checks whether the process stood still.
     async fn rest(&mut self, pause: Duration) {
         let begun = Stopwatch::start(&self.clock);
         while let Some(left) = pause
@@ -77,32 +77,32 @@ impl Sweeper {
         }
     }
 
-    /// One sweep. The next one retries whatever failed.
+    /// One sweep. The next one retries any failures.
     pub(crate) async fn sweep_once(&mut self, worker: &Worker) {
         let after_outage = self.failed;
         let begun = Stopwatch::start(&self.clock);
         let swept = self.sweep(worker).await;
         self.failed = swept.is_err();
-        // After an outage runs have until the next sweep to renew their leases.
+        // After an outage, runs have until the next sweep to renew their leases.
         let more = !after_outage && matches!(swept, Ok(true));
         self.more = more.then(|| begun.elapsed());
         self.stall.pass_over(self.clock.steady());
         if let Err(error) = swept {
-            tracing::warn!(%error, "sweep failed; trying again");
+            tracing::warn!(%error, "sweep failed; retrying later");
         }
     }
 
-    /// Returns whether there is more to do at once.
+    /// Returns whether there is more to do immediately.
     async fn sweep(&mut self, worker: &Worker) -> Result<bool, StoreError> {
         let reading = worker.chores.clock().await?;
         let request = self.request(worker, reading);
         let swept = worker.chores.sweep(request).await;
-        // Renewals wait for the store as well.
+        // Renewals wait for the store too.
         self.stall.look(self.clock.steady());
         let swept = swept?;
         tell(&swept);
         let moving = self.postpone(worker).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "expiry not moved; nothing expires until it is");
+            tracing::warn!(%error, "expiry not postponed yet; nothing expires until it is");
             false
         });
         let more = swept.more || moving;
@@ -132,7 +132,8 @@ impl Sweeper {
         }
     }
 
-    /// A step of the move of expiries that the trust asks for; returns whether there is more to move.
+    /// One step of the postponement that the clock's trust asks for; returns whether more steps
+    /// follow.
     async fn postpone(&mut self, worker: &Worker) -> Result<bool, StoreError> {
         let Some(next) = self.trust.next_move() else {
             return Ok(false);

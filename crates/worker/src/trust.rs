@@ -1,6 +1,6 @@
-//! Whether the wall clock may be believed: only while it and the monotonic clock have agreed for a while. What a
-//! correction of the clock leaves behind, results with times of the earlier clock, is kept by moving its expiry.
-//! Pure: readings go in, verdicts come out.
+//! Whether the wall clock can be trusted: only if it and the monotonic clock have agreed for a
+//! while. After a correction, results with times of the earlier clock are kept by postponing their
+//! expiry. Pure: readings go in, verdicts come out.
 
 use std::collections::VecDeque;
 
@@ -9,39 +9,40 @@ use kinora_contract::{RELEASED_MS, Reading, SteadyMs, UnixMs};
 use kinora_store::{Postponed, WaitingFrom};
 
 const STEP_MS: u64 = CLOCK_STEP_SECONDS * 1000;
-/// Eras that are remembered; the oldest goes first.
+/// Maximum number of remembered eras; the oldest is dropped.
 const ERAS_MAX: usize = 16;
 
-/// Which clocks a sweep may use.
+/// The clocks that a sweep may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether anything may end by wall time.
+    /// Whether anything may expire by wall time.
     pub trusts_wall: bool,
-    /// How far back waiting is counted.
+    /// How far back waiting counts.
     pub waiting_from: WaitingFrom,
 }
 
-/// Ended tasks that are to be kept longer.
+/// Ended tasks to keep longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Those that ended at this time or later.
+    /// The tasks that ended at this time or later.
     pub from_ms: UnixMs,
-    /// Those that ended before this time.
+    /// The tasks that ended before this time.
     pub before_ms: UnixMs,
-    /// How much longer.
+    /// The added time.
     pub by: Postponed,
 }
 
-/// A time between two steps of the wall clock.
+/// A period between two steps of the wall clock.
 #[derive(Clone, Copy, Debug)]
 struct Era {
-    /// Wall time less steady time.
+    /// Wall time minus steady time.
     offset_ms: i64,
-    /// The least one of this era and of those before it that are no longer remembered.
+    /// The smallest offset of this era and of earlier ones that are no longer remembered.
     least_offset_ms: i64,
-    /// The offset of the clock by which results of this era expire: later than its own once they are moved.
+    /// The offset of the clock by which results of this era expire: later than its own once they
+    /// are postponed.
     expires_by_ms: i64,
-    /// The wall time in which it began, and ended.
+    /// The wall times of its start and end.
     from_ms: UnixMs,
     before_ms: UnixMs,
     began: SteadyMs,
@@ -51,7 +52,7 @@ struct Era {
 #[derive(Debug)]
 pub struct Trust {
     settle_ms: u64,
-    /// Oldest first; the last one is the present.
+    /// Oldest first; the last one is the current era.
     eras: VecDeque<Era>,
     last: Option<Reading>,
     settled: bool,
@@ -60,7 +61,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Believes the wall clock once it has agreed with the steady one for so long.
+    /// Trusts the wall clock once it has agreed with the steady one for `settle_ms`.
     pub const fn new(settle_ms: u64) -> Self {
         Self {
             settle_ms,
@@ -75,7 +76,7 @@ impl Trust {
         }
     }
 
-    /// Judges by a further reading. Readings are to come often: a step is noticed by the next one.
+    /// Judges another reading. Call it often: the next reading after a step detects the step.
     pub fn judge(&mut self, reading: Reading) -> Verdict {
         let offset_ms = offset(reading);
         let stepped = self
@@ -97,9 +98,9 @@ impl Trust {
         }
     }
 
-    /// How much later than by the wall clock something ends that lasts for `span_ms`: by as much as that clock was
-    /// set forward within the span. So nothing ends early by steady time, and a clock that is set again and again
-    /// delays nothing for ever.
+    /// How much later than by the wall clock to end a period of `span_ms`: by the amount that the
+    /// clock was set forward within the period. So nothing ends early by steady time, and repeated
+    /// steps delay nothing for ever.
     pub fn lag_ms(&self, steady_ms: SteadyMs, span_ms: u64) -> u64 {
         let Some(now) = self.eras.back() else {
             return 0;
@@ -114,12 +115,12 @@ impl Trust {
             .unwrap_or(0)
     }
 
-    /// The next tasks to be kept longer, before anything expires again.
+    /// The next tasks to keep longer, before anything expires again.
     pub fn next_move(&self) -> Option<Move> {
         self.moves.front().copied()
     }
 
-    /// Confirms that these are kept longer now.
+    /// Confirms that these tasks are postponed.
     pub fn moved(&mut self) {
         self.moves.pop_front();
     }
@@ -130,7 +131,7 @@ impl Trust {
             let step_ms = offset_ms - era.offset_ms;
             tracing::warn!(
                 step_ms,
-                "wall clock was set: nothing expires until it has settled"
+                "wall clock was set; nothing expires until it has settled"
             );
             era.before_ms = reading.steady_ms.saturating_add_signed(era.offset_ms);
             let since_ms = reading.steady_ms.saturating_sub(last.steady_ms);
@@ -159,10 +160,11 @@ impl Trust {
         });
     }
 
-    /// The clock is right from now on: results from before the step are kept for the same time by this clock.
+    /// From now on the clock is right: results from before the step are kept for the same time by
+    /// this clock.
     fn settle(&mut self, reading: Reading) {
         self.settled = true;
-        // Of this process or of one before it: nothing that is right has such a time.
+        // From this process or an earlier one: a correct clock never produces such a time.
         self.moves.push_back(Move {
             from_ms: 0,
             before_ms: RELEASED_MS,

@@ -1,6 +1,6 @@
-//! Watches one run beside its work, and ends it when its lease is gone, when the engine stands still for longer
-//! than its model allows, or when the process must stop at once. The lease itself is renewed elsewhere
-//! ([`keeper`](mod@crate::keeper)).
+//! Watches one run, and ends it when its lease is lost, when the engine makes no progress for
+//! longer than its model allows, or when the process must stop immediately.
+//! [`keeper`](mod@crate::keeper) renews the lease.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::preview::Previews;
 use crate::retry::retry_unavailable;
 use crate::worker::Worker;
 
-/// One run to watch.
+/// One watched run.
 pub(crate) struct Watch<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) lease: &'a KeptLease,
@@ -30,8 +30,8 @@ impl Watch<'_> {
         self.lease.lease()
     }
 
-    /// Watches until there is a reason to stop, and returns it. An engine at work may
-    /// be silent for `silence_max`; once it is done there is nothing to hear.
+    /// Watches until there is a reason to stop, and returns it. A working engine may be silent for
+    /// `silence_max`; once it is done, silence is normal.
     pub(crate) async fn until_stop(&self, silence_max: Option<Duration>) -> Stop {
         let gone = self.lease.gone();
         tokio::pin!(gone);
@@ -64,15 +64,15 @@ impl Watch<'_> {
         }
     }
 
-    /// Stores the engine's name before it is at work: a later edit of this video asks which engine made it, and a
-    /// quick run is over before the keeper's first renewal.
+    /// Stores the engine's name before it starts: a later edit of this video needs to know which
+    /// engine made it, and a short run ends before the keeper's first renewal.
     pub(crate) async fn begin(&self) {
         if let Err(error) = self.renew(self.renewal()).await {
             tracing::warn!(%error, "engine of the task not stored");
         }
     }
 
-    /// Stores the choices that were left to the engine or to a reference, so that clients see them.
+    /// Stores the values that the engine or a reference determined, so that clients see them.
     pub(crate) async fn decide(&self, spec: VideoSpec) {
         let decided = Renewal {
             decided: Some(Box::new(spec)),
@@ -83,7 +83,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Stores the parts of the request that the engine will not or cannot do, so that clients see them.
+    /// Stores the parts of the request that the engine will not or cannot satisfy, so that clients
+    /// see them.
     pub(crate) async fn warn(&self, warnings: &[Warning]) {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
@@ -98,7 +99,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Stores a ticket for a later attempt; durable when this returns.
+    /// Stores a ticket for a later attempt; it is durable when this returns.
     pub(crate) async fn keep_ticket(&self, ticket: &str) -> Result<(), StoreError> {
         self.renew(Renewal {
             ticket: Some(ticket.to_owned()),
@@ -124,13 +125,13 @@ impl Watch<'_> {
     }
 }
 
-/// How long the engine has given no sign of life.
+/// How long the engine has been silent.
 struct Life {
     reports: u64,
     /// By a steady clock.
     looked: Duration,
     silent: Duration,
-    /// A longer time between two looks is a stall of the whole process, not of the engine.
+    /// A longer gap between two checks is a stall of the whole process, not of the engine.
     gap_max: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! A worker and its settings: what every stage works with. The stages start in `lib.rs`.
+//! A worker and its settings, which all stages use. The stages start in `lib.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,88 +17,90 @@ use crate::mark::Marker;
 use crate::pools::Pools;
 use crate::references::References;
 
-/// A worker and everything it depends on.
+/// A worker and all its dependencies.
 #[derive(Clone, Debug)]
 pub struct Worker {
-    /// Where tasks come from and go to.
+    /// The queue of tasks.
     pub work: Arc<dyn Work>,
     /// Leased chores: files to remove, upstream jobs to cancel.
     pub chores: Arc<dyn Chores>,
-    /// Where it says that it lives.
+    /// The registry that the worker announces itself in.
     pub workers: Arc<dyn Workers>,
-    /// Where results go.
+    /// The store of results.
     pub blobs: Arc<dyn BlobStore>,
-    /// Which engine serves which model.
+    /// The engine of each served model.
     pub lineup: Lineup,
     /// Fetches references.
     pub references: Arc<References>,
-    /// How it fares with its machine.
+    /// The state of this machine, and the pauses after its faults.
     pub backoff: Backoff,
-    /// Where unfinished files are.
+    /// The folder of unfinished files.
     pub scratch: Arc<Scratch>,
-    /// Where it blocks.
+    /// The threads that it blocks.
     pub pools: Pools,
-    /// Reads films that exist: those of other servers, and sources of edits.
+    /// Reads existing films: those of other servers, and sources of edits.
     pub films: Arc<dyn Films>,
     /// Judges results before they are published, if there is one.
     pub policy: Option<Policy>,
-    /// Goes on with the traces of tasks.
+    /// Continues the traces of tasks.
     pub tracer: Tracer,
-    /// Tells how long leases last.
+    /// Times the leases.
     pub clock: Arc<dyn Clock>,
-    /// Measures pauses, and how long the process and engines stand still: the same clock, but in tests that wait.
+    /// Times pauses and stalls: the same clock, except in tests that wait.
     pub patience: Arc<dyn Clock>,
     /// How it works.
     pub settings: Settings,
 }
 
-/// How a worker works.
+/// Settings of a worker.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Worker name, in leases, logs and the registry: no other process has it.
+    /// Worker name, unique among processes, for leases, logs and the registry.
     pub name: String,
-    /// Where it runs.
+    /// The machine and process.
     pub origin: Origin,
-    /// Tasks at a time.
+    /// Maximum number of concurrent tasks.
     pub slots: usize,
-    /// Tasks of one project at a time. 0: all slots, or all but one while another project waits.
+    /// Maximum number of concurrent tasks of one project. 0: all slots, or all but one while
+    /// another project waits.
     pub project_slots_max: usize,
     /// How long a lease lasts without renewal, in milliseconds.
     pub lease_ms: u64,
-    /// How often expired leases are looked for.
+    /// Interval of searches for expired leases.
     pub sweep_every: Duration,
-    /// How long a lease is looked after at most before it is looked at again.
+    /// Maximum interval between two checks of a lease.
     pub heartbeat_every: Duration,
-    /// After an orderly stop was asked for, how long running tasks may go on.
+    /// How long running tasks may continue after an orderly stop begins.
     pub drain_limit: Duration,
-    /// How long a finished task and its files are kept, in milliseconds.
+    /// How long to keep a finished task and its files, in milliseconds.
     pub retention_ms: u64,
-    /// A task that has waited so long for its first run, in milliseconds, fails with `task_expired`;
-    /// `None`: never.
+    /// A task that has waited this long for its first run, in milliseconds, fails with
+    /// `task_expired`; `None`: no limit.
     pub waiting_ms_max: Option<u64>,
-    /// How long an expired task still answers 410, in milliseconds.
+    /// How long requests for an expired task get 410, in milliseconds.
     pub tombstone_ms: u64,
-    /// How long wall and steady time must have agreed before anything ends by wall time, in milliseconds.
+    /// How long wall and steady time must agree before anything expires by wall time, in
+    /// milliseconds.
     pub clock_settle_ms: u64,
-    /// Runs of one task before it fails with `worker_lost`.
+    /// Maximum number of runs of one task before it fails with `worker_lost`.
     pub attempts_max: u32,
-    /// Longest pause before the first claim of a process that follows several that died.
+    /// Longest pause before the first claim after several processes in a row died.
     pub start_pause_max: Duration,
-    /// A process that has lived so long is in no crash loop.
+    /// A process that has lived this long is not in a crash loop.
     pub settled_after: Duration,
-    /// How files are encoded.
+    /// How to encode files.
     pub recorder: RecorderOptions,
     /// Draws the operator's mark, if there is one.
     pub marker: Option<Marker>,
 }
 
-/// Where a worker runs, for operators.
+/// The machine and process of a worker, for operators.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// Name of the machine.
     pub host: String,
-    /// Number of the process.
+    /// Process id.
     pub pid: u32,
-    /// When it started.
+    /// Start time.
     pub started_at_ms: UnixMs,
 }

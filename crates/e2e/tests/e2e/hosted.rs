@@ -188,7 +188,7 @@ fn a_process_that_dies_at_any_point_costs_an_attempt_and_one_that_waits_nothing(
             until("the process to be buried", || is_gone(waits).then_some(()));
             hold.forget();
         }
-        server.assert_logged(&["the run broke"], DEATHS);
+        server.assert_logged(&["run crashed"], DEATHS);
     }
 }
 

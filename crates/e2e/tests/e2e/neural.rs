@@ -243,6 +243,6 @@ fn a_kill_in_the_middle_costs_an_attempt_and_the_next_begins_with_new_weights() 
         server.children().into_iter().find(|child| *child != engine)
     });
     assert_ne!(another, engine);
-    server.wait_for_log(&["the run broke; the task will run again"]);
+    server.wait_for_log(&["run crashed; task requeued"]);
     client.post(&format!("/v1/videos/{id}/cancel")).video();
 }

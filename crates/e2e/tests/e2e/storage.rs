@@ -122,7 +122,7 @@ fn p11_a_disk_too_full_for_the_result_keeps_the_task_for_later_and_leaves_nothin
     let mut body = quick("kinora-a1");
     body["resolution"] = json!("1080p");
     let kept = client.submit(&body);
-    server.wait_for_log(&["goes back to the queue", kept.id()]);
+    server.wait_for_log(&["because of this machine", kept.id()]);
     // A task that was begun shows so while it waits to be begun again.
     assert_eq!(client.video(kept.id()).status(), "in_progress");
     until("nothing to be left of the attempt", || {

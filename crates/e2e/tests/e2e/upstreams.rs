@@ -171,7 +171,7 @@ fn a_cancel_before_the_next_attempt_is_passed_on_by_whoever_sweeps() {
     client.post(&format!("/v1/videos/{id}/cancel")).video();
     hold.release();
     wait_cancelled(&upstream);
-    second.wait_for_log(&["called off", &id]);
+    second.wait_for_log(&["upstream job cancelled", &id]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The judge of the wall clock, by tables of readings.
+//! Tests of the wall clock's trust, by tables of readings.
 
 use super::*;
 
@@ -9,7 +9,7 @@ const HOUR: u64 = 60 * MINUTE;
 const YEAR: u64 = 365 * 24 * HOUR;
 const SETTLE: u64 = 10 * MINUTE;
 
-/// A trust, and a wall clock that is set.
+/// A trust, and a wall clock that can be set.
 struct Bench {
     trust: Trust,
     reading: Reading,
@@ -26,7 +26,7 @@ impl Bench {
         }
     }
 
-    /// Lets time pass, with a sweep every five seconds, and does what each one asks for.
+    /// Lets time pass with a sweep every five seconds, and carries out each sweep's requests.
     fn pass(&mut self, ms: u64) -> (bool, Vec<Move>) {
         let mut moves = Vec::new();
         let mut verdict = self.trust.judge(self.reading);
@@ -120,7 +120,7 @@ fn a_clock_that_is_wrong_for_a_moment_moves_nothing() {
         assert!(!bench.verdict().trusts_wall, "{by_ms}");
         let (trusted, moves) = bench.pass(SETTLE);
         assert!(trusted, "{by_ms}");
-        // Results of the first time stand by the same clock; those of a clock behind it catch up.
+        // Results of the first period keep their clock; those of a clock behind it catch up.
         let late = moves.iter().filter(|one| one.before_ms != RELEASED_MS);
         assert_eq!(late.count(), usize::from(by_ms < 0), "{by_ms}: {moves:?}");
     }
@@ -140,7 +140,7 @@ fn results_of_before_a_step_that_stays_are_kept_as_much_longer() {
     };
     assert_eq!((trusted, moves), (true, vec![past(set_at + SETTLE), moved]));
 
-    // A further step moves them further, and no less those of the time between.
+    // Another step postpones them further, and those of the time between by as much.
     bench.forward(HOUR);
     let (_, moves) = bench.pass(SETTLE);
     let by = moves.iter().map(|one| (one.from_ms, one.by));
@@ -188,7 +188,7 @@ fn what_is_to_end_after_a_span_is_kept_longer_by_the_steps_forward_within_it() {
     assert_eq!(bench.lag(24 * HOUR), YEAR + 2 * HOUR);
     bench.pass(14 * HOUR);
     assert_eq!(bench.lag(24 * HOUR), YEAR + 2 * HOUR);
-    // What began before the first step has had its time; then what began before the second.
+    // Waits that began before the first step end first, then those from before the second.
     bench.pass(5 * SECOND);
     assert_eq!(bench.lag(24 * HOUR), 2 * HOUR);
     bench.pass(10 * HOUR);
