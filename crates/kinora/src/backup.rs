@@ -1,5 +1,6 @@
-//! `kinora backup`: a folder with all that a service needs to go on elsewhere, made while it serves. It is
-//! written under a temporary name and gets its own when it is whole and verified.
+//! `kinora backup`: writes everything that a service needs to continue elsewhere into a folder,
+//! while the service runs. The folder has a temporary name until the backup is complete and
+//! verified.
 
 pub(crate) mod last;
 pub(crate) mod manifest;
@@ -31,7 +32,7 @@ use staging::Staging;
 pub(crate) use staging::{claim, lock, sync_all_under};
 use taking::{Taken, Taking};
 
-/// Names in a backup; those in a data folder, too.
+/// File names in a backup, which are also those in a data folder.
 pub(crate) const DATABASE: &str = "kinora.db";
 pub(crate) const SIGNING_KEY: &str = "signing.key";
 pub(crate) const RESULTS: &str = "results";
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The folder of the results, or the address of those elsewhere, which a backup only names.
+/// The folder of the results, or the URL of remote ones, which a backup only records.
 fn results(config: &Config, mode: ResultsMode) -> Result<PathBuf, Failure> {
     let root = kinora_blobs::root(&config.results_url())
         .map_err(|error| Failure::because("The results cannot be backed up", error))?;
@@ -92,21 +93,21 @@ fn open(config: &Config, place: &PlaceArgs) -> Result<Box<dyn BackupSource>, Fai
     })
 }
 
-/// A store that lacks acknowledged changes must not become a backup or an export that looks whole. `verb`: what is
-/// to be done with it.
+/// Refuses a store that lacks acknowledged changes: its backup or export would look complete.
+/// `verb` is the operation.
 pub(crate) fn refuse_loss(config: &Config, verb: &str) -> Result<(), Failure> {
     let loss = match kinora_store::inspect(&config.store_url()) {
         Ok(Some(store)) => store.loss(),
-        // It has no high-water mark yet.
+        // The store has no high-water mark yet.
         Ok(None) | Err(OpenError::OlderSchema { .. }) => Ok(None),
         Err(error) => Err(error),
     };
     match loss {
         Ok(None) => Ok(()),
         Ok(Some(loss)) => Err(Failure::new(format!(
-            "{loss}. Restore an earlier backup; or start the service once with --accept-loss, and {verb} then."
+            "{loss}. Restore an earlier backup; or start the service once with --accept-loss, then {verb}."
         ))),
-        Err(error) => Err(Failure::because("The store cannot be examined", error)),
+        Err(error) => Err(Failure::because("The store cannot be checked", error)),
     }
 }
 
@@ -116,7 +117,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// A backup in the making.
+/// A backup in progress.
 struct Job<'a> {
     source: &'a dyn BackupSource,
     data: &'a Path,
@@ -126,7 +127,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Fills the folder `to`, whose manifest is written last.
+    /// Fills the folder `to`; the manifest is written last.
     fn make(&self, to: &Path) -> Result<(Manifest, Vec<String>), Failure> {
         let database = to.join(DATABASE);
         let mut progress = Progress::new();
@@ -137,7 +138,7 @@ impl Job<'_> {
         kinora_crash::point("backup.snapshot");
         progress.say("verifying the copy of the database");
         let snapshot = open_snapshot(&database)
-            .map_err(|error| Failure::because("The copy of the database is of no use", error))?;
+            .map_err(|error| Failure::because("The copy of the database is unusable", error))?;
         snapshot
             .check()
             .map_err(|error| Failure::because("The copy of the database is damaged", error))?;
@@ -152,8 +153,8 @@ impl Job<'_> {
         Ok((manifest, taken.1))
     }
 
-    /// The key that result addresses are signed with, where an earlier version has left it in a file: without it none
-    /// that was handed out opens again.
+    /// The key that signs result URLs, if an earlier version left it in a file. Without it, URLs
+    /// that were handed out stop working.
     fn signing_key(&self, to: &Path) -> Result<Part, Failure> {
         let from = self.data.join(SIGNING_KEY);
         let shown = from.display();
@@ -223,7 +224,7 @@ impl Job<'_> {
 }
 
 impl Part {
-    /// The file at `path`, read to its end.
+    /// Reads and measures the file at `path`.
     pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
         let (bytes, sha256) = measure_file(path).map_err(|error| {
             Failure::because(format!("{} cannot be read back", path.display()), error)

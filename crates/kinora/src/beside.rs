@@ -1,4 +1,4 @@
-//! Commands that ask the store beside the processes that serve it.
+//! Commands that read the store beside the processes that serve it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::because("The command could not start", error))
 }
 
-/// The store of the service that `place` names; `words` is this command.
+/// Opens the store of the service that `place` names; `words` is the current command.
 pub(crate) async fn open(place: &PlaceArgs, words: &str) -> Result<Arc<dyn Operations>, Failure> {
     let config = Config::load(place)?;
     folder::refuse_unfinished_restore(&config.data)?;
@@ -28,5 +28,5 @@ pub(crate) async fn open(place: &PlaceArgs, words: &str) -> Result<Arc<dyn Opera
 }
 
 pub(crate) fn failed(error: StoreError) -> Failure {
-    Failure::because("The store did not answer", error)
+    Failure::because("The store does not answer", error)
 }

@@ -1,4 +1,4 @@
-//! The served models: each card of the configuration with its engine, which is made here.
+//! The served models: each card of the configuration with its engine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,8 +34,8 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
     Ok((catalog(cards)?, Lineup::new(lineup)))
 }
 
-/// The served models as their cards and the settings of their engines describe them, for a process that opens no
-/// engine. A card whose engine it does not know is served as it is.
+/// The served models according to their cards and the settings of their engines, for a process that
+/// opens no engine. If an engine is unknown here, its card applies unchanged.
 pub(crate) fn described(config: &Config) -> Result<Catalog, Failure> {
     let mut cards = Vec::new();
     for model in &config.models {
@@ -47,7 +47,7 @@ pub(crate) fn described(config: &Config) -> Result<Catalog, Failure> {
             tracing::warn!(
                 model = model.id,
                 engine = model.engine,
-                "engine not known here; its model is served as the card says"
+                "engine unknown here; serving its model as the card describes it"
             );
         }
         cards.push(card(model, features.unwrap_or(Features::ALL))?);
@@ -55,7 +55,7 @@ pub(crate) fn described(config: &Config) -> Result<Catalog, Failure> {
     catalog(cards)
 }
 
-/// What an engine can do by its settings alone.
+/// The features of an engine, from its settings alone.
 fn features(engine: &Engine) -> Option<Features> {
     match engine.settings.output() {
         Output::Frames(frames) => {
@@ -70,10 +70,11 @@ fn features(engine: &Engine) -> Option<Features> {
 }
 
 fn catalog(cards: Vec<ModelCard>) -> Result<Catalog, Failure> {
-    Catalog::new(cards).map_err(|error| Failure::because("The configured models are wrong", error))
+    Catalog::new(cards)
+        .map_err(|error| Failure::because("The configured models are invalid", error))
 }
 
-/// Parts that all models of an engine share.
+/// The parts that all models of an engine share.
 fn served(engine: &Engine, data: &Path) -> Result<Served, Failure> {
     let maker = maker(engine, data)?;
     #[cfg(feature = "test-faults")]

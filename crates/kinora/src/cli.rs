@@ -35,23 +35,23 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve the API and make videos, in one process; with --no-worker, the API alone.
     Serve(ServeArgs),
     /// Make videos for `kinora serve` processes that share this one's store; serve no clients.
     Worker(WorkerArgs),
-    /// List the living workers: where they run, what they serve, and how busy they are.
+    /// List the live workers, with their machines, models and load.
     Workers(WorkersArgs),
-    /// Watch what waits, runs and has ended, and who works; q ends it.
+    /// Watch the queue, running and ended tasks, and the workers; press q to quit.
     Top(TopArgs),
-    /// Show how much video was made, and how long engines worked, by day, project and model.
+    /// Show the amount of video made and the engines' working time, by day, project and model.
     Usage(UsageArgs),
-    /// Bring the schema of a PostgreSQL store up to date, before the processes of a new version start.
+    /// Update the schema of a PostgreSQL store, before the processes of a new version start.
     #[command(
-        after_help = "Forward only, in one transaction; run twice, it changes nothing. An embedded store is brought up to \
-                      date by `kinora serve` itself. For example:\n  \
+        after_help = "Forward only, in one transaction; a second run changes nothing. `kinora serve` itself updates an \
+                      embedded store. For example:\n  \
                       kinora migrate --config /etc/kinora/kinora.toml\n\n\
                       The store can also be given as a variable:\n  \
                       KINORA_STORE_URL=postgres://kinora@db.example.com/kinora kinora migrate"
@@ -71,9 +71,10 @@ pub(crate) enum Command {
     Webhooks(WebhooksArgs),
     /// Check the weights of configured engines before a first task needs them.
     Models(ModelsArgs),
-    /// Check disk, clock, stored data, backups, configuration and engines, and say how to fix what is wrong.
+    /// Check disk, clock, stored data, backups, configuration and engines, and explain how to fix
+    /// problems.
     #[command(
-        after_help = "Give it the flags that you give `kinora serve`; it judges the same \
+        after_help = "Pass the same flags as to `kinora serve`; it checks the same \
                       configuration and changes nothing:\n  \
                       kinora doctor --data /var/lib/kinora --listen 0.0.0.0:8080"
     )]
@@ -82,20 +83,22 @@ pub(crate) enum Command {
     Backup(BackupArgs),
     /// Restore a backup into an empty data folder.
     Restore(RestoreArgs),
-    /// Write tasks, keys and results into a folder that `kinora import` brings into a store of any kind.
+    /// Export tasks, keys and results into a folder; `kinora import` loads it into a store of any
+    /// kind.
     Export(ExportArgs),
-    /// Bring an export into an empty store: from SQLite to PostgreSQL or back, from a folder to S3 or back.
+    /// Import an export into an empty store: from SQLite to PostgreSQL or back, from a folder to S3
+    /// or back.
     Import(ImportArgs),
-    /// Count the result files that no task names; remove them with --remove.
+    /// Count the result files that no task refers to; remove them with --remove.
     #[command(
-        after_help = "Works while the service runs. For example, after an older database was put back for \
+        after_help = "Works while the service runs. For example, after an older database was restored for \
                       good:\n  kinora orphans --data /var/lib/kinora\n  \
                       kinora orphans --remove --data /var/lib/kinora"
     )]
     Orphans(OrphansArgs),
-    /// Print the configuration file with all defaults and what they mean.
+    /// Print the configuration file with all defaults and explanations.
     #[command(
-        after_help = "Keep the lines that you change; every key may be left out:\n  \
+        after_help = "Keep only the lines that you change; every key is optional:\n  \
                       kinora config > kinora.toml\n  kinora serve --config kinora.toml"
     )]
     Config,
@@ -109,16 +112,17 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Write manual pages.
     Man(ManArgs),
-    /// Run an engine for the service that starts this; not for people.
+    /// Run an engine for the service that started this process; not for direct use.
     #[command(hide = true)]
     EngineHost,
-    /// Read a film for the service that starts this; not for people.
+    /// Read a film for the service that started this process; not for direct use.
     #[command(hide = true)]
     FilmHost,
 }
 
 impl Command {
-    /// Whether its files are for others too: what a service makes is its user's alone.
+    /// Whether other users may read the files that the command writes. A service's files are
+    /// private to its user.
     pub(crate) const fn makes_open_files(&self) -> bool {
         matches!(
             self,
@@ -127,7 +131,7 @@ impl Command {
     }
 }
 
-/// How to serve.
+/// Flags of `kinora serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "For example, behind a proxy that speaks TLS:\n  \
                   kinora serve --data /var/lib/kinora --base-url https://video.example.com\n\n\
@@ -136,47 +140,47 @@ impl Command {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-    /// Where to listen: an IP address or a host's name, and a port [default: 127.0.0.1:8080]
+    /// Listen address: an IP address or a host name, and a port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<ListenAddress>,
-    /// What result addresses begin with, as clients reach it [default: http://HOST:PORT]
+    /// Start of result URLs, as clients reach the service [default: http://HOST:PORT]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// Serve the API alone: tasks wait for a `kinora worker` that shares the store
     #[arg(long)]
     pub(crate) no_worker: bool,
-    /// Form of the log on standard error
+    /// Log format on standard error
     #[arg(long, value_name = "FORM")]
     pub(crate) log_format: Option<LogFormat>,
-    /// Start although acknowledged tasks, results or keys are missing or damaged, and serve what is
-    /// left; use it for one start only. Also as KINORA_ACCEPT_LOSS=1
+    /// Start although acknowledged tasks, results or keys are missing or damaged, and serve the
+    /// rest. Use it for one start only. Also as KINORA_ACCEPT_LOSS=1
     #[arg(long)]
     pub(crate) accept_loss: bool,
 }
 
-/// How to make videos for other processes.
+/// Flags of `kinora worker`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "All processes of a service share a PostgreSQL database (store.url) and the results (results.url); \
                   engines and models are this process's own. For example, on a machine with a GPU:\n  \
                   kinora worker --config gpu.toml --health-listen 127.0.0.1:8081\n\n\
-                  SIGTERM lets running tasks finish; a second one gives them back to the queue at once."
+                  SIGTERM lets running tasks finish; a second one returns them to the queue at once."
 )]
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-    /// Where to answer /healthz and /readyz, and nothing else [default: nowhere]
+    /// Address for /healthz and /readyz only [default: none]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) health_listen: Option<ListenAddress>,
-    /// Form of the log on standard error
+    /// Log format on standard error
     #[arg(long, value_name = "FORM")]
     pub(crate) log_format: Option<LogFormat>,
 }
 
-/// How to list workers.
+/// Flags of `kinora workers`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Give it the --data or --config that you give `kinora serve`. For example:\n  \
+    after_help = "Pass the same --data or --config as to `kinora serve`. For example:\n  \
                   kinora workers --data /var/lib/kinora\n  \
                   kinora workers --json | jq '.[] | select(.state == \"serving\") | .models[].model'"
 )]
@@ -188,14 +192,14 @@ pub(crate) struct WorkersArgs {
     pub(crate) place: PlaceArgs,
 }
 
-/// Which store to bring up to date.
+/// Flags of `kinora migrate`.
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
 }
 
-/// What to do with files that no task names.
+/// Flags of `kinora orphans`.
 #[derive(Debug, Args)]
 pub(crate) struct OrphansArgs {
     /// Remove them
@@ -208,7 +212,7 @@ pub(crate) struct OrphansArgs {
     pub(crate) place: PlaceArgs,
 }
 
-/// Forms of the log.
+/// Log formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
@@ -216,14 +220,14 @@ pub(crate) enum LogFormat {
     Auto,
     /// For people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// What to back up, and where.
+/// Flags of `kinora backup`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Give it the --data and --config that you give `kinora serve`. For example, once a night:\n  \
+    after_help = "Pass the same --data and --config as to `kinora serve`. For example, once a night:\n  \
                   kinora backup /backups/kinora-$(date +%F) --data /var/lib/kinora"
 )]
 pub(crate) struct BackupArgs {
@@ -243,15 +247,15 @@ pub(crate) struct BackupArgs {
     pub(crate) place: PlaceArgs,
 }
 
-/// How to back up results.
+/// Ways to back up results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ResultsMode {
-    /// By hard links where the file system allows, otherwise by copies.
+    /// Use hard links if the file system allows, otherwise copies
     Link,
-    /// By copies.
+    /// Use copies
     Copy,
-    /// They stay where they are; the backup notes where that is.
+    /// Leave the results in place; the backup records their location
     Reference,
 }
 
@@ -265,13 +269,13 @@ impl ResultsMode {
     }
 }
 
-/// What to restore, and where.
+/// Flags of `kinora restore`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "For example:\n  kinora restore /backups/kinora-2026-11-22 --data /var/lib/kinora-restored"
 )]
 pub(crate) struct RestoreArgs {
-    /// Folder that `kinora backup` has made
+    /// Folder created by `kinora backup`
     #[arg(value_name = "SOURCE")]
     pub(crate) source: PathBuf,
     /// Data folder to restore into; it must be empty or absent
@@ -279,7 +283,7 @@ pub(crate) struct RestoreArgs {
     pub(crate) data: PathBuf,
 }
 
-/// What to do with models.
+/// Flags of `kinora models`.
 #[derive(Debug, Args)]
 #[command(after_help = "For example:\n  kinora models check --config models/wan2.1-t2v-1.3b.toml")]
 pub(crate) struct ModelsArgs {
@@ -287,16 +291,17 @@ pub(crate) struct ModelsArgs {
     pub(crate) command: ModelsCommand,
 }
 
-/// What to do with models.
+/// The commands of `kinora models`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// Say which files of each engine are missing, cut short or of another model, and load the rest.
+    /// Report which files of each engine are missing, truncated or for another model, and load the
+    /// rest.
     #[command(
         after_help = "For example:\n  kinora models check --config models/wan2.1-t2v-1.3b.toml\n  \
                       kinora models check --no-load"
     )]
     Check {
-        /// Look at the files alone: quick, and needs no memory
+        /// Check only the files: quick, and needs no memory
         #[arg(long)]
         no_load: bool,
         #[command(flatten)]

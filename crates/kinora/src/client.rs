@@ -1,5 +1,5 @@
-//! The commands that speak to a service over its API: `kinora generate`, `final`, `edit` and `tasks`.
-//! Standard output has results only; all else goes to standard error, and what moves only to a terminal.
+//! The commands that use a service's API: `kinora generate`, `final`, `edit` and `tasks`. Standard
+//! output carries only results; messages go to standard error, animations only to a terminal.
 
 mod bar;
 mod deliver;
@@ -40,7 +40,7 @@ fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure
         .build()
         .map_err(|error| Failure::because("The command could not start", error))?;
     let done = runtime.block_on(command);
-    // A look-up of a name that does not end must not keep the process.
+    // A name lookup that hangs must not keep the process alive.
     runtime.shutdown_background();
     done
 }

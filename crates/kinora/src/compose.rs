@@ -1,5 +1,5 @@
-//! Composition: configuration into stores, engines, API and worker. Everything that is opened
-//! by an address or a name is opened here, through the `open` beside its implementations.
+//! Composition: turns the configuration into stores, engines, API and worker. Everything with a URL
+//! or a name is opened here, by the `open` function beside its implementations.
 
 use std::error::Error;
 use std::str::FromStr;
@@ -26,20 +26,20 @@ use crate::{catalog, damage, engine_host, folder, signing};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
-/// Threads for work that has no share of its own and bounds itself, such as a list's.
+/// Threads for work without a share of its own that limits itself, such as a list's.
 const OTHER_THREADS: usize = 32;
 
 /// The parts of a process that serves clients.
 pub(crate) struct Service {
     pub(crate) stores: Stores,
     pub(crate) api: Api,
-    /// It runs tasks, or only tidies up where the process has no worker.
+    /// Runs tasks, or only tidies up if the process has no worker.
     pub(crate) worker: Worker,
-    /// It delivers events to webhooks.
+    /// Delivers events to webhooks.
     pub(crate) deliverer: Deliverer,
 }
 
-/// Opens everything that a process that serves clients needs.
+/// Opens everything for a process that serves clients.
 pub(crate) async fn service(
     config: &Config,
     base_url: String,
@@ -88,7 +88,7 @@ pub(crate) async fn service(
     })
 }
 
-/// Opens everything that a process that only runs tasks needs.
+/// Opens everything for a process that only runs tasks.
 pub(crate) async fn worker_alone(
     config: &Config,
     tracer: Tracer,
@@ -105,7 +105,7 @@ pub(crate) async fn worker_alone(
     Ok((worker(config, opened, lineup)?, health, stores))
 }
 
-/// What every process of a service opens.
+/// The parts that every process of a service opens.
 struct Opened {
     stores: Stores,
     blobs: Arc<dyn BlobStore>,
@@ -153,7 +153,7 @@ async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
     })
 }
 
-/// How far the fencing tokens of this opening are past all earlier ones, from 1 to 2^40.
+/// How far to advance the fencing tokens past all earlier ones at this opening, from 1 to 2^40.
 fn token_stride() -> Result<u64, Failure> {
     Ok((u64::from_le_bytes(system::random()?) >> 24) + 1)
 }
@@ -182,7 +182,7 @@ fn api_settings(
     })
 }
 
-/// How long the clocks must have agreed; tests of the whole service have no ten minutes.
+/// How long the clocks must agree; end-to-end tests cannot wait ten minutes.
 fn clock_settle_ms() -> u64 {
     #[cfg(feature = "test-faults")]
     if let Some(ms) = crate::faults::clock_settle_ms() {
@@ -191,26 +191,26 @@ fn clock_settle_ms() -> u64 {
     limits::CLOCK_SETTLE_SECONDS * 1000
 }
 
-/// A bound of which 0 means that there is none.
+/// A limit, where 0 means none.
 const fn bound(value: u64) -> u64 {
     if value == 0 { u64::MAX } else { value }
 }
 
-/// The reserve on the disks of the data folder, of unfinished files and of the results, where these are in a
-/// folder of this machine.
+/// The reserve on the disks of the data folder, of unfinished files and of the results, if those
+/// are in a local folder.
 fn reserve(config: &Config) -> Reserve {
     let mut folders = vec![config.data.clone(), config.scratch_folder()];
     folders.extend(kinora_blobs::root(&config.results_url()).ok().flatten());
     Reserve::new(folders, config.quota.free_bytes_min, Arc::new(SystemClock))
 }
 
-/// The folder of this process's unfinished files.
+/// This process's folder of unfinished files.
 fn scratch(config: &Config) -> Result<Arc<Scratch>, Failure> {
     let folder = config.scratch_folder();
     let made = Scratch::make(&folder).map_err(|error| {
         let folder = folder.display();
         Failure::because(
-            format!("The folder of unfinished files {folder} cannot be made"),
+            format!("The folder of unfinished files {folder} cannot be created"),
             error,
         )
     })?;
@@ -284,13 +284,13 @@ fn marker(text: &str) -> Option<Marker> {
     }))
 }
 
-/// No other process has it: not another container in which the process has the same number, nor a later process.
+/// Unique: neither another container with the same process id nor a later process has it.
 fn worker_name(origin: &Origin) -> Result<String, Failure> {
     let own = u32::from_le_bytes(system::random()?);
     Ok(format!("{}-{}-{own:08x}", origin.host, origin.pid))
 }
 
-/// A guarded fetcher, of references or for webhooks.
+/// A fetcher with all checks, for references or webhooks.
 fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
     let references = &config.references;
     let per_hour = references.project_bytes_per_hour;
@@ -305,33 +305,34 @@ fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
         .map_err(|error| Failure::because("References cannot be fetched", error))
 }
 
-/// Where references may be fetched from although it is not public.
+/// Networks that references may come from although they are not public.
 pub(crate) fn allow_networks(config: &Config) -> Result<Vec<Allowed>, Failure> {
     let texts = &config.references.allow_networks;
     networks("references.allow_networks", texts)
 }
 
-/// Where references may not be fetched from although it is public.
+/// Networks that references may not come from although they are public.
 pub(crate) fn deny_networks(config: &Config) -> Result<Vec<Network>, Failure> {
     let texts = &config.references.deny_networks;
     networks("references.deny_networks", texts)
 }
 
-/// The networks that the setting `name` lists.
+/// Parses the networks in the setting `name`.
 fn networks<T>(name: &str, texts: &[String]) -> Result<Vec<T>, Failure>
 where
     T: FromStr,
     T::Err: Error,
 {
     let network = |text: &String| {
-        text.parse()
-            .map_err(|error| Failure::because(format!("'{text}' in {name} is no network"), error))
+        text.parse().map_err(|error| {
+            Failure::because(format!("'{text}' in {name} is not a network"), error)
+        })
     };
     texts.iter().map(network).collect()
 }
 
-/// Threads of the runtime that block, of all kinds of work together: as many as their shares, so
-/// that no kind waits for another's.
+/// Number of runtime threads for blocking work of all kinds: the sum of their shares, so that no
+/// kind waits for another's.
 pub(crate) fn blocking_threads(config: &Config) -> usize {
     kinora_blobs::THREADS
         + kinora_store::sqlite::THREADS
@@ -345,12 +346,12 @@ pub(crate) fn blocking_threads(config: &Config) -> usize {
         + OTHER_THREADS
 }
 
-/// Guards of the listener.
+/// The limits of the listener.
 pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
     let proxies: Vec<Network> = networks("http.trusted_proxies", &http.trusted_proxies)?;
     let trusts = move |address| proxies.iter().any(|network| network.contains(address));
     let cors = Cors::new(http.cors_origins.iter().map(String::as_str))
-        .map_err(|error| Failure::because("The setting http.cors_origins is wrong", error))?;
+        .map_err(|error| Failure::because("The setting http.cors_origins is invalid", error))?;
     let tls = http
         .is_tls()
         .then(|| Tls::from_files(&http.tls_certificate, &http.tls_key))

@@ -1,5 +1,5 @@
-//! The configuration: one commented file whose defaults are the built-in ones, variables over
-//! it, flags over both. An unknown key is an error.
+//! The configuration: one commented file with the built-in defaults, overridden by variables, then
+//! by flags. An unknown key is an error.
 
 mod address;
 mod engines;
@@ -29,10 +29,10 @@ pub(crate) use results::{Delivery, S3};
 pub(crate) use studio::Studio;
 pub(crate) use traces::Traces;
 
-/// The default file: the only place where defaults are written down.
+/// The default file, the only place that defines defaults.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
 
-/// Of less, a client's quarter would hold hardly more than a list and a body.
+/// With less, a client's quarter would hold little more than a list and a body.
 const BUFFERED_MEGABYTES_MIN: u32 = 16;
 
 /// The longest mark fits two lines of the narrowest frame.
@@ -62,10 +62,10 @@ pub(crate) struct Config {
     #[serde(default)]
     pub(crate) engines: Vec<Engine>,
     pub(crate) models: Vec<CardRecord>,
-    /// Why some engines of the file are not in `engines`, in a process that opens none.
+    /// Why some engines of the file are missing in `engines`, for a process that opens none.
     #[serde(skip)]
     pub(crate) engines_set_aside: Vec<String>,
-    /// Not a setting, since it is said once.
+    /// Not a setting, since it applies to one start only.
     #[serde(skip)]
     pub(crate) accept_loss: bool,
 }
@@ -198,7 +198,7 @@ impl Http {
 }
 
 impl Config {
-    /// Checks that types cannot express.
+    /// Validates what types cannot express.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let positive = [
             ("worker.slots", self.worker.slots),
@@ -230,13 +230,13 @@ impl Config {
         }
         self.storyboard
             .check(false)
-            .map_err(|error| Failure::because("The section [storyboard] is wrong", error))?;
+            .map_err(|error| Failure::because("The section [storyboard] is invalid", error))?;
         let mut names = BTreeSet::new();
         for engine in &self.engines {
             engine.check()?;
             if !names.insert(&engine.name) {
                 return Err(Failure::new(format!(
-                    "Two engines are called '{}'.",
+                    "Two engines have the name '{}'.",
                     engine.name
                 )));
             }
@@ -247,7 +247,7 @@ impl Config {
         self.check_mark()?;
         if self.http.is_tls() == self.http.tls_key.as_os_str().is_empty() {
             return Err(Failure::new(
-                "The settings http.tls_certificate and http.tls_key need each other.",
+                "Set both http.tls_certificate and http.tls_key, or neither.",
             ));
         }
         self.check_results()?;
@@ -260,13 +260,13 @@ impl Config {
         let mark = &self.media.mark;
         if mark.chars().count() > MARK_CHARS_MAX || mark.contains(char::is_control) {
             return Err(Failure::new(format!(
-                "The setting media.mark must have up to {MARK_CHARS_MAX} characters and no line breaks."
+                "The setting media.mark must have at most {MARK_CHARS_MAX} characters and no line breaks."
             )));
         }
         let lacking: String = not_in_watermark(mark).into_iter().collect();
         if !lacking.is_empty() {
             return Err(Failure::new(format!(
-                "The setting media.mark has characters that no built-in font has: {lacking}"
+                "The setting media.mark has characters that the built-in fonts lack: {lacking}"
             )));
         }
         Ok(())

@@ -1,6 +1,6 @@
-//! Numbers of things, for people.
+//! Counts with nouns, for people.
 
-/// "1 task", "2 tasks": `noun` must take a plain s.
+/// "1 task", "2 tasks": the plural of `noun` must end in a plain s.
 pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     match number.into() {
         1 => format!("1 {noun}"),

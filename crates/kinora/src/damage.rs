@@ -1,5 +1,5 @@
-//! What a start refuses because something that was there is not there any more, in words for the
-//! operator; and what it goes on with once the loss is accepted.
+//! Messages for the operator when a start is refused because stored data is missing, and the
+//! decision to continue once the loss is accepted.
 
 use kinora_blobs::{BlobError, BlobStore};
 use kinora_store::{Loss, OpenError, Stores};
@@ -8,11 +8,11 @@ use crate::config::Config;
 use crate::date::date;
 use crate::failure::Failure;
 
-/// The way on that every refusal names.
+/// The remedy in every refusal.
 pub(crate) const WAY_ON: &str = "Restore a backup; or start once with --accept-loss (KINORA_ACCEPT_LOSS=1) to go on \
                       without what is missing.";
 
-/// Why the store is not opened.
+/// The message for a store that cannot be opened.
 pub(crate) fn refused(error: OpenError) -> Failure {
     match error {
         OpenError::Lost(loss) => Failure::new(format!("{}. {WAY_ON}", lost(&loss))),
@@ -23,10 +23,10 @@ pub(crate) fn refused(error: OpenError) -> Failure {
     }
 }
 
-/// What is missing, and since when.
+/// Describes the missing changes.
 pub(crate) fn lost(loss: &Loss) -> String {
     let newest = match loss.newest_ms {
-        Some(ms) => format!("the newest task that is there is of {} UTC", date(ms)),
+        Some(ms) => format!("the newest remaining task is from {} UTC", date(ms)),
         None => "it has no task".to_owned(),
     };
     let last = date(loss.noted_ms);
@@ -35,8 +35,8 @@ pub(crate) fn lost(loss: &Loss) -> String {
     )
 }
 
-/// Refuses results that are not those of the store, as where a volume is not mounted; leaves the
-/// store's mark beside them otherwise.
+/// Refuses results that do not belong to the store, as when a volume is not mounted; otherwise
+/// leaves the store's mark beside them.
 pub(crate) async fn check_results(
     config: &Config,
     stores: &Stores,
@@ -63,14 +63,14 @@ pub(crate) async fn check_results(
         );
     }
     if let Err(error) = kinora_worker::put_mark(&*stores.chores, blobs).await {
-        // A full disk is no reason not to serve what is there; the look for orphans puts the mark.
+        // A full disk must not prevent serving; the search for orphans stores the mark later.
         tracing::warn!(%error, "results not marked as those of this store");
     }
     Ok(())
 }
 
-/// Whether any of the results is there, as where files were restored without the store's mark, or there
-/// is none that should be.
+/// Whether at least one of the results exists, as after restoring files without the store's mark,
+/// or whether none is expected.
 async fn has_any(blobs: &dyn BlobStore, results: &[String]) -> Result<bool, BlobError> {
     for key in results {
         if blobs.head(key).await?.is_some() {

@@ -1,4 +1,4 @@
-//! Times as people read and write them: dates, and times of day in UTC.
+//! Times for people: dates, and times of day, in UTC.
 
 use kinora_contract::{iso_date, parse_iso_day};
 
@@ -9,12 +9,17 @@ pub(crate) fn date(time_ms: u64) -> String {
     to_the_minute.replace('T', " ")
 }
 
-/// A day such as `2026-11-22`, in days since 1970 began.
+/// Parses a day such as `2026-11-22` into days since 1970.
 ///
 /// # Errors
-/// What is expected instead.
+/// The expected form.
 pub(crate) fn parse_day(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{}' is no day; write 2026-11-22", text.escape_debug());
+    let wrong = || {
+        format!(
+            "'{}' is not a day; write it like 2026-11-22",
+            text.escape_debug()
+        )
+    };
     parse_iso_day(text).ok_or_else(wrong)
 }
 

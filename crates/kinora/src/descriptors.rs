@@ -1,30 +1,29 @@
-//! File descriptors: a connection, an open file and a fetch each take one, and most systems give
-//! a process 1,024 unless it asks for more. The service asks for all that it may have, and bounds
-//! its connections so that files, the store and fetches always find one.
+//! File descriptors: each connection, open file and fetch takes one, and most systems give a
+//! process only 1,024 unless it asks for more. The service raises its limit as far as allowed, and
+//! limits its connections so that files, the store and fetches always get one.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::Failure;
 
-/// Kept back for the store, results in the making, engines and the listener itself (64 refused
-/// connections that are still being answered among them).
+/// Reserved for the store, unfinished results, engines and the listener itself (including 64
+/// refused connections that still get their answer).
 const RESERVE: u64 = 320;
-/// Kept back for each slot of the worker: the references of one task, and its files.
+/// Reserved for each slot of the worker: the references of one task, and its files.
 const RESERVE_PER_SLOT: u64 = 16;
-/// Below this many connections nobody is served well.
+/// Fewer connections than this are of no use.
 const CONNECTIONS_MIN: u64 = 16;
 
-/// How many descriptors this process may have open, and what they are for.
+/// The number of descriptors that this process may open, and their uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Descriptors {
-    /// All of them.
+    /// The limit.
     pub(crate) limit: u64,
-    /// Those that connections and downloads never take.
+    /// The part that connections and downloads never take.
     pub(crate) reserve: u64,
 }
 
-/// Raises this process's soft limit to its hard one, and returns what came of it. Children
-/// inherit it.
+/// Raises this process's soft limit to its hard one, and returns the result. Children inherit it.
 pub(crate) fn raise(slots: u32) -> Descriptors {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -32,7 +31,7 @@ pub(crate) fn raise(slots: u32) -> Descriptors {
             current: maximum,
             maximum,
         };
-        // Some systems refuse an infinite number: then the limit stays what it was.
+        // Some systems refuse an infinite limit, which then stays unchanged.
         let _ = setrlimit(Resource::Nofile, wanted);
     }
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -47,11 +46,11 @@ impl Descriptors {
         }
     }
 
-    /// Connections at a time: `configured`, or fewer where the limit does not allow so many. Each
-    /// may have a file open beside its socket.
+    /// The number of concurrent connections: `configured`, or fewer if the limit does not allow
+    /// that. Each may have a file open in addition to its socket.
     ///
     /// # Errors
-    /// [`Failure`] when hardly any connection would be left.
+    /// [`Failure`] if hardly any connection would remain.
     pub(crate) fn connections_max(self, configured: u32) -> Result<u32, Failure> {
         let possible = self.limit.saturating_sub(self.reserve) / 2;
         if possible < CONNECTIONS_MIN {

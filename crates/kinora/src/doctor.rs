@@ -1,5 +1,5 @@
-//! `kinora doctor`: checks everything that the service depends on, changes nothing, and says how to
-//! fix what is wrong. It exits with a failure when the service could not keep its promises here.
+//! `kinora doctor`: checks everything that the service depends on, changes nothing, and explains
+//! how to fix problems. It fails if the service could not keep its promises here.
 
 mod backups;
 mod database;
@@ -23,7 +23,7 @@ use crate::output::print;
 use crate::system::SystemClock;
 use finding::Finding;
 
-/// Checks everything, for a service with the same flags, and prints what was found.
+/// Checks everything for a service with the same flags, and prints the findings.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let config = match Config::for_serving(args) {
         Ok(config) => config,
@@ -59,7 +59,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     let mut findings = vec![
         (
             "configuration",
-            Finding::Good("read, and every key is known".to_owned()),
+            Finding::Good("read; every key is known".to_owned()),
         ),
         ("user", secrets::user()),
         ("data folder", disk::folder(&config.data)),
@@ -89,7 +89,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings
 }
 
-/// One line for each finding.
+/// One line per finding.
 fn report(findings: &[(&str, Finding)]) -> String {
     let mut text = String::new();
     for (what, finding) in findings {

@@ -1,5 +1,5 @@
-//! Child processes, at both ends: how the service starts this executable again as `kinora engine-host`
-//! or `kinora film-host`, what such a process may touch, and which engine it opens.
+//! Both ends of child processes: how the service starts this executable as `kinora engine-host` or
+//! `kinora film-host`, what such a process may access, and which engine it opens.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,13 @@ use crate::failure::Failure;
 use crate::system::SystemClock;
 use crate::{kinds, logging};
 
-/// A frame takes a fraction of a second, also on a busy machine.
+/// A frame takes a fraction of a second, even on a busy machine.
 const FILM_SILENCE_MAX: Duration = Duration::from_mins(1);
-/// The largest film takes some ten seconds.
+/// The largest film takes about ten seconds.
 const FILM_EXAMINE_MAX: Duration = Duration::from_mins(10);
 
-/// Startup message of an engine's process: enough to read its settings as the service has read them.
+/// Startup message for an engine process: everything needed to read its settings exactly as the
+/// service did.
 #[derive(Debug, Serialize, Deserialize)]
 struct Told {
     kind: String,
@@ -34,29 +35,30 @@ struct Told {
     settings: toml::Table,
 }
 
-/// The process's end.
+/// Runs as an engine process.
 pub(crate) fn run() -> Result<(), Failure> {
     logging::start_direct(LogFormat::Json, "info")?;
     leave_stops_to_the_service()
         .and_then(|()| kinora_host::serve(open))
-        .map_err(|error| Failure::because("The engine's process cannot be served", error))
+        .map_err(|error| Failure::because("The engine process failed", error))
 }
 
-/// The end of a process that reads one film.
+/// Runs as a process that reads one film.
 pub(crate) fn run_film() -> Result<(), Failure> {
     leave_stops_to_the_service()
         .and_then(|()| serve_film(&clock()))
-        .map_err(|error| Failure::because("The film cannot be read for the service", error))
+        .map_err(|error| Failure::because("The film process failed", error))
 }
 
-/// A service manager's stop, or the end of a terminal, reaches every process at once, but a running task
-/// must finish: this process ends when the service closes its input.
+/// A stop by a service manager, or the end of a terminal, signals every process at once, but a
+/// running task must finish. So this process ignores such signals, and exits when the service
+/// closes its input.
 fn leave_stops_to_the_service() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
     let _entered = runtime.enter();
-    // Once asked for, they are never again what the system makes of them by itself.
+    // Once a handler is registered, the system's default action no longer applies.
     for kind in [
         SignalKind::terminate(),
         SignalKind::interrupt(),
@@ -79,12 +81,12 @@ fn open(told: &[u8]) -> Result<Box<dyn Opened>, EngineError> {
     }
 }
 
-/// Measures how long children take.
+/// The clock that times children.
 fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
 
-/// How films are read: each in a process of its own.
+/// Reads each film in a separate process.
 pub(crate) fn films() -> HostedFilms {
     HostedFilms::new(FilmOptions {
         command: Box::new(|| this_executable("film-host")),
@@ -94,7 +96,7 @@ pub(crate) fn films() -> HostedFilms {
     })
 }
 
-/// An engine that makes frames in processes of its own. None is started yet.
+/// An engine that makes frames in separate processes. None is started yet.
 pub(crate) fn hosted(
     engine: &Engine,
     frames: &dyn FrameKind,
@@ -111,8 +113,9 @@ pub(crate) fn hosted(
         name: engine.name.clone(),
         settings: engine.told.table.clone(),
     };
-    let settings = serde_json::to_vec(&told)
-        .map_err(|error| Failure::because("The engine's settings cannot be told", error))?;
+    let settings = serde_json::to_vec(&told).map_err(|error| {
+        Failure::because("Cannot pass the settings to the engine process", error)
+    })?;
     let needs = frames.needs();
     let confinement = Confinement {
         read: needs.files,
@@ -131,14 +134,14 @@ pub(crate) fn hosted(
     Ok(HostedEngine::new(planner, options))
 }
 
-/// The folder for code that an engine's libraries compile, by the engine's name.
+/// The folder, named after the engine, for code that its libraries compile.
 fn scratch(data: &Path, name: &str) -> PathBuf {
     let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     let plain = name.replace(|one| !is_plain(one), "_");
     data.join("scratch").join(plain)
 }
 
-/// This executable as it was when this process started, also when its file was replaced since.
+/// This executable as it was when this process started, even if its file has been replaced since.
 fn this_executable(subcommand: &str) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg(subcommand);

@@ -1,16 +1,16 @@
-//! Why a command failed, in words for the person at the terminal, and the exit code for programs.
+//! Why a command failed: a message for the person at the terminal, and an exit code for programs.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// A sentence that names the problem and, where it helps, the remedy.
+/// A sentence that names the problem and, if it helps, the remedy.
 #[derive(Debug)]
 pub(crate) struct Failure {
     text: String,
     exit: Exit,
 }
 
-/// Exit codes; `docs/cli.md` lists them. 2 is also clap's code for a command line that it cannot read.
+/// Exit codes, listed in `docs/cli.md`. clap also uses 2, for a command line that it cannot parse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The command or the task failed.
@@ -18,7 +18,7 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The command line or the environment is wrong.
     Usage = 2,
-    /// The server cannot be reached, or does not work.
+    /// The server cannot be reached, or does not work properly.
     Unreachable = 3,
     /// The server refused the request.
     Refused = 4,
@@ -34,18 +34,18 @@ impl Failure {
         }
     }
 
-    /// `what` could not be done because of `cause`.
+    /// `what` failed because of `cause`.
     pub(crate) fn because(what: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::new(format!("{what}: {cause}"))
     }
 
-    /// The same with another exit code.
+    /// The same failure with another exit code.
     #[must_use]
     pub(crate) fn exit(self, exit: Exit) -> Self {
         Self { exit, ..self }
     }
 
-    /// The same with words before it.
+    /// The same failure with a prefix.
     #[must_use]
     pub(crate) fn before(self, words: &str) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// The same with words behind it.
+    /// The same failure with a suffix.
     #[must_use]
     pub(crate) fn and(self, words: &str) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// The code with which the process ends.
+    /// The exit code of the process.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.exit as u8)
     }

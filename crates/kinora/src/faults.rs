@@ -1,6 +1,6 @@
-//! Stores that fail, in test builds only: the variable `FAULT_PPM` says how many calls per million
-//! fail before they are done, and how many after; as many are held back. `FAULT_SEED` says which.
-//! `CLOCK_SETTLE_MS` is how long the clocks must have agreed before anything ends by time.
+//! Stores that fail, in test builds only. The variable `FAULT_PPM` sets how many calls per million
+//! fail before they take effect, and as many after it; as many again are delayed. `FAULT_SEED`
+//! selects which. `CLOCK_SETTLE_MS` is how long the clocks must agree before anything expires.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use kinora_store::faulty::{self as store, FaultyStore};
 
 type Opened = (Stores, Arc<dyn BlobStore>);
 
-/// How long the clocks must have agreed, where the variable says so.
+/// How long the clocks must agree, if the variable is set.
 pub(crate) fn clock_settle_ms() -> Option<u64> {
     std::env::var("CLOCK_SETTLE_MS").ok()?.parse().ok()
 }
 
-/// Both, with faults where the variables ask for them.
+/// Wraps both stores with faults if the variables ask for them.
 pub(crate) fn around(stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
     let Some(ppm) = number("FAULT_PPM") else {
@@ -25,10 +25,10 @@ pub(crate) fn around(stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
     let (ppm, seed) = (ppm as u32, number("FAULT_SEED").unwrap_or(1));
     let of_tasks = store::Plan::seeded(seed);
     of_tasks.set(store::Rates::each(ppm));
-    // Who repeats a cancel or a delete that was done after all is told so, by 409 or 404: right,
-    // and not what a test that cancels once expects.
-    // A fetch or a chore whose lease was given out, and told to nobody, waits for its end: right, and longer than
-    // tests wait.
+    // A client that repeats a cancel or delete which took effect after all gets 409 or 404:
+    // correct, but not what a test that cancels once expects. A fetch or chore whose lease was
+    // granted, with the answer lost, waits for the lease to end: correct, but longer than tests
+    // wait.
     for method in [
         store::Method::Cancel,
         store::Method::Delete,

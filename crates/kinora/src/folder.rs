@@ -1,5 +1,5 @@
-//! The data folder is its owner's alone: prompts, references and secrets lie in it. It is made so,
-//! closed to others where that can be done, and refused where it cannot.
+//! The data folder is private to its owner: it contains prompts, references and secrets. It is
+//! created so, closed to others if possible, and refused otherwise.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// Permission bits of everybody but the owner.
 const OTHERS: u32 = 0o077;
-/// Entries that an earlier start may have left in a folder, with their modes.
+/// Entries that an earlier start may have left in a folder, and their modes.
 const CONTENTS: [&str; 10] = [
     "kinora.db",
     "kinora.db-wal",
@@ -23,29 +23,29 @@ const CONTENTS: [&str; 10] = [
     FIRST_KEY,
     crate::backup::last::FILE,
 ];
-/// The file that hands over the first key where there is no terminal.
+/// The file with the first key if there is no terminal.
 const FIRST_KEY: &str = "first-key";
 
-/// Denies others every file and folder that this process makes from now on.
+/// Makes all files and folders that this process creates private.
 pub(crate) fn make_private_files() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(OTHERS));
 }
 
-/// Makes the data folder, or closes an existing one to other users.
+/// Creates the data folder, or closes an existing one to other users.
 ///
 /// # Errors
-/// When it cannot be made, or when others can enter it and it is not ours to close: it holds other
+/// If it cannot be created, or if others can enter it and it must stay open: it contains other
 /// things (`--data /srv` must not lock everybody out of `/srv`), or this user may not change it.
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     let shown = folder.display();
     refuse_unfinished_restore(folder)?;
     kinora_durable::make_folder_by(DirBuilder::new().recursive(true).mode(0o700), folder)
-        .map_err(|error| Failure::because(format!("{shown} cannot be made"), error))?;
+        .map_err(|error| Failure::because(format!("{shown} cannot be created"), error))?;
     match close_ours(folder) {
         Ok(None) => {}
         Ok(Some(mode)) => tracing::warn!(
             folder = %shown,
-            "data folder was open to other users (mode {mode:o}); it is closed to them now"
+            "data folder was open to other users (mode {mode:o}); closed it"
         ),
         Err(error) => {
             return Err(Failure::new(format!(
@@ -56,43 +56,43 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
         }
     }
     for name in CONTENTS {
-        // The folder is closed already, so that a file of another owner does no harm.
+        // The folder is closed already, so a file of another owner is harmless.
         let _ = close(&folder.join(name));
     }
     Ok(())
 }
 
-/// The folder in which a restore gathers its files; removed when the restore ends.
+/// The folder in which a restore collects its files; removed at its end.
 pub(crate) fn restoring(data: &Path) -> PathBuf {
     data.join("restoring")
 }
 
-/// Refuses a data folder that holds a part of a backup.
+/// Refuses a data folder with an unfinished restore.
 pub(crate) fn refuse_unfinished_restore(data: &Path) -> Result<(), Failure> {
     if !restoring(data).exists() {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "A restore into {} was begun and has not ended. Run `kinora restore` again.",
+        "A restore into {} was started but has not ended. Run `kinora restore` again.",
         data.display()
     )))
 }
 
-/// The mode of `path`, if others have any right on it.
+/// The mode of `path`, if others have any access to it.
 pub(crate) fn open_to_others(path: &Path) -> io::Result<Option<u32>> {
     let mode = fs::metadata(path)?.permissions().mode() & 0o7777;
     Ok(Some(mode).filter(|mode| mode & OTHERS != 0))
 }
 
-/// The same as [`close`], for a folder in which nothing but ours lies.
+/// Like [`close`], for a folder that contains only our files.
 fn close_ours(folder: &Path) -> io::Result<Option<u32>> {
     if open_to_others(folder)?.is_some() && holds_other_things(folder)? {
-        return Err(io::Error::other("it holds things that are not Kinora's"));
+        return Err(io::Error::other("it contains files that are not Kinora's"));
     }
     close(folder)
 }
 
-/// Whether a folder holds something and no database or secret of an earlier start.
+/// Whether a folder is not empty and has no database or secret of an earlier start.
 pub(crate) fn holds_other_things(folder: &Path) -> io::Result<bool> {
     if ["kinora.db", "signing.key"]
         .iter()
@@ -101,7 +101,7 @@ pub(crate) fn holds_other_things(folder: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     for entry in fs::read_dir(folder)? {
-        // The root of a new ext4 file system has this one.
+        // The root of a new ext4 file system contains this folder.
         if entry?.file_name() != "lost+found" {
             return Ok(true);
         }
@@ -109,27 +109,29 @@ pub(crate) fn holds_other_things(folder: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Takes the rights of others on `path`; returns the mode that gave them any.
+/// Removes the access of others to `path`; returns the mode that granted any.
 fn close(path: &Path) -> io::Result<Option<u32>> {
     let Some(mode) = open_to_others(path)? else {
         return Ok(None);
     };
     fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS))?;
-    // Some file systems accept the change and ignore it.
+    // Some file systems accept the change but ignore it.
     match open_to_others(path)? {
         None => Ok(Some(mode)),
-        Some(_) => Err(io::Error::other("its file system keeps no permissions")),
+        Some(_) => Err(io::Error::other(
+            "its file system does not support permissions",
+        )),
     }
 }
 
-/// Where the first key is, or would be.
+/// The path of the file with the first key.
 pub(crate) fn first_key(data: &Path) -> PathBuf {
     let path = data.join(FIRST_KEY);
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Writes the first key into a file for its owner alone, and returns the file's path. A file of an
-/// earlier start that did not get further is replaced.
+/// Writes the first key into a private file, and returns its path. Replaces the file of an earlier
+/// start that was interrupted.
 pub(crate) fn write_first_key(data: &Path, key: &str) -> Result<PathBuf, Failure> {
     let path = first_key(data);
     let write = || {
@@ -154,7 +156,7 @@ pub(crate) fn write_first_key(data: &Path, key: &str) -> Result<PathBuf, Failure
     }
 }
 
-/// The first key of a service on `data` that has handed it over by a file.
+/// Reads the first key of a service on `data` from its file.
 pub(crate) fn read_first_key(data: &Path) -> Result<String, Failure> {
     let path = first_key(data);
     let key = fs::read_to_string(&path)
@@ -162,7 +164,7 @@ pub(crate) fn read_first_key(data: &Path) -> Result<String, Failure> {
     Ok(key.trim().to_owned())
 }
 
-/// Removes the file of a first key that opens nothing.
+/// Removes the file of an unused first key.
 pub(crate) fn remove_first_key(file: &Path) -> Result<(), Failure> {
     let removed = fs::remove_file(file);
     removed

@@ -1,5 +1,4 @@
-//! Command lines that people can paste: the program as it was started, and the flags that lead to
-//! the same store.
+//! Command lines to paste: the program as it was started, with the flags for the same store.
 
 use std::ffi::{OsStr, OsString};
 
@@ -8,24 +7,25 @@ use kinora_store::OpenError;
 use crate::cli::PlaceArgs;
 use crate::failure::Failure;
 
-/// The flags `--data` and `--config` as they were given, and as variables say where they were not:
-/// the shell where the line is pasted may not have the same variables.
+/// The flags `--data` and `--config` as given, or as variables set them: the shell that runs the
+/// pasted line may lack these variables.
 fn place_flags(place: &PlaceArgs) -> String {
     flags(place, |name| std::env::var_os(name))
 }
 
-/// The command `words` of this program, on the store that `place` names.
+/// The command line for `words` on the store that `place` names.
 pub(crate) fn command(words: &str, place: &PlaceArgs) -> String {
     format!("{} {words}{}", program(), place_flags(place))
 }
 
-/// This program, as it was started.
+/// The program as it was started.
 pub(crate) fn program() -> String {
     let program = std::env::args_os().next();
     program.map_or_else(|| "kinora".to_owned(), |name| quoted(&name))
 }
 
-/// Why a command beside the service cannot open its store; `words` is the command that leads to another one.
+/// Why a command beside the service cannot open its store; `words` is the command, with other flags
+/// as the remedy.
 pub(crate) fn not_opened(error: OpenError, words: &str, place: &PlaceArgs) -> Failure {
     match error {
         OpenError::Missing(path) => Failure::new(format!(

@@ -1,5 +1,5 @@
-//! `kinora keys`: create, list, rotate, revoke, and the log of these. Works on the store itself, beside a running service,
-//! and never makes a store.
+//! `kinora keys`: create, list, rotate, revoke, and the log of these. Works directly on the store,
+//! beside a running service, and never creates a store.
 
 mod judged;
 mod listing;
@@ -49,7 +49,7 @@ fn open(config: &Config, place: &PlaceArgs) -> Result<Arc<dyn KeyStore>, Failure
 }
 
 fn failed(error: StoreError) -> Failure {
-    Failure::because("The store did not answer", error)
+    Failure::because("The store does not answer", error)
 }
 
 async fn create(args: &CreateArgs) -> Result<(), Failure> {
@@ -129,7 +129,7 @@ async fn revoke(key: &str, place: &PlaceArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The key with this id, or else the one usable key with this name.
+/// The key with this id, or the one usable key with this name.
 fn find<'k>(keys: &'k [ApiKey], wanted: &str, now_ms: u64) -> Result<&'k ApiKey, Failure> {
     if let Some(key) = keys.iter().find(|one| one.key.id == wanted) {
         return Ok(key);
@@ -148,7 +148,7 @@ fn find<'k>(keys: &'k [ApiKey], wanted: &str, now_ms: u64) -> Result<&'k ApiKey,
     }
 }
 
-/// The usable keys of this name.
+/// The usable keys with this name.
 fn named<'k>(keys: &'k [ApiKey], name: &str, now_ms: u64) -> Vec<&'k ApiKey> {
     let has_name = |one: &&ApiKey| one.key.name == name && one.is_usable(now_ms);
     keys.iter().filter(has_name).collect()

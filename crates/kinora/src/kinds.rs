@@ -1,4 +1,4 @@
-//! The registry of engine kinds: one line for each kind, and nothing else in the service asks which kinds there are.
+//! The registry of engine kinds, one line each; no other code depends on which kinds exist.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use toml::Table;
 use toml::de::Error;
 
-/// Every kind, by the name that `kind` of `[[engines]]` has.
+/// Every kind, by its `kind` in `[[engines]]`.
 const KINDS: &[Kind] = &[
     Kind::of::<StoryboardKind>("storyboard"),
     Kind::of::<RemoteKind>("remote"),
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// Reads the settings of an engine of this kind, without what every engine has.
+    /// Reads the settings of an engine of this kind, without those common to all engines.
     pub(crate) fn read(self, settings: Table) -> Result<Arc<dyn EngineKind>, Error> {
         (self.read)(settings)
     }
@@ -46,7 +46,7 @@ fn read<K: EngineKind + DeserializeOwned + 'static>(
     Ok(Arc::new(settings))
 }
 
-/// The kind with this name, or the names of all kinds.
+/// The kind with this name; the error lists all names.
 pub(crate) fn named(name: &str) -> Result<Kind, String> {
     let found = KINDS.iter().find(|kind| kind.name == name);
     found.copied().ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! The log on standard error: text for people, JSON for machines. The service's never holds up a
-//! request (`queue.rs`); a process that runs an engine writes its own directly.
+//! The log on standard error: text for people, JSON for machines. The service's log never delays a
+//! request (`queue.rs`); an engine process writes its own directly.
 
 mod line;
 mod queue;
@@ -23,9 +23,9 @@ use tracing_subscriber::{Layer, fmt};
 use crate::cli::LogFormat;
 use crate::failure::Failure;
 
-/// Time limit for writing the last lines at the end of the process.
+/// Time limit for writing the last lines when the process ends.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
-/// How long the lines of a panic may take: the process may not live for long after it.
+/// Time limit for the lines of a panic: the process may end soon after it.
 const PANIC_MAX: Duration = Duration::from_millis(200);
 
 /// The log of the service. Dropping it writes the last lines.
@@ -38,18 +38,18 @@ impl Drop for Log {
     }
 }
 
-/// Reads the setting `log.level`.
+/// Parses the setting `log.level`.
 pub(crate) fn targets(level: &str) -> Result<Targets, Failure> {
     level
         .parse()
-        .map_err(|error| Failure::because("The setting log.level is wrong", error))
+        .map_err(|error| Failure::because("The setting log.level is invalid", error))
 }
 
 /// Starts the log of a service.
 pub(crate) fn start(format: LogFormat, level: &str) -> Result<Log, Failure> {
     let targets = targets(level)?;
-    // A descriptor of its own: the standard library's has a lock, which a reader that does not read
-    // would keep from everybody else.
+    // A separate descriptor: the standard library's has a lock, which a stalled reader would block
+    // for everybody.
     let queue = io::stderr()
         .as_fd()
         .try_clone_to_owned()
@@ -93,7 +93,7 @@ where
         .init();
 }
 
-/// Messages of the standard library to standard error, which may have no reader.
+/// Sends messages of the standard library to standard error, which may have no reader.
 fn log_panic(panic: &PanicHookInfo<'_>, queue: &Queue) {
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("unnamed");

@@ -1,5 +1,5 @@
-//! The file that says what a folder made by `kinora backup` or `kinora export` holds. It is written last, so that a
-//! folder without one is not whole.
+//! The file that describes a folder created by `kinora backup` or `kinora export`. It is written
+//! last, so a folder without it is incomplete.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,16 +14,16 @@ use crate::failure::Failure;
 /// A kind of such files.
 pub(crate) struct ManifestFile {
     pub(crate) name: &'static str,
-    /// The version of its form. A program reads its own and older ones.
+    /// The version of its format. A program reads its own version and older ones.
     pub(crate) format: u32,
-    /// What a folder without it is not: "backup that `kinora backup` has finished".
+    /// What a folder without it is not, as in "backup that `kinora backup` has finished".
     pub(crate) whole: &'static str,
-    /// What to do with one of a newer form.
+    /// The remedy for a newer format.
     pub(crate) newer: &'static str,
 }
 
 impl ManifestFile {
-    /// Writes it into `folder`, synced.
+    /// Writes the manifest into `folder`, synced.
     pub(crate) fn write(&self, manifest: &impl Serialize, folder: &Path) -> Result<(), Failure> {
         let path = folder.join(self.name);
         let write = || {
@@ -37,13 +37,13 @@ impl ManifestFile {
         })
     }
 
-    /// Reads that of `folder`.
+    /// Reads the manifest in `folder`.
     pub(crate) fn read<T: DeserializeOwned>(&self, folder: &Path) -> Result<T, Failure> {
         let path = folder.join(self.name);
         let shown = path.display();
         let text = fs::read_to_string(&path).map_err(|error| {
             let folder = folder.display();
-            let text = format!("{folder} is no {}: {}", self.whole, self.name);
+            let text = format!("{folder} is not a {}: {}", self.whole, self.name);
             Failure::because(text, error)
         })?;
         let damaged = |error| Failure::because(format!("{shown} is damaged"), error);
@@ -51,7 +51,7 @@ impl ManifestFile {
         let format = value["format"].as_u64().unwrap_or_default();
         if format > u64::from(self.format) {
             return Err(Failure::new(format!(
-                "{shown} has format {format}, this program knows {}: {}",
+                "{shown} has format {format}, but this program supports {}: {}",
                 self.format, self.newer
             )));
         }
@@ -59,7 +59,7 @@ impl ManifestFile {
     }
 }
 
-/// A manifest for programs, with its folder and what the operator should know.
+/// A manifest for programs, with its folder and notes for the operator.
 pub(crate) fn told(manifest: &impl Serialize, folder: &Path, notes: &[String]) -> Value {
     let mut value = json!(manifest);
     if let Some(fields) = value.as_object_mut() {

@@ -1,4 +1,4 @@
-//! `kinora completions` and `kinora man`: both from the same definitions as the command line itself.
+//! `kinora completions` and `kinora man`, generated from the definitions of the command line.
 
 use clap::{Command, CommandFactory};
 
@@ -14,7 +14,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The commands that are for people: the generators complete hidden ones, too.
+/// The commands for people: the generators would complete hidden ones too.
 fn shown() -> Command {
     let all = Cli::command();
     let shown = all.get_subcommands().filter(|one| !one.is_hide_set());

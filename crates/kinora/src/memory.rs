@@ -1,15 +1,15 @@
-//! Memory back to the system. The allocator gives freed memory back a second later, but only looks
-//! whether it should while it frees a large block: a service that has nothing to do after a burst
-//! would keep all that the burst took.
+//! Returns memory to the system. The allocator releases freed memory after a second, but checks
+//! only when a large block is freed, so a service that is idle after a burst would keep all of the
+//! burst's memory.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 const EVERY: Duration = Duration::from_secs(5);
-/// Large enough for a page of its own; nothing is written there, so it takes no memory.
+/// Large enough for its own pages; nothing is written, so it takes no memory.
 const LARGE_BYTES: usize = 4 << 20;
 
-/// Makes the allocator look, again and again.
+/// Makes the allocator check periodically.
 pub(crate) async fn give_back() {
     loop {
         tokio::time::sleep(EVERY).await;

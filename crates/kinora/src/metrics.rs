@@ -1,5 +1,5 @@
-//! Metrics for Prometheus, on a listener of their own: `[metrics] listen`. What tasks, requests and commits do is
-//! counted where it happens; what there is at the moment is read at each scrape.
+//! Metrics for Prometheus, on a separate listener: `[metrics] listen`. Tasks, requests and commits
+//! are counted where they happen; current values are read at each scrape.
 
 mod devices;
 mod present;
@@ -23,7 +23,7 @@ use crate::monitors;
 
 /// The text format of Prometheus, version 0.0.4.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Histograms keep each value until they are looked at, or this often.
+/// Histograms keep each value until a scrape, or until this interval ends.
 const UPKEEP: Duration = Duration::from_secs(5);
 /// Upper bounds of the buckets of all histograms, in seconds: from a commit to a film.
 const BUCKETS: &[f64] = &[
@@ -31,14 +31,14 @@ const BUCKETS: &[f64] = &[
     120.0, 300.0, 600.0, 1800.0, 3600.0,
 ];
 
-/// The recorder of this process and where it is read.
+/// The recorder of this process, with the address to read it.
 pub(crate) struct Metrics {
     handle: PrometheusHandle,
     listener: TcpListener,
 }
 
 impl Metrics {
-    /// Begins to record, if there is an address to listen on.
+    /// Starts to record if there is an address to listen on.
     pub(crate) async fn start(listen: &OptionalAddress) -> Result<Option<Self>, Failure> {
         let Some(address) = &listen.0 else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! `kinora migrate`: brings the schema of a store up to date.
+//! `kinora migrate`: updates the schema of a store.
 
 use kinora_store::PostgresOptions;
 
@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Brings the schema up to date, and says what it was.
+/// Updates the schema, and prints the previous version.
 pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
     let config = Config::load(&args.place)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -16,25 +16,25 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::because("The command could not start", error))?;
     let url = config.store_url();
     let migrated = runtime.block_on(kinora_store::migrate(&url, &PostgresOptions::default()));
-    let migrated = migrated
-        .map_err(|error| Failure::because("The store cannot be brought up to date", error))?;
+    let migrated =
+        migrated.map_err(|error| Failure::because("The schema cannot be updated", error))?;
     print(&told(migrated));
     Ok(())
 }
 
-/// `migrated`: the version before and after; `None` for a store that is brought up to date when it is opened.
+/// `migrated` is the version before and after; `None` for a store that is updated when it is
+/// opened.
 fn told(migrated: Option<(u32, u32)>) -> String {
     match migrated {
         None => {
-            "Nothing to do: `kinora serve` brings an embedded store up to date when it opens it.\n"
-                .to_owned()
+            "Nothing to do: `kinora serve` updates an embedded store when it opens it.\n".to_owned()
         }
         Some((before, after)) if before == after => {
             format!("The schema is up to date, at version {after}.\n")
         }
-        Some((0, after)) => format!("The schema is made, at version {after}.\n"),
+        Some((0, after)) => format!("Created the schema, at version {after}.\n"),
         Some((before, after)) => {
-            format!("The schema is brought from version {before} to version {after}.\n")
+            format!("Updated the schema from version {before} to version {after}.\n")
         }
     }
 }

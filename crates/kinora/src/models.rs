@@ -1,4 +1,4 @@
-//! `kinora models`: whether the engines that load weights can, before a first task finds out.
+//! `kinora models`: checks that engines can load their weights, before a task needs them.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {
     check(place, !no_load)
 }
 
-/// Looks into the files of every engine that has some, and loads those that look well.
+/// Checks the files of every engine that has some, and loads those that look valid.
 fn check(place: &PlaceArgs, load: bool) -> Result<(), Failure> {
     let config = Config::load(place)?;
     let mut outcomes = Vec::new();
@@ -32,7 +32,7 @@ fn check(place: &PlaceArgs, load: bool) -> Result<(), Failure> {
             print(&format!("{}\n{}", engine.name, indented(&found.text)));
             let is_well = found.is_good && (!load || loads(engine, frames, host, &config.data));
             if !found.is_good {
-                print("  not loaded, since files are missing or wrong\n");
+                print("  not loaded: files are missing or wrong\n");
             }
             outcomes.push(is_well);
         }
@@ -51,7 +51,7 @@ fn check(place: &PlaceArgs, load: bool) -> Result<(), Failure> {
     }
 }
 
-/// Loads one in a process of its own, where this executable can, and prints how that went.
+/// Loads an engine in a separate process, if this executable can, and prints the result.
 fn loads(engine: &Engine, frames: &dyn FrameKind, host: Host, data: &Path) -> bool {
     if let Some(why) = frames.not_built_in() {
         print(&format!("  not loaded: {why}\n"));
@@ -81,7 +81,7 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-/// A line on the terminal that counts the seconds, until it is dropped.
+/// A line on the terminal that counts the seconds until it is dropped.
 struct Waiting {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,

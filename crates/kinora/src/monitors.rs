@@ -1,4 +1,4 @@
-//! Listeners for monitors: health of a worker, metrics. A few clients, in the clear, without keys.
+//! Listeners for monitoring: health of a worker, metrics. For a few clients, without TLS or keys.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::config::ListenAddress;
 use crate::failure::Failure;
 use crate::system;
 
-/// Connections of such a listener.
+/// Maximum number of connections.
 const CONNECTIONS_MAX: usize = 64;
-/// How long it takes for a request's headers, and for its last answers.
+/// Time limit for a request's headers, and for the last answers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How it listens.
+/// The settings of such a listener.
 pub(crate) fn settings() -> Result<ListenSettings, Failure> {
     Ok(ListenSettings {
         connections_max: CONNECTIONS_MAX,
@@ -24,9 +24,9 @@ pub(crate) fn settings() -> Result<ListenSettings, Failure> {
     })
 }
 
-/// Listens at `address`.
+/// Binds `address`.
 pub(crate) async fn bind(address: &ListenAddress) -> Result<TcpListener, Failure> {
     let resolved = address.resolve()?;
     let bound = TcpListener::bind(resolved).await;
-    bound.map_err(|error| Failure::because(format!("{address} cannot be listened on"), error))
+    bound.map_err(|error| Failure::because(format!("Cannot listen on {address}"), error))
 }

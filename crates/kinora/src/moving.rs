@@ -1,5 +1,6 @@
-//! `kinora export` and `kinora import`: a service from one store and result store to others of any kind, by way of a
-//! folder. Both can be interrupted and repeated, and both verify what they have written.
+//! `kinora export` and `kinora import`: move a service to a task store and result store of any
+//! kind, through a folder. Both can be interrupted and repeated, and both verify everything they
+//! write.
 
 mod crowd;
 pub(crate) mod export;
@@ -13,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::failure::Failure;
 
-/// For one command.
+/// The runtime of one command.
 fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

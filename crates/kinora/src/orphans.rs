@@ -1,5 +1,5 @@
-//! `kinora orphans`: counts the files that no task names, and removes them on request. Works
-//! beside a running service, and never makes a store.
+//! `kinora orphans`: counts the files that no task refers to, and removes them on request. Works
+//! beside a running service, and never creates a store.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &OrphansArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The orphans of the service with this configuration; `None` where another store uses its results.
+/// The orphans of the service with this configuration; `None` if another store uses its results.
 pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Failure> {
     let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
@@ -47,7 +47,7 @@ pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Fa
     runtime.block_on(async {
         let url = config.store_url();
         let looked = match kinora_store::is_shared(&url) {
-            // Any number of processes may open it.
+            // Any number of processes may open this store.
             true => {
                 let options = OpenOptions::new(Arc::new(SystemClock));
                 let stores = kinora_store::open(&url, &options).await.map_err(unread)?;
@@ -55,7 +55,7 @@ pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Fa
             }
             false => look_at(&inspect(&url)?, &*blobs, removes).await,
         };
-        looked.map_err(|error| Failure::because("The files could not all be looked at", error))
+        looked.map_err(|error| Failure::because("Not all files could be checked", error))
     })
 }
 
@@ -83,13 +83,13 @@ fn unread(error: OpenError) -> Failure {
 
 fn as_text(found: &Orphans, removed: bool) -> String {
     let (Some(oldest), Some(newest)) = (found.oldest_ms, found.newest_ms) else {
-        return "No file is without its task.\n".to_owned();
+        return "Every file has its task.\n".to_owned();
     };
     let verb = if removed { "removed" } else { "found" };
     let then = if removed {
         ""
     } else {
-        "Restore the database that knows their tasks to have them back, or remove them with --remove.\n"
+        "Restore the database that has their tasks, or remove the files with --remove.\n"
     };
     format!(
         "{} files without a task {verb}: {} bytes, of tasks from {} to {} UTC.\n{then}",
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn what_was_found_is_shown_for_people_and_programs() {
         let none = Orphans::default();
-        assert!(as_text(&none, false).starts_with("No file"));
+        assert!(as_text(&none, false).starts_with("Every file"));
         let some = Orphans {
             files: 3,
             bytes: 1_000,

@@ -1,11 +1,11 @@
-//! Layers of settings as TOML tables: a file over the defaults, variables over both. A layer
-//! replaces single keys; lists are replaced whole.
+//! Layers of settings as TOML tables: a file overrides the defaults, variables override both. A
+//! layer replaces single keys; lists are replaced as a whole.
 
 use toml::{Table, Value};
 
 use crate::failure::Failure;
 
-/// Variables that are no settings.
+/// Variables that are not settings.
 const OTHER_VARIABLES: [&str; 5] = [
     "KINORA_CONFIG",
     "KINORA_KEY",
@@ -14,13 +14,13 @@ const OTHER_VARIABLES: [&str; 5] = [
     "KINORA_API_KEY",
 ];
 
-/// Reads a file's text; `name` is for the message.
+/// Parses the text of a file; `name` is for the message.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Failure> {
     text.parse()
         .map_err(|error| Failure::because(format!("{name} is not valid TOML"), error))
 }
 
-/// Puts `upper` over `lower`.
+/// Overrides `lower` with `upper`.
 pub(crate) fn merge(lower: &mut Table, upper: Table) {
     for (key, value) in upper {
         match (lower.get_mut(&key), value) {
@@ -32,8 +32,8 @@ pub(crate) fn merge(lower: &mut Table, upper: Table) {
     }
 }
 
-/// Puts every variable that names a setting over it: `KINORA_WORKER_SLOTS` over `worker.slots`.
-/// A variable that begins like one and names none is an error, since it would be a silent typo.
+/// Applies every variable that names a setting: `KINORA_WORKER_SLOTS` overrides `worker.slots`. A
+/// variable with the prefix that names no setting is an error: otherwise a typo would go unnoticed.
 pub(crate) fn apply_variables(
     settings: &mut Table,
     variables: &[(String, String)],
@@ -60,7 +60,7 @@ pub(crate) fn apply_variables(
     Ok(())
 }
 
-/// The setting that a variable's lower-case rest names, at the top or in a section.
+/// The setting that the lower-case rest of a variable names, at the top level or in a section.
 fn find<'t>(settings: &'t mut Table, rest: &str) -> Option<&'t mut Value> {
     let is_list_of_tables = |value: &Value| {
         value
@@ -76,7 +76,7 @@ fn find<'t>(settings: &'t mut Table, rest: &str) -> Option<&'t mut Value> {
     table.get_mut(key).filter(|value| !is_list_of_tables(value))
 }
 
-/// The keys of sections and setting that `rest` joins by underscores.
+/// The section and key names that `rest` joins with underscores.
 fn path(table: &Table, rest: &str) -> Option<Vec<String>> {
     table.iter().find_map(|(key, value)| {
         let behind = rest.strip_prefix(key.as_str())?;
@@ -89,14 +89,14 @@ fn path(table: &Table, rest: &str) -> Option<Vec<String>> {
     })
 }
 
-/// The text as a value of the same type as `like`.
+/// Parses the text as a value of the same type as `like`.
 fn read(like: &Value, text: &str) -> Option<Value> {
     match like {
         Value::String(_) => Some(Value::String(text.to_owned())),
         Value::Integer(_) => text.parse().ok().map(Value::Integer),
         Value::Boolean(_) => text.parse().ok().map(Value::Boolean),
         Value::Float(_) => text.parse().ok().map(Value::Float),
-        // Only lists of text can be set so: one item, or several separated by commas.
+        // Variables can set only lists of text: one item, or several separated by commas.
         Value::Array(items) if items.iter().all(Value::is_str) => {
             let items = text
                 .split(',')

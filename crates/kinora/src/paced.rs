@@ -1,6 +1,7 @@
-//! Clips that cost a test little, in test builds only. The variable `LONG_CLIP_FRAME_MS` is the pause after each frame of
-//! a clip of ten seconds or more: while one is made, a test has the machine to itself. With `PLAIN_CLIPS` nothing is
-//! painted, and a clip has one colour, by its seed: for tests that make many clips and look at none.
+//! Cheap clips, in test builds only. The variable `LONG_CLIP_FRAME_MS` is the pause after each
+//! frame of a clip of ten seconds or more, so that tests have the machine to themselves meanwhile.
+//! With `PLAIN_CLIPS`, clips are painted in one colour that depends on the seed, for tests that
+//! make many clips and look at none.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,8 +16,8 @@ use kinora_worker::Maker;
 
 const LONG_SECONDS: u32 = 10;
 
-/// The same engine, paced and plain where the variables ask for it. One in a process of its own is never plain: its
-/// process would have nothing to do.
+/// The same engine, paced and plain as the variables ask. An engine in a separate process is never
+/// plain: its process would have nothing to do.
 pub(crate) fn around(maker: Maker, is_hosted: bool) -> Maker {
     let Maker::Frames(engine) = maker else {
         return maker;

@@ -1,5 +1,6 @@
-//! `kinora restore`: a backup into an empty data folder, verified first. It works in a folder inside, and
-//! moves what is whole to its place in the end; `kinora serve` refuses a data folder where that folder is left.
+//! `kinora restore`: restores a backup into an empty data folder, after verifying it. It works in a
+//! subfolder, and moves the complete result into place at the end; `kinora serve` refuses a data
+//! folder with that subfolder.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -42,14 +43,14 @@ fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, 
     }
     let database = to.join(DATABASE);
     let snapshot = open_snapshot(&database)
-        .map_err(|error| Failure::because("The database of the backup is of no use", error))?;
+        .map_err(|error| Failure::because("The database of the backup is unusable", error))?;
     snapshot
         .check()
         .map_err(|error| Failure::because("The database of the backup is damaged", error))?;
     let counts = snapshot.counts()?;
     if Tasks::of(&counts) != manifest.tasks || counts.keys != manifest.keys {
         return Err(Failure::new(
-            "The backup is damaged: its database does not hold what backup.json says.",
+            "The backup is damaged: its database does not match backup.json.",
         ));
     }
     if manifest.results.mode == ResultsMode::Reference {
@@ -65,13 +66,13 @@ fn copy(from: &Path, to: &Path, part: &Part) -> Result<(), Failure> {
         .map_err(|error| Failure::because(format!("{shown} cannot be copied"), error))?;
     if Part::of(to)? != *part {
         return Err(Failure::new(format!(
-            "{shown} is damaged: its length or SHA-256 is not the one in backup.json."
+            "{shown} is damaged: its length or SHA-256 differs from backup.json."
         )));
     }
     Ok(())
 }
 
-/// Brings the files of all tasks, each read and compared.
+/// Copies the files of all tasks; reads and compares each.
 fn restore_files(
     manifest: &Manifest,
     snapshot: &Snapshot,
@@ -97,16 +98,16 @@ fn restore_files(
             return Err(missing(&file.key));
         }
     }
-    // As the store would: it takes results without its mark for those of another.
+    // As the store would: it takes results without its mark for another store's.
     if let Some(identity) = snapshot.identity()? {
         let mark = mark_key(identity);
-        Folder::at(&results)
-            .put_empty(&mark)
-            .map_err(|error| Failure::because(format!("The file {mark} cannot be made"), error))?;
+        Folder::at(&results).put_empty(&mark).map_err(|error| {
+            Failure::because(format!("The file {mark} cannot be created"), error)
+        })?;
     }
     if mover.files != manifest.results.files {
         return Err(Failure::new(format!(
-            "The backup is damaged: it has {} files of results and references, where backup.json says {}.",
+            "The backup is damaged: it has {} files of results and references, but backup.json lists {}.",
             mover.files, manifest.results.files
         )));
     }
@@ -150,13 +151,13 @@ fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> Str
     )
 }
 
-/// The data folder, which stays as it was until everything is at hand.
+/// The data folder, unchanged until everything is complete.
 struct Target {
     data: PathBuf,
     inside: PathBuf,
-    /// The folder inside, locked.
+    /// The subfolder, locked.
     folder: File,
-    /// Whether the folder was made for this.
+    /// Whether the data folder was created for this restore.
     made: bool,
     published: bool,
 }
@@ -168,14 +169,14 @@ impl Target {
         let inside = folder::restoring(data);
         let made = match fs::read_dir(data) {
             Ok(entries) => {
-                // Many file systems make this one at their root.
+                // Many file systems have this folder at their root.
                 let own = |entry: &fs::DirEntry| entry.file_name() != "lost+found";
                 let holds_something = entries.filter_map(Result::ok).any(|entry| own(&entry));
-                // Left by an interrupted restore.
+                // From an interrupted restore.
                 let left = inside.exists();
                 if holds_something && (!left || was_served(data)) {
                     return Err(Failure::new(format!(
-                        "{shown} is not empty. Name a new folder, or move what is there away first."
+                        "{shown} is not empty. Name a new folder, or empty this one first."
                     )));
                 }
                 if left {
@@ -202,7 +203,7 @@ impl Target {
         })
     }
 
-    /// Syncs everything and moves it to its place; the folder inside goes last.
+    /// Syncs everything and moves it into place; removes the subfolder last.
     fn publish(mut self) -> Result<(), Failure> {
         let publish = || {
             sync_all_under(&self.folder)?;
@@ -233,7 +234,7 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if !self.published {
-            // The next restore removes it.
+            // Otherwise the next restore removes it.
             let _ = clear(&self.data);
             if self.made {
                 let _ = fs::remove_dir(&self.data);
@@ -242,12 +243,12 @@ impl Drop for Target {
     }
 }
 
-/// Whether a service has run on the folder, which an unfinished restore does not let it.
+/// Whether a service has run on the folder, which is impossible with an unfinished restore.
 fn was_served(data: &Path) -> bool {
     data.join(format!("{DATABASE}.lock")).exists()
 }
 
-/// Removes the files of an unfinished restore from the data folder, and last the folder that marks it.
+/// Removes the files of an unfinished restore from the data folder, and finally the subfolder.
 fn clear(data: &Path) -> io::Result<()> {
     let absent = |error: &io::Error| error.kind() == ErrorKind::NotFound;
     for name in [DATABASE, SIGNING_KEY] {

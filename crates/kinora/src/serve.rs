@@ -1,5 +1,5 @@
-//! `kinora serve`: API and worker in one process, or the API alone, until a signal. During a stop all but submits is
-//! answered until running tasks have ended.
+//! `kinora serve`: API and worker in one process, or only the API, until a signal. During a stop it
+//! answers everything but submits until running tasks have ended.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,12 +38,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::because("The service could not start", error))?;
     let served = runtime.block_on(serve(&config, &args.place, descriptors));
-    // An engine that does not come back must not keep the process.
+    // An engine that does not return must not keep the process alive.
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
 
-/// As many connections as are configured, or as the descriptors allow.
+/// The configured number of connections, or fewer if the descriptors require it.
 fn connections_max(config: &Config, descriptors: Descriptors) -> Result<u32, Failure> {
     let configured = config.http.connections_max;
     let effective = descriptors.connections_max(configured)?;
@@ -52,7 +52,7 @@ fn connections_max(config: &Config, descriptors: Descriptors) -> Result<u32, Fai
             descriptors = descriptors.limit,
             configured,
             effective,
-            "http.connections_max lowered: the limit of open files allows no more; raise it"
+            "http.connections_max lowered: the limit of open files is too low; raise it"
         );
     }
     Ok(effective)
@@ -72,18 +72,18 @@ async fn serve(
     descriptors: Descriptors,
 ) -> Result<(), Failure> {
     let signals = Signals::new()?;
-    // Also without TLS: an unhandled SIGHUP would end the process without a drain.
+    // Even without TLS: an unhandled SIGHUP would end the process without a drain.
     let hangup = stop::listen_to(SignalKind::hangup())?;
     let mut guards = compose::guards(&config.http)?;
     let address = config.listen.resolve()?;
-    let listener = TcpListener::bind(address).await.map_err(|error| {
-        Failure::because(format!("{} cannot be listened on", config.listen), error)
-    })?;
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| Failure::because(format!("Cannot listen on {}", config.listen), error))?;
     let address = listener.local_addr().unwrap_or(address);
     let base_url = base_url(config, address);
     warn_of_localhost(config, &base_url);
     warn_of_engines_set_aside(config);
-    // Before anything is opened: what is counted from then on has a recorder.
+    // First of all, so that every count has a recorder.
     let metrics = Metrics::start(&config.metrics.listen).await?;
     let traces = Traces::start(config)?;
     let Service {
@@ -147,7 +147,8 @@ fn listen_settings(config: &Config) -> Result<ListenSettings, Failure> {
     })
 }
 
-/// Runs tasks until the stop, or only tidies up; returns how many tasks still ran when the stop was asked for.
+/// Runs tasks until the stop, or only tidies up; returns how many tasks still ran when the stop
+/// began.
 async fn work(worker: Worker, enabled: bool, shutdown: Shutdown) -> usize {
     if enabled {
         return worker.work(shutdown).await;
@@ -156,11 +157,12 @@ async fn work(worker: Worker, enabled: bool, shutdown: Shutdown) -> usize {
     0
 }
 
-/// Before the first request: a client that submits at once is not told that nobody serves its model.
+/// Before the first request, so that a client which submits immediately gets no warning that nobody
+/// serves its model.
 async fn announce(worker: &Worker, config: &Config) {
     if config.worker.enabled {
         if let Err(error) = worker.announce().await {
-            tracing::warn!(%error, "worker not announced yet; trying again");
+            tracing::warn!(%error, "worker not announced yet; retrying");
         }
         return;
     }
@@ -188,7 +190,7 @@ fn warn_of_engines_set_aside(config: &Config) {
     }
 }
 
-/// Lets new tasks sort after those of earlier processes, also after a step back of the clock between them.
+/// Makes new ids sort after those of earlier processes, even if the clock was set back in between.
 async fn follow_ids(api: &Api, store: &dyn Chores) -> Result<(), Failure> {
     let bound_ms = api.clock.now_ms().saturating_add(ID_AHEAD_MS_MAX);
     let newest = store.newest_below(TaskId::from_parts(bound_ms, [0; 10]));
@@ -205,17 +207,17 @@ async fn follow_ids(api: &Api, store: &dyn Chores) -> Result<(), Failure> {
 async fn obey_hangups(mut hangup: Signal, tls: Option<Tls>) {
     while hangup.recv().await.is_some() {
         match tls.as_ref().map(Tls::reload) {
-            None => tracing::info!("SIGHUP ignored: without TLS there is no certificate to reload"),
+            None => tracing::info!("SIGHUP ignored: there is no certificate to reload without TLS"),
             Some(Ok(())) => tracing::info!("reloaded TLS certificate and key"),
             Some(Err(error)) => {
-                let error = Failure::because("The certificate stays as it was", error);
+                let error = Failure::because("The previous certificate stays in use", error);
                 tracing::error!(%error, "TLS certificate and key not reloaded");
             }
         }
     }
 }
 
-/// The base of result addresses.
+/// The base of result URLs.
 pub(crate) fn base_url(config: &Config, address: SocketAddr) -> String {
     if !config.base_url.is_empty() {
         return config.base_url.trim_end_matches('/').to_owned();

@@ -1,5 +1,6 @@
-//! The key that signs result addresses. It is in the store, so that every process of the service has the same. A file
-//! of the operator's comes before it; a file of an earlier version is taken into the store.
+//! The key that signs result URLs. It is in the store, so all processes of the service share it. A
+//! key file of the operator takes precedence; a file of an earlier version is imported into the
+//! store.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +12,13 @@ use crate::damage::WAY_ON;
 use crate::failure::Failure;
 use crate::system;
 
-/// The file in which versions before the key in the store kept it.
+/// The file in which versions without a key in the store kept it.
 pub(crate) fn earlier_file(data: &Path) -> PathBuf {
     data.join("signing.key")
 }
 
-/// Signs by the operator's key, or else by the store's, and also opens addresses that the other one has signed.
+/// Signs with the operator's key, or else with the store's, and also accepts URLs signed with the
+/// other one.
 pub(crate) async fn signer(
     config: &Config,
     secrets: &dyn Secrets,
@@ -27,14 +29,14 @@ pub(crate) async fn signer(
     if !file.as_os_str().is_empty() {
         let own = read(file)?.ok_or_else(|| {
             Failure::new(format!(
-                "There is no file {}, which results.signing_key_file names.",
+                "The file {} in results.signing_key_file does not exist.",
                 file.display()
             ))
         })?;
         return Ok(Signer::new(own, Some(stored)));
     }
     let earlier = earlier_file(&config.data);
-    // Of a process that had a store of its own before it came to share this one.
+    // Belongs to a process that had its own store before it joined this one.
     let other = match read(&earlier) {
         Ok(found) => found.filter(|found| *found != stored),
         Err(failure) => {
@@ -44,12 +46,12 @@ pub(crate) async fn signer(
     };
     if other.is_some() {
         let path = earlier.display();
-        tracing::warn!(%path, "this file has another key than the store; addresses that it signed open only here");
+        tracing::warn!(%path, "signing key in this file differs from the store's; URLs signed with it work only in this process");
     }
     Ok(Signer::new(stored, other))
 }
 
-/// The store's key. Where it has none it gets that of an earlier version, or a new one.
+/// The store's key. If it has none, it gets that of an earlier version, or a new one.
 async fn stored(config: &Config, secrets: &dyn Secrets, holds: &Holds) -> Result<Secret, Failure> {
     let failed = |error: StoreError| Failure::because("The signing key cannot be read", error);
     if let Some(kept) = secrets.signing_key().await.map_err(failed)? {
@@ -68,12 +70,13 @@ async fn stored(config: &Config, secrets: &dyn Secrets, holds: &Holds) -> Result
     let kept = Secret::new(kept.map_err(failed)?.0);
     if earlier.is_some() {
         let path = path.display();
-        tracing::info!(%path, "signing key taken into the store; the file is not needed any more");
+        tracing::info!(%path, "signing key imported into the store; the file is no longer needed");
     }
     Ok(kept)
 }
 
-/// Refuses a new key beside tasks whose addresses an old one has signed, where neither the store nor a file has that.
+/// Refuses a new key if tasks have URLs signed with an old one that neither the store nor a file
+/// contains.
 fn refuse_loss(config: &Config, holds: &Holds) -> Result<(), Failure> {
     if !holds.tasks {
         return Ok(());
@@ -81,7 +84,7 @@ fn refuse_loss(config: &Config, holds: &Holds) -> Result<(), Failure> {
     let path = earlier_file(&config.data);
     let path = path.display();
     if config.accept_loss {
-        tracing::warn!(%path, "loss accepted; addresses signed with the missing key open no more");
+        tracing::warn!(%path, "loss accepted; URLs signed with the missing key no longer work");
         return Ok(());
     }
     Err(Failure::new(format!(

@@ -1,5 +1,5 @@
-//! The orderly stop of a process: after the first SIGTERM or SIGINT running tasks are finished, the second gives them
-//! back to the queue at once. A stop has a bound: storage that hangs does not hold it up.
+//! The orderly stop of a process: the first SIGTERM or SIGINT lets running tasks finish, the second
+//! returns them to the queue immediately. A stop is bounded in time, even if storage hangs.
 
 use std::time::Duration;
 
@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
 
-/// How long running tasks may take to go back to the queue, once they must. A disk on which every sync
-/// takes seconds could hold them for minutes; abandoned tasks run again at the next start.
+/// How long running tasks may take to return to the queue. A disk with syncs of several seconds
+/// could hold them for minutes; abandoned tasks run again at the next start.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(10);
 
-/// Waits for `working`, which ends after `shutdown` is requested once all runs have ended, or giving them back takes too long; then
-/// `done` ends the service. If a run ended during the stop, that is after `linger`, so that its client learns of it.
+/// Waits for `working`, which ends after `shutdown` once all runs have ended, or until returning
+/// them takes too long; then `done` ends the service. If a run ended during the stop, `done` comes
+/// after `linger`, so that its client learns of it.
 pub(crate) async fn work(
     working: impl Future<Output = usize>,
     shutdown: Shutdown,
@@ -33,14 +34,14 @@ pub(crate) async fn work(
             }
         },
         () = give_up => tracing::error!(
-            "tasks not given back in time, storage too slow; they run again at the next start"
+            "tasks not returned to the queue in time: storage too slow; they run again at the next start"
         ),
     }
     done.cancel();
 }
 
-/// The first signal lets running tasks finish, for up to `drain_limit`. The second gives them back to the
-/// queue.
+/// The first signal lets running tasks finish, for up to `drain_limit`. The second returns them to
+/// the queue.
 pub(crate) async fn obey_signals(
     mut signals: Signals,
     stopping: CancellationToken,
@@ -56,9 +57,9 @@ pub(crate) async fn obey_signals(
     shutdown.drain();
     tokio::select! {
         () = signals.next() => {
-            tracing::info!("stopping at once: running tasks go back to the queue");
+            tracing::info!("stopping at once: returning running tasks to the queue");
         }
-        // The worker may wait for its store and not notice by itself.
+        // The worker may be waiting for its store and not notice by itself.
         () = tokio::time::sleep(drain_limit) => {}
     }
     shutdown.now();
@@ -68,7 +69,7 @@ pub(crate) fn listen_to(kind: SignalKind) -> Result<Signal, Failure> {
     signal(kind).map_err(|error| Failure::because("Signals cannot be received", error))
 }
 
-/// The signals that ask for a stop.
+/// The signals that request a stop.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -82,7 +83,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -1,4 +1,4 @@
-//! The machine's clock and randomness: the only place that reads them.
+//! The machine's clock and randomness; no other code reads them.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -7,10 +7,11 @@ use kinora_contract::{Clock, Entropy, NoEntropy, RELEASED_MS, SteadyMs, Stopwatc
 
 use crate::failure::Failure;
 
-/// Characters of a user's name that are kept.
+/// Maximum length of a recorded user name.
 const ACTOR_CHARS_MAX: usize = 128;
 
-/// The machine's clocks. Steady time is the process's own, and stands still while the machine sleeps.
+/// The machine's clocks. Steady time belongs to the process, and stands still while the machine
+/// sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemClock;
 
@@ -42,12 +43,12 @@ pub(crate) fn host_name() -> String {
     system.nodename().to_string_lossy().into_owned()
 }
 
-/// The user that this process runs for, on this machine: who changes keys.
+/// The user on this machine who runs this process, for the log of key changes.
 pub(crate) fn actor() -> kinora_store::Actor {
     let id = rustix::process::getuid().as_raw();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let user = user_name(&users, id).unwrap_or_else(|| format!("uid {id}"));
-    // Whoever becomes another user by sudo is the one to be named.
+    // With sudo, record the original user.
     let user = match std::env::var("SUDO_USER") {
         Ok(own) if !own.is_empty() && own != user => format!("{own} as {user}"),
         _ => user,
@@ -58,7 +59,7 @@ pub(crate) fn actor() -> kinora_store::Actor {
     }
 }
 
-/// The name of the user with this number, by lines of `passwd(5)`.
+/// The name of the user with this id, from lines of `passwd(5)`.
 fn user_name(users: &str, id: u32) -> Option<String> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -68,13 +69,13 @@ fn user_name(users: &str, id: u32) -> Option<String> {
     })
 }
 
-/// Begins to measure by the machine's clock.
+/// Starts measuring with the machine's clock.
 pub(crate) fn stopwatch() -> Stopwatch {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     Stopwatch::start(&clock)
 }
 
-/// What is wrong with the machine's clock, if it stands before the release of this program.
+/// A warning if the machine's clock shows a time before the release of this program.
 pub(crate) fn clock_warning() -> Option<&'static str> {
     let wrong = SystemClock.now_ms() < RELEASED_MS;
     wrong.then_some(
@@ -83,8 +84,8 @@ pub(crate) fn clock_warning() -> Option<&'static str> {
     )
 }
 
-/// The machine's random generator, asked for a page at a time: a system call for each task
-/// would cost more than making its id.
+/// The machine's random generator, read a page at a time: a system call per task would cost more
+/// than making the id.
 #[derive(Debug, Default)]
 pub(crate) struct SystemEntropy(Mutex<Vec<u8>>);
 
@@ -98,7 +99,7 @@ impl Entropy for SystemEntropy {
         if page.len() < bytes.len() {
             page.resize(bytes.len().max(Self::PAGE), 0);
             getrandom::fill(&mut page).map_err(|error| {
-                // Half-filled bytes must never be given out.
+                // Never hand out half-filled bytes.
                 page.clear();
                 NoEntropy(error.to_string())
             })?;

@@ -1,6 +1,6 @@
-//! Tables for people: aligned columns, and texts that cannot write to the terminal.
+//! Tables for people: aligned columns, and text without control sequences for the terminal.
 
-/// One line for each row, with every column as wide as its widest cell.
+/// One line per row, with every column as wide as its widest cell.
 pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(|column| {
         let width = |row: &[String; N]| row[column].chars().count();
@@ -17,7 +17,7 @@ pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
         .collect()
 }
 
-/// Escapes what would move the cursor, recolour the terminal or turn the text around.
+/// Escapes characters that would move the cursor, recolour the terminal or reverse the text.
 pub(crate) fn printable(text: &str) -> String {
     let is_hidden = |c: char| {
         c.is_control()

@@ -1,5 +1,5 @@
-//! `kinora top`: a service at a glance, beside its processes. On a terminal it is read again each second until q or
-//! Ctrl-C; elsewhere it is printed once.
+//! `kinora top`: an overview of a service, beside its processes. On a terminal it refreshes every
+//! second until q or Ctrl-C; elsewhere it prints once.
 
 mod screen;
 mod view;
@@ -20,14 +20,14 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Time between two readings.
+/// Refresh interval.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Shows the service, once or until it is enough.
+/// Shows the service once, or until the user quits.
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let config = Config::load(&args.place)?;
     let place = match kinora_store::is_shared(&config.store_url()) {
-        // The address may hold a password.
+        // The URL may contain a password.
         true => "PostgreSQL".to_owned(),
         false => config.data.display().to_string(),
     };
@@ -41,7 +41,9 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
         let overview = operations.overview().await.map_err(beside::failed)?;
         if args.json {
             let json = serde_json::to_value(Shown::from(overview));
-            let json = json.map_err(|error| Failure::because("It cannot be written", error))?;
+            let json = json.map_err(|error| {
+                Failure::because("The reading cannot be written as JSON", error)
+            })?;
             print(&format!("{json:#}\n"));
         } else {
             let reading = Reading {
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     })
 }
 
-/// What ends the view, or has it drawn again.
+/// Events that quit or redraw the view.
 struct Events {
     keys: Keys,
     ends: [Signal; 3],
@@ -101,7 +103,7 @@ impl Events {
 }
 
 async fn watch(operations: &dyn Operations, place: &str) -> Result<(), Failure> {
-    // It must be there before the screen is taken: it is what gives the screen back.
+    // Before taking the screen: the handler is what restores it.
     let mut events =
         Events::listen().map_err(|error| Failure::because("The command could not start", error))?;
     let screen = Screen::take();
@@ -120,7 +122,7 @@ async fn watch(operations: &dyn Operations, place: &str) -> Result<(), Failure> 
             Event::Tick => {
                 match operations.overview().await {
                     Ok(read) => (overview, trouble) = (read, None),
-                    // What was read last stays on the screen.
+                    // The last reading stays on the screen.
                     Err(error) => trouble = Some(error.to_string()),
                 }
             }

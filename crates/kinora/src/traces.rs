@@ -1,4 +1,5 @@
-//! The traces of a process: `[traces]`. Spans are exported beside all other work, and the last ones when it is done.
+//! The traces of a process: `[traces]`. Spans are exported in the background, the last ones at the
+//! end of the process.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::system::{self, SystemClock};
 
-/// The tracer of a process, and its exporter where there is a collector.
+/// The tracer of a process, with its exporter if there is a collector.
 pub(crate) struct Traces {
     pub(crate) tracer: Tracer,
     exporting: Option<JoinHandle<()>>,
@@ -18,7 +19,7 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// Begins to export, if there is a collector.
+    /// Starts to export if there is a collector.
     pub(crate) fn start(config: &Config) -> Result<Self, Failure> {
         let stop = CancellationToken::new();
         let Some(options) = config.traces()? else {
@@ -43,11 +44,11 @@ impl Traces {
         })
     }
 
-    /// Exports the last spans, within the exporter's bound.
+    /// Exports the last spans, within the exporter's time limit.
     pub(crate) async fn finish(self) {
         self.stop.cancel();
         if let Some(exporting) = self.exporting {
-            // A panic was logged.
+            // A panic is in the log already.
             let _ = exporting.await;
         }
     }

@@ -1,4 +1,4 @@
-//! `kinora usage`: what was made, by day, project and model, as the store has summed it up.
+//! `kinora usage`: the sums of made videos, by day, project and model, as the store keeps them.
 
 use kinora_contract::{Tally, iso_day};
 use kinora_store::{TallyRequest, TallyRow};
@@ -21,7 +21,7 @@ const HEADS: [&str; 8] = [
     "ENGINE SECONDS",
 ];
 
-/// Shows the sums that are asked for.
+/// Shows the requested sums.
 pub(crate) fn run(args: &UsageArgs) -> Result<(), Failure> {
     let request = TallyRequest {
         since: args.since,
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &UsageArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One line for each sum, and their total below them.
+/// One line per sum, with a total at the end.
 fn as_table(rows: &[TallyRow]) -> String {
     if rows.is_empty() {
         return "No task has ended in this time.\n".to_owned();
@@ -70,7 +70,7 @@ fn as_table(rows: &[TallyRow]) -> String {
     aligned(&lines)
 }
 
-/// As in RFC 4180, but with lines that end as everywhere else.
+/// As in RFC 4180, but with LF line endings.
 fn as_csv(rows: &[TallyRow]) -> String {
     let names = "day,project,model,completed,failed,cancelled,video_seconds,engine_seconds\n";
     let line = |row: &TallyRow| {
@@ -98,7 +98,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// With milliseconds, which add up.
+/// With milliseconds, so that they add up.
 fn seconds(millis: u64) -> String {
     format!("{}.{:03}", millis / 1000, millis % 1000)
 }

@@ -1,5 +1,5 @@
-//! `kinora webhooks`: add, list, remove, rotate, test, and the log of deliveries. Works on the store itself, beside a
-//! running service, and never makes a store.
+//! `kinora webhooks`: add, list, remove, rotate, test, and the log of deliveries. Works directly on
+//! the store, beside a running service, and never creates a store.
 
 mod listing;
 
@@ -20,7 +20,8 @@ use crate::system::{SystemClock, random};
 use crate::{folder, hint};
 
 const ROTATION_MS: u64 = WEBHOOK_ROTATION_HOURS * 60 * 60 * 1000;
-/// How long a test waits for its delivery: as long as one may take, and the service's pause before it.
+/// How long a test waits for its delivery: the maximum time of one attempt, and the service's pause
+/// before it.
 const TEST_LOOKS: u32 = 60;
 const TEST_LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -49,7 +50,7 @@ fn open(place: &PlaceArgs) -> Result<Arc<dyn Webhooks>, Failure> {
 }
 
 fn failed(error: StoreError) -> Failure {
-    Failure::because("The store did not answer", error)
+    Failure::because("The store does not answer", error)
 }
 
 /// The webhook with this id.
@@ -83,7 +84,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
     let own = webhooks.iter().filter(|one| one.project == project);
     if own.count() >= WEBHOOKS_MAX {
         return Err(Failure::new(format!(
-            "The project has {WEBHOOKS_MAX} webhooks, which is the most; remove one first."
+            "The project has the maximum of {WEBHOOKS_MAX} webhooks; remove one first."
         )));
     }
     let secret = WebhookSecret::new(random()?);
@@ -122,7 +123,7 @@ async fn remove(args: &WebhookArgs) -> Result<(), Failure> {
     let Webhook { id, .. } = find(&*store, &args.id).await?;
     let remove = WebhookChange::Remove { id };
     store.change_webhook(remove).await.map_err(failed)?;
-    print(&format!("{} is removed, with its deliveries.\n", args.id));
+    print(&format!("Removed {} and its deliveries.\n", args.id));
     Ok(())
 }
 
@@ -150,7 +151,7 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     };
     if !store.change_webhook(test).await.map_err(failed)? {
         return Err(Failure::new(
-            "The webhook has no address of its own, or is disabled, so that there is nothing to test.",
+            "The webhook has no URL of its own, or is disabled: there is nothing to test.",
         ));
     }
     for _ in 0..TEST_LOOKS {
@@ -167,7 +168,7 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     ))
 }
 
-/// What the first attempt came to; `None` before it.
+/// The outcome of the first attempt; `None` before it.
 fn tested(delivery: &Delivery) -> Option<Result<(), Failure>> {
     let answer = &delivery.last.as_ref()?.answer;
     Some(match (delivery.state, answer) {
@@ -199,9 +200,9 @@ async fn redeliver(number: u64, place: &PlaceArgs) -> Result<(), Failure> {
     let changed = open(place)?.change_webhook(again).await;
     if !changed.map_err(failed)? {
         return Err(Failure::new(format!(
-            "There is no delivery {number} that has arrived or was given up."
+            "There is no delivered or given-up delivery {number}."
         )));
     }
-    print(&format!("Delivery {number} will be made again.\n"));
+    print(&format!("Delivery {number} will be repeated.\n"));
     Ok(())
 }

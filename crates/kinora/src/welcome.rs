@@ -1,6 +1,6 @@
-//! The first start on an empty store: makes a key, shows it once, and says how to use it.
-//! A terminal shows the key. Anything else that reads our output may keep it for ever (a journal, a
-//! container's log): there the key goes into a file of the data folder.
+//! The first start on an empty store: creates a key, shows it once, and explains how to use it. A
+//! terminal shows the key. Any other output may be kept for ever (a journal, a container's log), so
+//! there the key goes into a file in the data folder.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -16,25 +16,25 @@ use crate::output::print;
 use crate::system::{SystemClock, actor};
 use crate::{folder, hint};
 
-/// Makes a key when there is none at all, and hands it over.
+/// Creates a key if there is none, and hands it over.
 pub(crate) async fn greet(
     keys: &dyn KeyStore,
     config: &Config,
     base_url: &str,
     place: &PlaceArgs,
 ) -> Result<(), Failure> {
-    let failed = |error| Failure::because("The store did not answer", error);
+    let failed = |error| Failure::because("The store does not answer", error);
     if !keys.list_keys().await.map_err(failed)?.is_empty() {
         return Ok(());
     }
     let (text, key) = NewKeyParts::first().make(SystemClock.now_ms())?;
-    // Before the key is stored: when we die in between, the next start makes another.
+    // Before the key is stored: if the process dies in between, the next start makes another.
     let file = match std::io::stdout().is_terminal() {
         true => None,
         false => Some(folder::write_first_key(&config.data, text.reveal())?),
     };
     if !keys.add_first_key(key, &actor()).await.map_err(failed)? {
-        // Another process was first, and hands over its key.
+        // Another process was first and hands over its own key.
         return file.map_or(Ok(()), |file| folder::remove_first_key(&file));
     }
     let handover = match file {

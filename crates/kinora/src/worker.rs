@@ -1,5 +1,5 @@
-//! `kinora worker`: runs tasks for the processes that serve clients, until a signal. It shares store and results with
-//! them, listens to no client, and opens the engines of its own configuration.
+//! `kinora worker`: runs tasks for the processes that serve clients, until a signal. It shares
+//! store and results with them, serves no client, and opens the engines of its own configuration.
 
 use std::time::Duration;
 
@@ -33,12 +33,12 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::because("The worker could not start", error))?;
     let worked = runtime.block_on(work(&config));
-    // An engine that does not come back must not keep the process.
+    // An engine that does not return must not keep the process alive.
     runtime.shutdown_timeout(Duration::from_secs(1));
     worked
 }
 
-/// One process serves a SQLite database at a time, and a worker without that process has no tasks.
+/// Only one process at a time can use a SQLite database, so a worker beside it would get no tasks.
 fn refuse_unshared(config: &Config) -> Result<(), Failure> {
     let url = config.store_url();
     if kinora_store::is_shared(&url) {
@@ -51,7 +51,7 @@ fn refuse_unshared(config: &Config) -> Result<(), Failure> {
     )))
 }
 
-/// Takes out the models whose engines this executable cannot run: another worker may have them.
+/// Removes the models whose engines this executable cannot run: another worker may serve them.
 fn leave_out_unbuilt(config: &mut Config) -> Result<(), Failure> {
     let mut unbuilt = Vec::new();
     for model in &config.models {
@@ -71,7 +71,7 @@ fn leave_out_unbuilt(config: &mut Config) -> Result<(), Failure> {
     config.models.retain(|model| !unbuilt.contains(&model.id));
     if config.models.is_empty() {
         return Err(Failure::new(
-            "This executable cannot run the engine of any configured model; `kinora models check` says why.",
+            "This executable cannot run the engine of any configured model; `kinora models check` explains why.",
         ));
     }
     Ok(())
@@ -79,13 +79,13 @@ fn leave_out_unbuilt(config: &mut Config) -> Result<(), Failure> {
 
 async fn work(config: &Config) -> Result<(), Failure> {
     let signals = Signals::new()?;
-    // Otherwise it would end the process without a drain.
+    // Otherwise SIGHUP would end the process without a drain.
     let _hangup = stop::listen_to(SignalKind::hangup())?;
     let listener = match &config.worker.health_listen.0 {
         Some(address) => Some(monitors::bind(address).await?),
         None => None,
     };
-    // Before anything is opened: what is counted from then on has a recorder.
+    // First of all, so that every count has a recorder.
     let metrics = Metrics::start(&config.metrics.listen).await?;
     let traces = Traces::start(config)?;
     let (worker, health, stores) = compose::worker_alone(config, traces.tracer.clone()).await?;

@@ -1,4 +1,4 @@
-//! `kinora workers`: lists the living workers of a service, beside its processes.
+//! `kinora workers`: lists the live workers of a service, beside its processes.
 
 use kinora_store::{LivingWorker, ServedModel};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const HEADS: [&str; 9] = [
     "ID", "HOST", "STATE", "VERSION", "MODELS", "ENGINES", "DEVICES", "RUNNING", "SEEN",
 ];
 
-/// Lists the living workers.
+/// Lists the live workers.
 pub(crate) fn run(args: &WorkersArgs) -> Result<(), Failure> {
     let config = Config::load(&args.place)?;
     folder::refuse_unfinished_restore(&config.data)?;
@@ -34,10 +34,10 @@ pub(crate) fn run(args: &WorkersArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One line for each worker, in the order of their ids.
+/// One line per worker, sorted by id.
 fn as_table(living: &[LivingWorker]) -> String {
     if living.is_empty() {
-        return "No worker lives: accepted tasks wait. `kinora serve` and `kinora worker` start one.\n".to_owned();
+        return "There are no live workers: accepted tasks wait. Start one with `kinora serve` or `kinora worker`.\n".to_owned();
     }
     let mut rows = vec![HEADS.map(str::to_owned)];
     rows.extend(living.iter().map(row));
@@ -64,7 +64,7 @@ fn row(living: &LivingWorker) -> [String; HEADS.len()] {
     ]
 }
 
-/// A JSON array with one object for each worker, in the order of their ids.
+/// A JSON array with one object per worker, sorted by id.
 fn as_json(living: &[LivingWorker]) -> String {
     let object = |one: &LivingWorker| {
         let worker = &one.worker;

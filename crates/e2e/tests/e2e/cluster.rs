@@ -55,7 +55,7 @@ impl Cluster {
             key: String::new(),
         };
         let made = cluster.command(&["migrate"]);
-        assert!(made.contains("is made"), "{made}");
+        assert!(made.contains("Created the schema"), "{made}");
         cluster
     }
 

@@ -287,7 +287,7 @@ fn p17_a_lost_or_cut_file_is_an_error_of_the_server_and_logged_once() {
         assert_eq!(client.get(&sheet).status, 200);
     }
     let row = doctor(&data, "results");
-    for words in ["BAD", "is gone", "bytes instead of"] {
+    for words in ["BAD", "is missing", "bytes instead of"] {
         assert!(row.contains(words), "{words}: {row}");
     }
     // A deleted video is not lost.

@@ -56,7 +56,7 @@ fn an_api_without_a_worker_says_that_nobody_serves_and_a_worker_completes_its_ta
     assert_eq!(client.video(video.id()).status(), "queued");
     assert!(workers(&data).is_empty());
     let table = run(command(&data, &["workers"])).ok();
-    assert!(table.contains("No worker lives"), "{table}");
+    assert!(table.contains("no live workers"), "{table}");
     stop(server);
 
     let server = Setup::on(&data).start();

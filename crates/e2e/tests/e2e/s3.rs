@@ -193,7 +193,7 @@ fn commands_work_beside_results_in_s3_or_say_what_to_do() {
     };
     s3.put("kinora/videos/stray", "x".into());
     let orphans = command(&["orphans"]).ok();
-    assert!(orphans.contains("No file is without"), "{orphans}");
+    assert!(orphans.contains("Every file has"), "{orphans}");
     let doctor = command(&["doctor", "--listen", "127.0.0.1:0"]).stdout;
     let found = "s3://films/kinora: put, read and removed";
     assert!(doctor.contains(found), "{doctor}");

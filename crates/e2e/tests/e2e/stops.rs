@@ -294,7 +294,7 @@ fn assert_ends_although_held(hold: &Hold) {
         server.terminate();
         let (status, log) = server.wait();
         assert!(status.success(), "{status}:\n{log}");
-        assert!(log.contains("not given back in time"), "{log}");
+        assert!(log.contains("not returned to the queue in time"), "{log}");
         assert!(hold.is_holding(), "it was let go");
     });
 }

@@ -1,4 +1,4 @@
-//! The last backup, as `kinora doctor` tells of it: a small file in the data folder.
+//! The last backup, for `kinora doctor`: a small file in the data folder.
 
 use std::fs;
 use std::io;
@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 /// In the data folder.
 pub(crate) const FILE: &str = "last-backup.json";
 
-/// What is known of backups.
+/// The record of backups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// The last that was made to its end.
+    /// The last complete one.
     pub(crate) whole: Option<Made>,
-    /// One that was begun and has not ended.
+    /// One that was started and has not ended.
     pub(crate) begun: Option<Made>,
 }
 
 /// A backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Made {
-    /// When it was begun, in Unix seconds.
+    /// Its start, in Unix seconds.
     pub(crate) at: u64,
     pub(crate) to: PathBuf,
 }
 
 impl Record {
-    /// Reads the record; `None` where there is none that can be read.
+    /// Reads the record; `None` if it is missing or unreadable.
     pub(crate) fn read(data: &Path) -> Option<Self> {
         let text = fs::read_to_string(data.join(FILE)).ok()?;
         serde_json::from_str(&text).ok()
@@ -38,7 +38,8 @@ impl Record {
         let path = data.join(FILE);
         let staged = data.join(format!("{FILE}.{}", std::process::id()));
         fs::write(&staged, format!("{}\n", serde_json::to_string(self)?))?;
-        // For the service's user to read although another has made the backup; only root can give it away.
+        // Lets the service's user read it even if another user made the backup; only root can give
+        // it away.
         if let Ok(owner) = fs::metadata(data) {
             let _ = std::os::unix::fs::chown(&staged, Some(owner.uid()), Some(owner.gid()));
         }
@@ -46,8 +47,8 @@ impl Record {
     }
 }
 
-/// The record of a backup in the making. A data folder that cannot be written to keeps none: that is no
-/// reason to make no backup.
+/// The record of a backup in progress. If the data folder is not writable, there is no record, but
+/// the backup proceeds.
 #[derive(Debug)]
 pub(super) struct Last<'a> {
     data: &'a Path,
@@ -55,7 +56,7 @@ pub(super) struct Last<'a> {
 }
 
 impl<'a> Last<'a> {
-    /// Notes that a backup is begun.
+    /// Records that a backup has started.
     pub(super) fn begin(data: &'a Path, to: &Path, at: u64) -> Self {
         let mut record = Record::read(data).unwrap_or_default();
         record.begun = Some(Made {
@@ -66,7 +67,7 @@ impl<'a> Last<'a> {
         Self { data, record }
     }
 
-    /// Notes that it is whole.
+    /// Records that the backup is complete.
     pub(super) fn end(mut self) {
         self.record.whole = self.record.begun.take();
         let _ = self.record.write(self.data);

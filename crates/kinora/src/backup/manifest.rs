@@ -1,4 +1,4 @@
-//! `backup.json`: what a backup holds, and how to tell that it is whole. It is written last.
+//! `backup.json`: the contents of a backup, and the data to verify it. It is written last.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::count::count;
 use crate::failure::Failure;
 use crate::manifest_file::{ManifestFile, told};
 
-/// The version of this form.
+/// The version of this format.
 pub(crate) const FORMAT: u32 = 1;
 const FILE: ManifestFile = ManifestFile {
     name: "backup.json",
@@ -21,25 +21,25 @@ const FILE: ManifestFile = ManifestFile {
     newer: "restore it with the program that made it, or a newer one",
 };
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
     pub(crate) format: u32,
-    /// Version of the program that made it.
+    /// Version of the program that made the backup.
     pub(crate) kinora: String,
-    /// When it was begun, in Unix seconds.
+    /// Start of the backup, in Unix seconds.
     pub(crate) made_at: u64,
-    /// Of the database.
+    /// Schema version of the database.
     pub(crate) schema: u32,
     pub(crate) tasks: Tasks,
     pub(crate) keys: u64,
     pub(crate) database: Part,
-    /// Where the database has none, as that of an earlier version.
+    /// Present if the database has no key, as in earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signing_key: Option<Part>,
     pub(crate) results: Results,
-    /// Those of drafts and of unfinished tasks, which the database has no measures of.
+    /// Files of drafts and unfinished tasks, whose sizes and hashes the database does not have.
     pub(crate) references: Vec<StoredFile>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Part {
     pub(crate) sha256: String,
 }
 
-/// Tasks by state.
+/// Numbers of tasks by state.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tasks {
@@ -66,13 +66,13 @@ pub(crate) struct Tasks {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Results {
     pub(crate) mode: ResultsMode,
-    /// Where they were.
+    /// Their original location.
     pub(crate) from: PathBuf,
     pub(crate) files: u64,
     pub(crate) bytes: u64,
-    /// Tasks that were deleted or expired while the backup was made, some of whose files may be absent.
+    /// Tasks that were deleted or expired during the backup; some of their files may be absent.
     pub(crate) gone: Vec<TaskId>,
-    /// Tasks whose rows cannot be read, and whose files are not in the backup.
+    /// Number of tasks whose rows cannot be read, and whose files are not in the backup.
     pub(crate) unreadable: u64,
 }
 
@@ -92,17 +92,17 @@ impl Tasks {
 }
 
 impl Manifest {
-    /// Writes it into the backup in `folder`, synced.
+    /// Writes the manifest into `folder`, synced.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Failure> {
         FILE.write(self, folder)
     }
 
-    /// Reads that of the backup in `folder`.
+    /// Reads the manifest of the backup in `folder`.
     pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
         FILE.read(folder)
     }
 
-    /// For programs: all but the list of references.
+    /// For programs: everything but the list of references.
     pub(super) fn json(&self, to: &Path, notes: &[String]) -> String {
         let mut value = told(self, to, notes);
         if let Some(fields) = value.as_object_mut() {

@@ -1,5 +1,5 @@
-//! Files from one folder of results into another: linked where that works, copied elsewhere, and compared
-//! with what they should be.
+//! Transfers files from one results folder to another: links them if possible, otherwise copies
+//! them, and compares them with the expected sizes and hashes.
 
 use std::io::ErrorKind;
 
@@ -9,17 +9,17 @@ use kinora_contract::StoredFile;
 
 use crate::failure::Failure;
 
-/// Moves files, and counts them.
+/// Transfers files, and counts them.
 #[derive(Debug)]
 pub(crate) struct Mover {
     from: Folder,
     to: Folder,
     how: Transfer,
-    /// Whether files that were linked are read as well.
+    /// Whether to read linked files as well.
     hashes_all: bool,
     pub(crate) files: u64,
     pub(crate) bytes: u64,
-    /// Why files are copied that were to be linked.
+    /// Why files are copied instead of linked.
     pub(crate) fallback: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Mover {
         }
     }
 
-    /// Moves a file that must be as `expected`; returns whether it was there.
+    /// Transfers a file that must match `expected`; returns whether it exists.
     pub(crate) fn give(&mut self, expected: &StoredFile) -> Result<bool, Failure> {
         let key = &expected.key;
         if !self.transfer(key)? {
@@ -45,21 +45,21 @@ impl Mover {
         let bytes = self.to.bytes(key).map_err(|error| failed(key, &error))?;
         if bytes != Some(expected.bytes) {
             return Err(Failure::new(format!(
-                "The file {key} is damaged: it has {} bytes, where the store says {}.",
+                "The file {key} is damaged: it has {} bytes instead of {}.",
                 bytes.unwrap_or_default(),
                 expected.bytes
             )));
         }
         if (self.hashes_all || self.how == Transfer::Copy) && self.measure(key)? != *expected {
             return Err(Failure::new(format!(
-                "The file {key} is damaged: its SHA-256 is not the one that the store has."
+                "The file {key} is damaged: its SHA-256 differs from the store's."
             )));
         }
         self.count(expected.bytes);
         Ok(true)
     }
 
-    /// Moves a file of which nothing is known; returns what it is, or `None` where it was absent.
+    /// Transfers a file with unknown contents; returns its measures, or `None` if it is absent.
     pub(crate) fn take(&mut self, key: &str) -> Result<Option<StoredFile>, Failure> {
         if !self.transfer(key)? {
             return Ok(None);
@@ -92,8 +92,8 @@ impl Mover {
     }
 }
 
-/// Whether a file cannot be linked, although it may be copied: another file system, one without links, one
-/// whose links are full, or a kernel that lets nobody link what belongs to others.
+/// Whether a file cannot be linked but may be copied: it is on another file system, on one without
+/// links, or has too many links, or the kernel forbids links to files of others.
 fn needs_a_copy(error: &BlobError) -> bool {
     let BlobError::Unavailable(error) = error else {
         return false;

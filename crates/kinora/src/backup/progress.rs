@@ -1,4 +1,4 @@
-//! How far a command has come, on one line of a terminal; nothing elsewhere.
+//! The progress of a command, on one line of a terminal; nothing elsewhere.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use kinora_contract::Stopwatch;
 
 use crate::system;
 
-/// Between two lines.
+/// Interval of updates.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// A line that is written over, and removed in the end.
+/// A line that is updated in place, and removed at the end.
 #[derive(Debug)]
 pub(crate) struct Progress {
     terminal: bool,
@@ -29,18 +29,18 @@ impl Progress {
         }
     }
 
-    /// With so many steps to come.
+    /// Sets the number of steps.
     pub(crate) fn of(mut self, all: u64) -> Self {
         self.all = all;
         self
     }
 
-    /// What is being done now.
+    /// Shows the current activity.
     pub(crate) fn say(&mut self, what: &str) {
         self.show(&format!("{what} ..."));
     }
 
-    /// One step more.
+    /// Counts one more step.
     pub(crate) fn step(&mut self, what: &str) {
         self.done += 1;
         if self
@@ -56,7 +56,7 @@ impl Progress {
     fn show(&self, text: &str) {
         if self.terminal {
             let mut out = std::io::stderr().lock();
-            // A terminal that is gone is no reason to stop.
+            // If the terminal is gone, continue without it.
             let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
         }
     }

@@ -1,5 +1,5 @@
-//! The folder in which a backup or an export is made: beside its place, under a name that nobody takes for one. What
-//! an interrupted backup left is removed by the next; an export goes on with it.
+//! The folder in which a backup or an export is made: beside its destination, with a recognisable
+//! temporary name. The next backup removes an interrupted one's; an export resumes it.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// A folder in the making.
+/// A folder in progress.
 #[derive(Debug)]
 pub(crate) struct Staging {
     path: PathBuf,
     to: PathBuf,
-    /// Locked, so that no other backup takes this one for interrupted.
+    /// Locked, so that other backups do not treat it as interrupted.
     folder: File,
-    /// Whether it is removed when it is dropped.
+    /// Whether to remove it when it is dropped.
     is_transient: bool,
 }
 
 impl Staging {
-    /// Makes the folder `TO.partial`, which is removed unless it is published.
+    /// Creates the folder `TO.partial`, which is removed unless it is published.
     pub(super) fn make(to: &Path) -> Result<Self, Failure> {
         Self::at(to, claim, true)
     }
 
-    /// Makes the folder `TO.partial`, or takes the one that is there; it stays until it is published.
+    /// Creates the folder `TO.partial`, or uses the existing one; it stays until it is published.
     pub(crate) fn resume(to: &Path) -> Result<Self, Failure> {
         Self::at(to, take, false)
     }
@@ -35,8 +35,9 @@ impl Staging {
         claim: impl Fn(&Path) -> io::Result<File>,
         is_transient: bool,
     ) -> Result<Self, Failure> {
-        let to = std::path::absolute(to)
-            .map_err(|error| Failure::because(format!("{} is no path", to.display()), error))?;
+        let to = std::path::absolute(to).map_err(|error| {
+            Failure::because(format!("{} is not a valid path", to.display()), error)
+        })?;
         let shown = to.display();
         match fs::read_dir(&to).map(|mut entries| entries.next().is_none()) {
             Ok(true) => {}
@@ -66,12 +67,12 @@ impl Staging {
         &self.path
     }
 
-    /// Where it is going to be.
+    /// The destination.
     pub(super) fn to(&self) -> &Path {
         &self.to
     }
 
-    /// Syncs all that is in the folder, and gives it its name.
+    /// Syncs the contents of the folder, and renames it to its destination.
     pub(crate) fn publish(mut self) -> Result<PathBuf, Failure> {
         let publish = || {
             sync_all_under(&self.folder)?;
@@ -89,13 +90,14 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if self.is_transient {
-            // What cannot be removed now is removed by the next backup.
+            // If the removal fails, the next backup repeats it.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Makes the folder anew, unless a running backup or restore has it. It is locked as long as the file lives.
+/// Recreates the folder, unless a running backup or restore holds it. The lock lasts as long as the
+/// file is open.
 pub(crate) fn claim(path: &Path) -> io::Result<File> {
     if let Ok(left) = File::open(path) {
         lock(&left)?;
@@ -104,7 +106,7 @@ pub(crate) fn claim(path: &Path) -> io::Result<File> {
     take(path)
 }
 
-/// Makes the folder unless it is there, and locks it as long as the file lives.
+/// Creates the folder if it is missing, and locks it as long as the file is open.
 fn take(path: &Path) -> io::Result<File> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -119,7 +121,7 @@ fn take(path: &Path) -> io::Result<File> {
 pub(crate) fn lock(folder: &File) -> io::Result<()> {
     folder.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => {
-            io::Error::other("another backup, restore or export is at work there")
+            io::Error::other("another backup, restore or export is using it")
         }
         TryLockError::Error(error) => error,
     })

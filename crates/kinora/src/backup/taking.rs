@@ -1,5 +1,5 @@
-//! The files that a snapshot names, into the backup. Those that were removed since the snapshot was made are
-//! told apart from those that are lost by a look back at the store.
+//! Copies the files that a snapshot refers to into the backup. A second look at the store
+//! distinguishes files that were removed since the snapshot from lost ones.
 
 use kinora_blobs::folder::{Folder, Transfer};
 use kinora_contract::{StoredFile, TaskId};
@@ -10,10 +10,10 @@ use super::progress::Progress;
 use crate::cli::{BackupArgs, ResultsMode};
 use crate::failure::Failure;
 
-/// Files that an error names.
+/// Maximum number of files named in an error.
 const NAMED_MAX: usize = 5;
 
-/// What was taken.
+/// The files in the backup.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) files: u64,
@@ -23,7 +23,7 @@ pub(super) struct Taken {
     pub(super) references: Vec<StoredFile>,
 }
 
-/// The taking of all files.
+/// The transfer of all files.
 pub(super) struct Taking<'a> {
     source: &'a dyn BackupSource,
     mover: Mover,
@@ -53,7 +53,7 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Takes the files of one task.
+    /// Transfers the files of one task.
     pub(super) fn take(&mut self, task: &TaskFiles) -> Result<(), Failure> {
         self.progress.step("tasks backed up");
         kinora_crash::point("backup.task");
@@ -66,7 +66,7 @@ impl<'a> Taking<'a> {
         for key in &task.references {
             match self.mover.take(key)? {
                 Some(file) => self.taken.references.push(file),
-                // Not fetched yet, or fetched again when it is missed.
+                // Not fetched yet, or fetched again when needed.
                 None if !task.completed => {}
                 None => absent.push(key.clone()),
             }
@@ -82,7 +82,7 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    /// What was taken, and what the operator should know.
+    /// The transferred files, and notes for the operator.
     pub(super) fn end(mut self, unreadable: u64) -> Result<(Taken, Vec<String>), Failure> {
         drop(self.progress);
         if !self.missing.is_empty() {
@@ -111,7 +111,7 @@ impl<'a> Taking<'a> {
         let gone = self.taken.gone.len();
         let notes = [
             (self.mover.fallback.as_ref())
-                .map(|error| format!("files are copied, since they cannot be linked: {error}")),
+                .map(|error| format!("files were copied, since they cannot be linked: {error}")),
             (gone > 0).then(|| {
                 format!("{gone} tasks were deleted or expired meanwhile; their files are not in the backup")
             }),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use kinora_client::Seconds;
 
-/// What to make.
+/// Flags of `kinora generate`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_API_KEY. For example:\n  \
@@ -20,9 +20,9 @@ use kinora_client::Seconds;
                   2 wrong usage, 3 the server cannot be reached, 4 the server refused, 130 interrupted."
 )]
 pub(crate) struct GenerateArgs {
-    /// What to show, in words
+    /// Description of the video
     pub(crate) prompt: String,
-    /// Model [default: the server's first one that has all that is asked for]
+    /// Model [default: the server's first one that supports the request]
     #[arg(long)]
     pub(crate) model: Option<String>,
     /// One of the model's sizes, such as 1280x720
@@ -31,28 +31,28 @@ pub(crate) struct GenerateArgs {
     /// 480p, 720p or 1080p
     #[arg(long, value_name = "LINES")]
     pub(crate) resolution: Option<String>,
-    /// 16:9, 9:16, 1:1, 4:3, 3:4, 21:9, or adaptive: that of the first image
+    /// 16:9, 9:16, 1:1, 4:3, 3:4, 21:9, or adaptive: the shape of the first image
     #[arg(long, value_name = "RATIO")]
     pub(crate) aspect_ratio: Option<String>,
-    /// Length in seconds, or auto where the model can choose
+    /// Length in seconds, or auto if the model can choose
     #[arg(long, value_parser = seconds)]
     pub(crate) seconds: Option<Seconds>,
-    /// Seed, for the same video again [default: a random one]
+    /// Seed, to make the same video again [default: a random one]
     #[arg(long)]
     pub(crate) seed: Option<u32>,
-    /// What to avoid
+    /// Things to avoid
     #[arg(long, value_name = "TEXT")]
     pub(crate) negative_prompt: Option<String>,
-    /// Address of the picture that the video starts with
+    /// URL of the picture that the video starts with
     #[arg(long, value_name = "URL", value_parser = address)]
     pub(crate) first_frame: Option<String>,
-    /// Address of the picture that it ends with
+    /// URL of the picture that the video ends with
     #[arg(long, value_name = "URL", value_parser = address, requires = "first_frame")]
     pub(crate) last_frame: Option<String>,
-    /// Address of a picture to show; may be given several times
+    /// URL of a picture to show; repeat for more
     #[arg(long, value_name = "URL", value_parser = address)]
     pub(crate) image: Vec<String>,
-    /// Address of a sound to hear; may be given several times
+    /// URL of a sound to hear; repeat for more
     #[arg(long, value_name = "URL", value_parser = address)]
     pub(crate) audio: Vec<String>,
     /// Without a sound track
@@ -61,10 +61,10 @@ pub(crate) struct GenerateArgs {
     /// Make a draft: quick, at 480p; `kinora final` renders it in full
     #[arg(long)]
     pub(crate) draft: bool,
-    /// Class among the project's own waiting tasks [default: normal]
+    /// Priority among the project's own waiting tasks [default: normal]
     #[arg(long, value_name = "CLASS", value_parser = ["low", "normal", "high"])]
     pub(crate) priority: Option<String>,
-    /// Start a server for this one video, and stop it afterwards; only the file stays
+    /// Start a server for this one video, and stop it afterwards; only the file remains
     #[arg(long, conflicts_with_all = ["no_wait", "draft", "callback_url"])]
     pub(crate) local: bool,
     /// Configuration file of the server that --local starts
@@ -74,7 +74,7 @@ pub(crate) struct GenerateArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Which draft to render.
+/// Flags of `kinora final`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Prompt, seed, references, length and size come from the draft. For example:\n  \
@@ -86,14 +86,14 @@ pub(crate) struct FinalArgs {
     /// A completed draft
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Class among the project's own waiting tasks [default: normal]
+    /// Priority among the project's own waiting tasks [default: normal]
     #[arg(long, value_name = "CLASS", value_parser = ["low", "normal", "high"])]
     pub(crate) priority: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
-/// What to change in a video.
+/// Flags of `kinora edit`.
 #[derive(Debug, Args)]
 #[command(after_help = "Length and size come from the source. For example:\n  \
                   kinora edit video_01k3v8r2n8p5c1w9g7d4x6m2ta \"The same in deep snow\" -o snow.mp4\n  \
@@ -103,62 +103,62 @@ pub(crate) struct EditArgs {
     /// A completed task
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// What the video shall become
+    /// The change to make
     pub(crate) prompt: String,
-    /// Model [default: the server's first one that edits]
+    /// Model [default: the server's first one that supports edits]
     #[arg(long)]
     pub(crate) model: Option<String>,
-    /// How far the result may leave its source, 0.0 to 1.0 [default: 0.6]
+    /// How far the result may depart from its source, 0.0 to 1.0 [default: 0.6]
     #[arg(long)]
     pub(crate) strength: Option<f64>,
     /// Seed [default: a random one]
     #[arg(long)]
     pub(crate) seed: Option<u32>,
-    /// What to avoid
+    /// Things to avoid
     #[arg(long, value_name = "TEXT")]
     pub(crate) negative_prompt: Option<String>,
-    /// Address of a picture to show; may be given several times
+    /// URL of a picture to show; repeat for more
     #[arg(long, value_name = "URL", value_parser = address)]
     pub(crate) image: Vec<String>,
-    /// Class among the project's own waiting tasks [default: normal]
+    /// Priority among the project's own waiting tasks [default: normal]
     #[arg(long, value_name = "CLASS", value_parser = ["low", "normal", "high"])]
     pub(crate) priority: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
-/// What becomes of a result, and who is told.
+/// Flags for the result and its notification.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
     /// File for the video, replaced if it exists [default: ID.mp4 in this folder]
     #[arg(short, long, value_name = "FILE", conflicts_with = "no_wait")]
     pub(crate) output: Option<PathBuf>,
-    /// Submit only, and print the id; `kinora tasks watch` and `kinora tasks download` do the rest
+    /// Only submit, and print the id; use `kinora tasks watch` and `kinora tasks download` later
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Address to which the server posts a signed event when the task ends; see `kinora webhooks add`
+    /// URL to which the server posts a signed event when the task ends; see `kinora webhooks add`
     #[arg(long, value_name = "URL", value_parser = web_address)]
     pub(crate) callback_url: Option<String>,
     /// Print the task as JSON instead of the file's path
     #[arg(long)]
     pub(crate) json: bool,
-    /// Pictures of the video in the making, in terminals that can show them
+    /// Show pictures of the unfinished video, in terminals that support it
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) preview: PreviewMode,
 }
 
-/// How to show pictures in a terminal.
+/// Ways to show pictures in a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PreviewMode {
-    /// As the terminal is known to do it.
+    /// Detect the terminal
     Auto,
-    /// By kitty's protocol.
+    /// Use kitty's protocol
     Kitty,
-    /// By iTerm2's protocol.
+    /// Use iTerm2's protocol
     Iterm,
-    /// By sixel graphics.
+    /// Use sixel graphics
     Sixel,
-    /// No pictures.
+    /// Show no pictures
     None,
 }
 
@@ -172,7 +172,7 @@ fn seconds(text: &str) -> Result<Seconds, String> {
     }
 }
 
-/// The server judges the rest of it.
+/// The server checks the rest of it.
 fn web_address(text: &str) -> Result<String, String> {
     let lower = text.to_ascii_lowercase();
     match lower.starts_with("http://") || lower.starts_with("https://") {
@@ -181,7 +181,7 @@ fn web_address(text: &str) -> Result<String, String> {
     }
 }
 
-/// Pictures and sounds are given by address; a path is the usual mistake.
+/// Pictures and sounds are given by URL; a path is the usual mistake.
 fn address(text: &str) -> Result<String, String> {
     let is_file = || Path::new(text).exists() || text.to_ascii_lowercase().starts_with("file:");
     web_address(text).map_err(|wrong| match is_file() {

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::place::PlaceArgs;
 
-/// What to export, and where.
+/// Flags of `kinora export`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Stop the service first, so that nothing is accepted that stays behind. Give the command the --data and \
@@ -19,10 +19,10 @@ pub(crate) struct ExportArgs {
     /// New folder for the export; the folder that it is in must exist
     #[arg(value_name = "DEST")]
     pub(crate) dest: PathBuf,
-    /// What to do with results
+    /// How to export results
     #[arg(long, value_name = "HOW", default_value = "copy")]
     pub(crate) results: MovedResults,
-    /// Export although tasks or results are missing or damaged, and leave those out
+    /// Export although tasks or results are missing or damaged, and omit those
     #[arg(long)]
     pub(crate) accept_loss: bool,
     /// Print JSON, with times in Unix seconds
@@ -32,17 +32,17 @@ pub(crate) struct ExportArgs {
     pub(crate) place: PlaceArgs,
 }
 
-/// What to do with the results of an export.
+/// Ways to export results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum MovedResults {
-    /// They are in the export.
+    /// Copy the results into the export
     Copy,
-    /// They stay where they are, and the new store uses them there.
+    /// Leave the results in place; the new store uses them there
     Reference,
 }
 
-/// What to import, and where.
+/// Flags of `kinora import`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The store must be empty; `kinora migrate` makes one in PostgreSQL. For example:\n  \
@@ -51,7 +51,7 @@ pub(crate) enum MovedResults {
                   else opens the store."
 )]
 pub(crate) struct ImportArgs {
-    /// Folder that `kinora export` has made
+    /// Folder created by `kinora export`
     #[arg(value_name = "SOURCE")]
     pub(crate) source: PathBuf,
     /// Print JSON, with times in Unix seconds

@@ -5,7 +5,7 @@ use clap::Args;
 use super::place::PlaceArgs;
 use crate::date::parse_day;
 
-/// What to watch.
+/// Flags of `kinora top`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Give it the --data or --config that you give `kinora serve`. It is read again each second; where standard \
@@ -14,17 +14,17 @@ use crate::date::parse_day;
                   kinora top --json | jq .queue"
 )]
 pub(crate) struct TopArgs {
-    /// Print one reading and end
+    /// Print one reading and exit
     #[arg(long)]
     pub(crate) once: bool,
-    /// Print one reading as JSON and end
+    /// Print one reading as JSON and exit
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
 }
 
-/// Which usage to show.
+/// Flags of `kinora usage`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Days are those of UTC on which tasks ended. What was made stays counted when tasks expire or are deleted. \
@@ -33,19 +33,19 @@ pub(crate) struct TopArgs {
                   kinora usage --project shop --csv > usage.csv"
 )]
 pub(crate) struct UsageArgs {
-    /// First day, as in 2026-11-01 [default: the first there is]
+    /// First day, as in 2026-11-01 [default: the first one recorded]
     #[arg(long, value_name = "DAY", value_parser = parse_day)]
     pub(crate) since: Option<u64>,
-    /// Last day, which is included [default: today]
+    /// Last day, inclusive [default: today]
     #[arg(long, value_name = "DAY", value_parser = parse_day)]
     pub(crate) until: Option<u64>,
-    /// Of one project alone
+    /// Only this project
     #[arg(long)]
     pub(crate) project: Option<String>,
-    /// Of one model alone, by its identifier
+    /// Only the model with this identifier
     #[arg(long)]
     pub(crate) model: Option<String>,
-    /// Print comma-separated values, with a line of names
+    /// Print comma-separated values, with a header line
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
     /// Print JSON

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where things are; the same for every command.
+/// The location of a service's data; the same for every command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PlaceArgs {
     /// Folder for tasks, results and secrets [default: ./kinora-data]

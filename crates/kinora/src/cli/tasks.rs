@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
-/// What to do with tasks.
+/// Flags of `kinora tasks`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_API_KEY. For example:\n  \
@@ -16,7 +16,7 @@ pub(crate) struct TasksArgs {
     pub(crate) command: TasksCommand,
 }
 
-/// What to do with tasks.
+/// The commands of `kinora tasks`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TasksCommand {
     /// List the project's tasks, newest first.
@@ -26,21 +26,21 @@ pub(crate) enum TasksCommand {
         /// Maximum number of tasks
         #[arg(long, value_name = "TASKS", default_value_t = 20)]
         limit: u32,
-        /// Print JSON, as the API has it
+        /// Print JSON, as the API returns it
         #[arg(long)]
         json: bool,
     },
-    /// Show all that is known of a task.
+    /// Show everything about a task.
     #[command(after_help = "For example:\n  kinora tasks show video_01k3v8r2n8p5c1w9g7d4x6m2ta")]
     Show {
         /// The task
         #[arg(value_name = "ID")]
         id: String,
-        /// Print JSON, as the API has it
+        /// Print JSON, as the API returns it
         #[arg(long)]
         json: bool,
     },
-    /// Follow a task until it is finished, and print its final state.
+    /// Follow a task until it ends, and print its final state.
     #[command(
         after_help = "Ctrl-C stops watching; the task goes on. With --json each change is a line. For example:\n  \
                       kinora tasks watch video_01k3v8r2n8p5c1w9g7d4x6m2ta"
@@ -53,7 +53,7 @@ pub(crate) enum TasksCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Save the video of a task, after it is completed.
+    /// Save the video of a task, once it is completed.
     #[command(
         after_help = "Waits for the task first. A download that broke off goes on where it was. For example:\n  \
                       kinora tasks download video_01k3v8r2n8p5c1w9g7d4x6m2ta -o out.mp4"
@@ -77,18 +77,18 @@ pub(crate) enum TasksCommand {
     Delete(IdsArgs),
 }
 
-/// Some tasks.
+/// One or more tasks.
 #[derive(Debug, Args)]
 pub(crate) struct IdsArgs {
     /// The tasks
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
-    /// Print JSON, a line for each task
+    /// Print JSON, one line per task
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Which shell to complete for.
+/// Flags of `kinora completions`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Write it where the shell looks for completions. For example:\n  \
@@ -101,11 +101,11 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: Shell,
 }
 
-/// Where to write manual pages.
+/// Flags of `kinora man`.
 #[derive(Debug, Args)]
 #[command(after_help = "For example:\n  kinora man ~/.local/share/man/man1\n  man kinora-generate")]
 pub(crate) struct ManArgs {
-    /// Folder for the pages, one for each command; made if it is missing
+    /// Folder for the pages, one per command; created if missing
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::place::PlaceArgs;
 
-/// What to do with webhooks.
+/// Flags of `kinora webhooks`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Name the store as you name it to `kinora serve`. A usual life of a webhook:\n  \
@@ -18,10 +18,10 @@ pub(crate) struct WebhooksArgs {
     pub(crate) command: WebhooksCommand,
 }
 
-/// What to do with webhooks.
+/// The commands of `kinora webhooks`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WebhooksCommand {
-    /// Add a webhook and print its secret, alone, on standard output. It cannot be shown again.
+    /// Add a webhook and print only its secret on standard output. It cannot be shown again.
     #[command(
         after_help = "Without --url, the secret signs what goes to the callback_url of requests; a project has one such \
                       webhook. For example:\n  \
@@ -38,16 +38,17 @@ pub(crate) enum WebhooksCommand {
         #[command(flatten)]
         place: PlaceArgs,
     },
-    /// Remove a webhook with its deliveries.
+    /// Remove a webhook and its deliveries.
     #[command(after_help = "For example:\n  kinora webhooks remove wh_abcdefghijkl")]
     Remove(WebhookArgs),
-    /// Replace a webhook's secret and print the new one; for 24 hours deliveries are signed with both.
+    /// Replace a webhook's secret and print the new one; for 24 hours, both secrets sign
+    /// deliveries.
     #[command(
         after_help = "Give the new secret to the receiver within that time. For example:\n  \
                       kinora webhooks rotate wh_abcdefghijkl"
     )]
     Rotate(WebhookArgs),
-    /// Have the running service deliver a test event, and wait for the answer.
+    /// Make the running service deliver a test event, and wait for the answer.
     #[command(
         after_help = "For a webhook with an address. For example:\n  kinora webhooks test wh_abcdefghijkl"
     )]
@@ -56,7 +57,7 @@ pub(crate) enum WebhooksCommand {
     #[command(after_help = "Times are in UTC. For example:\n  \
                       kinora webhooks deliveries wh_abcdefghijkl --count 100")]
     Deliveries(DeliveriesArgs),
-    /// Make a delivery again that has arrived or was given up.
+    /// Repeat a delivery that arrived or was given up.
     #[command(after_help = "For example:\n  kinora webhooks redeliver 4711")]
     Redeliver {
         /// The delivery's number, as `kinora webhooks deliveries` shows it
@@ -67,20 +68,20 @@ pub(crate) enum WebhooksCommand {
     },
 }
 
-/// A webhook to be added.
+/// Flags of `kinora webhooks add`.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// Address to which events are posted [default: the callback_url of requests]
+    /// URL to post events to [default: the callback_url of requests]
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// Project whose events it gets
+    /// Project whose events to deliver
     #[arg(long, default_value = "default")]
     pub(crate) project: String,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
 }
 
-/// Which webhook.
+/// A webhook.
 #[derive(Debug, Args)]
 pub(crate) struct WebhookArgs {
     /// The webhook's id, as `kinora webhooks list` shows it
@@ -90,13 +91,13 @@ pub(crate) struct WebhookArgs {
     pub(crate) place: PlaceArgs,
 }
 
-/// Which deliveries.
+/// Flags of `kinora webhooks deliveries`.
 #[derive(Debug, Args)]
 pub(crate) struct DeliveriesArgs {
     /// The webhook's id, as `kinora webhooks list` shows it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// How many at most
+    /// Maximum number of deliveries
     #[arg(long, default_value_t = 20)]
     pub(crate) count: u32,
     /// Print JSON, with times in Unix seconds

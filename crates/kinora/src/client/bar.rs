@@ -1,5 +1,5 @@
-//! How far a task is: one line of a terminal that is written over, and above it the latest picture of
-//! the video. Nothing at all where standard error is no terminal.
+//! The progress of a task: one line of a terminal that is updated in place, below the latest
+//! picture of the video. Nothing if standard error is not a terminal.
 
 use std::io::{IsTerminal, Write};
 
@@ -11,10 +11,10 @@ use super::picture::Frame;
 use crate::system;
 
 const CELLS: usize = 24;
-/// Below these, what is left is a guess.
+/// Below this, the remaining time is only a guess.
 const PERCENT_MIN: u8 = 5;
 const WORKING_SECONDS_MIN: u64 = 2;
-/// Where the terminal does not say how wide it is.
+/// If the terminal does not report its width.
 const COLUMNS: usize = 80;
 
 /// The line and the picture.
@@ -22,10 +22,10 @@ const COLUMNS: usize = 80;
 pub(super) struct Bar {
     is_shown: bool,
     begun: Stopwatch,
-    /// Since the engine has been at work, as far as was seen.
+    /// Time since the engine was first seen at work.
     working: Option<Stopwatch>,
     video: Option<Video>,
-    /// Rows that the picture takes.
+    /// Rows of the picture.
     rows: u16,
 }
 
@@ -41,12 +41,12 @@ impl Bar {
         }
     }
 
-    /// Whether there is a terminal to draw on.
+    /// Whether there is a terminal.
     pub(super) const fn is_shown(&self) -> bool {
         self.is_shown
     }
 
-    /// The task has changed.
+    /// Shows a changed task.
     pub(super) fn update(&mut self, video: &Video) {
         if video.status == Status::InProgress && self.working.is_none() {
             self.working = Some(system::stopwatch());
@@ -55,7 +55,7 @@ impl Bar {
         self.tick();
     }
 
-    /// Time has gone by.
+    /// Redraws the elapsed time.
     pub(super) fn tick(&self) {
         if let Some(video) = &self.video {
             let working = self.working.as_ref().map(|one| one.elapsed().as_secs());
@@ -63,22 +63,23 @@ impl Bar {
         }
     }
 
-    /// Something else happens, such as the download.
+    /// Shows another activity, such as the download.
     pub(super) fn say(&self, text: &str) {
         let columns = width();
         let text: String = text.chars().take(columns.saturating_sub(1)).collect();
         self.write(&format!("\r\x1b[K{text}"));
     }
 
-    /// A new picture, in the place of the last one.
+    /// Shows a new picture in place of the last one.
     pub(super) fn picture(&mut self, frame: &Frame) {
         let mut out = String::from("\r\x1b[K");
         if self.rows == 0 {
-            // Makes room, also at the bottom of the screen.
+            // Makes room, even at the bottom of the screen.
             out.push_str(&"\n".repeat(frame.rows.into()));
             self.rows = frame.rows;
         }
-        // Up to the picture's place; the cursor is back afterwards, wherever the terminal leaves it.
+        // Moves up to the picture's place, and restores the cursor afterwards, wherever the
+        // terminal leaves it.
         out.push_str(&format!(
             "\x1b[{}A\x1b7{}\x1b8\x1b[{0}B",
             self.rows, frame.text
@@ -87,7 +88,7 @@ impl Bar {
         self.tick();
     }
 
-    /// Removes the line, so that other words can follow; the picture stays.
+    /// Removes the line, so that other output can follow; the picture stays.
     pub(super) fn clear(&self) {
         self.write("\r\x1b[K");
     }
@@ -95,7 +96,7 @@ impl Bar {
     fn write(&self, text: &str) {
         if self.is_shown {
             let mut out = std::io::stderr().lock();
-            // A terminal that is gone is no reason to stop.
+            // If the terminal is gone, continue without it.
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         }
     }
@@ -112,7 +113,7 @@ fn width() -> usize {
     size.ok().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
 }
 
-/// The line for `video`, seconds after the start and since work on it was first seen.
+/// The line for `video`, given the seconds since the start and since work was first seen.
 fn line(video: &Video, seconds: u64, working: Option<u64>) -> String {
     let time = clock(seconds);
     match video.status {

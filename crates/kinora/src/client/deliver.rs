@@ -1,5 +1,5 @@
-//! From an accepted task to a file: follows the task with a bar and pictures, obeys Ctrl-C, and saves
-//! the result.
+//! Turns an accepted task into a file: follows the task with a bar and pictures, handles Ctrl-C,
+//! and saves the result.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,16 +21,16 @@ const TICK: Duration = Duration::from_millis(500);
 /// The service renews previews every second or two.
 const PREVIEW_EVERY: Duration = Duration::from_secs(2);
 
-/// What Ctrl-C does to the task that is followed.
+/// The effect of Ctrl-C on the followed task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interrupt {
-    /// It is cancelled at the server: it was submitted for this command.
+    /// Cancels the task at the server: it was submitted by this command.
     Cancels,
-    /// It goes on.
+    /// Leaves the task running.
     Leaves,
 }
 
-/// Follows `task`, which was submitted for this command, and saves its video.
+/// Follows `task`, which this command submitted, and saves its video.
 pub(super) async fn deliver(
     service: &Service,
     task: Video,
@@ -68,7 +68,7 @@ pub(super) async fn deliver(
     .await
 }
 
-/// Saves the video of a finished task and prints where it is; an error for a task that failed.
+/// Saves the video of a finished task and prints its path; returns an error for a failed task.
 pub(super) async fn save(
     service: &Service,
     done: &Video,
@@ -102,7 +102,7 @@ pub(super) async fn save(
     Ok(())
 }
 
-/// A task to be followed.
+/// A followed task.
 #[derive(Debug)]
 pub(super) struct Watched<'a> {
     pub(super) id: &'a str,
@@ -111,7 +111,7 @@ pub(super) struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Shows how far the task is until it is finished; `each` gets every change.
+    /// Shows the task's progress until it ends; calls `each` with every change.
     pub(super) async fn follow(
         &self,
         service: &Service,
@@ -139,7 +139,7 @@ impl Watched<'_> {
         }
     }
 
-    /// The task goes on without us, where it is only the way to the service that is gone.
+    /// The connection was lost; the task itself may continue.
     fn lost(&self, service: &Service, error: &Error) -> Failure {
         let why = service.failure(error);
         match error.is_transient() {
@@ -151,7 +151,7 @@ impl Watched<'_> {
         }
     }
 
-    /// After the first Ctrl-C; a second one leaves at once.
+    /// Handles the first Ctrl-C; a second one exits immediately.
     async fn interrupted(
         &self,
         service: &Service,
@@ -166,13 +166,13 @@ impl Watched<'_> {
     }
 }
 
-/// Cancels a task because of Ctrl-C, and says so. A task that was finished already is returned.
+/// Cancels a task because of Ctrl-C, and reports that. Returns the task if it was already finished.
 pub(super) async fn cancel(
     service: &Service,
     id: &str,
     signals: &mut Signals,
 ) -> Result<Video, Failure> {
-    say("cancelling the task; Ctrl-C again leaves at once");
+    say("cancelling the task; press Ctrl-C again to exit immediately");
     let cancelled = tokio::select! {
         cancelled = service.client.cancel(id) => cancelled,
         () = signals.next() => return Err(left(id, "may go on")),
@@ -187,7 +187,7 @@ pub(super) async fn cancel(
     }
 }
 
-/// The next update, with a bar that moves and pictures that change meanwhile.
+/// Waits for the next update, while the bar moves and the pictures change.
 async fn next(
     watch: &mut Watch,
     bar: &mut Bar,
@@ -206,7 +206,7 @@ async fn next(
     }
 }
 
-/// Fetches pictures beside the watch, which must not wait for them.
+/// Fetches pictures independently of the watch, which must not wait for them.
 #[derive(Debug)]
 struct Pictures {
     latest: watch::Receiver<Option<Frame>>,
@@ -221,7 +221,7 @@ impl Pictures {
         let task = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(PREVIEW_EVERY).await;
-                // A picture that does not come is none to speak of.
+                // A missing picture is not worth reporting.
                 if let Ok(Some(webp)) = client.preview(&id).await
                     && let Some(frame) = protocol.frame(&webp)
                 {
@@ -247,7 +247,7 @@ impl Drop for Pictures {
     }
 }
 
-/// What remains after Ctrl-C.
+/// The message after Ctrl-C.
 fn left(id: &str, state: &str) -> Failure {
     let id = printable(id);
     let text = format!("The task {state} at the server:  kinora tasks watch {id}");
@@ -265,7 +265,7 @@ fn failed(video: &Video) -> Failure {
     Failure::new(format!("{} {}{why}", video.id, video.status.name()))
 }
 
-/// The task object, with the path of its file where it has been saved.
+/// The task object, with the path of the saved file, if any.
 fn json(video: &Video, path: Option<&PathBuf>) -> Result<String, Failure> {
     let mut value = serde_json::to_value(video)
         .map_err(|error| Failure::because("The task cannot be shown", error))?;

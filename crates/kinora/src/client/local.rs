@@ -1,5 +1,5 @@
-//! A server for one command: `kinora serve` on a free port of the loopback, with a data folder that is
-//! removed with it. Nothing of the environment's settings reaches it, least of all another store.
+//! A server for one command: `kinora serve` on a free loopback port, with a temporary data folder.
+//! It ignores the settings of the environment, above all the store.
 
 use std::fs::{self, DirBuilder};
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ use super::service::Service;
 use crate::failure::Failure;
 use crate::{folder, system};
 
-/// A running server; killed and removed when dropped.
+/// A running server; stopped and removed when dropped.
 #[derive(Debug)]
 pub(super) struct Local {
     folder: PathBuf,
@@ -24,7 +24,7 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// Starts it, and returns when it serves.
+    /// Starts the server, and returns once it serves.
     pub(super) fn start(config: Option<&Path>) -> Result<Self, Failure> {
         let failed = |error| Failure::because("A server could not be started", error);
         let name = format!(
@@ -38,7 +38,7 @@ impl Local {
             .map_err(failed)?;
         let server = command(&folder, config).and_then(|mut command| command.spawn());
         let server = server.map_err(|error| {
-            // Nothing else is in it yet.
+            // The folder is still empty.
             let _ = fs::remove_dir(&folder);
             failed(error)
         })?;
@@ -50,13 +50,13 @@ impl Local {
         let lines = local.server.stderr.take().map(BufReader::new);
         local.url = lines.and_then(serving).ok_or_else(|| {
             Failure::new(
-                "The server of --local did not start; `kinora doctor` says what is wrong here.",
+                "The server for --local did not start; run `kinora doctor` to find out why.",
             )
         })?;
         Ok(local)
     }
 
-    /// It, with the key that its first start made.
+    /// The service, with the key that its first start created.
     pub(super) fn service(&self) -> Result<Service, Failure> {
         let key = folder::read_first_key(&self.folder.join("data"))?;
         Service::at(Some(&self.url), Some(key))
@@ -65,7 +65,7 @@ impl Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        // All that it has is removed, so that an orderly stop would be for nothing.
+        // All of its data is removed, so an orderly stop would be pointless.
         let _ = self.server.kill();
         let _ = self.server.wait();
         let _ = fs::remove_dir_all(&self.folder);
@@ -90,7 +90,7 @@ fn command(folder: &Path, config: Option<&Path>) -> std::io::Result<Command> {
         .arg(folder.join("data"))
         .args(config.map(|_| "--config"))
         .args(config)
-        // Over the configuration file: its store is not for this.
+        // Overrides the configuration file, whose store must not be used.
         .envs([
             ("KINORA_STORE_URL", ""),
             ("KINORA_RESULTS_URL", ""),
@@ -99,12 +99,13 @@ fn command(folder: &Path, config: Option<&Path>) -> std::io::Result<Command> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        // Ctrl-C is for this command alone, which ends the server itself.
+        // Ctrl-C is only for this command, which stops the server itself.
         .process_group(0);
     Ok(command)
 }
 
-/// The address in the log's line of the start; what follows is read and dropped, so that the server never waits for it.
+/// Finds the address in the start line of the log; reads and drops the rest, so that the server
+/// never blocks.
 fn serving(mut log: BufReader<ChildStderr>) -> Option<String> {
     let mut line = String::new();
     while log.read_line(&mut line).ok()? > 0 {

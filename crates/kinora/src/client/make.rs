@@ -12,7 +12,7 @@ use crate::stop::Signals;
 
 /// Makes a video from words and references.
 pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
-    // First, so that Ctrl-C never leaves a server of ours behind.
+    // First, so that Ctrl-C never leaves one of our servers behind.
     let mut signals = Signals::new()?;
     let local = match args.local {
         true => Some(Local::start(args.config.as_deref())?),
@@ -80,8 +80,8 @@ pub(super) async fn edit(args: &EditArgs) -> Result<(), Failure> {
     deliver(&service, task, &args.output, &mut signals).await
 }
 
-/// The accepted task. Ctrl-C in the middle of a submit waits for its answer, since the task may be accepted already, and
-/// cancels it then.
+/// Submits the request. Ctrl-C during the submit waits for the answer, since the task may already
+/// be accepted, and then cancels the task.
 async fn submitted(
     service: &Service,
     wanted: impl Future<Output = Result<Video, Error>>,
@@ -91,11 +91,11 @@ async fn submitted(
     let answer = tokio::select! {
         answer = &mut wanted => return answer.map_err(|error| service.failure(&error)),
         () = signals.next() => {
-            say("waiting for the server's answer, to cancel the task; Ctrl-C again leaves at once");
+            say("waiting for the server's answer, to cancel the task; press Ctrl-C again to exit immediately");
             tokio::select! {
                 answer = wanted => answer,
                 () = signals.next() => {
-                    let text = "Left before the server answered: it may have accepted the task.";
+                    let text = "Exited before the server answered; it may have accepted the task.";
                     return Err(Failure::new(text).exit(Exit::Interrupted));
                 }
             }
@@ -107,7 +107,7 @@ async fn submitted(
     }
 }
 
-/// The first model that can do what was asked for, one that a worker serves before others.
+/// The first model that supports the request, preferably one that a worker serves.
 async fn model_for(service: &Service, args: &GenerateArgs) -> Result<String, Error> {
     let models = service.client.models().await?;
     let able: Vec<_> = models
@@ -115,7 +115,7 @@ async fn model_for(service: &Service, args: &GenerateArgs) -> Result<String, Err
         .filter(|model| can(&model.capabilities, args))
         .collect();
     let served = able.iter().find(|model| model.available).or(able.first());
-    // Where none can, the service's refusal says what is wrong.
+    // If none does, the service's refusal explains why.
     let model = served.copied().or(models.first());
     Ok(model.map_or_else(String::new, |model| model.id.clone()))
 }

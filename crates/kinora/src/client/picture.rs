@@ -1,7 +1,7 @@
-//! Pictures in terminals, for the previews of a video in the making: by kitty's graphics protocol
-//! (<https://sw.kovidgoyal.net/kitty/graphics-protocol/>), by iTerm2's inline images
-//! (<https://iterm2.com/documentation-images.html>), or as sixels. A terminal is known by its variables, since asking it
-//! would take its keyboard away for a moment.
+//! Pictures in terminals, for previews of an unfinished video: kitty's graphics protocol
+//! (<https://sw.kovidgoyal.net/kitty/graphics-protocol/>), iTerm2's inline images
+//! (<https://iterm2.com/documentation-images.html>), or sixels. The terminal is identified by its
+//! variables, since a query would take over the keyboard for a moment.
 
 use std::io::Cursor;
 
@@ -13,16 +13,16 @@ use rustix::termios::tcgetwinsize;
 use super::sixel;
 use crate::cli::PreviewMode;
 
-/// Columns of a picture that a terminal scales.
+/// Columns of a picture, if the terminal scales.
 const COLUMNS: u32 = 40;
-/// Bytes of base64 in one escape sequence of kitty's.
+/// Bytes of base64 in one escape sequence of kitty's protocol.
 const CHUNK: usize = 4096;
-/// Previews have no side over 320 pixels; more is not from a service of ours.
+/// No side of a preview exceeds 320 pixels; our services send nothing larger.
 const SIDE_MAX: u32 = 1024;
-/// Height of a cell in pixels, where the terminal does not say.
+/// Height of a cell in pixels, if the terminal does not report it.
 const CELL_HEIGHT: u32 = 20;
 
-/// How a terminal takes pictures.
+/// A picture protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Kitty,
@@ -34,12 +34,12 @@ pub(super) enum Protocol {
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) text: String,
-    /// Rows that it covers.
+    /// Number of rows that it covers.
     pub(super) rows: u16,
 }
 
 impl Protocol {
-    /// That of the terminal, or the one that was asked for.
+    /// The terminal's protocol, or the requested one.
     pub(super) fn of(mode: PreviewMode) -> Option<Self> {
         match mode {
             PreviewMode::Auto => known(|name| std::env::var(name).ok()),
@@ -50,7 +50,7 @@ impl Protocol {
         }
     }
 
-    /// A WebP picture as this protocol shows it; `None` if it cannot be read.
+    /// Encodes a WebP picture; `None` if it cannot be decoded.
     pub(super) fn frame(self, webp: &[u8]) -> Option<Frame> {
         let picture = Picture::read(webp)?;
         let scaled = picture.rows_of_cells();
@@ -70,7 +70,7 @@ impl Protocol {
     }
 }
 
-/// The protocol of a terminal that says who it is. Multiplexers keep pictures to themselves.
+/// The protocol of a terminal that identifies itself. Multiplexers do not pass pictures on.
 fn known(variable: impl Fn(&str) -> Option<String>) -> Option<Protocol> {
     let says = |name: &str| variable(name).unwrap_or_default();
     if !says("TMUX").is_empty() || says("TERM").starts_with("screen") {
@@ -117,7 +117,7 @@ impl Picture {
         })
     }
 
-    /// Rows for the usual number of columns; a cell is about twice as high as wide.
+    /// Number of rows at the usual number of columns; a cell is about twice as high as wide.
     const fn rows_of_cells(&self) -> u32 {
         let rows = (COLUMNS * self.height).div_ceil(2 * self.width);
         if rows == 0 { 1 } else { rows }
@@ -138,7 +138,8 @@ impl Picture {
     }
 }
 
-/// Transmits and shows image 1, which replaces the one before, without answers and without moving the cursor.
+/// Transmits and shows image 1, which replaces the previous one, without a response and without
+/// moving the cursor.
 fn kitty(png: &[u8], rows: u32) -> String {
     let data = STANDARD.encode(png);
     let mut text = String::with_capacity(data.len() + 256);

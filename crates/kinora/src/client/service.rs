@@ -1,4 +1,4 @@
-//! Which service to speak to, by which key; and what an error of it means for somebody at a terminal.
+//! The service and key to use, and the meaning of its errors for a user at a terminal.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use crate::table::printable;
 
 const URL: &str = "KINORA_URL";
 const KEY: &str = "KINORA_API_KEY";
-/// The variable of the first start's greeting, which is taken too.
+/// The variable in the first start's greeting, accepted too.
 const GREETED_KEY: &str = "KINORA_KEY";
-/// Certificates to trust, as other programs take them.
+/// Trusted certificates, in the variable that other programs use.
 const CERTIFICATES: &str = "SSL_CERT_FILE";
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
@@ -20,20 +20,20 @@ const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 pub(super) struct Service {
     pub(super) client: Client,
     url: String,
-    /// Whether somebody named it, or it is the default.
+    /// Whether the user named the service, instead of using the default.
     is_named: bool,
     has_key: bool,
 }
 
 impl Service {
-    /// The one that the environment names, or a service with its defaults on this machine.
+    /// The service that the environment names, or one with default settings on this machine.
     pub(super) fn of_environment() -> Result<Self, Failure> {
         let url = variable(URL);
         let key = variable(KEY).or_else(|| variable(GREETED_KEY));
         Self::at(url.as_deref(), key)
     }
 
-    /// The one at `url`, or the default one.
+    /// The service at `url`, or the default one.
     pub(super) fn at(url: Option<&str>, key: Option<String>) -> Result<Self, Failure> {
         let address = url.unwrap_or(DEFAULT_URL);
         let mut builder = Client::builder(address);
@@ -56,7 +56,7 @@ impl Service {
         })
     }
 
-    /// What `error` means, and what to do next.
+    /// Explains `error`, and what to do next.
     pub(super) fn failure(&self, error: &Error) -> Failure {
         let url = &self.url;
         if matches!(error, Error::Connect { .. }) && !self.is_named {

@@ -1,4 +1,4 @@
-//! Tasks as people read them: a line each, or all that is known of one.
+//! Tasks for people: one line each, or every field of one task.
 
 use kinora_client::{Status, Video};
 
@@ -10,7 +10,7 @@ const HEADS: [&str; 7] = [
 ];
 const PROMPT_CHARS: usize = 40;
 
-/// A line for each task.
+/// One line per task.
 pub(super) fn table(tasks: &[Video]) -> String {
     if tasks.is_empty() {
         return "No tasks. Make one:  kinora generate \"A red balloon drifts over the sea\"\n"
@@ -50,7 +50,7 @@ fn shortened(prompt: &str) -> String {
     }
 }
 
-/// All that is known of a task, a line for each field.
+/// Every known field of a task, one per line.
 pub(super) fn details(task: &Video) -> String {
     let time = |seconds: Option<u64>| seconds.map(|seconds| date(seconds * 1000) + " UTC");
     let number = |number: Option<u64>| number.map(|number| number.to_string());
@@ -93,7 +93,7 @@ pub(super) fn details(task: &Video) -> String {
     aligned(&rows)
 }
 
-/// Why a task failed, in a line.
+/// The reason for a task's failure, in one line.
 pub(super) fn failure(task: &Video) -> String {
     let why = task.error.as_ref().map_or_else(String::new, |error| {
         format!(": {} ({})", error.message, error.code)

@@ -1,5 +1,6 @@
-//! RGB pictures as sixel graphics (DEC STD 070, "sixel"; see also <https://en.wikipedia.org/wiki/Sixel>): six rows of
-//! pixels at a time, a pass for each colour, with runs shortened. Colours are those of a cube of 6 by 6 by 6.
+//! RGB pictures as sixel graphics (DEC STD 070, "sixel"; see also
+//! <https://en.wikipedia.org/wiki/Sixel>): six rows of pixels at a time, one pass per colour,
+//! run-length encoded. Colours form a cube of 6 by 6 by 6.
 
 use std::fmt::Write;
 
@@ -25,14 +26,14 @@ pub(super) fn encode(rgb: &[u8], width: usize) -> String {
     text
 }
 
-/// The nearest colour of the cube.
+/// The nearest colour in the cube.
 fn index(rgb: &[u8]) -> usize {
     let step = |channel: &u8| (usize::from(*channel) * (STEPS - 1) + 127) / 255;
     rgb.iter()
         .fold(0, |index, channel| index * STEPS + step(channel))
 }
 
-/// Up to six rows: for each of their colours a line of sixels, over the others.
+/// Writes up to six rows: one line of sixels per colour, drawn over each other.
 fn write_band(text: &mut String, band: &[usize], width: usize) {
     let mut masks = vec![Vec::new(); COLOURS];
     for (at, colour) in band.iter().enumerate() {

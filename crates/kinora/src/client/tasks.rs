@@ -124,7 +124,7 @@ async fn delete(service: &Service, args: &IdsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Of several tasks, the one that went wrong.
+/// Prefixes an error with its task, for commands on several tasks.
 fn about(id: &str, service: &Service, error: &Error) -> Failure {
     service
         .failure(error)

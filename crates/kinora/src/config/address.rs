@@ -1,4 +1,4 @@
-//! Where the service listens, and the address under which clients know it.
+//! The address that the service listens on, and the URL under which clients reach it.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::failure::Failure;
 
-/// An address to listen on: an IP address or a host's name, and a port. A name is looked up when the
+/// An address to listen on: an IP address or a host name, and a port. A name is resolved when the
 /// service starts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -25,7 +25,7 @@ enum Host {
 }
 
 impl ListenAddress {
-    /// The one to bind: of a name's addresses the first, IPv4 before IPv6.
+    /// The address to bind: the first address of a name, IPv4 before IPv6.
     pub(crate) fn resolve(&self) -> Result<SocketAddr, Failure> {
         let name = match &self.host {
             Host::Address(address) => return Ok((*address, self.port).into()),
@@ -33,18 +33,20 @@ impl ListenAddress {
         };
         let found = (name.as_str(), self.port)
             .to_socket_addrs()
-            .map_err(|error| Failure::because(format!("The name in '{self}' is unknown"), error))?;
+            .map_err(|error| {
+                Failure::because(format!("The name in '{self}' does not resolve"), error)
+            })?;
         found
             .min_by_key(SocketAddr::is_ipv6)
             .ok_or_else(|| Failure::new(format!("The name in '{self}' has no address.")))
     }
 
-    /// Whether it stands for every address of this machine, so that it names none.
+    /// Whether it stands for every address of this machine, and so names none.
     pub(crate) fn is_unspecified(&self) -> bool {
         matches!(self.host, Host::Address(address) if address.is_unspecified())
     }
 
-    /// How clients on this machine name it, when it is bound at `bound`.
+    /// The authority that clients on this machine use, when it is bound to `bound`.
     pub(crate) fn authority(&self, bound: SocketAddr) -> String {
         match &self.host {
             Host::Address(address) if address.is_unspecified() => {
@@ -56,7 +58,7 @@ impl ListenAddress {
     }
 }
 
-/// An address to listen on, or none: an empty text.
+/// An address to listen on, or none (empty text).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct OptionalAddress(pub(crate) Option<ListenAddress>);
@@ -90,9 +92,7 @@ impl FromStr for ListenAddress {
         }
         let wrong = |why: &str| Err(format!("'{text}' {why}"));
         if text.contains('/') {
-            return wrong(
-                "is no address to listen on: leave out scheme and path, as in 127.0.0.1:8080",
-            );
+            return wrong("is not a listen address: omit scheme and path, as in 127.0.0.1:8080");
         }
         if text
             .parse::<IpAddr>()
@@ -102,10 +102,10 @@ impl FromStr for ListenAddress {
         }
         let Some((host, port)) = text.rsplit_once(':') else {
             return match text.parse::<u16>() {
-                Ok(_) => wrong(
-                    "is a port alone: write 127.0.0.1:8080, or 0.0.0.0:8080 for all addresses",
-                ),
-                Err(_) => wrong("names no port: write it behind the host, as in localhost:8080"),
+                Ok(_) => {
+                    wrong("is only a port: write 127.0.0.1:8080, or 0.0.0.0:8080 for all addresses")
+                }
+                Err(_) => wrong("names no port: write it after the host, as in localhost:8080"),
             };
         };
         if host.is_empty() {
@@ -115,15 +115,15 @@ impl FromStr for ListenAddress {
             return wrong("needs brackets around its IPv6 address, as in [::1]:8080");
         }
         let Ok(port) = port.parse() else {
-            return wrong("names no port from 0 to 65535 behind its last colon");
+            return wrong("has no port from 0 to 65535 after its last colon");
         };
-        // Digits and dots alone are an IP address or a mistake, never a name.
+        // Only digits and dots: an IP address or a mistake, never a name.
         let is_name = host
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
             && host.chars().any(|c| c.is_ascii_alphabetic());
         if !is_name {
-            return wrong("begins with neither an IP address nor a host's name");
+            return wrong("does not begin with an IP address or a host name");
         }
         Ok(Self {
             host: Host::Name(host.to_owned()),
@@ -149,10 +149,10 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// Checks the base of result addresses; empty means derived from the listen address.
+/// Checks the base of result URLs; empty means derived from the listen address.
 ///
 /// # Errors
-/// When it is no absolute http or https URL of a host, or has parts that a path cannot follow.
+/// If it is not an absolute http or https URL with a host, or has parts that a path cannot follow.
 pub(crate) fn check_base_url(text: &str) -> Result<(), Failure> {
     let wrong = |why: &str| {
         Err(Failure::new(format!(
@@ -167,20 +167,20 @@ pub(crate) fn check_base_url(text: &str) -> Result<(), Failure> {
     if !text.starts_with("http://") && !text.starts_with("https://") {
         return wrong("must begin with http:// or https://");
     }
-    // The parser drops or encodes these, and the text is used as it is.
+    // The parser drops or encodes these, but the text is used unchanged.
     if !text.chars().all(|c| c.is_ascii_graphic() && c != '\\') {
-        return wrong("must have no spaces and be ASCII alone");
+        return wrong("must be ASCII without spaces");
     }
     let Ok(url) = Url::parse(text) else {
         return wrong("must name a host");
     };
-    // `http:///path` is read as the host `path`.
+    // The parser reads `http:///path` as the host `path`.
     if text.split('/').nth(2).is_none_or(str::is_empty) {
         return wrong("must name a host");
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(Failure::new(
-            "The setting base_url must hold no user name or password: clients see it.",
+            "The setting base_url must not contain a user name or password: clients see it.",
         ));
     }
     if url.query().is_some() || url.fragment().is_some() {
@@ -214,7 +214,7 @@ mod tests {
     fn what_is_no_address_is_refused_with_what_to_write() {
         for (text, named) in [
             (":8080", "0.0.0.0:8080"),
-            ("8080", "a port alone"),
+            ("8080", "only a port"),
             ("localhost", "no port"),
             ("everywhere", "no port"),
             ("[::1]", "port"),

@@ -1,5 +1,5 @@
-//! The configured engines: `[[engines]]`, and the one that is built in. What all engines have is read here; the
-//! rest of an engine's table is read by its kind.
+//! The configured engines: `[[engines]]`, and the built-in one. Reads the keys common to all
+//! engines; the engine's kind reads the rest.
 
 mod host;
 
@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::kinds::{self, Kind};
 pub(crate) use host::Host;
 
-/// The name of the engine that is there without being configured.
+/// The name of the built-in engine.
 pub(crate) const BUILT_IN: &str = "storyboard";
 
-/// A run of an engine in this process that reports no progress for so long is given up.
+/// A run in this process whose engine reports no progress for this long is stopped.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 /// One engine.
@@ -29,13 +29,13 @@ pub(crate) struct Engine {
     pub(crate) name: String,
     /// Its settings, read by its kind.
     pub(crate) settings: Arc<dyn EngineKind>,
-    /// How its processes are run. `None`: it has none.
+    /// How to run its processes. `None`: it has none.
     pub(crate) host: Option<Host>,
-    /// Settings passed to its processes.
+    /// Settings to pass to its processes.
     pub(crate) told: Told,
 }
 
-/// Everything needed to read an engine's settings again in another process.
+/// Everything that another process needs to read an engine's settings again.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) kind: Kind,
@@ -56,12 +56,12 @@ impl Engine {
         })
     }
 
-    /// How many tasks it takes at a time; `None`: as many as there are slots.
+    /// Maximum number of tasks that it takes at a time; `None`: as many as there are slots.
     pub(crate) fn places(&self) -> Option<usize> {
         self.host.map(|host| host.processes as usize)
     }
 
-    /// A run of it that gives no sign of life for so long is given up.
+    /// A run of this engine that shows no sign of life for this long is stopped.
     pub(crate) fn silence_max(&self) -> Duration {
         match (self.settings.output(), self.host) {
             (Output::Films(films), _) => films.silence_max(),
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// Threads of the runtime that it may block.
+    /// Number of runtime threads that it may block.
     pub(crate) fn blocking_threads(&self) -> usize {
         match self.settings.output() {
             Output::Films(films) => films.blocking_threads(),
@@ -78,7 +78,7 @@ impl Engine {
         }
     }
 
-    /// Checks that types cannot express.
+    /// Validates what types cannot express.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.name.is_empty() || self.name == BUILT_IN {
             return Err(self.wrong("its name is taken or empty"));
@@ -91,7 +91,7 @@ impl Engine {
         checked.map_err(|error| self.refused(&error))
     }
 
-    /// The objections of its kind.
+    /// The error of its kind.
     pub(crate) fn refused(&self, error: &KindError) -> Failure {
         self.wrong(&error.to_string())
     }
@@ -105,8 +105,8 @@ impl TryFrom<Table> for Engine {
     type Error = Failure;
 
     fn try_from(mut table: Table) -> Result<Self, Failure> {
-        let name = text(&mut table, "name")?
-            .ok_or_else(|| Failure::new("An engine has no `name`, by which models call it."))?;
+        let name =
+            text(&mut table, "name")?.ok_or_else(|| Failure::new("An engine has no `name`."))?;
         let kind = text(&mut table, "kind")?.ok_or_else(|| wrong(&name, "it has no `kind`"))?;
         let kind = kind_named(&name, &kind)?;
         let host = table.remove("host");

@@ -1,12 +1,14 @@
-//! The configuration of a process that serves the API alone: it opens no engine, so that engines whose kind or
-//! settings it does not know must not stop it. Their models are served as their cards say.
+//! The configuration of a process that serves only the API. It opens no engine, so an engine with
+//! an unknown kind or unknown settings must not stop it. It serves the models of such engines as
+//! their cards describe them.
 
 use toml::{Table, Value};
 
 use super::Engine;
 use crate::failure::Failure;
 
-/// Takes the engines out of `settings` that this program cannot read, where it is to run none. Returns why.
+/// Removes from `settings` the engines that this program cannot read, if it runs none. Returns the
+/// reasons.
 pub(super) fn set_aside_engines(settings: &mut Table) -> Vec<String> {
     let runs = |worker: &Value| worker.get("enabled").and_then(Value::as_bool);
     if settings.get("worker").and_then(runs) != Some(false) {

@@ -1,4 +1,4 @@
-//! Where settings come from: defaults, under the file, under the variables, under the flags.
+//! Loads the settings: defaults, overridden by the file, by variables, then by flags.
 
 use std::path::Path;
 
@@ -11,26 +11,26 @@ use crate::overlay;
 const ACCEPT_LOSS: &str = "KINORA_ACCEPT_LOSS";
 
 impl Config {
-    /// Reads file and variables, and applies the flags that every command has.
+    /// Reads file and variables, and applies the flags common to all commands.
     pub(crate) fn load(place: &PlaceArgs) -> Result<Self, Failure> {
         let config = Self::placed(place, &variables())?;
         config.check()?;
         Ok(config)
     }
 
-    /// The same with all flags of `kinora serve`, which `kinora doctor` takes too.
+    /// The same with all flags of `kinora serve`, which `kinora doctor` takes as well.
     pub(crate) fn for_serving(args: &ServeArgs) -> Result<Self, Failure> {
         Self::for_serving_under(args, &variables())
     }
 
-    /// The same under these variables instead of the process's own.
+    /// The same with these variables instead of the process's own.
     pub(super) fn for_serving_under(
         args: &ServeArgs,
         variables: &[(String, String)],
     ) -> Result<Self, Failure> {
         let mut variables = variables.to_vec();
         if args.no_worker {
-            // A flag is over the variables; the last one counts.
+            // Flags override variables; the last entry wins.
             variables.push(("KINORA_WORKER_ENABLED".to_owned(), "false".to_owned()));
         }
         let mut config = Self::placed(&args.place, &variables)?;
@@ -48,7 +48,7 @@ impl Config {
         Ok(config)
     }
 
-    /// File and variables, and the flags of `kinora worker`.
+    /// File and variables, with the flags of `kinora worker`.
     pub(crate) fn for_working(args: &WorkerArgs) -> Result<Self, Failure> {
         let mut config = Self::placed(&args.place, &variables())?;
         if let Some(listen) = &args.health_listen {
@@ -59,7 +59,7 @@ impl Config {
         }
         if !config.worker.enabled {
             return Err(Failure::new(
-                "The setting worker.enabled is false, so that `kinora worker` has nothing to do.",
+                "The setting worker.enabled is false, so `kinora worker` has nothing to do.",
             ));
         }
         config.check()?;
@@ -79,13 +79,13 @@ impl Config {
         Ok(config)
     }
 
-    /// The built-in defaults alone.
+    /// Only the built-in defaults.
     #[cfg(test)]
     pub(crate) fn defaults() -> Self {
         Self::read(None, &[]).unwrap()
     }
 
-    /// Defaults, under the file, under the variables.
+    /// Defaults, overridden by the file, then by the variables.
     pub(crate) fn read(
         path: Option<&Path>,
         variables: &[(String, String)],
@@ -101,7 +101,7 @@ impl Config {
         let engines_set_aside = lenient::set_aside_engines(&mut settings);
         let config: Self = toml::Value::Table(settings)
             .try_into()
-            .map_err(|error| Failure::because("The configuration is wrong", error))?;
+            .map_err(|error| Failure::because("The configuration is invalid", error))?;
         Ok(Self {
             engines_set_aside,
             ..config

@@ -12,7 +12,7 @@ use super::secret::secret_file;
 use crate::failure::Failure;
 use crate::system::SystemClock;
 
-/// Clients give up on a submit that takes longer.
+/// Clients give up on submits that take longer.
 const TIMEOUT_SECONDS_MAX: u32 = 60;
 
 /// `[policy]`.
@@ -26,13 +26,13 @@ pub(crate) struct Policy {
     pub(crate) on_timeout: OnTimeout,
 }
 
-/// What happens without an answer.
+/// What to do without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnTimeout {
-    /// Nothing passes.
+    /// Refuse everything.
     Refuse,
-    /// Everything passes.
+    /// Allow everything.
     Allow,
 }
 
@@ -61,7 +61,7 @@ impl Config {
         };
         kinora_policy::Policy::new(options, Arc::new(SystemClock))
             .map(Some)
-            .map_err(|error| Failure::because("The section [policy] is wrong", error))
+            .map_err(|error| Failure::because("The section [policy] is invalid", error))
     }
 
     pub(super) fn check_policy(&self) -> Result<(), Failure> {
@@ -73,7 +73,7 @@ impl Config {
         }
         if !policy.token_file.as_os_str().is_empty() && !policy.token_variable.is_empty() {
             return Err(Failure::new(
-                "The settings policy.token_file and policy.token_variable exclude each other.",
+                "Set policy.token_file or policy.token_variable, not both.",
             ));
         }
         Ok(())
@@ -86,7 +86,7 @@ impl Policy {
         if !name.is_empty() {
             let missing = || {
                 Failure::new(format!(
-                    "The variable {name}, which policy.token_variable names, is not set."
+                    "The variable {name} in policy.token_variable is not set."
                 ))
             };
             return variable(name).map(Some).ok_or_else(missing);
@@ -145,7 +145,7 @@ mod tests {
                     policy.token_file = "/no/such".into();
                     policy.token_variable = "NO_SUCH".to_owned();
                 },
-                "exclude each other",
+                "not both",
             ),
         ];
         for (change, named) in wrong {

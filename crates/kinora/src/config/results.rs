@@ -1,4 +1,4 @@
-//! The settings of a result store in S3, and how clients get its results.
+//! The settings of an S3 result store, and how clients get its results.
 
 use kinora_blobs::{S3Options, S3Variables};
 use serde::Deserialize;
@@ -6,13 +6,13 @@ use serde::Deserialize;
 use super::Config;
 use crate::failure::Failure;
 
-/// How results in S3 are sent.
+/// How clients get results in S3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delivery {
-    /// By a redirect where clients can be expected to reach S3, through the service elsewhere.
+    /// By a redirect if clients can be expected to reach S3, otherwise through the service.
     Auto,
-    /// By a redirect to a signed address of S3.
+    /// By a redirect to a signed S3 URL.
     Redirect,
     /// Through the service.
     Stream,
@@ -29,7 +29,7 @@ pub(crate) struct S3 {
 }
 
 impl Config {
-    /// How to get at results in S3. Reads the credentials from the variables of the process.
+    /// The options for results in S3. Reads the credentials from the process's variables.
     pub(crate) fn s3(&self) -> S3Options {
         let s3 = &self.results.s3;
         S3Options {
@@ -43,7 +43,7 @@ impl Config {
         }
     }
 
-    /// Whether clients are sent to S3 for results.
+    /// Whether to redirect clients to S3 for results.
     pub(crate) fn redirects(&self) -> bool {
         let s3 = &self.results.s3;
         match self.results.delivery {
@@ -61,10 +61,10 @@ impl Config {
 
     pub(super) fn check_results(&self) -> Result<(), Failure> {
         kinora_blobs::root(&self.results_url())
-            .map_err(|error| Failure::because("The setting results.url is wrong", error))?;
+            .map_err(|error| Failure::because("The setting results.url is invalid", error))?;
         if self.results.delivery == Delivery::Redirect && !self.is_in_s3() {
             return Err(Failure::new(
-                "The setting results.delivery cannot be redirect for results in a folder.",
+                "The setting results.delivery cannot be 'redirect' when results are in a folder.",
             ));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Files with secrets, which the configuration names and does not hold.
+//! Files with secrets, which the configuration refers to but does not contain.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 /// Larger files hold no secret.
 const BYTES_MAX: u64 = 8 * 1024;
 
-/// The text of the file that the setting `name` says.
+/// Reads the file that the setting `name` refers to.
 pub(super) fn secret_file(name: &str, path: &Path) -> Result<String, Failure> {
     let shown = path.display();
     let unreadable = |error| Failure::because(format!("{name} {shown} cannot be read"), error);

@@ -1,4 +1,4 @@
-//! Defaults, overrides, and what is refused.
+//! Defaults, overrides, and invalid settings.
 
 use super::*;
 use crate::cli::{PlaceArgs, ServeArgs};

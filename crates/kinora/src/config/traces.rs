@@ -1,4 +1,4 @@
-//! The settings of traces, and the standard variables of OpenTelemetry in their place.
+//! The settings of traces, with OpenTelemetry's standard variables as fallbacks.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Whether there is a backup, and how old it is.
+//! Whether there is a backup, and its age.
 
 use std::path::Path;
 
@@ -6,21 +6,21 @@ use super::finding::Finding;
 use crate::backup::last::{Made, Record};
 use crate::date::date;
 
-/// An older backup deserves a word.
+/// An older backup gets a note.
 const OLD_SECONDS: u64 = 7 * 24 * 60 * 60;
 
 /// The last backup of the data folder.
 pub(super) fn last(data: &Path, now_ms: u64) -> Finding {
     let record = Record::read(data).unwrap_or_default();
     let begun = record.begun.as_ref().map_or_else(String::new, |made| {
-        format!("; one begun at {} has not ended", shown(made))
+        format!("; one started at {} has not ended", shown(made))
     });
     let Some(whole) = record.whole else {
         return Finding::Note(format!(
             "no backup yet{begun}; run `kinora backup` regularly"
         ));
     };
-    let text = format!("the last whole one is of {}{begun}", shown(&whole));
+    let text = format!("the last complete one is from {}{begun}", shown(&whole));
     if (now_ms / 1000).saturating_sub(whole.at) > OLD_SECONDS {
         return Finding::Note(format!("{text}; it is older than a week"));
     }

@@ -1,5 +1,5 @@
-//! A database that several processes share: whether it can be used, and who serves it. Whether it is whole is for
-//! PostgreSQL's own tools to say.
+//! A database that several processes share: whether it is usable, and who serves it. PostgreSQL's
+//! own tools check its integrity.
 
 use tokio::runtime::Runtime;
 
@@ -23,10 +23,10 @@ pub(super) fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
             return vec![("database", Finding::Bad(refused))];
         }
     };
-    let usable = "can be used, with the schema of this version; PostgreSQL checks its own files";
+    let usable = "usable, with the schema of this version; PostgreSQL checks its own files";
     let workers = match living.len() as u64 {
         0 => Finding::Note(
-            "none lives: accepted tasks wait. `kinora serve` and `kinora worker` start one"
+            "none: accepted tasks wait. Start one with `kinora serve` or `kinora worker`"
                 .to_owned(),
         ),
         number => Finding::Good(format!("{}; see `kinora workers`", count(number, "worker"))),

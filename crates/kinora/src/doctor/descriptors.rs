@@ -1,10 +1,10 @@
-//! How many files and connections the service may have open.
+//! The number of files and connections that the service may have open.
 
 use super::finding::Finding;
 use crate::config::Config;
 use crate::descriptors;
 
-/// The limit as the service would have it: raised as far as the system allows.
+/// The limit as the service would have it, raised as far as the system allows.
 pub(super) fn limit(config: &Config) -> Finding {
     let found = descriptors::raise(config.worker.slots);
     let configured = config.http.connections_max;
@@ -16,7 +16,7 @@ pub(super) fn limit(config: &Config) -> Finding {
             found.limit
         )),
         Ok(possible) => Finding::Good(format!(
-            "{} may be open, enough for {possible} connections",
+            "{} allowed, enough for {possible} connections",
             found.limit
         )),
     }

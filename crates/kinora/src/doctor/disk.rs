@@ -1,5 +1,5 @@
-//! Checks of the disk under the data folder: its owner, its kind, its free space, and whether
-//! syncs work. Probe files are removed again.
+//! Checks of the disk under the data folder: owner, file system, free space, and whether syncs
+//! work. Probe files are removed afterwards.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,8 +15,8 @@ use crate::config::Config;
 use crate::folder;
 use crate::system::SystemClock;
 
-/// File systems over a network, by the magic numbers of Linux's `statfs(2)`: SQLite's log needs
-/// shared memory and locks that they do not keep (<https://sqlite.org/wal.html>).
+/// Network file systems, by the magic numbers of Linux's `statfs(2)`: they do not provide the
+/// shared memory and locks that SQLite's log needs (<https://sqlite.org/wal.html>).
 const NETWORK: &[(u64, &str)] = &[
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -29,12 +29,12 @@ const NETWORK: &[(u64, &str)] = &[
     (0x4750_4653, "GPFS"),
     (0x1983_0326, "BeeGFS"),
 ];
-/// File systems that forget everything when the machine goes down.
+/// File systems whose contents are lost when the machine goes down.
 const MEMORY: &[(u64, &str)] = &[(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")];
-/// Served by a program, on which durability depends.
+/// Served by a program that decides on durability.
 const FUSE: u64 = 0x6573_5546;
 
-/// The folder itself, or the one in which it will be made.
+/// The folder itself, or the one in which it will be created.
 pub(super) fn nearest_existing(data: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(data).ok()?;
     let existing = absolute.ancestors().find(|folder| folder.is_dir())?;
@@ -45,10 +45,10 @@ pub(super) fn folder(data: &Path) -> Finding {
     let shown = data.display();
     match fs::metadata(data) {
         Ok(found) if !found.is_dir() => {
-            Finding::Bad(format!("{shown} is no folder; name another with --data"))
+            Finding::Bad(format!("{shown} is not a folder; name another with --data"))
         }
         Ok(_) if folder::restoring(data).exists() => Finding::Bad(format!(
-            "a restore into {shown} was begun and has not ended; run `kinora restore` again"
+            "a restore into {shown} was started but has not ended; run `kinora restore` again"
         )),
         Ok(found) => match folder::open_to_others(data) {
             Ok(None) => Finding::Good(format!("{shown}, closed to other users")),
@@ -68,7 +68,7 @@ pub(super) fn folder(data: &Path) -> Finding {
             Err(error) => Finding::Bad(format!("{shown} cannot be looked at: {error}")),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Finding::Good(format!("{shown} will be made by the first `kinora serve`"))
+            Finding::Good(format!("the first `kinora serve` will create {shown}"))
         }
         Err(error) => Finding::Bad(format!("{shown} cannot be looked at: {error}")),
     }
@@ -84,7 +84,9 @@ pub(super) fn file_system(folder: &Path) -> Finding {
     let shown = folder.display();
     let found = match statfs(folder) {
         Ok(found) => found,
-        Err(error) => return Finding::Note(format!("{shown} does not say what it is: {error}")),
+        Err(error) => {
+            return Finding::Note(format!("the file system of {shown} is unknown: {error}"));
+        }
     };
     // The kernel's type of this field differs between machines; the numbers fit into 32 bits.
     let magic = found.f_type as u64 & 0xffff_ffff;
@@ -100,18 +102,18 @@ pub(super) fn file_system(folder: &Path) -> Finding {
     }
     if let Some(name) = named(MEMORY) {
         return Finding::Note(format!(
-            "{shown} is {name}: all tasks and results go when this machine stops"
+            "{shown} is {name}: all tasks and results are lost when this machine stops"
         ));
     }
     if magic == FUSE {
         return Finding::Note(format!(
-            "{shown} is served by a FUSE program; make sure that it keeps what is synced"
+            "{shown} is served by a FUSE program; make sure that its syncs are durable"
         ));
     }
     Finding::Good(format!("a local one (type {magic:x})"))
 }
 
-/// Judged by the reserve that the service keeps: `bytes_min` is `quota.free_bytes_min`.
+/// Uses the service's own reserve: `bytes_min` is `quota.free_bytes_min`.
 pub(super) fn free_space(folder: &Path, bytes_min: u64) -> Finding {
     let Ok(found) = statfs(folder) else {
         return Finding::Note("unknown".to_owned());
@@ -121,11 +123,11 @@ pub(super) fn free_space(folder: &Path, bytes_min: u64) -> Finding {
     let keeps = |bytes_min| {
         Reserve::new(vec![folder.to_owned()], bytes_min, Arc::new(SystemClock)).has_room()
     };
-    // Without a reserve there is still to be a byte.
+    // Even without a reserve, at least one byte must be free.
     free_space_of(&shown, bytes_min.max(1), keeps)
 }
 
-/// `keeps` tells whether as many bytes would stay free.
+/// `keeps` returns whether that many bytes would stay free.
 fn free_space_of(shown: &str, bytes_min: u64, keeps: impl Fn(u64) -> bool) -> Finding {
     if !keeps(bytes_min) {
         return Finding::Bad(format!(
@@ -142,7 +144,7 @@ fn free_space_of(shown: &str, bytes_min: u64, keeps: impl Fn(u64) -> bool) -> Fi
     Finding::Good(shown.to_owned())
 }
 
-/// The disks of results and of unfinished files, where these are others than that of the data folder.
+/// The disks of results and of unfinished files, if they differ from that of the data folder.
 pub(super) fn elsewhere(config: &Config) -> Vec<(&'static str, Finding)> {
     let bytes_min = config.quota.free_bytes_min;
     let other = |folder: &Path| {
@@ -166,7 +168,7 @@ pub(super) fn elsewhere(config: &Config) -> Vec<(&'static str, Finding)> {
     found
 }
 
-/// Whether the bucket of the results takes a small object, returns it and removes it.
+/// Whether the results' bucket stores, returns and removes a small object.
 fn bucket(config: &Config) -> Finding {
     let tried = || {
         let blobs = kinora_blobs::open(&config.results_url(), &config.s3())?;
@@ -193,13 +195,13 @@ pub(super) fn links_and_syncs(folder: &Path) -> Finding {
     let second = probe.with_extension("link");
     let tried = try_links_and_syncs(folder, &probe, &second);
     for path in [&second, &probe] {
-        // Absent when the trial came to nothing before it.
+        // Absent if the trial failed before creating it.
         let _ = fs::remove_file(path);
     }
     match tried {
         Ok(()) => Finding::Good("written, synced, linked and removed".to_owned()),
         Err(error) => Finding::Bad(format!(
-            "{} cannot be used for results: {error}; check whose it is and how it is mounted",
+            "{} cannot be used for results: {error}; check its owner and its mount options",
             folder.display()
         )),
     }

@@ -1,12 +1,12 @@
 //! The result of one check of `kinora doctor`.
 
-/// How one thing stands.
+/// A finding.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// As it should be; what was seen.
+    /// As it should be; a description.
     Good(String),
-    /// It works, and the operator should know.
+    /// It works, but the operator should know this.
     Note(String),
-    /// The service would fail, or could not keep its promises; what to do.
+    /// The service would fail, or could not keep its promises; a remedy.
     Bad(String),
 }

@@ -5,7 +5,7 @@ use kinora_policy::Policy;
 use super::finding::Finding;
 use crate::config::Config;
 
-/// Asks the service a question about nothing, if one is configured.
+/// Asks the service a test question, if one is configured.
 pub(super) fn policy(config: &Config) -> Option<Finding> {
     match config.policy() {
         Ok(None) => None,
@@ -23,9 +23,9 @@ fn asked(policy: &Policy) -> Finding {
         Err(error) => return Finding::Bad(error.to_string()),
     };
     match asked {
-        Ok(_) => Finding::Good("its service answers".to_owned()),
+        Ok(_) => Finding::Good("the service answers".to_owned()),
         Err(error) => Finding::Bad(format!(
-            "its service does not answer a question with the stage \"check\": {error}; see docs/policy.md"
+            "the service does not answer a question with the stage \"check\": {error}; see docs/policy.md"
         )),
     }
 }

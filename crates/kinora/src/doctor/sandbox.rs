@@ -1,14 +1,14 @@
-//! Whether this system can lock child processes in.
+//! Whether this system can sandbox child processes.
 
 use super::finding::Finding;
 use crate::config::{Config, Engine};
 
-/// Tries the sandbox, and looks for engines that do without.
+/// Tries the sandbox, and looks for engines without one.
 pub(super) fn sandbox(config: &Config) -> Finding {
     finding(&kinora_host::rehearse(), &open_engines(config))
 }
 
-/// Engines whose processes are not locked in.
+/// Engines whose processes are not sandboxed.
 fn open_engines(config: &Config) -> Vec<&str> {
     let is_open = |engine: &&Engine| engine.host.is_some_and(|host| !host.sandbox);
     let open = config.engines.iter().filter(is_open);
@@ -19,7 +19,7 @@ fn finding(lacking: &[String], open: &[&str]) -> Finding {
     let mut notes = Vec::new();
     if !lacking.is_empty() {
         notes.push(format!(
-            "this system lacks {}; what it has is applied (see SECURITY.md)",
+            "this system lacks {}; the rest is applied (see SECURITY.md)",
             lacking.join("; ")
         ));
     }
@@ -28,7 +28,7 @@ fn finding(lacking: &[String], open: &[&str]) -> Finding {
     }
     if notes.is_empty() {
         return Finding::Good(
-            "child processes are locked in (no capabilities, Landlock, seccomp)".to_owned(),
+            "child processes are sandboxed (no capabilities, Landlock, seccomp)".to_owned(),
         );
     }
     Finding::Note(notes.join("; "))

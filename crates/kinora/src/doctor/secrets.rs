@@ -1,4 +1,4 @@
-//! Checks of the service's user, and of other users' access to its secrets.
+//! Checks the service's user, and other users' access to its secrets.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::finding::Finding;
 use crate::config::Config;
 use crate::{compose, folder};
 
-/// Rights of users who are neither the owner nor in the file's group: some distributions give a
+/// Access of users who are neither the owner nor in the file's group: some distributions give a
 /// group the keys of certificates.
 const EVERYBODY: u32 = 0o007;
 
@@ -14,25 +14,25 @@ pub(super) fn user() -> Finding {
     let user = rustix::process::geteuid();
     if user.is_root() {
         return Finding::Note(
-            "root: a fault would reach the whole machine; run the service as a user of its own"
+            "root: a fault would affect the whole machine; run the service as a dedicated user"
                 .to_owned(),
         );
     }
     Finding::Good(format!("not root (user id {})", user.as_raw()))
 }
 
-/// Whether the first key still lies in its file.
+/// Whether the first key is still in its file.
 pub(super) fn first_key(data: &Path) -> Option<Finding> {
     let file = folder::first_key(data);
     let shown = file.display();
     file.exists().then(|| {
         Finding::Note(format!(
-            "still in {shown}: keep it where you keep secrets, then delete the file"
+            "still in {shown}: store it with your other secrets, then delete the file"
         ))
     })
 }
 
-/// Whether requests can be read on their way, and the certificate's key on this machine.
+/// Whether requests can be read in transit, and the certificate's key on this machine.
 pub(super) fn https(config: &Config) -> Finding {
     if let Err(failure) = compose::guards(&config.http) {
         return Finding::Bad(failure.to_string());
@@ -41,7 +41,7 @@ pub(super) fn https(config: &Config) -> Finding {
         return key_file(&config.http.tls_key);
     }
     if config.base_url.starts_with("https://") {
-        return Finding::Good("spoken by a proxy, as base_url says".to_owned());
+        return Finding::Good("provided by a proxy, according to base_url".to_owned());
     }
     match config.listen.resolve() {
         Ok(address) if !address.ip().is_loopback() => Finding::Note(
@@ -49,7 +49,7 @@ pub(super) fn https(config: &Config) -> Finding {
              http.tls_key, or put a proxy in front"
                 .to_owned(),
         ),
-        _ => Finding::Good("not needed on this machine alone".to_owned()),
+        _ => Finding::Good("not needed: only this machine can connect".to_owned()),
     }
 }
 
@@ -59,7 +59,7 @@ fn key_file(key: &Path) -> Finding {
         Ok(Some(mode)) if mode & EVERYBODY != 0 => Finding::Bad(format!(
             "every user can read the key {shown} (mode {mode:o}): run `chmod 600 {shown}`"
         )),
-        Ok(_) => Finding::Good("spoken, with a key that is not open to all users".to_owned()),
+        Ok(_) => Finding::Good("enabled, with a key that other users cannot read".to_owned()),
         Err(error) => Finding::Bad(format!("{shown} cannot be looked at: {error}")),
     }
 }

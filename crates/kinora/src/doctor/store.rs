@@ -1,5 +1,5 @@
-//! What is stored, looked at thoroughly and read-only: the database, the files of its tasks, the key
-//! that signs their addresses. A running service is not disturbed, and no store is made.
+//! Checks the stored data thoroughly and read-only: the database, the files of its tasks, the key
+//! that signs their URLs. It does not disturb a running service, and never creates a store.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -17,16 +17,17 @@ use crate::count::count;
 use crate::failure::Failure;
 use crate::{damage, orphans, signing};
 
-/// Findings of one kind that are shown.
+/// Maximum number of findings of one kind that are shown.
 const SHOWN_MAX: usize = 3;
-/// Files that are looked at again, since their tasks may have been deleted or have expired meanwhile.
+/// Maximum number of files to check again, since their tasks may have been deleted or have expired
+/// meanwhile.
 const SUSPECTS_MAX: usize = 1000;
-/// Tasks between two lines of progress.
+/// Number of tasks between two lines of progress.
 const PROGRESS_EVERY: u64 = 1000;
 
 type Found = (&'static str, Finding);
 
-/// Looks at everything that is stored.
+/// Checks all stored data.
 pub(super) fn examine(config: &Config) -> Vec<Found> {
     let url = config.store_url();
     if kinora_store::is_shared(&url) {
@@ -42,11 +43,11 @@ pub(super) fn examine(config: &Config) -> Vec<Found> {
     let store = match kinora_store::inspect(&url) {
         Ok(Some(store)) => store,
         Ok(None) => {
-            let none = Finding::Good("none yet; the first `kinora serve` makes it".to_owned());
+            let none = Finding::Good("none yet; the first `kinora serve` creates it".to_owned());
             return vec![("database", none)];
         }
         Err(OpenError::OlderSchema { .. }) => {
-            let older = "of an earlier version; the next `kinora serve` brings it up to date";
+            let older = "from an earlier version; the next `kinora serve` updates it";
             return vec![("database", Finding::Note(older.to_owned()))];
         }
         Err(error) => {
@@ -64,11 +65,11 @@ pub(super) fn examine(config: &Config) -> Vec<Found> {
     ]
 }
 
-/// Files that tasks name.
+/// Files that tasks refer to.
 #[derive(Debug, Default)]
 struct Stored {
     tasks: u64,
-    /// Why some cannot be read: the first of them.
+    /// Why some tasks cannot be read: the first reasons.
     unreadable: Vec<String>,
     unreadable_count: u64,
 }
@@ -111,7 +112,7 @@ fn database(store: &Inspection, stored: &mut Stored) -> Finding {
     Finding::Bad(format!("{}; restore a backup", some(&wrong)))
 }
 
-/// The first of several.
+/// The first of several texts.
 fn some(all: &[String]) -> String {
     let mut text = all[..all.len().min(SHOWN_MAX)].join("; ");
     if all.len() > SHOWN_MAX {
@@ -124,14 +125,14 @@ fn some(all: &[String]) -> String {
 fn results(config: &Config, store: &Inspection) -> Finding {
     match compare(config, store) {
         Ok((files, wrong)) if wrong.is_empty() => Finding::Good(format!(
-            "all {files} files of completed tasks, with their lengths"
+            "all {files} files of completed tasks are there, with the right lengths"
         )),
         Ok((_, wrong)) => Finding::Bad(format!("{}; restore a backup", some(&wrong))),
         Err(failure) => Finding::Bad(failure.to_string()),
     }
 }
 
-/// Number of files that completed tasks name, and the problems with them.
+/// Number of files that completed tasks refer to, and the problems with them.
 fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::because("The results cannot be read", error);
@@ -145,7 +146,7 @@ fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Fa
     let marked = marked.map_err(|error| failed(&error))?;
     let looked = Looked::at_all(&runtime, store, &*blobs).map_err(|error| failed(&error))?;
     let mut wrong = looked.confirmed(&runtime, store, &*blobs);
-    // Restored results have their mark after the next start.
+    // After a restore, the results have no mark until the next start.
     if !marked && looked.files > 0 && looked.wrong == looked.files {
         let results = config.results_shown();
         wrong.insert(
@@ -156,12 +157,12 @@ fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Fa
     Ok((looked.files, wrong))
 }
 
-/// The files of all completed tasks, as they were found.
+/// The state of all completed tasks' files.
 #[derive(Debug, Default)]
 struct Looked {
     files: u64,
     wrong: u64,
-    /// The first that are wrong.
+    /// The first problems.
     suspects: Vec<(TaskId, StoredFile)>,
 }
 
@@ -201,7 +202,7 @@ impl Looked {
         }
     }
 
-    /// Problems with files that tasks still name.
+    /// Problems with files that tasks still refer to.
     fn confirmed(
         &self,
         runtime: &Runtime,
@@ -221,7 +222,7 @@ impl Looked {
         }
         let more = self.wrong - self.suspects.len() as u64;
         if more > 0 {
-            wrong.push(format!("{more} more files are gone or cut"));
+            wrong.push(format!("{more} more files are missing or truncated"));
         }
         wrong
     }
@@ -233,7 +234,7 @@ async fn fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
     match blobs.head(key).await {
         Ok(Some(found)) if found == *bytes => None,
         Ok(Some(found)) => Some(format!("{key} has {found} bytes instead of {bytes}")),
-        Ok(None) => Some(format!("{key} is gone")),
+        Ok(None) => Some(format!("{key} is missing")),
         Err(error) => Some(format!("{key}: {error}")),
     }
 }
@@ -250,13 +251,13 @@ fn signing_key(config: &Config, store: &Inspection, stored: &Stored) -> Finding 
     }
     if path.exists() {
         Finding::Good(format!(
-            "{shown}; the next start takes it into the database"
+            "in {shown}; the next start imports it into the database"
         ))
     } else if stored.tasks == 0 {
-        Finding::Good("made at the next start".to_owned())
+        Finding::Good("the next start creates it".to_owned())
     } else {
         Finding::Bad(format!(
-            "missing, in the database and in {shown}: addresses that were handed out would be refused; restore a backup"
+            "missing in the database and in {shown}: result URLs that were handed out would stop working; restore a backup"
         ))
     }
 }
@@ -268,7 +269,7 @@ fn own_key(path: &Path) -> Finding {
             "{shown}; all processes of the service need the same"
         )),
         Ok(None) => Finding::Bad(format!(
-            "there is no file {shown}, which results.signing_key_file names"
+            "the file {shown} in results.signing_key_file does not exist"
         )),
         Err(error) => Finding::Bad(format!("{shown} cannot be read: {error}")),
     }
@@ -278,10 +279,10 @@ fn stray(config: &Config) -> Finding {
     match orphans::look(config, false) {
         Err(failure) => Finding::Bad(failure.to_string()),
         Ok(None) => Finding::Note(
-            "not looked for: another store has left its mark in the same results".to_owned(),
+            "not checked: another store has left its mark in the same results".to_owned(),
         ),
         Ok(Some(found)) if found.files == 0 => {
-            Finding::Good("every result file has its task".to_owned())
+            Finding::Good("every result file belongs to a task".to_owned())
         }
         Ok(Some(found)) => Finding::Note(format!(
             "{} result files ({} bytes) without a task; see `kinora orphans`",
@@ -290,7 +291,7 @@ fn stray(config: &Config) -> Finding {
     }
 }
 
-/// A line on a terminal that says how far a long check is.
+/// A line on a terminal that shows the progress of a long check.
 struct Progress {
     what: &'static str,
     whole: u64,
@@ -320,7 +321,7 @@ impl Progress {
 
     fn write(&self, text: &str) {
         if self.shown {
-            // A terminal that has gone needs no line.
+            // If the terminal is gone, continue without it.
             let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
         }
     }

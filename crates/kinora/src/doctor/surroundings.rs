@@ -1,5 +1,5 @@
-//! Checks of everything around the data: the clock, the address, the models and whether their engines make a
-//! frame.
+//! Checks everything around the data: the clock, the address, the models, and whether their engines
+//! can make a frame.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -19,7 +19,7 @@ use crate::config::{self, Config, Engine, ListenAddress};
 use crate::system::{self, SystemClock};
 use crate::{catalog, compose, serve};
 
-/// Files from further ahead than this were written by another clock.
+/// Files further ahead than this were written with another clock.
 const AHEAD_MS_MAX: u64 = 5 * 60 * 1000;
 
 pub(super) fn clock(data: &Path) -> Finding {
@@ -39,7 +39,7 @@ pub(super) fn clock(data: &Path) -> Finding {
     if written_ms > now_ms + AHEAD_MS_MAX {
         let minutes = (written_ms - now_ms) / 60_000;
         return Finding::Note(format!(
-            "it is {minutes} min behind the last change of the data: expiry comes that much later"
+            "{minutes} min behind the last change of the data: expiry is delayed by that much"
         ));
     }
     Finding::Good("plausible".to_owned())
@@ -53,10 +53,10 @@ pub(super) fn listen(wanted: &ListenAddress) -> Finding {
     match TcpListener::bind(address) {
         Ok(_) => Finding::Good(format!("{address} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::Note(format!(
-            "{address} is in use: the service runs already, or another program listens there"
+            "{address} is in use: the service is already running, or another program listens there"
         )),
         Err(error) => Finding::Bad(format!(
-            "{address} cannot be listened on: {error}; name another with --listen"
+            "cannot listen on {address}: {error}; name another address with --listen"
         )),
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn base_url(config: &Config) -> Finding {
         return Finding::Bad(failure.to_string());
     }
     let Ok(address) = config.listen.resolve() else {
-        return Finding::Note("unknown, as the listen address is".to_owned());
+        return Finding::Note("unknown, like the listen address".to_owned());
     };
     let base_url = serve::base_url(config, address);
     if !config.base_url.is_empty() {
@@ -78,7 +78,7 @@ pub(super) fn base_url(config: &Config) -> Finding {
         "which only this machine may reach"
     };
     Finding::Note(format!(
-        "begin with {base_url}, {reach}; set --base-url or base_url to what clients use"
+        "begin with {base_url}, {reach}; set --base-url or base_url to the URL that clients use"
     ))
 }
 
@@ -103,8 +103,8 @@ pub(super) fn models(config: &Config) -> Finding {
     }
 }
 
-/// Lets every engine that opens make one frame, looks at its files, or asks its servers. The models tell of
-/// those that do not open.
+/// Makes one frame with every engine that opens, checks its files, or asks its servers. The check
+/// of the models reports engines that do not open.
 pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
     let names: BTreeSet<&str> = config.models.iter().map(|model| &*model.engine).collect();
     let engines = names
@@ -145,14 +145,14 @@ fn upstreams(name: &str, engine: &dyn FilmEngine) -> Vec<Finding> {
     told.collect()
 }
 
-/// Looks at an engine's files, where it has some; loading them is `kinora models check`'s.
+/// Checks an engine's files, if it has any; `kinora models check` loads them.
 fn weights(name: &str, frames: &dyn FrameKind) -> Option<Finding> {
     if let Some(why) = frames.not_built_in() {
         return Some(Finding::Bad(format!("{name}: {why}")));
     }
     let found = frames.check_files()?;
     Some(if found.is_good {
-        Finding::Good(format!("{name}: its files are there"))
+        Finding::Good(format!("{name}: all files found"))
     } else {
         Finding::Bad(format!(
             "{name}: files are missing or wrong; see `kinora models check`"
@@ -189,7 +189,7 @@ fn millis(time: Duration) -> u128 {
     time.as_millis()
 }
 
-/// The smallest clip there is.
+/// The smallest possible clip.
 fn trial(model: &str) -> VideoSpec {
     VideoSpec {
         version: kinora_contract::SPEC_VERSION,
@@ -207,7 +207,7 @@ fn trial(model: &str) -> VideoSpec {
     }
 }
 
-/// Takes one frame and then has enough.
+/// Accepts one frame, then stops.
 #[derive(Default)]
 struct OneFrame {
     frames: u32,

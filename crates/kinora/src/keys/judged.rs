@@ -1,4 +1,4 @@
-//! What a new key is to be. Values that could never work are refused with a sentence.
+//! Validates the parts of a new key. Values that could never work are refused with an explanation.
 
 use kinora_contract::KeyText;
 use kinora_store::{ApiKey, NewKey, Scope};
@@ -9,10 +9,10 @@ use crate::failure::Failure;
 use crate::system::random;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// A hundred years: more is a slip of the fingers.
+/// A hundred years: more is a typo.
 const EXPIRES_IN_DAYS_MAX: u32 = 36_500;
 
-/// What a new key is to be, judged.
+/// The valid parts of a new key.
 #[derive(Debug)]
 pub(crate) struct NewKeyParts {
     name: String,
@@ -25,7 +25,7 @@ pub(crate) struct NewKeyParts {
 }
 
 impl NewKeyParts {
-    /// The key that a first start makes.
+    /// The key that a first start creates.
     pub(crate) fn first() -> Self {
         Self {
             name: "first".to_owned(),
@@ -38,7 +38,7 @@ impl NewKeyParts {
         }
     }
 
-    /// What another key is. Where that one expires, the new one lives as long as it did.
+    /// The parts of another key. If that one expires, the new key has the same lifetime.
     pub(super) fn like(old: &ApiKey) -> Self {
         let old = old.key.clone();
         Self {
@@ -55,7 +55,7 @@ impl NewKeyParts {
     }
 
     /// # Errors
-    /// When a value is empty, unknown, or could never be of use.
+    /// If a value is empty, unknown, or could never be of use.
     pub(super) fn of(args: &CreateArgs, config: &Config) -> Result<Self, Failure> {
         let (name, project) = (args.name.trim(), args.project.trim());
         if name.is_empty() || project.is_empty() {
@@ -90,7 +90,7 @@ impl NewKeyParts {
         &self.name
     }
 
-    /// The key's text, and what is stored of it.
+    /// The key's text, and the record to store.
     pub(crate) fn make(self, now_ms: u64) -> Result<(KeyText, NewKey), Failure> {
         let text = KeyText::from_random(&random()?)
             .ok_or_else(|| Failure::new("The random bytes were unusable; try again."))?;
@@ -114,7 +114,7 @@ impl NewKeyParts {
     }
 }
 
-/// None given: all on videos. An operator's key has one more.
+/// Without names: all on videos. An operator's key has one more.
 fn scopes(names: &[String], is_operator: bool) -> Result<Vec<Scope>, Failure> {
     let mut scopes = Vec::new();
     if names.is_empty() {
@@ -124,7 +124,7 @@ fn scopes(names: &[String], is_operator: bool) -> Result<Vec<Scope>, Failure> {
         let known = Scope::from_name(name).filter(|scope| Scope::VIDEOS.contains(scope));
         let scope = known.ok_or_else(|| {
             Failure::new(format!(
-                "There is no scope '{}'; there are videos:write and videos:read.",
+                "There is no scope '{}'; use videos:write or videos:read.",
                 name.escape_debug()
             ))
         })?;
@@ -136,7 +136,8 @@ fn scopes(names: &[String], is_operator: bool) -> Result<Vec<Scope>, Failure> {
     Ok(scopes)
 }
 
-/// The ids of models, given by id or alias; none given: all, also those of later configurations.
+/// The ids of models, given by id or alias; without names: all, including those of later
+/// configurations.
 fn models(names: &[String], config: &Config) -> Result<Option<Vec<String>>, Failure> {
     let mut ids: Vec<String> = Vec::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! Keys as people and programs read them: an aligned table, or JSON.
+//! Keys for people and programs: an aligned table, or JSON.
 
 use kinora_store::ApiKey;
 use serde_json::{Value, json};
@@ -20,15 +20,15 @@ const HEADS: [&str; 11] = [
     "UNFINISHED",
 ];
 
-/// One line for each key, newest first. Times are in UTC.
+/// One line per key, newest first. Times are in UTC.
 pub(super) fn table(keys: &[ApiKey], now_ms: u64) -> String {
     let mut rows = vec![HEADS.map(str::to_owned)];
     rows.extend(keys.iter().map(|key| row(key, now_ms)));
     aligned(&rows)
 }
 
-/// A JSON array with one object for each key, newest first. Times are in Unix seconds; `null`
-/// where there is none, and for a limit that the configuration gives.
+/// A JSON array with one object per key, newest first. Times are in Unix seconds; `null` for a
+/// missing one, and for a limit that the configuration sets.
 pub(super) fn json(keys: &[ApiKey], now_ms: u64) -> String {
     let seconds = |time_ms: Option<u64>| time_ms.map(|time_ms| time_ms / 1000);
     let object = |one: &ApiKey| {

@@ -1,4 +1,4 @@
-//! `kinora keys log`: who has changed which keys.
+//! `kinora keys log`: who changed which keys.
 
 use kinora_store::KeyAction;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(super) async fn show(args: &LogArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One line for each action, newest first.
+/// One line per action, newest first.
 fn as_table(log: &[KeyAction]) -> String {
     let row = |entry: &KeyAction| {
         [
@@ -42,7 +42,7 @@ fn as_table(log: &[KeyAction]) -> String {
     aligned(&rows)
 }
 
-/// A JSON array with one object for each action, newest first.
+/// A JSON array with one object per action, newest first.
 fn as_json(log: &[KeyAction]) -> String {
     let object = |entry: &KeyAction| {
         json!({

@@ -1,5 +1,5 @@
-//! Log lines of requests: each ends with the request's id, so that an answer's `x-request-id`
-//! leads to every line that was written on its way. A request that logs nothing pays nothing.
+//! Log lines of requests: each ends with the request's id, so that the `x-request-id` of an answer
+//! leads to every line about it. A request that logs nothing costs nothing.
 
 use std::fmt::{self, Write as _};
 
@@ -9,10 +9,10 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// A format of log lines, and how the id is added to one.
+/// A format of log lines, with the way to add the id.
 pub(super) struct WithRequest<F> {
     lines: F,
-    /// Where the field goes: in front of this end of a line.
+    /// The field is inserted before this end of a line.
     end: &'static str,
     write: fn(&mut String, RequestId) -> fmt::Result,
 }

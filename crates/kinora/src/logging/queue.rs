@@ -1,6 +1,6 @@
-//! Log lines on their way to standard error. A request leaves its line here and goes on: a thread of
-//! its own writes, and may wait for the reader as long as it likes. Lines that find no room meanwhile
-//! are dropped and counted, and the log says how many there were once it is read again.
+//! Log lines on their way to standard error. A request puts its line here and continues: a separate
+//! thread writes, and may wait for the reader indefinitely. Lines that find no room meanwhile are
+//! dropped and counted, and the log reports their number once the reader continues.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of lines that wait to be written. The thread may hold as many again while it writes.
+/// Maximum bytes of waiting lines. The thread may hold as many again while it writes.
 const BYTES_MAX: usize = 1 << 20;
-/// How long the thread rests when standard error is a full pipe that does not block.
+/// The thread's pause when standard error is a full, non-blocking pipe.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
 
 /// The queue. Clones share it.
@@ -21,11 +21,11 @@ pub(super) struct Queue(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// There is something to write, or nothing more will come.
+    /// There are lines to write, or no more will come.
     news: Condvar,
-    /// Nothing waits any more.
+    /// All lines are written.
     written: Condvar,
-    /// The thread that writes: its own lines are never dropped.
+    /// The writing thread: its own lines are never dropped.
     writer: OnceLock<ThreadId>,
     bytes_max: usize,
 }
@@ -35,22 +35,22 @@ struct Waiting {
     bytes: Vec<u8>,
     lines: u64,
     dropped: u64,
-    /// Whether the thread writes lines that it has taken.
+    /// Whether the thread is writing lines that it has taken.
     writing: bool,
     closing: bool,
 }
 
-/// State of the lines that the thread has taken.
+/// Lost lines and their report.
 #[derive(Debug, Default)]
 struct Losses {
-    /// Lines lost and not reported yet.
+    /// Lost lines that are not reported yet.
     untold: u64,
-    /// Lines lost that the last batch tells of, if it can be written.
+    /// Lost lines that the current batch reports, if it can be written.
     telling: u64,
 }
 
 impl Queue {
-    /// A queue whose lines a new thread writes to `out`.
+    /// Creates a queue and a thread that writes its lines to `out`.
     pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
         let queue = Self::bounded(BYTES_MAX);
         let own = queue.clone();
@@ -69,7 +69,7 @@ impl Queue {
         }))
     }
 
-    /// Waits until all is written that waits now, but no longer than `limit`.
+    /// Waits until all lines that wait now are written, for at most `limit`.
     pub(super) fn flush(&self, limit: Duration) {
         let unwritten = |waiting: &mut Waiting| waiting.writing || !waiting.bytes.is_empty();
         let flushed = self
@@ -79,7 +79,7 @@ impl Queue {
         drop(flushed);
     }
 
-    /// Ends the thread after the last line, and waits for that, but no longer than `limit`.
+    /// Ends the thread after the last line, and waits for it for at most `limit`.
     pub(super) fn close(&self, limit: Duration) {
         self.waiting().closing = true;
         self.0.news.notify_one();
@@ -100,7 +100,7 @@ impl Queue {
     }
 
     fn serve(&self, mut out: impl Write) {
-        // Only here: nobody else has this thread's id.
+        // Only here: no other thread has this id.
         let _ = self.0.writer.set(thread::current().id());
         let (mut batch, mut losses) = (Vec::new(), Losses::default());
         while let Some((lines, dropped)) = self.take(&mut batch) {
@@ -116,8 +116,8 @@ impl Queue {
         }
     }
 
-    /// Takes what waits, once there is something: how many lines, and how many were dropped after
-    /// them. `None` when nothing more will come.
+    /// Takes the waiting lines once there are any; returns their number, and how many were dropped
+    /// after them. `None` when no more will come.
     fn take(&self, batch: &mut Vec<u8>) -> Option<(u64, u64)> {
         let mut waiting = self.waiting();
         waiting.writing = false;
@@ -146,8 +146,8 @@ impl Queue {
 }
 
 impl Losses {
-    /// Notes whether a batch of `lines` was written; returns whether there are losses to tell of.
-    /// While nothing can be written there is no use in another line about it.
+    /// Records whether a batch of `lines` was written; returns whether there are losses to report.
+    /// While nothing can be written, a further line about that is useless.
     const fn note(&mut self, written: bool, lines: u64) -> bool {
         if !written {
             let own_line = if self.telling > 0 { 1 } else { 0 };
@@ -175,7 +175,7 @@ fn write(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// One line on its way to the queue: the subscriber writes each in one piece.
+/// One line on its way to the queue: the subscriber writes each in a single call.
 #[derive(Debug)]
 pub(super) struct Line<'a>(&'a Queue);
 

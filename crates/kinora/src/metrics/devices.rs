@@ -1,5 +1,6 @@
-//! Memory of NVIDIA devices, as the driver tells it. A machine without `nvidia-smi` has no such metric, and that is no
-//! news. It is asked on a thread of its own: the driver may take seconds to answer, and scrapes do not wait for it.
+//! Memory of NVIDIA devices, as reported by the driver. A machine without `nvidia-smi` has no such
+//! metric and logs nothing. A separate thread asks: the driver may take seconds to answer, and
+//! scrapes must not wait.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -12,9 +13,9 @@ const QUESTION: [&str; 2] = [
     "--query-gpu=index,memory.used,memory.total",
     "--format=csv,noheader,nounits",
 ];
-/// Between two questions.
+/// Interval of queries.
 const PAUSE: Duration = Duration::from_secs(30);
-/// How often an answer is looked for, and how many times before the program is ended: 10 s.
+/// Interval of checks for an answer, and their number before the program is killed: 10 s.
 const LOOK: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 100;
 /// Unit of the answers, in bytes.
@@ -29,7 +30,7 @@ struct Memory {
     total: f64,
 }
 
-/// Keeps the gauges current as long as this process lives, if there is a driver to ask.
+/// Keeps the gauges current while this process lives, if there is a driver.
 pub(super) fn follow() {
     let thread = thread::Builder::new().name("device-memory".to_owned());
     let following = thread.spawn(|| {
@@ -40,11 +41,11 @@ pub(super) fn follow() {
         }
     });
     if let Err(error) = following {
-        tracing::warn!(%error, "memory of devices is not measured");
+        tracing::warn!(%error, "device memory not measured");
     }
 }
 
-/// Sets the gauges. A device of which nothing is said any more has no number instead of its last one.
+/// Sets the gauges. A device that is missing in the answer gets no number instead of its last one.
 fn show(shown: &mut Vec<Memory>, found: Vec<Memory>) {
     for gone in shown.iter() {
         if !found.iter().any(|one| one.device == gone.device) {
@@ -64,7 +65,7 @@ fn set(device: &str, used: f64, total: f64) {
     }
 }
 
-/// What the driver says now; nothing where it fails or does not answer in time, `None` where there is none to ask.
+/// Queries the driver; empty if it fails or does not answer in time, `None` if there is none.
 fn ask(program: &str) -> Option<Vec<Memory>> {
     let asked = Command::new(program)
         .args(QUESTION)
@@ -76,8 +77,8 @@ fn ask(program: &str) -> Option<Vec<Memory>> {
     Some(text.map_or_else(Vec::new, |text| text.lines().filter_map(read).collect()))
 }
 
-/// What a child has written when it ends well; it is ended after so many looks. What is written must fit into a pipe,
-/// as a line for each device does.
+/// The output of a child that ends successfully; it is killed after `looks` checks. The output must
+/// fit into a pipe, as one line per device does.
 fn answer(mut child: Child, looks: u32) -> Option<String> {
     for _ in 0..looks {
         match child.try_wait() {
@@ -91,13 +92,14 @@ fn answer(mut child: Child, looks: u32) -> Option<String> {
             Err(_) => break,
         }
     }
-    // It may have ended by now; either way it is waited for.
+    // It may have ended by now; either way, reap it.
     let _ = child.kill();
     let _ = child.wait();
     None
 }
 
-/// A line of index, used and total MiB. Devices that share the machine's memory have no numbers.
+/// Parses a line of index, used and total MiB. Devices that share the machine's memory have no
+/// numbers.
 fn read(line: &str) -> Option<Memory> {
     let mut fields = line.split(',').map(str::trim);
     let device = fields.next().filter(|index| !index.is_empty())?;

@@ -1,4 +1,4 @@
-//! What there is at the moment: the queue, the workers, this process. A queue that is empty again is 0, not absent.
+//! Current values: the queue, the workers, this process. An empty queue is 0, not absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use kinora_store::{Counts, LivingWorker, StoreError, Stores};
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
 use rustix::param::page_size;
 
-/// Says what the metrics of all crates are.
+/// Describes the metrics of all crates.
 pub(super) fn describe() {
     describe_counter!("kinora_tasks_accepted_total", "Tasks accepted, by model");
     describe_counter!("kinora_attempts_total", "Runs begun, by model");
@@ -31,7 +31,7 @@ pub(super) fn describe() {
     describe_histogram!(
         "kinora_stage_seconds",
         seconds,
-        "Stages of tasks that came to their end, by stage"
+        "Completed stages of tasks, by stage"
     );
     describe_counter!(
         "kinora_fetches_total",
@@ -85,12 +85,12 @@ fn describe_gauges() {
     );
     describe_gauge!(
         "kinora_tasks_waiting",
-        "Waiting tasks of the service, by model and what they wait for"
+        "Waiting tasks of the service, by model and reason"
     );
     describe_gauge!(
         "kinora_device_memory_bytes",
         Unit::Bytes,
-        "Memory of this machine's NVIDIA devices, used and in all"
+        "Memory of this machine's NVIDIA devices, used and total"
     );
     describe_gauge!(
         "kinora_oldest_waiting_seconds",
@@ -98,10 +98,7 @@ fn describe_gauges() {
         "Age of the oldest waiting task, by model"
     );
     describe_gauge!("kinora_workers", "Living workers of the service, by state");
-    describe_gauge!(
-        "kinora_worker_slots",
-        "Tasks that the serving workers run at a time"
-    );
+    describe_gauge!("kinora_worker_slots", "Slots of the serving workers");
     describe_gauge!(
         "kinora_model_served",
         "Whether a living worker serves the model"

@@ -1,4 +1,4 @@
-//! Several transfers of files at a time: a far store answers each of them late.
+//! Concurrent transfers of files: a remote store answers each with a delay.
 
 use std::future::Future;
 
@@ -6,10 +6,10 @@ use tokio::task::JoinSet;
 
 use crate::failure::Failure;
 
-/// Transfers at a time.
+/// Maximum number of concurrent transfers.
 const AT_ONCE: usize = 8;
 
-/// Transfers under way.
+/// Transfers in progress.
 #[derive(Debug)]
 pub(super) struct Crowd<T>(JoinSet<Result<T, Failure>>);
 
@@ -18,7 +18,8 @@ impl<T: Send + 'static> Crowd<T> {
         Self(JoinSet::new())
     }
 
-    /// Begins one. Where there are enough, it waits for another first, and returns what came of that.
+    /// Starts a transfer. If there are enough already, waits for another one first, and returns its
+    /// result.
     pub(super) async fn begin(
         &mut self,
         transfer: impl Future<Output = Result<T, Failure>> + Send + 'static,
@@ -31,7 +32,7 @@ impl<T: Send + 'static> Crowd<T> {
         Ok(ended)
     }
 
-    /// What came of one of those under way; `None` when there are no more.
+    /// The result of a transfer in progress; `None` if there are no more.
     pub(super) async fn next(&mut self) -> Result<Option<T>, Failure> {
         match self.0.join_next().await {
             None => Ok(None),

@@ -1,5 +1,6 @@
-//! `kinora export`: tasks, keys and results of a service in a folder that any store takes. The records are those of one
-//! moment; the results are brought after them, and an export that is repeated brings only those that lack.
+//! `kinora export`: writes tasks, keys and results of a service into a folder that any kind of
+//! store can import. The records are a snapshot; the results are copied afterwards, and a repeated
+//! export copies only the missing ones.
 
 use std::path::Path;
 
@@ -25,10 +26,10 @@ use crate::signing::earlier_file;
 use crate::system::{self, SystemClock};
 use crate::{folder, hint};
 
-/// Tasks and files that an error names.
+/// Maximum number of tasks and files named in an error.
 const NAMED_MAX: usize = 5;
 
-/// Makes an export, and prints what is in it.
+/// Makes an export, and prints its contents.
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let config = Config::load(&args.place)?;
     folder::refuse_unfinished_restore(&config.data)?;
@@ -67,7 +68,7 @@ async fn export(args: &ExportArgs, config: &Config, store: Box<dyn Export>) -> R
     Ok(())
 }
 
-/// An export in the making.
+/// An export in progress.
 struct Job<'a> {
     args: &'a ExportArgs,
     config: &'a Config,
@@ -105,19 +106,14 @@ impl Job<'_> {
         manifest.write(self.to)?;
         let (unreadable, missing) = (manifest.unreadable, manifest.results.missing);
         let notes = [
-            (unreadable > 0)
-                .then(|| format!("{} cannot be read, and left out", count(unreadable, "task"))),
-            (missing > 0).then(|| {
-                format!(
-                    "{} of results missing, and left out",
-                    count(missing, "file")
-                )
-            }),
+            (unreadable > 0).then(|| format!("{} unreadable, omitted", count(unreadable, "task"))),
+            (missing > 0)
+                .then(|| format!("{} of results missing, omitted", count(missing, "file"))),
         ];
         Ok((manifest, notes.into_iter().flatten().collect()))
     }
 
-    /// Everything but files, as it stands at one moment.
+    /// Writes everything but the files, as a snapshot.
     async fn write_records(&self, mut store: Box<dyn Export>) -> Result<Records, Failure> {
         let mut progress = Progress::new();
         progress.say("exporting tasks");
@@ -162,7 +158,7 @@ impl Job<'_> {
         })
     }
 
-    /// The key that signs result addresses, where an earlier version has left it in a file.
+    /// The key that signs result URLs, if an earlier version left it in a file.
     fn earlier_key(&self) -> Result<Option<Hex>, Failure> {
         let path = earlier_file(&self.config.data);
         let key = Secret::load(&path).map_err(|error| {
@@ -171,7 +167,7 @@ impl Job<'_> {
         Ok(key.map(|key| Hex(key.bytes())))
     }
 
-    /// Brings the files of all tasks that were written down.
+    /// Copies the files of all exported tasks.
     async fn take_files(&self, tasks: u64) -> Result<Taken, Failure> {
         let blobs = kinora_blobs::open_beside(&self.config.results_url(), &self.config.s3())
             .map_err(|error| Failure::because("The results cannot be opened", error))?;
@@ -210,7 +206,7 @@ impl Job<'_> {
     }
 }
 
-/// What was written of the store.
+/// The records written.
 struct Records {
     store: Lines,
     tasks: Lines,

@@ -1,5 +1,6 @@
-//! `kinora import`: an export into an empty store and its results. Everything is read and compared before the first
-//! change, and again when it is stored; until then nobody serves the store. An import that was interrupted goes on.
+//! `kinora import`: imports an export into an empty store and its results. Everything is read and
+//! compared before the first change, and again after it is stored; until then no process can serve
+//! the store. An interrupted import can be resumed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -66,7 +67,7 @@ async fn import(args: &ImportArgs, config: &Config, manifest: &Manifest) -> Resu
     })
 }
 
-/// An export that is as it was written.
+/// A verified export.
 struct Source<'a> {
     folder: &'a Path,
     files: Folder,
@@ -74,7 +75,7 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Reads all of it, and compares every part and every file with its measures.
+    /// Reads all of it, and compares every part and file with its recorded length and hash.
     fn verified(folder: &'a Path, manifest: &Manifest) -> Result<Self, Failure> {
         let mut progress = Progress::new().of(manifest.results.files);
         progress.say("verifying the export");
@@ -119,17 +120,18 @@ impl<'a> Source<'a> {
     }
 }
 
-/// An import under way.
+/// An import in progress.
 struct Job<'a> {
     source: Source<'a>,
     manifest: &'a Manifest,
-    /// Where the results go, for people.
+    /// The location of the results, for people.
     results: String,
     blobs: Arc<dyn BlobStore>,
 }
 
 impl Job<'_> {
-    /// Refuses a result store that another store uses: each would take the other's files for orphans.
+    /// Refuses a result store that another store uses: each would treat the other's files as
+    /// orphans.
     async fn refuse_other_results(&self) -> Result<(), Failure> {
         let marks = bulk::keys(&*self.blobs, MARKS).await.map_err(unanswered)?;
         let own = mark_key(self.source.store.identity);
@@ -162,7 +164,7 @@ impl Job<'_> {
             chores: &chores,
         };
         verify::records(read_back, self.source.tasks()?, &expected).await?;
-        // As the store would: it takes results without its mark for those of another.
+        // As the store would: it takes results without its mark for another store's.
         let mark = mark_key(self.source.store.identity);
         match self.blobs.put_bytes(&mark, Vec::new().into()).await {
             Ok(_) | Err(BlobError::Exists(_)) => {}
@@ -175,7 +177,7 @@ impl Job<'_> {
         parts::read(&self.source.folder.join(name))?.collect()
     }
 
-    /// Puts every file that is not there yet.
+    /// Stores every file that is still missing.
     async fn put_files(&self) -> Result<(), Failure> {
         let mut progress = Progress::new().of(self.manifest.results.files);
         let mut crowd = Crowd::new();
@@ -199,7 +201,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Puts every task behind those that are stored.
+    /// Stores every task that is still missing.
     async fn put_tasks(&self, store: &mut dyn Import) -> Result<(), Failure> {
         let mut progress = Progress::new().of(self.manifest.parts.tasks.lines);
         let after = store.stored_up_to();

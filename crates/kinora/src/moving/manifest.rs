@@ -1,4 +1,4 @@
-//! `export.json`: what an export holds, and how to tell that it is whole. It is written last.
+//! `export.json`: the contents of an export, and the data to verify it. It is written last.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::count::count;
 use crate::failure::Failure;
 use crate::manifest_file::{ManifestFile, told};
 
-/// The version of this form.
+/// The version of this format.
 pub(super) const FORMAT: u32 = 1;
 const FILE: ManifestFile = ManifestFile {
     name: "export.json",
@@ -20,19 +20,19 @@ const FILE: ManifestFile = ManifestFile {
     newer: "import it with the version that made it, or a newer one",
 };
 
-/// What an export holds.
+/// The contents of an export.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
     pub(super) format: u32,
-    /// Drawn for each export: an import goes on with the same one only.
+    /// Random for each export: an import resumes only with the same one.
     pub(super) id: String,
-    /// Version of the program that made it.
+    /// Version of the program that made the export.
     pub(super) kinora: String,
-    /// When it was begun, in Unix seconds.
+    /// Start of the export, in Unix seconds.
     pub(super) made_at: u64,
     pub(super) tasks: Tasks,
-    /// Tasks that could not be read, and are not in it.
+    /// Number of tasks that could not be read, and are omitted.
     pub(super) unreadable: u64,
     pub(super) results: Results,
     pub(super) parts: Parts,
@@ -43,11 +43,11 @@ pub(super) struct Manifest {
 #[serde(deny_unknown_fields)]
 pub(super) struct Results {
     pub(super) mode: MovedResults,
-    /// Where they were, for people.
+    /// Their original location, for people.
     pub(super) from: String,
     pub(super) files: u64,
     pub(super) bytes: u64,
-    /// Results that were not there, and are not in it.
+    /// Number of results that were missing, and are omitted.
     pub(super) missing: u64,
 }
 
@@ -63,22 +63,22 @@ pub(super) struct Parts {
 }
 
 impl Manifest {
-    /// Writes it into the export in `folder`, synced.
+    /// Writes the manifest into `folder`, synced.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Failure> {
         FILE.write(self, folder)
     }
 
-    /// Reads that of the export in `folder`.
+    /// Reads the manifest of the export in `folder`.
     pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
         FILE.read(folder)
     }
 
-    /// For programs, with the folder and what the operator should know.
+    /// For programs, with the folder and notes for the operator.
     pub(super) fn json(&self, folder: &Path, notes: &[String]) -> String {
         format!("{:#}\n", told(self, folder, notes))
     }
 
-    /// What it holds, for people.
+    /// The contents, for people.
     pub(super) fn contents(&self) -> String {
         let files = match self.results.mode {
             MovedResults::Reference => {

@@ -1,4 +1,4 @@
-//! The files of an export: one JSON object a line, so that none need be in memory as a whole.
+//! The files of an export: one JSON object per line, so that none must fit into memory as a whole.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -17,7 +17,7 @@ pub(super) const KEYS: &str = "keys.jsonl";
 pub(super) const CHORES: &str = "chores.jsonl";
 pub(super) const FILES: &str = "files.jsonl";
 
-/// Measures of a file.
+/// Size and hash of a file.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Lines {
@@ -27,20 +27,20 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Refuses a file that is not as it was measured.
+    /// Refuses a file that differs from its measures.
     pub(super) fn verify(&self, path: &Path) -> Result<(), Failure> {
         let found = Part::of(path)?;
         if (found.bytes, &found.sha256) == (self.bytes, &self.sha256) {
             return Ok(());
         }
         Err(Failure::new(format!(
-            "The export is damaged: {} does not have the length and SHA-256 that export.json says.",
+            "The export is damaged: the length or SHA-256 of {} differs from export.json.",
             path.display()
         )))
     }
 }
 
-/// A file that is being written. One that was there is replaced.
+/// A file being written. It replaces an existing one.
 #[derive(Debug)]
 pub(super) struct Writer {
     path: PathBuf,
@@ -67,7 +67,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Measures what was written, by reading it.
+    /// Measures the file by reading it.
     pub(super) fn end(mut self) -> Result<Lines, Failure> {
         let flushed = self.file.flush();
         flushed.map_err(|error| unwritable(&self.path, error))?;
@@ -80,14 +80,14 @@ impl Writer {
     }
 }
 
-/// Writes all of these.
+/// Writes all `values`.
 pub(super) fn write<T: Serialize>(path: PathBuf, values: &[T]) -> Result<Lines, Failure> {
     let mut writer = Writer::create(path)?;
     values.iter().try_for_each(|value| writer.add(value))?;
     writer.end()
 }
 
-/// Reads the lines of a file, one after another.
+/// Reads the lines of a file one by one.
 pub(super) fn read<T: DeserializeOwned>(
     path: &Path,
 ) -> Result<impl Iterator<Item = Result<T, Failure>> + use<T>, Failure> {

@@ -1,4 +1,4 @@
-//! The files of exported tasks, into the export: each compared with what the store says of it.
+//! Copies the files of exported tasks into the export, and compares each with the store's record.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,11 +14,11 @@ use super::parts::{FILES, Lines, Writer};
 use crate::backup::RESULTS;
 use crate::failure::Failure;
 
-/// A file that may be there.
+/// A file that may exist.
 pub(super) enum Wanted {
-    /// A result, which must be there like this.
+    /// A result, which must match.
     Result(StoredFile),
-    /// A reference. An absent one is fetched again.
+    /// A reference. If it is absent, the service fetches it again.
     Reference(String),
 }
 
@@ -37,14 +37,14 @@ pub(super) fn wanted(task: &MovedTask) -> impl Iterator<Item = Wanted> + use<> {
     results.chain(task.references().into_iter().map(Wanted::Reference))
 }
 
-/// What came of a file.
+/// The outcome for a file.
 pub(super) enum Ended {
     Brought(StoredFile),
     Absent,
     Missing(String),
 }
 
-/// What was brought.
+/// The copied files.
 #[derive(Default)]
 pub(super) struct Taken {
     pub(super) lines: Lines,
@@ -53,11 +53,11 @@ pub(super) struct Taken {
     pub(super) missing: Vec<String>,
 }
 
-/// The bringing of all files.
+/// The transfer of all files.
 pub(super) struct Taking {
     blobs: Arc<dyn BlobStore>,
     to: Folder,
-    /// The same, as a store.
+    /// The same folder, as a store.
     root: PathBuf,
     written: Writer,
     /// Keys of all files of the export.
@@ -78,7 +78,7 @@ impl Taking {
         })
     }
 
-    /// A file that stays where it is.
+    /// Counts a file that stays in place.
     pub(super) fn expect(&mut self, wanted: Wanted) -> Result<(), Failure> {
         match wanted {
             Wanted::Result(file) => self.note(Ended::Brought(file)),
@@ -86,7 +86,7 @@ impl Taking {
         }
     }
 
-    /// Brings a file, unless it is there from an earlier time.
+    /// Copies a file, unless an earlier run did.
     pub(super) fn bring(
         &self,
         wanted: Wanted,
@@ -135,7 +135,7 @@ impl Taking {
         Ok(())
     }
 
-    /// Removes what an earlier time has left of tasks that are gone since.
+    /// Removes files from an earlier run whose tasks no longer exist.
     pub(super) async fn end(mut self) -> Result<Taken, Failure> {
         let failed = |error| Failure::because("The exported files cannot be listed", error);
         let own = self.root.display().to_string();
@@ -151,7 +151,7 @@ impl Taking {
     }
 }
 
-/// Where a file is while it is being written: no key ends like this.
+/// The temporary path of a file being written: no key ends like this.
 fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");

@@ -1,4 +1,4 @@
-//! The end of an import: what is stored, read back and compared with the export.
+//! The end of an import: reads the stored data back and compares it with the export.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::parts;
 use crate::backup::progress::Progress;
 use crate::failure::Failure;
 
-/// What a store must hold besides its tasks.
+/// The expected contents of a store besides its tasks.
 pub(super) struct Expected<'a> {
     pub(super) store: &'a MovedStore,
     pub(super) keys: &'a [MovedKey],
     pub(super) chores: &'a [MovedChore],
 }
 
-/// Compares everything in a store with what it should be.
+/// Compares everything in a store with the expected contents.
 pub(super) async fn records(
     mut found: Box<dyn Export>,
     mut tasks: impl Iterator<Item = Result<MovedTask, Failure>>,
@@ -54,7 +54,7 @@ pub(super) async fn records(
     Ok(())
 }
 
-/// Looks whether every file of the list at `listed` is among the results as it should be.
+/// Checks that every file in the list at `listed` is among the results with the right contents.
 pub(super) async fn files(
     listed: &Path,
     blobs: &Arc<dyn BlobStore>,
@@ -72,7 +72,7 @@ pub(super) async fn files(
                 })?;
                 held.then_some(()).ok_or_else(|| {
                     Failure::new(format!(
-                        "The results in {results} do not have the file {} as the export says.",
+                        "The file {} in the results in {results} differs from the export.",
                         file.key
                     ))
                 })
@@ -89,6 +89,6 @@ fn unread(error: StoreError) -> Failure {
 
 fn differs(what: &str) -> Failure {
     Failure::new(format!(
-        "The store is not what the export says: {what} differs from it."
+        "The store differs from the export: {what} differs."
     ))
 }

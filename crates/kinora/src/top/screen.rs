@@ -1,20 +1,21 @@
-//! The terminal: a screen of its own while the view is shown, and everything as it was afterwards.
+//! The terminal: a separate screen while the view is shown, restored afterwards.
 
 use std::io::{Read, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
-/// Where the terminal does not say how large it is.
+/// If the terminal does not report its size.
 const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;
-/// Another screen, no cursor, and no wrapping of lines that are wider than their characters are many.
+/// Alternate screen, no cursor, and no line wrapping, since some characters are wider than one
+/// column.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// The screen, given back when it is dropped.
+/// The screen; restored when dropped.
 pub(super) struct Screen {
-    /// How the keyboard was.
+    /// The previous modes of the keyboard.
     before: Option<Termios>,
 }
 
@@ -26,7 +27,7 @@ pub(super) struct Size {
 }
 
 impl Screen {
-    /// Takes the screen, and keys as they are pressed.
+    /// Takes over the screen, with unbuffered keys.
     pub(super) fn take() -> Self {
         let before = tcgetattr(std::io::stdin()).ok();
         if let Some(before) = &before {
@@ -34,14 +35,14 @@ impl Screen {
             modes
                 .local_modes
                 .remove(LocalModes::ICANON | LocalModes::ECHO);
-            // Without it, q needs an Enter.
+            // Without it, q needs Enter.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &modes);
         }
         write(ENTER);
         Self { before }
     }
 
-    /// Its size at the moment.
+    /// Its current size.
     pub(super) fn size(&self) -> Size {
         let size = tcgetwinsize(std::io::stdout()).ok();
         let known =
@@ -52,7 +53,7 @@ impl Screen {
         }
     }
 
-    /// Draws lines over what was there, without a flicker.
+    /// Draws lines over the previous ones, without flicker.
     pub(super) fn draw(&self, lines: &[String]) {
         let mut out = String::from("\x1b[H");
         for (number, line) in lines.iter().enumerate() {
@@ -78,11 +79,11 @@ impl Drop for Screen {
 
 fn write(text: &str) {
     let mut out = std::io::stdout().lock();
-    // A terminal that is gone hangs up.
+    // If the terminal is gone, SIGHUP follows.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Keys, read on a thread of its own that ends with the process.
+/// Keys, read on a separate thread that ends with the process.
 pub(super) struct Keys(mpsc::Receiver<u8>);
 
 impl Keys {
@@ -99,7 +100,7 @@ impl Keys {
         Self(keys)
     }
 
-    /// Waits until q is pressed; for ever where there is no keyboard.
+    /// Waits until q is pressed; for ever if there is no keyboard.
     pub(super) async fn quit(&mut self) {
         loop {
             match self.0.recv().await {

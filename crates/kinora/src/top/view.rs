@@ -1,4 +1,4 @@
-//! A reading as lines of text, cut to the terminal.
+//! Renders a reading as lines of text, cut to the terminal.
 
 use kinora_store::{LivingWorker, Overview, RunningTask, ServedModel};
 
@@ -6,19 +6,19 @@ use super::screen::Size;
 use crate::date::date;
 use crate::table::{aligned, printable};
 
-/// Lines of running tasks that are shown however small the terminal is.
+/// Minimum number of lines for running tasks, however small the terminal is.
 const RUNNING_MIN: usize = 1;
 
-/// What is shown.
+/// The contents of the view.
 pub(super) struct Reading<'a> {
-    /// Which store.
+    /// The name of the store.
     pub(super) place: &'a str,
     pub(super) overview: &'a Overview,
-    /// Why the store could not be read since.
+    /// Why the store could not be read since then.
     pub(super) trouble: Option<&'a str>,
 }
 
-/// The lines, as wide and as many as they are, or cut to a terminal of this size.
+/// The lines, uncut, or cut to a terminal of this size.
 pub(super) fn lines(reading: &Reading<'_>, size: Option<Size>) -> Vec<String> {
     let overview = reading.overview;
     let mut above = head(reading);
@@ -57,7 +57,7 @@ fn head(reading: &Reading<'_>) -> Vec<String> {
         ),
     ];
     if let Some(trouble) = reading.trouble {
-        lines.push(format!("Not read since: {}", printable(trouble)));
+        lines.push(format!("Not read since then: {}", printable(trouble)));
     }
     lines
 }
@@ -66,7 +66,7 @@ fn date_and_seconds(time_ms: u64) -> String {
     format!("{}:{:02}", date(time_ms), time_ms / 1000 % 60)
 }
 
-/// A table below an empty line.
+/// A table after an empty line.
 fn section<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let table = aligned(rows);
     let lines = table.lines().map(str::to_owned);
@@ -131,7 +131,7 @@ fn workers(living: &[LivingWorker]) -> Vec<[String; 7]> {
     rows
 }
 
-/// `1:05`, and `2:01:05` from an hour on.
+/// `1:05`, and from an hour on `2:01:05`.
 fn span(millis: u64) -> String {
     let seconds = millis / 1000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -141,7 +141,7 @@ fn span(millis: u64) -> String {
     }
 }
 
-/// The line's beginning; the last column stays free, where some terminals wrap.
+/// The start of the line; the last column stays free, because some terminals wrap there.
 fn cut(line: &str, columns: usize) -> String {
     let room = columns.saturating_sub(1);
     if line.chars().count() <= room {
@@ -228,7 +228,10 @@ mod tests {
             "{text:?}"
         );
         let trouble = shown(&overview(0), None, Some("it is away")).join("\n");
-        assert!(trouble.contains("Not read since: it is away"), "{trouble}");
+        assert!(
+            trouble.contains("Not read since then: it is away"),
+            "{trouble}"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Webhooks and deliveries as people and programs read them: an aligned table, or JSON.
+//! Webhooks and deliveries for people and programs: an aligned table, or JSON.
 
 use kinora_store::{Attempted, Delivery, DeliveryState, Webhook};
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::date::date;
 use crate::table::{aligned, printable};
 
-/// In the place of an address: each request names its own.
+/// Instead of a URL: each request has its own.
 const CALLBACKS: &str = "callback_url";
 
-/// One line for each webhook, oldest first.
+/// One line per webhook, oldest first.
 pub(super) fn webhooks_table(webhooks: &[Webhook], now_ms: u64) -> String {
     let heads = [
         "ID",
@@ -34,7 +34,7 @@ pub(super) fn webhooks_table(webhooks: &[Webhook], now_ms: u64) -> String {
     aligned(&rows)
 }
 
-/// An array with an object for each webhook, oldest first.
+/// An array with one object per webhook, oldest first.
 pub(super) fn webhooks_json(webhooks: &[Webhook], now_ms: u64) -> String {
     let object = |one: &Webhook| {
         json!({
@@ -67,7 +67,7 @@ fn seconds(time_ms: Option<u64>) -> Option<u64> {
     time_ms.map(|time_ms| time_ms / 1000)
 }
 
-/// One line for each delivery, newest first.
+/// One line per delivery, newest first.
 pub(super) fn deliveries_table(deliveries: &[Delivery]) -> String {
     let heads = [
         "NUMBER", "STATE", "ATTEMPTS", "LAST", "ANSWER", "NEXT", "EVENT", "TASK", "URL",
@@ -94,7 +94,7 @@ pub(super) fn deliveries_table(deliveries: &[Delivery]) -> String {
     aligned(&rows)
 }
 
-/// An array with an object for each delivery, newest first.
+/// An array with one object per delivery, newest first.
 pub(super) fn deliveries_json(deliveries: &[Delivery]) -> String {
     let object = |one: &Delivery| {
         let answer = one.last.as_ref().map(|last| &last.answer);
@@ -115,7 +115,7 @@ pub(super) fn deliveries_json(deliveries: &[Delivery]) -> String {
     format!("{all:#}\n")
 }
 
-/// When it is due; `None` where it is due at once, or never.
+/// When it is due; `None` if it is due now, or never.
 fn next(delivery: &Delivery) -> Option<u64> {
     let is_pending = delivery.state == DeliveryState::Pending && delivery.due_ms > 0;
     is_pending.then_some(delivery.due_ms)

@@ -62,7 +62,7 @@ function sections(now) {
       "Workers",
       ["Worker", "Engines", "Busy", "Seen"],
       now.workers.map(worker),
-      "No worker lives: accepted tasks wait.",
+      "There are no live workers: accepted tasks wait.",
     ),
   ];
 }

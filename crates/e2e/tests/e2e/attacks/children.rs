@@ -69,7 +69,7 @@ fn doctor_says_whether_processes_can_be_locked_in() {
     let report = run(command);
     let row = report.stdout.lines().find(|line| line.contains("sandbox"));
     let row = row.unwrap_or_else(|| panic!("{report:#?}"));
-    assert!(row.contains("locked in") || row.contains("lacks"), "{row}");
+    assert!(row.contains("sandboxed") || row.contains("lacks"), "{row}");
 }
 
 fn hosted_films() -> HostedFilms {

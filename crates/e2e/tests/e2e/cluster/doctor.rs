@@ -20,12 +20,12 @@ fn the_doctor_names_the_workers_of_a_shared_database_and_why_it_cannot_be_used()
     let _api = cluster.api();
     let database = line(&cluster, "database");
     assert!(
-        database.starts_with("ok") && database.contains("can be used"),
+        database.starts_with("ok") && database.contains("usable"),
         "{database}"
     );
     let workers = line(&cluster, "workers");
     assert!(
-        workers.starts_with("note") && workers.contains("none lives"),
+        workers.starts_with("note") && workers.contains("none: accepted tasks wait"),
         "{workers}"
     );
     let _worker = cluster.cheap_worker();

@@ -49,7 +49,7 @@ fn a_second_ctrl_c_leaves_at_once() {
     // It stands still, so that nothing but the signal can end the command.
     server.freeze();
     running.interrupt();
-    running.wait_for_word("Ctrl-C again leaves at once");
+    running.wait_for_word("Ctrl-C again to exit immediately");
     running.interrupt();
     let ended = running.finished();
     server.thaw();

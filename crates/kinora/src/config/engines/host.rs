@@ -1,22 +1,22 @@
-//! `[engines.host]`: how the processes of an engine are run, whatever its kind.
+//! `[engines.host]`: how to run the processes of an engine of any kind.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// How an engine in processes of its own is hosted.
+/// Settings for an engine in separate processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Host {
-    /// Whether its processes are sandboxed.
+    /// Whether to sandbox its processes.
     pub(crate) sandbox: bool,
-    /// Jobs at a time.
+    /// Maximum number of concurrent jobs.
     pub(crate) processes: u32,
-    /// Most resident memory of a process. 0: no bound.
+    /// Maximum resident memory of a process. 0: no limit.
     memory_megabytes: u32,
-    /// For loading weights.
+    /// Time limit for loading weights.
     open_seconds: u32,
-    /// Without any progress.
+    /// Time limit without progress.
     silence_seconds: u32,
 }
 
@@ -48,7 +48,7 @@ impl Host {
         Duration::from_secs(self.silence_seconds.into())
     }
 
-    /// The setting that must not be 0 and is.
+    /// The setting that is 0 but must not be.
     pub(super) fn zero(self) -> Option<&'static str> {
         let positive = [
             ("processes", self.processes),
